@@ -1,0 +1,1 @@
+"""Composes the farm: models in, tuned programs and reports out."""

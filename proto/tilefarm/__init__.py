@@ -1,0 +1,1 @@
+"""The words every part of tilefarm shares: records, digests, errors and the wire."""

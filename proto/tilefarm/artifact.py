@@ -1,0 +1,118 @@
+"""What goes to a compile worker and what comes back: jobs, artifacts and typed build failures.
+
+Every compiled object exports functions of one C type:
+
+    int32_t entry(void* const* buffers, const int64_t* offsets);
+
+`buffers[i]` is a VTA data-buffer handle (from VTABufferAlloc) and `offsets[i]` a byte offset into it, one
+pair per parameter: the workload's inputs, then its outputs. 0 means done. Undefined symbols are those of
+the VTA runtime ABI only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilefarm.digest import Digest, canonical_json
+from tilefarm.measurement import Status
+from tilefarm.target import Target
+from tilefarm.trace import Trace
+from tilefarm.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileJob:
+    """One kernel to compile. The default trace of an operator that has no space is empty."""
+
+    workload: Workload
+    trace: Trace
+    target: Target
+    symbol: str = "kernel"
+
+    @property
+    def digest(self) -> Digest:
+        """Identity of the job: same digest, same artifact."""
+        return Digest.of_json(
+            [
+                self.workload.digest.hex,
+                self.trace.digest.hex,
+                self.target.digest.hex,
+                self.symbol,
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One step of a whole-network program: a kernel with the program buffer and offset per parameter.
+
+    `arguments[i]` = (index of the program's buffer, byte offset in it) for parameter i of the kernel.
+    """
+
+    kernel: str
+    arguments: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramJob:
+    """A whole network in one shared object: kernels, and an entry that calls them in order.
+
+    The entry has the C type above with one (handle, offset) pair per program buffer.
+    """
+
+    kernels: tuple[CompileJob, ...]
+    calls: tuple[Call, ...]
+    buffers: int
+    target: Target
+    entry: str = "network"
+
+    @property
+    def digest(self) -> Digest:
+        return Digest.of_json(
+            [
+                [k.digest.hex for k in self.kernels],
+                [[c.kernel, c.arguments] for c in self.calls],
+                self.buffers,
+                self.entry,
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A shared object ready for a device, with what a cost model may learn from.
+
+    `features` are (name, value) of the lowered kernel, sorted by name.
+    `build_seconds` is the wall time of the compilation.
+    """
+
+    job: Digest
+    code: bytes
+    symbols: tuple[str, ...]
+    features: tuple[tuple[str, float], ...] = ()
+    build_seconds: float = 0.0
+
+    @property
+    def digest(self) -> Digest:
+        """Identity of the code."""
+        return Digest.of(self.code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildFailure:
+    """A compilation that ended without an artifact: COMPILE_ERROR, COMPILE_CRASH or COMPILE_TIMEOUT.
+
+    `stage` names the pass or the step that refused, `constraint` the named limit if it was one.
+    """
+
+    job: Digest
+    status: Status
+    stage: str
+    why: str
+    constraint: str = ""
+    build_seconds: float = 0.0
+
+    def to_json(self) -> str:
+        return canonical_json(
+            {"stage": self.stage, "why": self.why, "constraint": self.constraint}
+        )

@@ -1,0 +1,48 @@
+"""Content digests: the identity of every record and blob that crosses a process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Self
+
+_HEX_DIGITS = 64
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Digest:
+    """A SHA-256 in lowercase hexadecimal; equal content, equal digest."""
+
+    hex: str
+
+    def __post_init__(self) -> None:
+        if len(self.hex) != _HEX_DIGITS or set(self.hex) - set("0123456789abcdef"):
+            raise ValueError(f"not a SHA-256 in lowercase hexadecimal: {self.hex!r}")
+
+    @classmethod
+    def of(cls, content: bytes | bytearray | memoryview) -> Self:
+        """The digest of bytes."""
+        return cls(hashlib.sha256(content).hexdigest())
+
+    @classmethod
+    def of_json(cls, document: object) -> Self:
+        """The digest of a JSON document in its canonical form."""
+        return cls.of(canonical_json(document).encode())
+
+    @property
+    def short(self) -> str:
+        """Twelve digits: enough to tell records of one run apart in a log line."""
+        return self.hex[:12]
+
+    def __str__(self) -> str:
+        return self.hex
+
+
+def canonical_json(document: object) -> str:
+    """The one text of a JSON document: sorted keys, no spaces, no NaN.
+
+    Raises:
+        ValueError: the document holds NaN or an infinity, which JSON cannot say.
+    """
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)

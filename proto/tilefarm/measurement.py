@@ -1,0 +1,163 @@
+"""What goes to a device and what comes back: run jobs, counters, measurements, typed run failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tilefarm.digest import Digest
+
+
+class Status(Enum):
+    """How a trial ended. Only DEVICE_LOST and INFRA_ERROR, the farm's own faults, are tried again."""
+
+    OK = "ok"
+    COMPILE_ERROR = "compile_error"
+    COMPILE_CRASH = "compile_crash"
+    COMPILE_TIMEOUT = "compile_timeout"
+    VERIFY_REJECTED = "verify_rejected"
+    LOAD_ERROR = "load_error"
+    RUN_CRASH = "run_crash"
+    RUN_TIMEOUT = "run_timeout"
+    WRONG_RESULT = "wrong_result"
+    RESOURCE_EXCEEDED = "resource_exceeded"
+    DEVICE_LOST = "device_lost"
+    CANCELLED = "cancelled"
+    INFRA_ERROR = "infra_error"
+
+    @property
+    def is_farm_fault(self) -> bool:
+        """Whether the farm, not the candidate, is to blame, so that trying again is right."""
+        return self in (Status.DEVICE_LOST, Status.INFRA_ERROR)
+
+
+class Role(Enum):
+    """What a buffer of a run is for."""
+
+    CONSTANT = "constant"
+    """Filled once from `content` before the first call."""
+    INPUT = "input"
+    """Filled before every call with the next `nbytes` of `content`, which holds all samples."""
+    OUTPUT = "output"
+    """Zeroed before the first call; read after every call."""
+    SCRATCH = "scratch"
+    """Room for intermediate values; contents undefined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferSpec:
+    """One parameter of the entry that is run. `nbytes` is per sample.
+
+    For an OUTPUT, `expected` is the digest of all samples' bytes in a row; a mismatch makes the run a
+    WRONG_RESULT. `fetch` asks for the bytes of an OUTPUT to be returned.
+    """
+
+    name: str
+    role: Role
+    nbytes: int
+    content: Digest | None = None
+    expected: Digest | None = None
+    fetch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunJob:
+    """Run `entry` of an uploaded artifact: every sample once (checked), then the last `repeats` times.
+
+    `timeout_seconds` bounds the kernel's own time over the job, not the waiting for a device.
+    `timeline` asks for the accelerator's instruction timeline of the last call.
+    """
+
+    artifact: Digest
+    entry: str
+    buffers: tuple[BufferSpec, ...]
+    samples: int = 1
+    repeats: int = 0
+    timeout_seconds: float = 10.0
+    timeline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What the accelerator did in one call of the entry, as its runtime reports it.
+
+    `busy_cycles` of (load, compute, store); bytes moved by kind, padding excluded.
+    """
+
+    cycles: int = 0
+    instructions: int = 0
+    gemm_uops: int = 0
+    alu_uops: int = 0
+    load_busy_cycles: int = 0
+    compute_busy_cycles: int = 0
+    store_busy_cycles: int = 0
+    inp_load_nbytes: int = 0
+    wgt_load_nbytes: int = 0
+    acc_load_nbytes: int = 0
+    uop_load_nbytes: int = 0
+    out_store_nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineEvent:
+    """One instruction on one module of the accelerator. Cycles are counted from the launch."""
+
+    module: str
+    name: str
+    begin_cycle: int
+    end_cycle: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A run that ended well: counters of the last call, host seconds of every timed call, and outputs.
+
+    `outputs` holds (buffer name, bytes of all samples) for buffers with `fetch`.
+    """
+
+    artifact: Digest
+    device: str
+    counters: Counters
+    seconds: tuple[float, ...] = ()
+    sample_cycles: tuple[int, ...] = ()
+    outputs: tuple[tuple[str, bytes], ...] = ()
+    timeline: tuple[TimelineEvent, ...] = ()
+    load_seconds: float = 0.0
+    run_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailure:
+    """A run that did not end well: a typed status, the reason in words, and where it happened.
+
+    `signal` is the number that ended the child (0 if none); `mismatch` describes the first wrong output.
+    """
+
+    artifact: Digest
+    status: Status
+    why: str
+    device: str = ""
+    signal: int = 0
+    mismatch: str = ""
+    run_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One candidate with its terminal status: what the tuner learns from and the store keeps.
+
+    `cycles` is None unless the status is OK. Digests are those of workload, trace and artifact.
+    """
+
+    workload: Digest
+    trace: Digest
+    point: tuple[tuple[str, int], ...]
+    status: Status
+    cycles: int | None = None
+    seconds: tuple[float, ...] = ()
+    artifact: Digest | None = None
+    device: str = ""
+    why: str = ""
+    proposer: str = ""
+    spans: tuple[tuple[str, float, float], ...] = field(default=())
+    """(stage, begin, end) in wall seconds: propose, compile, transfer, run."""

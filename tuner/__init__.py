@@ -1,0 +1,1 @@
+"""Searches a space of schedules: proposers, cost model, trial allocation, records."""
