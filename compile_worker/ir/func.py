@@ -1,0 +1,21 @@
+"""A function: parameters in DRAM and a body."""
+
+from __future__ import annotations
+
+from compile_worker.ir.expr import Buffer
+from compile_worker.ir.node import Node, node
+from compile_worker.ir.stmt import Stmt
+
+
+@node
+class Func(Node):
+    """What is scheduled, lowered and compiled as one unit.
+
+    `params` are the workload's inputs, then its outputs, all of scope "dram". `attrs` are facts about
+    the function as (key, value) pairs.
+    """
+
+    name: str
+    params: tuple[Buffer, ...]
+    body: Stmt
+    attrs: tuple[tuple[str, int | str], ...] = ()

@@ -1,0 +1,84 @@
+"""Walking and rewriting: written once for every node, by its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar, cast
+
+from compile_worker.ir.expr import Buffer, Expr, Var
+from compile_worker.ir.node import Node
+
+_N = TypeVar("_N", bound=Node)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Nodes directly below, in field order."""
+    for name in node.__match_args__:
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            yield value
+        elif type(value) is tuple:
+            for item in value:
+                if isinstance(item, Node):
+                    yield item
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it, parents first. A shared node comes once per occurrence."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(list(children(top))))
+
+
+def find(node: Node, kind: type[_N]) -> Iterator[_N]:
+    """Every node of one kind at or below `node`."""
+    return (n for n in walk(node) if isinstance(n, kind))
+
+
+def map_children(node: _N, change: Callable[[Node], Node]) -> _N:
+    """`node` with every direct child replaced by `change(child)`; the same object if none changed."""
+    changed = False
+    values: list[object] = []
+    for name in node.__match_args__:
+        old = getattr(node, name)
+        new: object = old
+        if isinstance(old, Node):
+            new = change(old)
+        elif type(old) is tuple and old and any(isinstance(item, Node) for item in old):
+            items = tuple(change(item) if isinstance(item, Node) else item for item in old)
+            new = items if any(a is not b for a, b in zip(items, old, strict=True)) else old
+        changed = changed or new is not old
+        values.append(new)
+    return type(node)(*values) if changed else node
+
+
+def rewrite(node: _N, rule: Callable[[Node], Node | None]) -> _N:
+    """Children first, then `rule` on every node; None leaves it alone. Shared nodes are done once."""
+    done: dict[Node, Node] = {}
+
+    def visit(at: Node) -> Node:
+        found = done.get(at)
+        if found is None:
+            rebuilt = map_children(at, visit)
+            found = rule(rebuilt) or rebuilt
+            done[at] = found
+        return found
+
+    return cast(_N, visit(node))
+
+
+def substitute(node: _N, values: Mapping[Var, Expr]) -> _N:
+    """`node` with loop variables replaced."""
+    return rewrite(node, lambda n: values.get(n) if isinstance(n, Var) else None)
+
+
+def replace_buffers(node: _N, buffers: Mapping[Buffer, Buffer]) -> _N:
+    """`node` with buffers replaced by others of the same rank."""
+    return rewrite(node, lambda n: buffers.get(n) if isinstance(n, Buffer) else None)
+
+
+def variables(node: Node) -> frozenset[Var]:
+    """Every variable that occurs in `node`."""
+    return frozenset(find(node, Var))
