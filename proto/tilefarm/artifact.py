@@ -4,9 +4,9 @@ Every compiled object exports functions of one C type:
 
     int32_t entry(void* const* buffers, const int64_t* offsets);
 
-`buffers[i]` is a VTA data-buffer handle (from VTABufferAlloc) and `offsets[i]` a byte offset into it, one
-pair per parameter: the workload's inputs, then its outputs. 0 means done. Undefined symbols are those of
-the VTA runtime ABI only.
+`buffers[i]` is a VTA data-buffer handle (from VTABufferAlloc) and `offsets[i]` a byte offset into
+it, one pair per parameter: the workload's inputs, then its outputs. 0 means done. Undefined symbols
+are those of the VTA runtime ABI only.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ class CompileJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One step of a whole-network program: a kernel with the program buffer and offset per parameter.
+    """One step of a whole-network program: a kernel, and where each of its parameters lies.
 
-    `arguments[i]` = (index of the program's buffer, byte offset in it) for parameter i of the kernel.
+    `arguments[i]` = (index of the program's buffer, byte offset in it) for parameter i of the
+    kernel.
     """
 
     kernel: str
@@ -100,7 +101,9 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildFailure:
-    """A compilation that ended without an artifact: COMPILE_ERROR, COMPILE_CRASH or COMPILE_TIMEOUT.
+    """A compilation that ended without an artifact.
+
+    `status` is COMPILE_ERROR, COMPILE_CRASH or COMPILE_TIMEOUT.
 
     `stage` names the pass or the step that refused, `constraint` the named limit if it was one.
     """
@@ -113,6 +116,4 @@ class BuildFailure:
     build_seconds: float = 0.0
 
     def to_json(self) -> str:
-        return canonical_json(
-            {"stage": self.stage, "why": self.why, "constraint": self.constraint}
-        )
+        return canonical_json({"stage": self.stage, "why": self.why, "constraint": self.constraint})

@@ -16,7 +16,8 @@ class DeviceInfo:
         address: where its DeviceService listens, `host:port` or `unix:/path`.
         target: digest of the target it implements (`Target.digest`).
         runtime: build id of the VTA library it loads.
-        sandbox: how strongly kernels are confined, in words ("rlimits+no_new_privs+seccomp+landlock7").
+        sandbox: how strongly kernels are confined, in words
+            ("rlimits+no_new_privs+seccomp+landlock7").
         epoch: changes whenever the device server starts anew; leases of older epochs are void.
         labels: free (key, value) pairs for selection.
     """
@@ -34,7 +35,8 @@ class DeviceInfo:
 class Lease:
     """The right to use a device until the time to live runs out without a renewal.
 
-    `fence` grows with every lease of a device; the device itself refuses a lower one than it has seen.
+    `fence` grows with every lease of a device; the device itself refuses a lower one than it has
+    seen.
     """
 
     lease_id: str

@@ -1,4 +1,4 @@
-"""What goes to a device and what comes back: run jobs, counters, measurements, typed run failures."""
+"""What goes to a device and what comes back: run jobs, measurements, typed run failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilefarm.digest import Digest
 
 
 class Status(Enum):
-    """How a trial ended. Only DEVICE_LOST and INFRA_ERROR, the farm's own faults, are tried again."""
+    """How a trial ended. Only DEVICE_LOST and INFRA_ERROR, the farm's faults, are tried again."""
 
     OK = "ok"
     COMPILE_ERROR = "compile_error"
@@ -48,8 +48,8 @@ class Role(Enum):
 class BufferSpec:
     """One parameter of the entry that is run. `nbytes` is per sample.
 
-    For an OUTPUT, `expected` is the digest of all samples' bytes in a row; a mismatch makes the run a
-    WRONG_RESULT. `fetch` asks for the bytes of an OUTPUT to be returned.
+    For an OUTPUT, `expected` is the digest of all samples' bytes in a row; a mismatch makes the run
+    a WRONG_RESULT. `fetch` asks for the bytes of an OUTPUT to be returned.
     """
 
     name: str
@@ -62,7 +62,9 @@ class BufferSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunJob:
-    """Run `entry` of an uploaded artifact: every sample once (checked), then the last `repeats` times.
+    """Run `entry` of an uploaded artifact.
+
+    Every sample runs once (checked), then the last one `repeats` times (timed).
 
     `timeout_seconds` bounds the kernel's own time over the job, not the waiting for a device.
     `timeline` asks for the accelerator's instruction timeline of the last call.
@@ -110,7 +112,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A run that ended well: counters of the last call, host seconds of every timed call, and outputs.
+    """A run that ended well: counters of the last call, host seconds of timed calls, outputs.
 
     `outputs` holds (buffer name, bytes of all samples) for buffers with `fetch`.
     """
@@ -130,7 +132,8 @@ class Measurement:
 class RunFailure:
     """A run that did not end well: a typed status, the reason in words, and where it happened.
 
-    `signal` is the number that ended the child (0 if none); `mismatch` describes the first wrong output.
+    `signal` is the number that ended the child (0 if none); `mismatch` describes the first wrong
+    output.
     """
 
     artifact: Digest

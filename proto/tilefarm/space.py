@@ -1,8 +1,9 @@
 """A search space as data: finite variables and named constraints over them.
 
-The compiler makes it, the tuner searches it, and neither knows the other. Kinds of constraint follow
-Heron (ASPLOS 2023, section 4): PROD, SUM, EQ, LE, IN, SELECT, and TABLE for what only a list can say.
-Variables are tunable (chosen by the search) or derived (fixed by the tunables through constraints).
+The compiler makes it, the tuner searches it, and neither knows the other. Kinds of constraint
+follow Heron (ASPLOS 2023, section 4): PROD, SUM, EQ, LE, IN, SELECT, and TABLE for what only a list
+can say. Variables are tunable (chosen by the search) or derived (fixed by the tunables through
+constraints).
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Point: TypeAlias = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """One integer unknown. `domain` is sorted; a derived variable may leave it empty (any value >= 0).
+    """One integer unknown.
+
+    `domain` is sorted; a derived variable may leave it empty (any value >= 0).
 
     `labels` names the values of a choice (for example loop orders) for people; empty for numbers.
     """

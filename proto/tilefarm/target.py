@@ -21,7 +21,7 @@ _INSTRUCTION_INDEX_BITS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VtaConfig:
-    """The accelerator's geometry, as powers of two. Element types are int8 in, int32 accumulated."""
+    """The accelerator's geometry, as powers of two; elements are int8 in, int32 accumulated."""
 
     log_batch: int = 0
     log_block: int = 4
@@ -113,9 +113,9 @@ class Host:
 class Limits:
     """What the accelerator's programs must respect beyond buffer depths.
 
-    `acc_distance`: an accumulator may be written again by the third micro-op at the earliest (runtime
-    recorder, HLS pipeline). `kernel_uops`: micro-ops that may be resident at once; the RTL wraps its
-    index at 2048 whatever the configuration says.
+    `acc_distance`: an accumulator may be written again by the third micro-op at the earliest
+    (runtime recorder, HLS pipeline). `kernel_uops`: micro-ops that may be resident at once; the RTL
+    wraps its index at 2048 whatever the configuration says.
     """
 
     acc_distance: int = 3

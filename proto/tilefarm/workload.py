@@ -1,8 +1,9 @@
 """A workload: one operator on concrete shapes, the unit that is searched, compiled and measured.
 
 Tensors of the accelerator are blocked: data is `[N/b, C/c, H, W, b, c]` int8 and weights are
-`[Co/c, Ci/c, Kh, Kw, c, c]` int8 (output lane before input lane), with b = batch and c = block of the
-target. Channels that a network does not have are zero. OPERATORS lists what each operator means.
+`[Co/c, Ci/c, Kh, Kw, c, c]` int8 (output lane before input lane), with b = batch and c = block of
+the target. Channels that a network does not have are zero. OPERATORS lists what each operator
+means.
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ OPERATORS: Final[Mapping[str, str]] = {
     "dense": "(data [N/b, Ci/c, b, c], weight [Co/c, Ci/c, c, c], bias, shift) -> out"
     " [N/b, Co/c, b, c] as conv2d; attrs lo, hi",
     # On the CPU; int8 tensors are blocked as above.
-    "quantize": "(x float32 [N, C, ...]) -> blocked int8: clip(round_half_even(x * inv_scale), -128,"
-    " 127), absent channels 0; attrs inv_scale (a float32)",
-    "dequantize": "(x blocked int8) -> float32 [N, C, ...]: float32(x) * scale; attrs scale (a float32)",
-    "add": "(a, b) -> clip((a*mul_a + b*mul_b + round) >> shift, lo, hi), round = 1 << (shift-1) or 0"
-    " for shift 0; attrs mul_a, mul_b, shift, lo, hi",
+    "quantize": "(x float32 [N, C, ...]) -> blocked int8: clip(round_half_even(x * inv_scale),"
+    " -128, 127), absent channels 0; attrs inv_scale (a float32)",
+    "dequantize": "(x blocked int8) -> float32 [N, C, ...]: float32(x) * scale; attrs scale (a"
+    " float32)",
+    "add": "(a, b) -> clip((a*mul_a + b*mul_b + round) >> shift, lo, hi), round = 1 << (shift-1) or"
+    " 0 for shift 0; attrs mul_a, mul_b, shift, lo, hi",
     "affine": "(x, mul int32 [C/c, b, c], add int32 [C/c, b, c], shift int32 [C/c, b, c]) ->"
     " clip((x*mul[c] + add[c]) >> shift[c], lo, hi); attrs lo, hi",
     "max_pool2d": "(x) -> max over the window, padding is -128; attrs kernel, stride, pad",
-    "avg_pool2d": "(x, mul int32 [OH, OW]) -> clip((sum*mul[oh, ow] + round) >> shift, lo, hi), padding"
-    " is 0; attrs kernel, stride, pad, shift, lo, hi",
-    "relayout": "(x blocked int8 of one logical shape) -> blocked int8 of another with the same elements"
-    " in row-major logical order; attrs logical_in, logical_out",
+    "avg_pool2d": "(x, mul int32 [OH, OW]) -> clip((sum*mul[oh, ow] + round) >> shift, lo, hi),"
+    " padding is 0; attrs kernel, stride, pad, shift, lo, hi",
+    "relayout": "(x blocked int8 of one logical shape) -> blocked int8 of another with the same"
+    " elements in row-major logical order; attrs logical_in, logical_out",
     "softmax": "(x blocked int8 [N/b, C/c, b, c], table float32 [256]) -> float32 [N, C]:"
     " table[max - x] / sum over channels, summed in channel order in float32; no attrs",
 }
@@ -135,7 +137,9 @@ class Workload:
         document = json.loads(text)
 
         def tensors(rows: list[tuple[str, list[int], str]]) -> tuple[TensorSpec, ...]:
-            return tuple(TensorSpec(name, tuple(shape), DType(dtype)) for name, shape, dtype in rows)
+            return tuple(
+                TensorSpec(name, tuple(shape), DType(dtype)) for name, shape, dtype in rows
+            )
 
         return cls(
             operator=document["operator"],
