@@ -1,0 +1,263 @@
+"""Everything a report shows of one finished run, in records that need nothing else to be drawn.
+
+Times are seconds since the run began, cycles are those of the device's own counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tilefarm.measurement import TimelineEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One bar of the Gantt chart: something that `lane` did from `begin` to `end`.
+
+    Attributes:
+        lane: "driver", "compile <n>" or the name of a device.
+        kind: "start", "propose", "compile", "transfer", "run" or "network".
+        label: what it was done for, for people.
+    """
+
+    lane: str
+    kind: str
+    label: str
+    begin_seconds: float
+    end_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRow:
+    """One trial of the search as the charts need it.
+
+    Attributes:
+        number: 1, 2, 3 … in the order of ending; trials of earlier sessions come first.
+        workload: name of the workload.
+        status: value of `tilefarm.measurement.Status`.
+        cycles: None unless the status is "ok".
+        ended_seconds: None when an earlier session measured it.
+        point: (variable, value) of the tunables.
+    """
+
+    number: int
+    workload: str
+    status: str
+    cycles: int | None
+    ended_seconds: float | None
+    device: str = ""
+    proposer: str = ""
+    why: str = ""
+    is_default: bool = False
+    point: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadRow:
+    """One distinct workload of the accelerator: what the terminal's table shows.
+
+    Attributes:
+        count: how often the network runs it.
+        macs: useful multiply-accumulates of one run.
+        ideal_cycles: MACs by the hardware's MACs per cycle.
+        default_cycles: of the untuned schedule; None when it has no good measurement.
+        best_cycles: of the best trial; None when no trial ended well.
+        failures: (status, how many) of the trials that did not end well.
+        best_point: tunables of the best trial.
+    """
+
+    name: str
+    operator: str
+    shape: str
+    count: int
+    macs: int
+    ideal_cycles: int
+    default_cycles: int | None
+    best_cycles: int | None
+    trials: int
+    failures: tuple[tuple[str, int], ...] = ()
+    best_point: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def utilisation(self) -> float | None:
+        """Ideal by best cycles, 0 to 1."""
+        return self.ideal_cycles / self.best_cycles if self.best_cycles else None
+
+    @property
+    def speedup(self) -> float | None:
+        """Default by best cycles."""
+        if not self.best_cycles or self.default_cycles is None:
+            return None
+        return self.default_cycles / self.best_cycles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerRow:
+    """One kernel call of the network, in the order of execution.
+
+    Attributes:
+        place: "accelerator" or "cpu"; `why` says why it is there.
+        workload: name of the `WorkloadRow`, empty for the CPU.
+        cycles: of its best schedule; None on the CPU.
+    """
+
+    name: str
+    operator: str
+    place: str
+    why: str
+    workload: str
+    shape: str
+    macs: int
+    ideal_cycles: int
+    default_cycles: int | None
+    cycles: int | None
+    output_nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaRect:
+    """Where one tensor lies: [offset, offset + nbytes) from step `begin` up to, not with, `end`."""
+
+    name: str
+    begin_step: int
+    end_step: int
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaPlan:
+    """The plan of the memory that the network's intermediate tensors share.
+
+    Attributes:
+        nbytes: size of the arena.
+        bound_nbytes: no plan in this order can be smaller.
+        unshared_nbytes: what it would be if no two tensors shared memory.
+        steps: names of the kernel calls along the time axis.
+    """
+
+    nbytes: int
+    bound_nbytes: int
+    unshared_nbytes: int
+    steps: tuple[str, ...]
+    rects: tuple[ArenaRect, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTimeline:
+    """What load, compute and store did in one call of one kernel."""
+
+    workload: str
+    layer: str
+    cycles: int
+    events: tuple[TimelineEvent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """How often each execution of the network named the right class.
+
+    Attributes:
+        images: how many were run.
+        labelled: how many of them have a label; the correct counts are of these.
+        differing: images whose device output is not bit for bit the integer reference's.
+    """
+
+    images: int
+    labelled: int
+    float_correct: int
+    reference_correct: int
+    device_correct: int
+    differing: int
+
+    def share(self, correct: int) -> float | None:
+        """A count as a share of the labelled images, 0 to 1."""
+        return correct / self.labelled if self.labelled else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Where the seconds of all trials of this session went, summed; they overlap in wall time."""
+
+    propose_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    transfer_seconds: float = 0.0
+    run_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """One run of `tilefarm tune`, complete.
+
+    Attributes:
+        title: name of the model, as the user gave it (untrusted text).
+        began: wall time in ISO 8601, UTC.
+        trials: all trials known, earlier sessions' first.
+        spans: of this session.
+        network_cycles: accelerator cycles of one image through the assembled program.
+        trials_per_second: of this session's search; None when it measured nothing.
+        first_measured_seconds: from the start of the command to its first measured kernel.
+        facts: (name, value) of anything else worth a line: versions, seed, host.
+        interrupted: whether the search was stopped before its budget was spent.
+    """
+
+    title: str
+    model_digest: str
+    target: str
+    target_digest: str
+    began: str
+    seed: int
+    proposer: str
+    total_seconds: float
+    search_seconds: float
+    first_measured_seconds: float | None
+    trials_per_second: float | None
+    trials_this_session: int
+    split: Split
+    workloads: tuple[WorkloadRow, ...]
+    layers: tuple[LayerRow, ...]
+    trials: tuple[TrialRow, ...]
+    spans: tuple[Span, ...]
+    arena: ArenaPlan | None
+    timeline: KernelTimeline | None
+    accuracy: Accuracy | None
+    network_cycles: int | None = None
+    facts: tuple[tuple[str, str], ...] = ()
+    interrupted: bool = False
+
+    @property
+    def default_cycles(self) -> int | None:
+        """Cycles of all accelerator kernels with the untuned schedules, counts included."""
+        return _total([(w.count, w.default_cycles) for w in self.workloads])
+
+    @property
+    def best_cycles(self) -> int | None:
+        """Cycles of all accelerator kernels with the best schedules, counts included."""
+        return _total([(w.count, w.best_cycles) for w in self.workloads])
+
+    @property
+    def speedup(self) -> float | None:
+        """Default by best cycles, over the network."""
+        default, best = self.default_cycles, self.best_cycles
+        return default / best if default is not None and best else None
+
+
+def brief(summary: RunSummary) -> Mapping[str, Any]:
+    """The summary as a JSON document without what only pictures need (spans, trials, events)."""
+    document = asdict(summary)
+    for key in ("spans", "trials", "arena", "timeline"):
+        del document[key]
+    return document | {
+        "default_cycles": summary.default_cycles,
+        "best_cycles": summary.best_cycles,
+        "speedup": summary.speedup,
+        "arena_nbytes": summary.arena.nbytes if summary.arena else None,
+    }
+
+
+def _total(rows: list[tuple[int, int | None]]) -> int | None:
+    """Sum of count * cycles; None when one is unknown."""
+    known = [count * cycles for count, cycles in rows if cycles is not None]
+    return sum(known) if len(known) == len(rows) else None
