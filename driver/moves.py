@@ -1,0 +1,151 @@
+"""What a campaign hears and what it orders: the two small languages between it and the loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tilefarm.artifact import BuildFailure
+from tilefarm.measurement import Measurement, RunFailure
+
+JobId: TypeAlias = int
+"""Numbers candidates 1, 2, 3 … within one campaign; never used twice."""
+
+Outcome: TypeAlias = BuildFailure | Measurement | RunFailure
+"""How a candidate ended."""
+
+
+# ---- events: what happened -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """The tuner's answer to `Ask`; no jobs means that it has none now."""
+
+    jobs: tuple[JobId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A job has its artifact; `seconds` is what the build took."""
+
+    job: JobId
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFailed:
+    """A job will never have an artifact."""
+
+    job: JobId
+    failure: BuildFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A device ran a job to its end."""
+
+    job: JobId
+    device: str
+    measurement: Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """A device could not run a job, and says why."""
+
+    job: JobId
+    device: str
+    failure: RunFailure
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUp:
+    """A device is leased and ready."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLost:
+    """A device stopped answering, or its lease was lost. `job` is the one it ran, 0 if none."""
+
+    device: str
+    why: str = ""
+    job: JobId = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesGone:
+    """No device is left and none could be had in time."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Finish what runs, begin nothing new."""
+
+
+Event: TypeAlias = (
+    Proposed
+    | Built
+    | BuildFailed
+    | Measured
+    | RunFailed
+    | DeviceUp
+    | DeviceLost
+    | DevicesGone
+    | Stop
+)
+
+
+# ---- commands: what to do ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the tuner for at most `count` candidates; answered by one `Proposed`."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compile:
+    """Build these jobs in one task; answered by `Built` or `BuildFailed` for each."""
+
+    jobs: tuple[JobId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Queue a built job on a device; answered by `Measured`, `RunFailed` or `DeviceLost`."""
+
+    device: str
+    job: JobId
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """A job is closed: record it and let the tuner learn. `story` is its life in words."""
+
+    job: JobId
+    outcome: Outcome
+    story: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A job will not be pursued; it leaves no record, so a later run may propose it again."""
+
+    job: JobId
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Nothing is left to do. `why` is "exhausted", "stopped" or "no device"."""
+
+    why: str
+
+
+Command: TypeAlias = Ask | Compile | Measure | Tell | Drop | Finish

@@ -1,0 +1,269 @@
+"""The campaign over drawn scenes, and over any interleaving that a farm can produce."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tilefarm.artifact import BuildFailure
+from tilefarm.digest import Digest
+from tilefarm.measurement import Counters, Measurement, RunFailure, Status
+
+from driver.campaign import Campaign, Stage, Windows, step
+from driver.moves import (
+    Ask,
+    BuildFailed,
+    Built,
+    Command,
+    Compile,
+    DeviceLost,
+    DevicesGone,
+    DeviceUp,
+    Drop,
+    Event,
+    Finish,
+    Measure,
+    Measured,
+    Proposed,
+    RunFailed,
+    Stop,
+    Tell,
+)
+
+NOTHING = Digest.of(b"")
+
+
+def good(device: str = "sim0") -> Measurement:
+    return Measurement(artifact=NOTHING, device=device, counters=Counters(cycles=7))
+
+
+def spoiled(status: Status = Status.INFRA_ERROR) -> RunFailure:
+    return RunFailure(artifact=NOTHING, status=status, why="because")
+
+
+def refused() -> BuildFailure:
+    return BuildFailure(job=NOTHING, status=Status.COMPILE_ERROR, stage="lower", why="too big")
+
+
+def play(*events: Event, windows: Windows | None = None) -> tuple[Campaign, list[Command]]:
+    """The state after all events, and the commands of the last one."""
+    campaign, commands = Campaign(windows=windows or Windows()), list[Command]()
+    for event in events:
+        campaign, commands = step(campaign, event)
+        assert campaign.violations() == []
+    return campaign, commands
+
+
+def test_the_first_device_makes_the_campaign_ask() -> None:
+    _, commands = play(DeviceUp("sim0"))
+    assert commands == [Ask(4)]
+
+
+def test_proposals_are_compiled_at_once_one_by_one_while_build_times_are_unknown() -> None:
+    _, commands = play(DeviceUp("sim0"), Proposed((1, 2, 3, 4)))
+    assert commands == [Compile((1,)), Compile((2,)), Compile((3,))]
+
+
+def test_a_built_job_goes_to_a_device_and_the_next_batch_to_a_worker() -> None:
+    _, commands = play(DeviceUp("sim0"), Proposed((1, 2, 3, 4)), Built(2, 0.5))
+    assert commands == [Measure("sim0", 2), Compile((4,)), Ask(1)]
+
+
+def test_batches_grow_until_a_task_is_worth_its_handling() -> None:
+    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1, 0.05))
+    assert campaign.batch == 5
+    assert campaign.window == 10
+
+
+def test_the_least_loaded_device_gets_the_oldest_job() -> None:
+    _, commands = play(DeviceUp("sim0"), DeviceUp("sim1"), Proposed((1, 2)), Built(1), Built(2))
+    assert commands[0] == Measure("sim1", 2)
+
+
+def test_a_failed_build_is_told_with_its_story() -> None:
+    _, commands = play(DeviceUp("sim0"), Proposed((1,)), BuildFailed(1, refused()))
+    assert commands[0] == Tell(1, refused(), ("proposed", "compiling", "compile_error"))
+
+
+def test_a_run_that_the_farm_spoiled_is_tried_on_another_device() -> None:
+    _, commands = play(
+        DeviceUp("sim0"),
+        DeviceUp("sim1"),
+        Proposed((1,)),
+        Built(1),
+        RunFailed(1, "sim0", spoiled()),
+    )
+    assert commands[0] == Measure("sim1", 1)
+
+
+def test_a_run_that_failed_by_its_own_fault_is_final() -> None:
+    crash = spoiled(Status.RUN_CRASH)
+    _, commands = play(DeviceUp("sim0"), Proposed((1,)), Built(1), RunFailed(1, "sim0", crash))
+    assert isinstance(commands[0], Tell)
+    assert commands[0].outcome is crash
+
+
+def test_the_third_strike_is_the_last() -> None:
+    events: list[Event] = [DeviceUp("sim0"), Proposed((1,)), Built(1)]
+    events += [RunFailed(1, "sim0", spoiled())] * 3
+    _, commands = play(*events)
+    assert isinstance(commands[0], Tell)
+    assert commands[0].story[-1] == "given up after 3 runs: because"
+
+
+def test_a_lost_device_strikes_only_the_job_that_ran() -> None:
+    campaign, commands = play(
+        DeviceUp("sim0"), Proposed((1, 2)), Built(1), Built(2), DeviceLost("sim0", "gone", 1)
+    )
+    assert commands == []
+    assert campaign.jobs[1].strikes == ("sim0",)
+    assert campaign.jobs[2].strikes == ()
+    assert campaign.at(Stage.READY) == (1, 2)
+
+
+def test_late_and_doubled_events_change_nothing() -> None:
+    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1), Measured(1, "sim0", good()))
+    for event in (Measured(1, "sim0", good()), Built(1), RunFailed(1, "sim1", spoiled())):
+        assert step(campaign, event) == (campaign, [])
+
+
+def test_an_answer_from_the_wrong_device_is_not_taken() -> None:
+    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1))
+    assert step(campaign, Measured(1, "sim1", good("sim1")))[0].at(Stage.RUNNING) == (1,)
+
+
+def test_no_number_is_used_twice() -> None:
+    campaign, _ = play(DeviceUp("sim0"), Proposed((1, 2)))
+    with pytest.raises(ValueError, match="a number is used once"):
+        step(campaign, Proposed((2,)))
+
+
+def test_a_dry_tuner_is_asked_again_only_after_it_learned_something() -> None:
+    events: list[Event] = [DeviceUp("sim0"), Proposed((1,)), Proposed(())]
+    _, commands = play(*events, Built(1))
+    assert commands == [Measure("sim0", 1)]
+    _, commands = play(*events, Built(1), Measured(1, "sim0", good()))
+    assert [type(c) for c in commands] == [Tell, Ask]
+    _, commands = play(*events, Built(1), Measured(1, "sim0", good()), Proposed(()))
+    assert commands == [Finish("exhausted")]
+
+
+def test_stop_lets_the_running_end_and_drops_the_rest() -> None:
+    events: list[Event] = [DeviceUp("sim0"), Proposed((1, 2)), Built(1), Stop()]
+    _, commands = play(*events)
+    assert commands == [Drop(2)]
+    _, commands = play(*events, Proposed(()), Measured(1, "sim0", good()))
+    assert [type(c) for c in commands] == [Tell, Finish]
+
+
+def test_no_device_left_ends_the_campaign() -> None:
+    _, commands = play(DeviceUp("sim0"), Proposed((1,)), DeviceLost("sim0"), DevicesGone())
+    assert commands == [Drop(1), Finish("no device")]
+
+
+@dataclass
+class World:
+    """A farm that answers commands in an order that chance decides, and misbehaves."""
+
+    chance: random.Random
+    budget: int
+    campaign: Campaign = field(default_factory=Campaign)
+    pending: list[Event] = field(default_factory=list)
+    queues: dict[str, list[int]] = field(default_factory=dict)
+    told: Counter[int] = field(default_factory=Counter)
+    dropped: Counter[int] = field(default_factory=Counter)
+    issued: int = 0
+    finished: str = ""
+
+    def feed(self, event: Event) -> None:
+        self.campaign, commands = step(self.campaign, event)
+        assert self.campaign.violations() == []
+        for command in commands:
+            self.obey(command)
+
+    def obey(self, command: Command) -> None:
+        match command:
+            case Ask(count):
+                count = min(count, self.budget - self.issued)
+                jobs = tuple(range(self.issued + 1, self.issued + count + 1))
+                self.issued += count
+                self.pending.append(Proposed(jobs))
+            case Compile(jobs):
+                for job in jobs:
+                    good_build = self.chance.random() < 0.8
+                    self.pending.append(
+                        Built(job, self.chance.random())
+                        if good_build
+                        else BuildFailed(job, refused())
+                    )
+            case Measure(device, job):
+                self.queues[device].append(job)
+            case Tell(job):
+                self.told[job] += 1
+            case Drop(job):
+                self.dropped[job] += 1
+            case Finish(why):
+                self.finished = why
+
+    def happen(self) -> None:
+        """One thing happens somewhere."""
+        busy = [d for d, queue in self.queues.items() if queue]
+        choices = ["answer"] * bool(self.pending) + ["run"] * bool(busy)
+        choices += ["double"] * bool(self.pending) + ["lose"] * (len(self.queues) > 1)
+        match self.chance.choice(choices or ["up"]):
+            case "answer":
+                self.feed(self.pending.pop(self.chance.randrange(len(self.pending))))
+            case "double":
+                event = self.chance.choice(self.pending)
+                if not isinstance(event, Proposed):
+                    self.feed(event)
+            case "run":
+                self.run(self.chance.choice(busy))
+            case "lose":
+                device = self.chance.choice(list(self.queues))
+                queue = self.queues.pop(device)
+                self.feed(DeviceLost(device, "pulled", queue[0] if queue else 0))
+                self.up(device + "'")
+            case "up":
+                self.up(f"sim{len(self.queues)}")
+
+    def up(self, device: str) -> None:
+        self.queues[device] = []
+        self.feed(DeviceUp(device))
+
+    def run(self, device: str) -> None:
+        job = self.queues[device].pop(0)
+        status = self.chance.choice([Status.OK, Status.OK, Status.RUN_CRASH, Status.INFRA_ERROR])
+        self.feed(
+            Measured(job, device, good(device))
+            if status is Status.OK
+            else RunFailed(job, device, spoiled(status))
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), budget=st.integers(0, 40), stop_after=st.integers(0, 400))
+def test_every_interleaving_ends_with_every_job_told_or_dropped_once(
+    seed: int, budget: int, stop_after: int
+) -> None:
+    world = World(random.Random(seed), budget)
+    world.up("sim0")
+    world.up("sim1")
+    for happened in range(4000):
+        if world.finished:
+            break
+        if happened == stop_after:
+            world.feed(Stop())
+        else:
+            world.happen()
+    assert world.finished in ("exhausted", "stopped")
+    ended = world.told + world.dropped
+    assert sorted(ended) == list(range(1, world.issued + 1))
+    assert set(ended.values()) <= {1}
+    if world.finished == "exhausted":
+        assert not world.dropped
+        assert world.issued == budget
