@@ -1,7 +1,7 @@
 """Expressions: scalars, element reads and the operators between them.
 
-Index arithmetic has dtype INDEX (int64). Integer arithmetic wraps at its width; `Shr` is arithmetic;
-`FloorDiv` and `FloorMod` round towards minus infinity, as in Python.
+Index arithmetic has dtype INDEX (int64). Integer arithmetic wraps at its width; `Shr` is
+arithmetic; `FloorDiv` and `FloorMod` round towards minus infinity, as in Python.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def index(value: ExprLike) -> Expr:
 class Buffer(Node):
     """Typed storage with a static shape, row-major, in one memory.
 
-    `scope` is "dram" (parameters and what the host and the accelerator share), "local" (host memory of
-    a CPU kernel), or an on-chip buffer of the accelerator: "inp", "wgt", "acc". Names are unique in
-    a function.
+    `scope` is "dram" (parameters and what the host and the accelerator share), "local" (host
+    memory of a CPU kernel), or an on-chip buffer of the accelerator: "inp", "wgt", "acc". Names
+    are unique in a function.
     """
 
     name: str
@@ -126,18 +126,24 @@ class Binary(Expr):
 
 @node
 class Add(Binary):
+    """left + right; integers wrap."""
+
     left: Expr
     right: Expr
 
 
 @node
 class Sub(Binary):
+    """left - right; integers wrap."""
+
     left: Expr
     right: Expr
 
 
 @node
 class Mul(Binary):
+    """left * right; integers wrap."""
+
     left: Expr
     right: Expr
 
@@ -152,24 +158,32 @@ class Div(Binary):
 
 @node
 class FloorDiv(Binary):
+    """Integer division, rounded towards minus infinity."""
+
     left: Expr
     right: Expr
 
 
 @node
 class FloorMod(Binary):
+    """What FloorDiv leaves over; has the sign of `right`."""
+
     left: Expr
     right: Expr
 
 
 @node
 class Min(Binary):
+    """The smaller operand."""
+
     left: Expr
     right: Expr
 
 
 @node
 class Max(Binary):
+    """The larger operand."""
+
     left: Expr
     right: Expr
 
@@ -196,36 +210,48 @@ class Logical(Expr):
 
 @node
 class Lt(Logical):
+    """left < right"""
+
     left: Expr
     right: Expr
 
 
 @node
 class Le(Logical):
+    """left <= right"""
+
     left: Expr
     right: Expr
 
 
 @node
 class Eq(Logical):
+    """left == right"""
+
     left: Expr
     right: Expr
 
 
 @node
 class Ne(Logical):
+    """left != right"""
+
     left: Expr
     right: Expr
 
 
 @node
 class And(Logical):
+    """Both hold; both are evaluated."""
+
     left: Expr
     right: Expr
 
 
 @node
 class Or(Logical):
+    """At least one holds; both are evaluated."""
+
     left: Expr
     right: Expr
 
@@ -245,7 +271,7 @@ class Select(Expr):
 
 @node
 class Cast(Expr):
-    """Conversion: integers wrap, integer to float rounds, float to integer truncates towards zero."""
+    """Conversion: integers wrap, integer to float rounds, float to integer truncates."""
 
     type: DType
     value: Expr

@@ -11,8 +11,8 @@ from compile_worker.ir.stmt import Stmt
 class Func(Node):
     """What is scheduled, lowered and compiled as one unit.
 
-    `params` are the workload's inputs, then its outputs, all of scope "dram". `attrs` are facts about
-    the function as (key, value) pairs.
+    `params` are the workload's inputs, then its outputs, all of scope "dram". `attrs` are facts
+    about the function as (key, value) pairs.
     """
 
     name: str

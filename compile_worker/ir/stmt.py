@@ -1,10 +1,12 @@
 """Statements: loops, blocks and stores, and what they become on the accelerator.
 
-A mark is a (key, value) pair that a schedule leaves on a loop, block or allocation for a later pass.
+A mark is a (key, value) pair that a schedule leaves on a loop, block or allocation for a later
+pass.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import TypeAlias
 
@@ -40,9 +42,17 @@ class Store(Stmt):
 
 @node
 class Seq(Stmt):
-    """Statements one after the other; no Seq directly inside a Seq."""
+    """Statements one after the other; no Seq directly inside a Seq, none of exactly one."""
 
     stmts: tuple[Stmt, ...]
+
+
+def sequence(stmts: Iterable[Stmt]) -> Stmt:
+    """The statements in order, flattened; a single one is itself."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        flat.extend(stmt.stmts if isinstance(stmt, Seq) else (stmt,))
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
 
 
 @node
@@ -107,8 +117,8 @@ class Dma(Stmt):
     """A two-dimensional copy between DRAM and an on-chip buffer: LOAD or STORE of VTA.
 
     Moves `rows` rows of `columns` elements; the DRAM side advances by `stride` elements a row, the
-    on-chip side is dense. A load surrounds the rows with zeros: pad_top, pad_bottom rows and pad_left,
-    pad_right columns. `direction` is "load" or "store".
+    on-chip side is dense. A load surrounds the rows with zeros: pad_top, pad_bottom rows and
+    pad_left, pad_right columns. `direction` is "load" or "store".
     """
 
     direction: str
@@ -125,7 +135,7 @@ class Dma(Stmt):
 
 @node
 class HardwareLoop(Node):
-    """One of the two loops of a GEMM or ALU instruction: trips, and steps of the indices in elements."""
+    """One of the two loops of a GEMM or ALU instruction: trips, and index steps in elements."""
 
     extent: int
     dst: int
@@ -146,9 +156,10 @@ class MicroOp(Node):
 class MicroKernel(Stmt):
     """One GEMM or ALU instruction: loops around a list of micro-ops.
 
-    gemm: dst[d] += src[s] * wgt[w]^T, or dst[d] = 0 when `reset`. alu: dst[d] = opcode(dst[d], operand)
-    with operand = imm, or src[s] (an accumulator) when imm is None; opcode is "min", "max", "add",
-    "shr". Bases may depend on loop variables only through the slot of an n-buffered operand.
+    gemm: dst[d] += src[s] * wgt[w]^T, or dst[d] = 0 when `reset`. alu: dst[d] = opcode(dst[d],
+    operand) with operand = imm, or src[s] (an accumulator) when imm is None; opcode is "min",
+    "max", "add", "shr". Bases may depend on loop variables only through the slot of an n-buffered
+    operand.
     """
 
     engine: str

@@ -38,7 +38,7 @@ def find(node: Node, kind: type[_N]) -> Iterator[_N]:
 
 
 def map_children(node: _N, change: Callable[[Node], Node]) -> _N:
-    """`node` with every direct child replaced by `change(child)`; the same object if none changed."""
+    """`node` with every direct child replaced by `change(child)`; itself if none changed."""
     changed = False
     values: list[object] = []
     for name in node.__match_args__:
@@ -55,7 +55,10 @@ def map_children(node: _N, change: Callable[[Node], Node]) -> _N:
 
 
 def rewrite(node: _N, rule: Callable[[Node], Node | None]) -> _N:
-    """Children first, then `rule` on every node; None leaves it alone. Shared nodes are done once."""
+    """Children first, then `rule` on every node; None leaves it alone.
+
+    A node that occurs twice is done once.
+    """
     done: dict[Node, Node] = {}
 
     def visit(at: Node) -> Node:

@@ -1,0 +1,57 @@
+"""From tensors to a function: one loop nest per stage, each around one block.
+
+    for conv_n in 0:N: ... for conv_kw in 0:KW:
+      block conv {init: conv[...] = 0}
+        conv[...] = conv[...] + data[...] * weight[...]
+
+Loops run over the result's axes and then over the reduction's, in the order they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from compile_worker.ir.expr import Expr
+from compile_worker.ir.func import Func
+from compile_worker.ir.stmt import Alloc, Block, For, Mark, Stmt, Store, sequence
+from compile_worker.te.tensor import Axis, Stage, Tensor
+
+
+def nest(
+    name: str, inputs: Sequence[Tensor], stages: Sequence[Tensor], attrs: tuple[Mark, ...] = ()
+) -> Func:
+    """The function that computes `stages` in order; the last one is its output.
+
+    Stages before the last live in allocations around the whole body.
+    """
+    *inner, output = stages
+    body = sequence(stage_nest(tensor) for tensor in stages)
+    for tensor in reversed(inner):
+        body = Alloc(tensor.buffer, body)
+    params = (*(tensor.buffer for tensor in inputs), output.buffer)
+    return Func(name, params, body, attrs)
+
+
+def stage_nest(tensor: Tensor) -> Stmt:
+    """The loops and the block that compute every element of one tensor."""
+    stage = tensor.stage
+    if stage is None:
+        raise ValueError(f"{tensor.buffer.name} is a placeholder: there is nothing to compute")
+    return loops((*stage.axes, *stage.reduced), _block(tensor, stage))
+
+
+def loops(axes: Iterable[Axis], body: Stmt) -> Stmt:
+    """Serial loops around `body`, the first axis outermost."""
+    for axis in reversed(tuple(axes)):
+        body = For(axis.var, axis.extent, body)
+    return body
+
+
+def _block(tensor: Tensor, stage: Stage) -> Block:
+    buffer = tensor.buffer
+    at: tuple[Expr, ...] = tuple(axis.var for axis in stage.axes)
+    if stage.reduction is None:
+        return Block(buffer.name, Store(buffer, at, stage.value))
+    update = Store(buffer, at, stage.reduction.combine(buffer[at], stage.value))
+    init = Store(buffer, at, stage.reduction.neutral)
+    return Block(buffer.name, update, init, tuple(axis.var for axis in stage.reduced))

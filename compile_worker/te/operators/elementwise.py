@@ -1,0 +1,49 @@
+"""Stages that treat every element alike: clipping, bias and shift per channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilefarm.dtype import DType
+
+from compile_worker.ir.expr import Cast, Const, Expr, Max, Min, Var
+from compile_worker.te.tensor import Tensor, compute
+
+DATA_AXES = {4: ("n", "co", "b", "o"), 6: ("n", "co", "h", "w", "b", "o")}
+"""Axis names of blocked data by rank."""
+
+
+def data_axes(shape: tuple[int, ...]) -> dict[str, int]:
+    """Axes of a blocked data tensor, [N, C, b, c] or [N, C, H, W, b, c].
+
+    Raises:
+        ValueError: another rank.
+    """
+    if len(shape) not in DATA_AXES:
+        raise ValueError(f"blocked data has rank 4 or 6, not {len(shape)}")
+    return dict(zip(DATA_AXES[len(shape)], shape, strict=True))
+
+
+def channelwise(at: tuple[Var, ...]) -> tuple[Var, ...]:
+    """Coordinates in a [C, b, c] tensor of one value per channel, from those of blocked data."""
+    return (at[1], at[-2], at[-1])
+
+
+def elementwise(
+    name: str, like: Tensor, value: Callable[..., Expr], *, scope: str = "local"
+) -> Tensor:
+    """A stage with the axes of blocked data; `value` gets all coordinates."""
+    return compute(name, data_axes(like.shape), lambda *at: value(*at), scope=scope)
+
+
+def narrowed(name: str, wide: Tensor, low: int, high: int) -> list[Tensor]:
+    """Stages lower, upper and `name`: int8(min(max(wide, low), high)); the last is a parameter."""
+    lower = elementwise("lower", wide, lambda *at: Max(wide[at], Const(low, wide.dtype)))
+    upper = elementwise("upper", wide, lambda *at: Min(lower[at], Const(high, wide.dtype)))
+    out = elementwise(name, wide, lambda *at: Cast(DType.INT8, upper[at]), scope="dram")
+    return [lower, upper, out]
+
+
+def widened(value: Expr) -> Expr:
+    """The value as int32."""
+    return Cast(DType.INT32, value)

@@ -1,0 +1,55 @@
+"""Windows that slide over padded images: index arithmetic that convolution and pooling share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from tilefarm.workload import Workload
+
+from compile_worker.ir.expr import And, Const, Expr, Le, Lt, Select, Var, index
+from compile_worker.te.tensor import Tensor, compute
+
+
+def scaled(var: Expr, factor: int) -> Expr:
+    """Var * factor, without writing a factor of one."""
+    return var if factor == 1 else var * factor
+
+
+def shifted(var: Expr, offset: int) -> Expr:
+    """Var - offset, without writing an offset of zero."""
+    return var - offset if offset else var
+
+
+def guarded(inside: Sequence[Expr], value: Expr, outside: int) -> Expr:
+    """`value` where every condition holds, else `outside`; just `value` without conditions."""
+    if not inside:
+        return value
+    return Select(reduce(And, inside), value, Const(outside, value.dtype))
+
+
+def within(var: Expr, low: int, extent: int, high: int) -> list[Expr]:
+    """Conditions for low <= var < low + extent when var is within 0 : low + extent + high."""
+    below: list[Expr] = [Le(index(low), var)] if low else []
+    above: list[Expr] = [Lt(var, index(low + extent))] if high else []
+    return below + above
+
+
+def pad_image(name: str, image: Tensor, pad: tuple[int, ...], outside: int = 0) -> Tensor:
+    """[N, C, H, W, b, c] with `pad` = (top, left, bottom, right) rows and columns added around."""
+    n, c, height, width, batch, lane = image.shape
+    top, left, bottom, right = pad
+
+    def element(n: Var, c: Var, h: Var, w: Var, b: Var, i: Var) -> Expr:
+        inside = within(h, top, height, bottom) + within(w, left, width, right)
+        value = image[n, c, shifted(h, top), shifted(w, left), b, i]
+        return guarded(inside, value, outside)
+
+    axes = {"n": n, "ci": c, "h": height + top + bottom, "w": width + left + right}
+    return compute(name, {**axes, "b": batch, "i": lane}, element)
+
+
+def padded(workload: Workload, image: Tensor, outside: int = 0) -> list[Tensor]:
+    """The stage `padded` if the workload pads at all, otherwise nothing."""
+    pad = workload.attr_ints("pad")
+    return [pad_image("padded", image, pad, outside)] if any(pad) else []

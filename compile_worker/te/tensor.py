@@ -1,0 +1,112 @@
+"""Tensors and the expressions that define them: placeholder, compute, reduce.
+
+A tensor is described element by element, as in Halide: `compute(name, {"n": 4}, lambda n: ...)`
+says what element n is. Nothing here says in which order or where it is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tilefarm.dtype import DType
+from tilefarm.workload import TensorSpec
+
+from compile_worker.ir.expr import Add, Buffer, Const, Expr, ExprLike, Load, Max, Var
+
+Element = Callable[..., Expr]
+"""The element at the given coordinates, which come as positional `Var`s."""
+
+Combine = Callable[[Expr, Expr], Expr]
+
+_INT8_MIN: Final = -128
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A loop variable and how many values it takes, from 0 on."""
+
+    var: Var
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A value combined over axes that the result does not have, from a neutral element on."""
+
+    combine: Combine
+    neutral: Const
+    over: Mapping[str, int]
+    element: Element
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """How elements come about: `value` at `axes`, combined over `reduced` if it is a reduction."""
+
+    axes: tuple[Axis, ...]
+    value: Expr
+    reduced: tuple[Axis, ...] = ()
+    reduction: Reduction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A buffer and its definition; a placeholder has none, its elements are given."""
+
+    buffer: Buffer
+    stage: Stage | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.buffer.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+    def __getitem__(self, at: tuple[ExprLike, ...] | ExprLike) -> Load:
+        return self.buffer[at]
+
+
+def placeholder(spec: TensorSpec) -> Tensor:
+    """A tensor that the caller gives."""
+    return Tensor(Buffer(spec.name, spec.shape, spec.dtype, "dram"))
+
+
+def compute(
+    name: str,
+    axes: Mapping[str, int],
+    element: Callable[..., Expr | Reduction],
+    *,
+    scope: str = "local",
+) -> Tensor:
+    """The tensor whose element at the coordinates of `axes` is `element(*coordinates)`.
+
+    Loop variables are named `<name>_<axis>`, those of a reduction included.
+    """
+    bound = _axes(name, axes)
+    value = element(*(axis.var for axis in bound))
+    stage = _reduced(name, bound, value) if isinstance(value, Reduction) else Stage(bound, value)
+    shape = tuple(axes.values())
+    return Tensor(Buffer(name, shape, stage.value.dtype, scope), stage)
+
+
+def total(dtype: DType, over: Mapping[str, int], element: Element) -> Reduction:
+    """The sum of `element` over the axes, in row-major order."""
+    return Reduction(Add, Const(0.0 if dtype.is_float else 0, dtype), over, element)
+
+
+def largest(dtype: DType, over: Mapping[str, int], element: Element) -> Reduction:
+    """The maximum of int8 values, whatever integer type they are held in."""
+    return Reduction(Max, Const(_INT8_MIN, dtype), over, element)
+
+
+def _axes(stage: str, axes: Mapping[str, int]) -> tuple[Axis, ...]:
+    return tuple(Axis(Var(f"{stage}_{name}"), extent) for name, extent in axes.items())
+
+
+def _reduced(name: str, axes: tuple[Axis, ...], reduction: Reduction) -> Stage:
+    over = _axes(name, reduction.over)
+    return Stage(axes, reduction.element(*(axis.var for axis in over)), over, reduction)
