@@ -1,0 +1,80 @@
+"""Who did what when: a lane per worker and device, so that idle time is visible."""
+
+from __future__ import annotations
+
+from driver.report.svg import Scale, box, drawing, element, label, short
+from driver.summary import Span
+
+_COLOURS = {
+    "start": "#9ca3af",
+    "propose": "#7c3aed",
+    "compile": "#2563eb",
+    "transfer": "#d97706",
+    "run": "#059669",
+    "network": "#be185d",
+}
+_LANE, _LEFT, _RIGHT, _TOP = 24.0, 130.0, 905.0, 34.0
+
+
+def gantt_chart(spans: tuple[Span, ...]) -> str:
+    """One bar a span; the share of time in which a lane was busy stands at its end."""
+    if not spans:
+        return "<p>Nothing was compiled or measured in this session.</p>"
+    lanes = _lanes(spans)
+    end = max(s.end_seconds for s in spans)
+    bottom = _TOP + _LANE * len(lanes)
+    x = Scale(0, end, _LEFT, _RIGHT)
+    parts = _key() + _seconds(x, bottom)
+    for row, lane in enumerate(lanes):
+        y = _TOP + _LANE * row
+        mine = [s for s in spans if s.lane == lane]
+        parts.append(label(_LEFT - 8, y + 15, lane, text_anchor="end", class_="tick"))
+        parts.append(box(_LEFT, y + 3, _RIGHT - _LEFT, _LANE - 6, "#f3f4f6"))
+        parts += [_bar(s, x, y) for s in mine]
+        busy = f"{100 * busy_seconds(mine) / end:.0f} % busy"
+        parts.append(label(_RIGHT + 8, y + 15, busy, class_="tick"))
+    return drawing(1000, bottom + 40, *parts, words="Busy spans of workers and devices over time")
+
+
+def busy_seconds(spans: list[Span]) -> float:
+    """Seconds covered by at least one of the spans of a lane."""
+    total, reached = 0.0, 0.0
+    for span in sorted(spans, key=lambda s: s.begin_seconds):
+        total += max(0.0, span.end_seconds - max(reached, span.begin_seconds))
+        reached = max(reached, span.end_seconds)
+    return total
+
+
+def _lanes(spans: tuple[Span, ...]) -> list[str]:
+    """Driver, compile workers, devices: each group by name."""
+
+    def order(lane: str) -> tuple[int, str]:
+        group = 0 if lane == "driver" else 1 if lane.startswith("compile") else 2
+        return group, lane
+
+    return sorted({s.lane for s in spans}, key=order)
+
+
+def _bar(span: Span, x: Scale, y: float) -> str:
+    begin, end = x(span.begin_seconds), x(span.end_seconds)
+    seconds = span.end_seconds - span.begin_seconds
+    tip = f"{span.kind}: {span.label} ({seconds * 1000:.1f} ms at {span.begin_seconds:.2f} s)"
+    return box(begin, y + 3, max(end - begin, 0.4), _LANE - 6, _COLOURS.get(span.kind, "#111"), tip)
+
+
+def _key() -> list[str]:
+    parts = []
+    for index, (kind, fill) in enumerate(_COLOURS.items()):
+        parts.append(box(_LEFT + 90 * index, 8, 10, 10, fill))
+        parts.append(label(_LEFT + 90 * index + 15, 17, kind, class_="tick"))
+    return parts
+
+
+def _seconds(x: Scale, bottom: float) -> list[str]:
+    parts = []
+    for value in x.ticks(8):
+        at = x(value)
+        parts.append(element("line", x1=at, x2=at, y1=_TOP, y2=bottom + 4, class_="grid"))
+        parts.append(label(at, bottom + 18, short(value), text_anchor="middle", class_="tick"))
+    parts.append(label(_RIGHT, bottom + 34, "seconds", text_anchor="end", class_="name"))
+    return parts

@@ -1,0 +1,136 @@
+"""The page: one HTML file without scripts, fonts or anything else from elsewhere."""
+
+from __future__ import annotations
+
+from html import escape
+
+from driver.report.arena import arena_chart
+from driver.report.gantt import gantt_chart
+from driver.report.progress import progress_chart
+from driver.report.tables import (
+    accuracy_table,
+    count,
+    failure_table,
+    layer_table,
+    table,
+    times,
+    workload_table,
+)
+from driver.report.timeline import timeline_chart
+from driver.summary import RunSummary
+
+_STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;color:#111827;background:#fff;max-width:1180px;
+margin:0 auto;padding:28px 24px 60px}
+h1{font-size:26px;margin:0 0 2px}h2{font-size:18px;margin:38px 0 4px}
+p{margin:4px 0 10px}.sub{color:#6b7280}.bad{color:#b91c1c}
+.tiles{display:flex;flex-wrap:wrap;gap:12px;margin:20px 0 8px}
+.tile{border:1px solid #e5e7eb;border-radius:8px;padding:10px 16px;min-width:128px}
+.tile b{display:block;font-size:22px;font-weight:600}.tile span{color:#6b7280;font-size:13px}
+.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px}
+th{text-align:left;font-weight:600;color:#6b7280;border-bottom:1px solid #d1d5db;
+padding:5px 10px 5px 0}
+td{border-bottom:1px solid #f3f4f6;padding:5px 10px 5px 0;white-space:nowrap}
+td.n{font-variant-numeric:tabular-nums}
+.bar{display:inline-block;width:70px;height:9px;background:#e5e7eb;border-radius:3px;overflow:hidden}
+.bar i{display:block;height:100%;background:#2563eb}
+.accelerator{color:#1d4ed8}.cpu{color:#92400e}
+svg{width:100%;height:auto;display:block;margin-top:6px}
+svg text{font:12px system-ui,sans-serif;fill:#374151}svg .name{fill:#6b7280}
+svg .grid{stroke:#e5e7eb;stroke-width:1}svg .axis{stroke:#9ca3af;stroke-width:1}
+svg .curve{fill:none;stroke-width:2}svg .tensor{stroke:#fff;stroke-width:1;fill-opacity:.85}
+svg .on{fill:#fff}svg .bound{stroke:#111827;stroke-dasharray:5 4}
+"""
+
+
+def page(summary: RunSummary) -> str:
+    """The whole report. Every name in it is escaped: models are untrusted text."""
+    title = escape(summary.title)
+    sections = "".join(f"<h2>{escape(name)}</h2>{body}" for name, body in _sections(summary))
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        "style-src 'unsafe-inline'; img-src data:\">"
+        '<meta name=viewport content="width=device-width, initial-scale=1">'
+        f"<title>{title} · tilefarm</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{title}</h1><p class=sub>{_subtitle(summary)}</p>{_tiles(summary)}{sections}"
+        "</body></html>\n"
+    )
+
+
+def _sections(summary: RunSummary) -> list[tuple[str, str]]:
+    sections = [
+        ("Best so far", progress_chart(summary)),
+        ("Workloads of the accelerator", workload_table(summary.workloads)),
+    ]
+    if summary.accuracy:
+        sections.append(("Accuracy", accuracy_table(summary.accuracy)))
+    sections.append(("Workers and devices", gantt_chart(summary.spans)))
+    if summary.timeline:
+        words = (
+            f"<p class=sub>{escape(summary.timeline.layer)}: "
+            f"{count(summary.timeline.cycles)} cycles ({escape(summary.timeline.workload)})</p>"
+        )
+        sections.append(
+            ("The slowest kernel, cycle by cycle", words + timeline_chart(summary.timeline))
+        )
+    if summary.arena:
+        plan = summary.arena
+        words = (
+            f"<p class=sub>{count(plan.nbytes)} bytes; no plan can need less than "
+            f"{count(plan.bound_nbytes)}; without sharing {count(plan.unshared_nbytes)}</p>"
+        )
+        sections.append(("Memory of intermediate tensors", words + arena_chart(plan)))
+    sections.append(("Layers", layer_table(summary.layers)))
+    sections.append(("Failed trials", failure_table(summary)))
+    rows = [(escape(name), escape(value)) for name, value in _facts(summary)]
+    sections.append(("About this run", table(("fact", "value"), rows, words=2)))
+    return sections
+
+
+def _subtitle(summary: RunSummary) -> str:
+    stopped = " · stopped before its budget was spent" if summary.interrupted else ""
+    return escape(f"tilefarm · target {summary.target} · {summary.began}{stopped}")
+
+
+def _tiles(summary: RunSummary) -> str:
+    tiles = [
+        (times(summary.speedup), "faster than untuned"),
+        (count(summary.best_cycles), "cycles in kernels"),
+        (str(len(summary.trials)), "trials"),
+    ]
+    if summary.network_cycles is not None:
+        tiles.insert(2, (count(summary.network_cycles), "cycles, whole network"))
+    if summary.accuracy and summary.accuracy.labelled:
+        share = 100 * summary.accuracy.device_correct / summary.accuracy.labelled
+        tiles.append((f"{share:.1f} %", "accuracy on the device"))
+    if summary.accuracy:
+        tiles.append((str(summary.accuracy.differing), "images differ from the reference"))
+    if summary.trials_per_second is not None:
+        tiles.append((f"{summary.trials_per_second:.1f}", "trials a second"))
+    cells = "".join(f"<div class=tile><b>{b}</b><span>{escape(s)}</span></div>" for b, s in tiles)
+    return f"<div class=tiles>{cells}</div>"
+
+
+def _facts(summary: RunSummary) -> list[tuple[str, str]]:
+    split = summary.split
+    facts = [
+        ("model digest", summary.model_digest),
+        ("target digest", summary.target_digest),
+        ("proposer", summary.proposer),
+        ("seed", str(summary.seed)),
+        ("seconds in all", f"{summary.total_seconds:.1f}"),
+        ("seconds of search", f"{summary.search_seconds:.1f}"),
+    ]
+    if summary.first_measured_seconds is not None:
+        facts.append(
+            ("seconds to the first measured kernel", f"{summary.first_measured_seconds:.1f}")
+        )
+    facts.append(
+        (
+            "seconds of all trials by stage (they overlap)",
+            f"propose {split.propose_seconds:.1f}, compile {split.compile_seconds:.1f}, "
+            f"transfer {split.transfer_seconds:.1f}, run {split.run_seconds:.1f}",
+        )
+    )
+    return facts + list(summary.facts)

@@ -1,0 +1,68 @@
+"""Best-so-far curves: how far below its untuned schedule each workload got, trial by trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short, steps
+from driver.summary import RunSummary, TrialRow, WorkloadRow
+
+_WIDTH, _PLOT_RIGHT, _HEIGHT = 1000.0, 720.0, 340.0
+
+
+def progress_chart(summary: RunSummary) -> str:
+    """One step line a workload: best cycles so far as a share of the first good trial's.
+
+    The horizontal axis counts all trials of the network; ticks at the bottom are failures.
+    """
+    curves = [(w, list(_curve(w, summary.trials))) for w in summary.workloads]
+    curves = [(w, points) for w, points in curves if points]
+    if not curves:
+        return "<p>No trial has ended well yet.</p>"
+    lowest = min(points[-1][1] for _, points in curves)
+    highest = max(value for _, points in curves for _, value in points)
+    x = Scale(0, max(t.number for t in summary.trials), 60, _PLOT_RIGHT)
+    y = Scale(lowest * 0.85, highest * 1.15, _HEIGHT - 60, 30, logarithmic=True)
+    parts = [axes(x, y, x_words="trials", y_words="cycles, 1 = first schedule", y_text=short)]
+    for index, (workload, points) in enumerate(curves):
+        tip = f"{workload.name}: {short(1 / points[-1][1])}x faster than its first schedule"
+        parts.append(
+            element(
+                "path",
+                element("title", escape(tip)),
+                d=steps(points, x, y),
+                stroke=colour(index),
+                class_="curve",
+            )
+        )
+    parts += [_failure(t, x) for t in summary.trials if t.status != "ok"]
+    parts += _legend(curves)
+    return drawing(_WIDTH, _HEIGHT, *parts, words="Best cycles so far by trial, per workload")
+
+
+def _curve(workload: WorkloadRow, trials: tuple[TrialRow, ...]) -> Iterator[tuple[float, float]]:
+    first: int | None = None
+    best: int | None = None
+    for trial in trials:
+        if trial.workload != workload.name or not trial.cycles:
+            continue
+        first = first or trial.cycles
+        if best is None or trial.cycles < best:
+            best = trial.cycles
+            yield trial.number, best / first
+
+
+def _failure(trial: TrialRow, x: Scale) -> str:
+    tip = f"trial {trial.number}: {trial.status} {trial.why}"
+    return box(x(trial.number) - 1, _HEIGHT - 66, 2, 6, "#dc2626", tip)
+
+
+def _legend(curves: list[tuple[WorkloadRow, list[tuple[float, float]]]]) -> list[str]:
+    parts = []
+    for index, (workload, points) in enumerate(curves):
+        y = 40 + 20 * index
+        gain = f"{short(1 / points[-1][1])}x"
+        parts.append(box(_PLOT_RIGHT + 18, y - 8, 10, 10, colour(index)))
+        parts.append(label(_PLOT_RIGHT + 34, y + 1, f"{workload.name}  {gain}", class_="tick"))
+    return parts

@@ -1,0 +1,129 @@
+"""Tables of the page: numbers that people compare, with bars where a bar says it faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from driver.summary import Accuracy, LayerRow, RunSummary, WorkloadRow
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
+    """A table of markup cells; all but the first `words` columns are numbers."""
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td{'' if at < words else ' class=n'}>{cell}</td>" for at, cell in enumerate(row)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f"<div class=scroll><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def workload_table(workloads: Sequence[WorkloadRow]) -> str:
+    """A row per distinct workload of the accelerator."""
+    head = (
+        "workload", "shape", "count", "MACs", "ideal cycles", "untuned", "best", "gain",
+        "utilisation", "trials", "failures",
+    )  # fmt: skip
+    return table(head, map(_workload_row, workloads), words=2)
+
+
+def _workload_row(w: WorkloadRow) -> tuple[str, ...]:
+    failures = ", ".join(f"{count} {status}" for status, count in w.failures) or "0"
+    tiles = ", ".join(f"{name}={value}" for name, value in w.best_point)
+    return (
+        f'<span title="{escape(tiles)}">{escape(w.name)}</span>',
+        escape(w.shape),
+        str(w.count),
+        count(w.macs),
+        count(w.ideal_cycles),
+        count(w.default_cycles),
+        f"<b>{count(w.best_cycles)}</b>",
+        times(w.speedup),
+        share_bar(w.utilisation),
+        str(w.trials),
+        escape(failures),
+    )
+
+
+def layer_table(layers: Sequence[LayerRow]) -> str:
+    """A row per kernel call of the network, in order."""
+    head = ("#", "layer", "operator", "runs on", "shape", "MACs", "cycles", "gain", "output bytes")
+    rows = (_layer_row(number, layer) for number, layer in enumerate(layers, 1))
+    return table(head, rows, words=5)
+
+
+def _layer_row(number: int, layer: LayerRow) -> tuple[str, ...]:
+    place, why = escape(layer.place), escape(layer.why)
+    known = layer.default_cycles and layer.cycles
+    return (
+        str(number),
+        escape(layer.name),
+        escape(layer.operator),
+        f'<span class="{place}" title="{why}">{place}</span>',
+        escape(layer.shape),
+        count(layer.macs),
+        count(layer.cycles),
+        times((layer.default_cycles or 0) / (layer.cycles or 1) if known else None),
+        count(layer.output_nbytes),
+    )
+
+
+def accuracy_table(accuracy: Accuracy) -> str:
+    """How the three executions of the network did on the evaluation data."""
+    rows = [
+        ("float graph", accuracy.float_correct),
+        ("integer reference", accuracy.reference_correct),
+        ("device", accuracy.device_correct),
+    ]
+    if not accuracy.labelled:
+        return f"<p>{accuracy.images} images without labels; {differing(accuracy)}.</p>"
+    cells = (
+        (name, f"{correct} of {accuracy.labelled}", share_bar(accuracy.share(correct)))
+        for name, correct in rows
+    )
+    return table(("execution", "correct", "accuracy"), cells) + f"<p>{differing(accuracy)}.</p>"
+
+
+def differing(accuracy: Accuracy) -> str:
+    """The sentence that matters most: does the device compute what the reference says?"""
+    if not accuracy.differing:
+        return (
+            f"The device equals the integer reference bit for bit on all {accuracy.images} images"
+        )
+    return f"<strong class=bad>{accuracy.differing} of {accuracy.images} images differ</strong>"
+
+
+def failure_table(summary: RunSummary) -> str:
+    """Trials that did not end well, by kind, with an example."""
+    kinds: dict[str, list[str]] = {}
+    for trial in summary.trials:
+        if trial.status != "ok":
+            kinds.setdefault(trial.status, []).append(trial.why)
+    if not kinds:
+        return f"<p>None: all {len(summary.trials)} trials ended well.</p>"
+    rows = ((escape(kind), escape(whys[0]), str(len(whys))) for kind, whys in sorted(kinds.items()))
+    return table(("status", "for example", "trials"), rows, words=2)
+
+
+def count(value: int | None) -> str:
+    """1234567 -> 1 234 567 with thin spaces; a dash where it is unknown."""
+    return "–" if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+def times(value: float | None) -> str:
+    """A ratio for people."""
+    return "–" if value is None else f"{value:.2f}×"
+
+
+def share_bar(value: float | None) -> str:
+    """A share of 1 as a bar with its percentage."""
+    if value is None:
+        return "–"
+    width = 100 * min(max(value, 0.0), 1.0)
+    return f'<span class=bar><i style="width:{width:.1f}%"></i></span> {100 * value:.1f} %'

@@ -1,0 +1,80 @@
+"""The timeline of one kernel: what load, compute and store did in every cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from tilefarm.measurement import TimelineEvent
+
+from driver.report.svg import Scale, box, drawing, element, label, short
+from driver.summary import KernelTimeline
+
+_COLOURS = {
+    "load inp": "#d97706",
+    "load wgt": "#b45309",
+    "load acc": "#a3a30d",
+    "load uop": "#9ca3af",
+    "gemm": "#2563eb",
+    "alu": "#0891b2",
+    "store": "#059669",
+    "other": "#d1d5db",
+}
+_MODULES = ("load", "compute", "store")
+_LEFT, _RIGHT, _TOP, _LANE = 80.0, 905.0, 34.0, 44.0
+_MOST_BARS = 6000
+
+
+def timeline_chart(timeline: KernelTimeline) -> str:
+    """A lane a module; bars closer than a pixel are merged, so any kernel can be drawn."""
+    bottom = _TOP + _LANE * len(_MODULES)
+    x = Scale(0, timeline.cycles, _LEFT, _RIGHT)
+    parts = _key()
+    for value in x.ticks(8):
+        at = x(value)
+        parts.append(element("line", x1=at, x2=at, y1=_TOP, y2=bottom + 4, class_="grid"))
+        parts.append(label(at, bottom + 18, short(value), text_anchor="middle", class_="tick"))
+    parts.append(label(_RIGHT, bottom + 34, "cycles", text_anchor="end", class_="name"))
+    for row, module in enumerate(_MODULES):
+        y = _TOP + _LANE * row
+        events = [e for e in timeline.events if e.module == module]
+        parts.append(label(_LEFT - 8, y + 26, module, text_anchor="end", class_="tick"))
+        parts.append(box(_LEFT, y + 5, _RIGHT - _LEFT, _LANE - 10, "#f3f4f6"))
+        for kind, begin, end, count in merged(events, timeline.cycles / (_MOST_BARS / 3)):
+            tip = f"{kind}, {count} instruction{'s'[: count > 1]}, cycles {begin} to {end}"
+            width = max(x(end) - x(begin), 0.3)
+            parts.append(box(x(begin), y + 5, width, _LANE - 10, _COLOURS[kind], tip))
+        busy = sum(e.end_cycle - e.begin_cycle for e in events)
+        share = f"{100 * busy / max(timeline.cycles, 1):.0f} % busy"
+        parts.append(label(_RIGHT + 8, y + 26, share, class_="tick"))
+    return drawing(1000, bottom + 40, *parts, words="Load, compute and store over cycles")
+
+
+def merged(
+    events: Sequence[TimelineEvent], gap_cycles: float
+) -> Iterator[tuple[str, int, int, int]]:
+    """Runs of one kind of instruction with gaps below `gap_cycles`: (kind, begin, end, count)."""
+    ordered = sorted(events, key=lambda e: e.begin_cycle)
+    for kind, run in groupby(ordered, key=lambda e: instruction_kind(e.name)):
+        begin, end, count = -1, -1, 0
+        for event in run:
+            if count and event.begin_cycle - end > gap_cycles:
+                yield kind, begin, end, count
+                count = 0
+            begin = event.begin_cycle if not count else begin
+            end, count = event.end_cycle, count + 1
+        yield kind, begin, end, count
+
+
+def instruction_kind(name: str) -> str:
+    """The colour group of an instruction's name, whatever its case and details."""
+    lowered = name.lower().replace("_", " ")
+    return next((kind for kind in _COLOURS if lowered.startswith(kind)), "other")
+
+
+def _key() -> list[str]:
+    parts = []
+    for index, (kind, fill) in enumerate(_COLOURS.items()):
+        parts.append(box(_LEFT + 96 * index, 8, 10, 10, fill))
+        parts.append(label(_LEFT + 96 * index + 15, 17, kind, class_="tick"))
+    return parts

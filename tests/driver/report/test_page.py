@@ -1,0 +1,104 @@
+"""The report shows what the summary says, needs nothing from elsewhere, and trusts no name."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from kit.summaries import a_summary
+from tilefarm.measurement import TimelineEvent
+
+from driver.report import page, write_report
+from driver.report.gantt import busy_seconds
+from driver.report.svg import Scale, short
+from driver.report.timeline import merged
+from driver.report.trace import chrome_trace
+from driver.summary import Span
+
+
+def test_the_page_needs_no_network_and_no_script() -> None:
+    text = page(a_summary())
+    assert not re.search(r"(src|href)=|@import|url\(|<script", text)
+    assert "default-src 'none'" in text
+
+
+def test_every_picture_is_well_formed() -> None:
+    pictures = re.findall(r"<svg.*?</svg>", page(a_summary()), flags=re.DOTALL)
+    assert len(pictures) == 4  # curves, Gantt, kernel, arena
+    for picture in pictures:
+        ElementTree.fromstring(picture)
+
+
+def test_numbers_of_the_summary_are_on_the_page() -> None:
+    text = page(a_summary()).replace("\u202f", " ")
+    for words in ("3.33×", "6 000", "97.0 %", "on all 100 images", "run_timeout", "about 1 s"):
+        assert words in text, words
+
+
+def test_differing_images_are_loud() -> None:
+    summary = a_summary()
+    assert summary.accuracy
+    summary = replace(summary, accuracy=replace(summary.accuracy, differing=3))
+    assert "<strong class=bad>3 of 100 images differ</strong>" in page(summary)
+
+
+def test_names_are_escaped() -> None:
+    attack = "<script>alert(1)</script>"
+    text = page(a_summary(title=attack, name=attack))
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_run_without_anything_still_has_a_report() -> None:
+    empty = replace(
+        a_summary(), workloads=(), layers=(), trials=(), spans=(), arena=None, timeline=None,
+        accuracy=None, trials_per_second=None, first_measured_seconds=None,
+    )  # fmt: skip
+    HTMLParser().feed(page(empty))
+
+
+def test_writing_leaves_no_draft(tmp_path: Path) -> None:
+    write_report(a_summary(), tmp_path / "report.html")
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_busy_seconds_count_overlaps_once() -> None:
+    spans = [(0.0, 1.0), (0.5, 2.0), (3.0, 4.0), (3.2, 3.5)]
+    lane = [
+        Span(lane="sim0", kind="run", label="", begin_seconds=b, end_seconds=e) for b, e in spans
+    ]
+    assert busy_seconds(lane) == pytest.approx(3.0)
+
+
+def test_close_instructions_of_one_kind_are_drawn_as_one() -> None:
+    def event(name: str, begin: int, end: int) -> TimelineEvent:
+        return TimelineEvent(module="compute", name=name, begin_cycle=begin, end_cycle=end)
+
+    events = [event("GEMM", 0, 10), event("gemm", 12, 20), event("alu max", 21, 25)]
+    assert list(merged(events, 5)) == [("gemm", 0, 20, 2), ("alu", 21, 25, 1)]
+    assert list(merged(events, 1)) == [
+        ("gemm", 0, 10, 1),
+        ("gemm", 12, 20, 1),
+        ("alu", 21, 25, 1),
+    ]
+
+
+def test_scales_and_short_numbers() -> None:
+    assert Scale(0, 10, 0, 100)(5) == 50
+    assert Scale(1, 100, 0, 100, logarithmic=True)(10) == pytest.approx(50)
+    assert Scale(0, 9, 0, 1).ticks(5) == [0, 2, 4, 6, 8]
+    assert [short(v) for v in (950, 1234, 2.5e6)] == ["950", "1.23k", "2.5M"]
+
+
+def test_the_trace_has_an_event_per_span_and_instruction() -> None:
+    summary = a_summary()
+    assert summary.timeline
+    events = json.loads(chrome_trace(summary))["traceEvents"]
+    complete = [e for e in events if e["ph"] == "X"]
+    assert len(complete) == len(summary.spans) + len(summary.timeline.events)
+    assert all(e["dur"] >= 0 for e in complete)
