@@ -1,0 +1,36 @@
+# Two commands: `make demo` runs the main job, `make test` runs the tests. Both set up what they need.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.tilefarm-installed
+NATIVE := $(shell find device_server/runtime -type f 2>/dev/null)
+
+.PHONY: help setup demo test lint clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## virtual environment, dependencies and the C++ library
+
+$(STAMP): pyproject.toml $(NATIVE)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "tilefarm needs Python 3.11 or newer; try: make PYTHON=python3.11 setup"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV) (once; a minute or two) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## tune, assemble, run and report the network in driver/demo
+	@$(BIN)/tilefarm demo
+
+test: $(STAMP)  ## the tests
+	@$(BIN)/python -m pytest
+
+lint: $(STAMP)  ## style, types, import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:  ## remove everything that was built
+	rm -rf $(VENV) build dist

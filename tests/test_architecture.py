@@ -1,0 +1,101 @@
+"""The shape of the code is a test: layers, doors to heavy libraries, captions, bans."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from importlinter.application.use_cases import FAILURE, lint_imports
+from importlinter.configuration import configure
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("proto/tilefarm", "driver", "compile_worker", "tuner", "device_server")
+
+DOORS = {
+    "llvmlite": {"compile_worker/codegen"},
+    "ray": {"compile_worker/tasks.py", "driver/workers.py"},
+    "xgboost": {"tuner/xgb_model.py"},
+    "ctypes": {"device_server/native.py", "device_server/lifetime.py"},
+    "onnx": {"driver/frontend", "driver/demo"},
+    "sqlite3": {"tuner/store.py"},
+    "grpc": {
+        "proto/tilefarm/rpc.py",
+        "device_server/tracker.py",
+        "device_server/server.py",
+        "device_server/servicer.py",
+        "device_server/client.py",
+    },
+}
+"""The only places that may import a heavy library: one door each, with our own face behind it."""
+
+
+def sources() -> list[Path]:
+    return [
+        path
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if "_pb2" not in path.name
+    ]
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def is_under(path: Path, places: set[str]) -> bool:
+    name = path.relative_to(ROOT).as_posix()
+    return any(name == place or name.startswith(place + "/") for place in places)
+
+
+def test_imports_run_one_way() -> None:
+    configure()
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), cache_dir=None) != FAILURE
+
+
+@pytest.mark.parametrize("library", sorted(DOORS))
+def test_a_heavy_library_has_one_door(library: str) -> None:
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for path in sources()
+        if any(m.split(".")[0] == library for m in imported_modules(path))
+        and not is_under(path, DOORS[library])
+    }
+    assert not users, f"{library} may be imported only in {sorted(DOORS[library])}"
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [str(p.relative_to(ROOT)) for p in sources() if not ast.get_docstring(parsed(p))]
+    assert not silent
+
+
+def test_nothing_is_pickled_or_evaluated() -> None:
+    banned = re.compile(r"\b(import|from) (pickle|cloudpickle|marshal|shelve)\b|allow_pickle=True")
+    assert not [str(p.relative_to(ROOT)) for p in sources() if banned.search(p.read_text())]
+
+
+def test_the_environment_is_not_read_in_the_open() -> None:
+    allowed = {"driver/settings.py", "driver/workers.py", "driver/fleet.py"}
+    readers = [
+        str(p.relative_to(ROOT))
+        for p in sources()
+        if re.search(r"os\.(environ|getenv)", p.read_text()) and not is_under(p, allowed)
+    ]
+    assert not readers
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    empty_words = {"util", "utils", "helper", "helpers", "common", "base", "manager", "misc"}
+    assert not [str(p.relative_to(ROOT)) for p in sources() if p.stem in empty_words]
