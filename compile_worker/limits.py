@@ -62,7 +62,7 @@ def uop_capacity(target: Target) -> int:
 
 
 def uops_fit(target: Target, uops: int) -> Violation | None:
-    """Whether all distinct micro-ops of a function, one copy per slot combination, can be resident."""
+    """Whether all micro-ops of a function, one copy per slot combination, can be resident."""
     capacity = uop_capacity(target)
     if uops <= capacity:
         return None

@@ -1,0 +1,50 @@
+"""The primitive that leaves a mark for a later pass: annotate."""
+
+from __future__ import annotations
+
+from tilefarm.errors import ScheduleError
+
+from compile_worker.ir.func import Func
+from compile_worker.ir.stmt import Alloc, Block, For, Mark, Stmt
+from compile_worker.schedule.places import (
+    alloc_path,
+    block_path,
+    loop_path,
+    replaced,
+)
+from compile_worker.schedule.schedule import Schedule, primitive
+
+PLACES = {"block": block_path, "loop": loop_path, "buffer": alloc_path}
+
+
+@primitive
+def annotate(schedule: Schedule, kind: str, name: str, key: str, value: int | str) -> Func:
+    """Mark a block, loop or buffer; a mark of the same key is replaced.
+
+        block a   ->   block a {dma=load}           annotate("block", "a", "dma", "load")
+
+    Raises:
+        ScheduleError: `kind` is not "block", "loop" or "buffer", or there is no such thing.
+    """
+    if kind not in PLACES:
+        why = f"{kind!r} is nothing that can be marked"
+        raise ScheduleError("annotate", name, why, f"one of {', '.join(PLACES)}")
+    path = PLACES[kind]("annotate", schedule.func, name)
+    return replaced(schedule.func, path, marked(path.target, (key, value)))
+
+
+def marked(stmt: Stmt, mark: Mark) -> Stmt:
+    """A block, loop or allocation with one more mark, in place of one of the same key."""
+    match stmt:
+        case Block(name, body, init, reductions, marks):
+            return Block(name, body, init, reductions, _with(marks, mark))
+        case For(var, extent, inner, kind, marks):
+            return For(var, extent, inner, kind, _with(marks, mark))
+        case Alloc(buffer, inner, marks):
+            return Alloc(buffer, inner, _with(marks, mark))
+        case _:
+            raise TypeError(f"{type(stmt).__name__} takes no marks")
+
+
+def _with(marks: tuple[Mark, ...], mark: Mark) -> tuple[Mark, ...]:
+    return (*(m for m in marks if m[0] != mark[0]), mark)

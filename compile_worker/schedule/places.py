@@ -1,0 +1,205 @@
+"""Where things are in a function: paths from its body to a loop or block, and edits along them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilefarm.errors import ScheduleError
+
+from compile_worker.ir.expr import Buffer, Expr, Load, Var
+from compile_worker.ir.func import Func
+from compile_worker.ir.node import Node
+from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt
+from compile_worker.ir.visit import children, map_children
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Statements from the function's body down to one statement, each directly inside the last."""
+
+    steps: tuple[Stmt, ...]
+
+    @property
+    def target(self) -> Stmt:
+        return self.steps[-1]
+
+    @property
+    def loops(self) -> tuple[For, ...]:
+        """Loops on the way, outermost first, the target included if it is one."""
+        return tuple(step for step in self.steps if isinstance(step, For))
+
+    def within(self, outer: Stmt) -> Path:
+        """The part of the path from `outer` on."""
+        return Path(self.steps[self.steps.index(outer) :])
+
+
+def statements(stmt: Stmt) -> Iterator[Path]:
+    """A path to every statement at or below `stmt`, blocks being leaves; parents first."""
+    stack: list[tuple[Stmt, ...]] = [(stmt,)]
+    while stack:
+        steps = stack.pop()
+        yield Path(steps)
+        stack.extend((*steps, child) for child in reversed(inside(steps[-1])))
+
+
+def inside(stmt: Stmt) -> tuple[Stmt, ...]:
+    """Statements directly inside; none for a block, which schedules treat as one piece of work."""
+    match stmt:
+        case For(body=body) | Alloc(body=body):
+            return (body,)
+        case Seq(stmts=stmts):
+            return stmts
+        case If(then=then, otherwise=otherwise):
+            return (then,) if otherwise is None else (then, otherwise)
+        case _:
+            return ()
+
+
+def loop_path(primitive: str, func: Func, loop: str) -> Path:
+    """The path to a loop, by the name of its variable."""
+    names = []
+    for path in statements(func.body):
+        if isinstance(path.target, For):
+            if path.target.var.name == loop:
+                return path
+            names.append(path.target.var.name)
+    raise ScheduleError(primitive, loop, "there is no such loop", f"one of {', '.join(names)}")
+
+
+def block_path(primitive: str, func: Func, stage: str) -> Path:
+    """The path to the block of a stage."""
+    names = []
+    for path in statements(func.body):
+        if isinstance(path.target, Block):
+            if path.target.name == stage:
+                return path
+            names.append(path.target.name)
+    raise ScheduleError(primitive, stage, "there is no such stage", f"one of {', '.join(names)}")
+
+
+def alloc_path(primitive: str, func: Func, buffer: str) -> Path:
+    """The path to the allocation of a buffer."""
+    names = []
+    for path in statements(func.body):
+        if isinstance(path.target, Alloc):
+            if path.target.buffer.name == buffer:
+                return path
+            names.append(path.target.buffer.name)
+    hint = f"one of {', '.join(names)}" if names else ""
+    raise ScheduleError(primitive, buffer, "there is no such allocation", hint)
+
+
+def nest_path(path: Path) -> Path:
+    """The path to the root of the perfect nest that a block is the only work of."""
+    depth = len(path.steps) - 1
+    while depth and isinstance(path.steps[depth - 1], For):
+        depth -= 1
+    return Path(path.steps[: depth + 1])
+
+
+def loop_target(path: Path) -> For:
+    """The loop that a path from `loop_path` leads to."""
+    assert isinstance(path.target, For)
+    return path.target
+
+
+def block_target(path: Path) -> Block:
+    """The block that a path from `block_path` leads to."""
+    assert isinstance(path.target, Block)
+    return path.target
+
+
+def replaced(func: Func, path: Path, new: Stmt | None) -> Func:
+    """The function with the statement at `path` replaced, or removed when `new` is None."""
+    for child, parent in zip(reversed(path.steps[1:]), reversed(path.steps[:-1]), strict=True):
+        new = _with_child(parent, child, new)
+    if new is None:
+        raise ValueError(f"nothing would be left of {func.name}")
+    return with_body(func, new)
+
+
+def _with_child(parent: Stmt, old: Stmt, new: Stmt | None) -> Stmt | None:
+    """`parent` with one of its statements replaced; None when that leaves it without work."""
+    match parent:
+        case Seq(stmts=stmts):
+            return in_sequence([new if stmt is old else stmt for stmt in stmts])
+        case If(condition=condition, then=then, otherwise=otherwise) if new is not None:
+            if then is old:
+                return If(condition, new, otherwise)
+            return If(condition, then, new)
+        case For(var, extent, _, kind, marks) if new is not None:
+            return For(var, extent, new, kind, marks)
+        case Alloc(buffer, _, marks) if new is not None:
+            return Alloc(buffer, new, marks)
+        case _:
+            return None
+
+
+def in_sequence(stmts: Sequence[Stmt | None]) -> Stmt | None:
+    """The statements one after the other, without absent ones and without a Seq inside a Seq."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, Seq):
+            flat.extend(stmt.stmts)
+        elif stmt is not None:
+            flat.append(stmt)
+    return Seq(tuple(flat)) if len(flat) > 1 else flat[0] if flat else None
+
+
+def with_body(func: Func, body: Stmt) -> Func:
+    """`func` with another body."""
+    return Func(func.name, func.params, body, func.attrs)
+
+
+def chain(loops: Sequence[For], body: Stmt) -> Stmt:
+    """The loops, outermost first, each with its kind and marks, around `body`."""
+    for loop in reversed(loops):
+        body = For(loop.var, loop.extent, body, loop.kind, loop.marks)
+    return body
+
+
+def rebind(
+    stmt: Stmt,
+    values: Mapping[Var, Expr],
+    reductions: Mapping[Var, tuple[Var, ...]] | None = None,
+) -> Stmt:
+    """`stmt` with loop variables replaced, and the reductions of its blocks renamed accordingly."""
+    renamed = reductions or {}
+    done: dict[Node, Node] = {**values}
+
+    def visit(at: Node) -> Node:
+        found = done.get(at)
+        if found is None:
+            found = block(at) if type(at) is Block else map_children(at, visit)
+            done[at] = found
+        return found
+
+    def block(at: Node) -> Node:
+        assert isinstance(at, Block)
+        body, init = visit(at.body), visit(at.init) if at.init is not None else None
+        assert isinstance(body, Stmt)
+        assert init is None or isinstance(init, Stmt)
+        over: list[Var] = []
+        for var in at.reductions:
+            over += [new for new in renamed.get(var, (var,)) if new not in over]
+        return Block(at.name, body, init, tuple(over), at.marks)
+
+    result = visit(stmt)
+    assert isinstance(result, Stmt)
+    return result
+
+
+def loads(node: Node) -> Iterator[Load]:
+    """Every element read at or below `node`."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Load):
+            yield top
+        stack.extend(children(top))
+
+
+def reads(node: Node, buffer: Buffer) -> bool:
+    """Whether anything at or below `node` reads `buffer`."""
+    return any(load.buffer is buffer for load in loads(node))

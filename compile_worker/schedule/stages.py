@@ -1,0 +1,161 @@
+"""Primitives that move stages: compute_at, compute_inline."""
+
+from __future__ import annotations
+
+from tilefarm.errors import ScheduleError
+
+from compile_worker.ir.expr import Buffer, Expr, Load, Var
+from compile_worker.ir.func import Func
+from compile_worker.ir.stmt import Block, For, Seq, Stmt, Store
+from compile_worker.ir.visit import rewrite, substitute
+from compile_worker.schedule.places import (
+    Path,
+    block_path,
+    block_target,
+    chain,
+    in_sequence,
+    loads,
+    loop_path,
+    loop_target,
+    nest_path,
+    reads,
+    rebind,
+    replaced,
+    statements,
+)
+from compile_worker.schedule.region import ZERO, Span, required
+from compile_worker.schedule.schedule import Schedule, primitive
+from compile_worker.schedule.storage import without_allocation
+
+
+@primitive
+def compute_at(schedule: Schedule, stage: str, loop: str) -> Func:
+    """Compute a stage inside a loop of its consumer: only what each iteration needs, just before.
+
+        for i in 0:8: a[i] = f(i)
+        for j in 0:4: for k in 0:3: b[j] += a[2*j + k]
+    ->                                                          compute_at("a", "j")
+        for j in 0:4:
+          for i in 0:3: a[2*j + i] = f(2*j + i)
+          for k in 0:3: b[j] += a[2*j + k]
+
+    Overlapping regions (halos) are computed anew. The buffer keeps its shape; lowering compacts it.
+
+    Raises:
+        ScheduleError: something outside the loop needs the stage too, nothing inside does, the
+            stage is the function's result, or its own loops were changed before.
+    """
+    func = schedule.func
+    source = block_path("compute_at", func, stage)
+    block = block_target(source)
+    goal = loop_path("compute_at", func, loop)
+    nest = nest_path(source)
+    if nest.target in goal.steps:
+        raise ScheduleError("compute_at", stage, f"{loop} is a loop of the stage itself")
+    store = _plain_store("compute_at", block, source)
+    if store.buffer in func.params:
+        raise ScheduleError("compute_at", stage, "it is the function's result, nothing consumes it")
+    below = loop_target(goal).body
+    needed = _consumed("compute_at", func, block, store.buffer, goal)
+    spans = required(needed, _extents(below), {at.var: at.extent for at in goal.loops})
+    moved = _shrunk(source.within(nest.target), store, spans)
+    func = replaced(func, nest, None)
+    goal = loop_path("compute_at", func, loop)
+    return replaced(func, goal, _with_first(loop_target(goal), moved, store.buffer))
+
+
+@primitive
+def compute_inline(schedule: Schedule, stage: str) -> Func:
+    """Compute a stage where it is read, element by element, instead of storing it.
+
+        for i: a[i] = f(i)
+        for j: b[j] = a[j + 1] * 2
+    ->                                                          compute_inline("a")
+        for j: b[j] = f(j + 1) * 2
+
+    Raises:
+        ScheduleError: the stage reduces, is the function's result, or was changed before.
+    """
+    func = schedule.func
+    source = block_path("compute_inline", func, stage)
+    block = block_target(source)
+    store = _plain_store("compute_inline", block, source)
+    if block.init is not None:
+        raise ScheduleError("compute_inline", stage, "it is a reduction", "compute_at instead")
+    if store.buffer in func.params:
+        raise ScheduleError("compute_inline", stage, "it is the function's result")
+    axes = [at for at in store.index if isinstance(at, Var)]
+
+    def inlined(node: object) -> Expr | None:
+        if isinstance(node, Load) and node.buffer is store.buffer:
+            return substitute(store.value, dict(zip(axes, node.index, strict=True)))
+        return None
+
+    func = replaced(func, nest_path(source), None)
+    return without_allocation(rewrite(func, inlined), store.buffer)
+
+
+def _plain_store(primitive: str, block: Block, path: Path) -> Store:
+    """The block's one store, whose indices are distinct loop variables of its nest."""
+    store = block.body
+    own = {loop.var for loop in path.within(nest_path(path).target).loops}
+    if not isinstance(store, Store):
+        raise ScheduleError(primitive, block.name, "it is not a single store")
+    if not set(store.index) <= own or len(set(store.index)) != len(store.index):
+        raise ScheduleError(
+            primitive,
+            block.name,
+            "its loops were split, fused or moved, so its elements are not its loops' values",
+            f"{primitive} it before changing its loops",
+        )
+    return store
+
+
+def _consumed(primitive: str, func: Func, block: Block, buffer: Buffer, goal: Path) -> list[Load]:
+    """What blocks below the goal read of the buffer, given that no block elsewhere does."""
+    found: list[Load] = []
+    for path in statements(func.body):
+        reader = path.target
+        if not isinstance(reader, Block) or reader is block:
+            continue
+        wanted = [load for load in loads(reader) if load.buffer is buffer]
+        if wanted and goal.target not in path.steps:
+            why = f"{reader.name} needs it too, outside of {loop_target(goal).var.name}"
+            raise ScheduleError(primitive, block.name, why)
+        found += wanted
+    if not found:
+        why = f"nothing inside {loop_target(goal).var.name} reads {buffer.name}"
+        raise ScheduleError(primitive, block.name, why)
+    return found
+
+
+def _extents(stmt: Stmt) -> dict[Var, int]:
+    """Extents of every loop at or below a statement."""
+    loops = (path.target for path in statements(stmt))
+    return {loop.var: loop.extent for loop in loops if isinstance(loop, For)}
+
+
+def _shrunk(nest: Path, store: Store, spans: tuple[Span, ...]) -> Stmt:
+    """The nest with its loops cut to the spans, and its indices moved to their bases."""
+    extents: dict[Expr, int] = {}
+    values: dict[Var, Expr] = {}
+    for axis, span in zip(store.index, spans, strict=True):
+        assert isinstance(axis, Var)
+        extents[axis] = span.extent
+        if span.base is not ZERO:
+            values[axis] = span.base + axis
+    loops = [
+        For(loop.var, extents.get(loop.var, loop.extent), loop.body, loop.kind, loop.marks)
+        for loop in nest.loops
+    ]
+    return chain(loops, rebind(nest.target, values))
+
+
+def _with_first(loop: For, stmt: Stmt, buffer: Buffer) -> For:
+    """The loop with `stmt` before the first thing in it that reads `buffer`."""
+    body = loop.body
+    parts = list(body.stmts) if isinstance(body, Seq) else [body]
+    at = next(at for at, part in enumerate(parts) if reads(part, buffer))
+    whole = in_sequence([*parts[:at], stmt, *parts[at:]])
+    assert whole is not None
+    return For(loop.var, loop.extent, whole, loop.kind, loop.marks)

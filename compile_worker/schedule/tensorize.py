@@ -1,0 +1,84 @@
+"""The primitive that hands a block's innermost loops to one of the accelerator's instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from tilefarm.dtype import DType
+from tilefarm.errors import ScheduleError
+from tilefarm.target import Target
+
+from compile_worker.ir.expr import Add, Cast, Expr, Load, Mul, Var
+from compile_worker.ir.func import Func
+from compile_worker.ir.stmt import Block, For, Store
+from compile_worker.schedule.marks import marked
+from compile_worker.schedule.places import block_path, block_target, replaced
+from compile_worker.schedule.schedule import Schedule, primitive
+
+Matcher: TypeAlias = Callable[[Block, tuple[For, ...], Target], str]
+"""Why a block in its loops is not what the instruction does; empty when it is."""
+
+
+@primitive
+def tensorize(schedule: Schedule, stage: str, intrinsic: str) -> Func:
+    """Let an instruction do a block's innermost loops; the block keeps its meaning and gets a mark.
+
+        for b in 0:1: for o in 0:16: for i in 0:16: block conv
+    ->                                                          tensorize("conv", "gemm")
+        for b in 0:1: for o in 0:16: for i in 0:16: block conv {tensorize=gemm}
+
+    Raises:
+        ScheduleError: no such instruction, or the block and its loops are not what it does.
+    """
+    if intrinsic not in INTRINSICS:
+        why = f"the target has no {intrinsic!r}"
+        raise ScheduleError("tensorize", stage, why, f"one of {', '.join(INTRINSICS)}")
+    path = block_path("tensorize", schedule.func, stage)
+    block = block_target(path)
+    why = INTRINSICS[intrinsic](block, path.loops, schedule.target)
+    if why:
+        raise ScheduleError("tensorize", stage, f"not a {intrinsic}: {why}")
+    return replaced(schedule.func, path, marked(block, ("tensorize", intrinsic)))
+
+
+def not_gemm(block: Block, loops: tuple[For, ...], target: Target) -> str:
+    """acc[.., b, o] += int32(inp[.., b, i]) * int32(wgt[.., o, i]), the three loops innermost."""
+    match block.body:
+        case Store(acc, to, Add(left=Load(buffer=old, index=at), right=Mul(left=x, right=w))):
+            data, weight = _narrow(x), _narrow(w)
+        case _:
+            return "it does not add a product to what it stores"
+    if data is None or weight is None or old is not acc or at != to or block.init is None:
+        return "it is no sum of products of int8 elements"
+    scopes = (acc.scope, data.buffer.scope, weight.buffer.scope)
+    if scopes != ("acc", "inp", "wgt"):
+        return f"it works in {', '.join(scopes)}, not in acc, inp, wgt"
+    rows, lanes = to[-2:]
+    inner = {loop.var: loop.extent for loop in loops[-3:]}
+    want = {rows: target.vta.batch, lanes: target.vta.block, data.index[-1]: target.vta.block}
+    if {at: want[at] for at in want} != dict(inner):
+        return f"its three innermost loops are not {_shown(want)}"
+    if data.index[-2] is not rows or weight.index[-2:] != (lanes, data.index[-1]):
+        return "its lanes are not [b, o], [b, i] and [o, i]"
+    return ""
+
+
+def _narrow(expr: Expr) -> Load | None:
+    """The int8 element that `expr` widens to int32."""
+    match expr:
+        case Cast(type=DType.INT32, value=Load() as load) if load.dtype is DType.INT8:
+            return load
+        case _:
+            return None
+
+
+def _shown(want: Mapping[Expr, int]) -> str:
+    names = (at.name if isinstance(at, Var) else "?" for at in want)
+    return ", ".join(
+        f"{name} of {extent}" for name, extent in zip(names, want.values(), strict=True)
+    )
+
+
+INTRINSICS: Final[Mapping[str, Matcher]] = {"gemm": not_gemm}
+"""The instructions that a nest can be handed to, and what tells whether it is one."""
