@@ -1,0 +1,147 @@
+"""One ONNX node as the rules see it, and what is known of the tensors around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from driver.graph.ir import FloatArray, GraphInput, Node, Operator, Shape
+
+Array = NDArray[Any]
+
+
+class RefusedError(ValueError):
+    """Why a node cannot be taken; becomes one line of the final ModelError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """An ONNX node with its attributes decoded; an absent optional input is ""."""
+
+    name: str
+    operator: str
+    domain: str
+    opset: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, Any]
+
+    def has_input(self, index: int) -> bool:
+        return len(self.inputs) > index and self.inputs[index] != ""
+
+    def integer(self, name: str, default: int) -> int:
+        return int(self.attrs.get(name, default))
+
+    def number(self, name: str, default: float) -> float:
+        return float(self.attrs.get(name, default))
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        value = self.attrs.get(name)
+        return None if value is None else tuple(int(v) for v in value)
+
+    def text(self, name: str, default: str) -> str:
+        value = self.attrs.get(name, default)
+        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """What a node becomes: operators in a chain, the first reading `operands`.
+
+    An empty chain makes the node another name of its only operand.
+    """
+
+    chain: tuple[Operator, ...]
+    operands: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Scope:
+    """Everything known so far: constants, activations by their current names, nodes made."""
+
+    constants: dict[str, Array]
+    inputs: dict[str, GraphInput]
+    shapes: dict[str, Shape]
+    alias: dict[str, str] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
+    readers: Mapping[str, int] = field(default_factory=dict)
+
+    def resolved(self, name: str) -> str:
+        """The tensor that an ONNX name stands for."""
+        return self.alias.get(name, name)
+
+    def is_constant(self, name: str) -> bool:
+        return name in self.constants
+
+    def activation(self, call: Call, index: int = 0) -> str:
+        """The activation at that input.
+
+        Raises:
+            RefusedError: it is absent or a constant.
+        """
+        name = self.resolved(call.inputs[index]) if call.has_input(index) else ""
+        if name not in self.shapes:
+            raise RefusedError(f"input {index} must be an activation, not a constant")
+        return name
+
+    def constant(self, call: Call, index: int, what: str) -> Array:
+        """The constant at that input.
+
+        Raises:
+            RefusedError: it is absent or not constant.
+        """
+        if not call.has_input(index):
+            raise RefusedError(f"{what} is missing")
+        if call.inputs[index] not in self.constants:
+            raise RefusedError(f"{what} {call.inputs[index]!r} is not a constant")
+        return self.constants[call.inputs[index]]
+
+    def weights(self, call: Call, index: int, what: str) -> FloatArray:
+        """The constant at that input as float32.
+
+        Raises:
+            RefusedError: as `constant`, or it is not numeric, or holds NaN or an infinity.
+        """
+        values = self.constant(call, index, what)
+        if values.dtype.kind not in "fiu":
+            raise RefusedError(f"{what} {call.inputs[index]!r} has type {values.dtype}")
+        with np.errstate(over="ignore"):
+            single = values.astype(np.float32)
+        if not np.isfinite(single).all():
+            kind = "NaN" if np.isnan(single).any() else "an infinity"
+            raise RefusedError(f"{what} {call.inputs[index]!r} contains {kind}")
+        return single
+
+    def integers(self, call: Call, index: int, what: str) -> tuple[int, ...]:
+        """The constant integers at that input, as for a shape or axes."""
+        values = self.constant(call, index, what)
+        if values.dtype.kind not in "iu":
+            raise RefusedError(f"{what} {call.inputs[index]!r} has type {values.dtype}")
+        return tuple(int(v) for v in values.reshape(-1))
+
+
+def call_of(node: onnx.NodeProto, name: str, opset: int) -> Call:
+    """The call that an ONNX node makes.
+
+    Raises:
+        RefusedError: an attribute cannot be decoded.
+    """
+    try:
+        attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    except (ValueError, TypeError) as error:
+        raise RefusedError(f"an attribute cannot be read: {error}") from None
+    return Call(
+        name=name,
+        operator=node.op_type,
+        domain="" if node.domain == "ai.onnx" else node.domain,
+        opset=opset,
+        inputs=tuple(node.input),
+        outputs=tuple(node.output),
+        attrs=attrs,
+    )

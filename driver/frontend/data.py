@@ -1,0 +1,156 @@
+"""Calibration and evaluation arrays: an .npz file, checked against the network's inputs.
+
+A network with one input takes the array named `x`, `X` or as the input; one with several takes each
+under the input's name. `y` or `Y` are labels, one integer a sample. The first axis counts samples.
+
+The rest of an array's shape may be the input's without its batch axis, or the same with axes of
+extent 1 left out, or [H, W, C] for an input [C, H, W]: images as files hold them. Any real number
+type is taken as it is, so uint8 images give 0..255; scaling belongs to the network.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.errors import DataError
+
+from driver.graph.ir import FloatArray, Graph, GraphInput
+
+_INPUT_NAMES = ("x", "X")
+_LABEL_NAMES = ("y", "Y")
+_NUMBERS = "fiu"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """Arrays [samples, ...] by input name in the graph's layout, and labels [samples] if given."""
+
+    inputs: Mapping[str, FloatArray]
+    labels: NDArray[np.int64] | None
+
+    @property
+    def samples(self) -> int:
+        return len(next(iter(self.inputs.values())))
+
+    def first(self, samples: int) -> Dataset:
+        """At most so many samples from the start."""
+        inputs = {name: values[:samples] for name, values in self.inputs.items()}
+        return Dataset(inputs, None if self.labels is None else self.labels[:samples])
+
+    def correct(self, scores: NDArray[Any]) -> int:
+        """How many samples have their label's score highest; scores are [samples, classes].
+
+        Raises:
+            DataError: the data have no labels.
+        """
+        if self.labels is None:
+            raise DataError("the data have no labels to compare with", "add an array 'y'")
+        return int((scores.reshape(len(scores), -1).argmax(axis=1) == self.labels).sum())
+
+
+def load_data(path: Path, graph: Graph) -> Dataset:
+    """The arrays of a file in the layout of the graph's inputs.
+
+    Raises:
+        DataError: the file cannot be read, is not .npz, or its arrays are absent, empty, not real
+            numbers, not finite, or of another shape than the inputs; the text says which and why.
+    """
+    arrays = _read_arrays(path)
+    inputs = {i.name: _input_array(i, arrays, graph, path) for i in graph.inputs}
+    counts = {name: len(values) for name, values in inputs.items()}
+    if len(set(counts.values())) != 1:
+        raise DataError(f"{path}: inputs have different numbers of samples: {counts}")
+    samples = next(iter(counts.values()))
+    return Dataset(inputs, _labels(arrays, graph, samples, path))
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise DataError(f"{path}: a single array, not an .npz file", _how_to_save())
+            return {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        reason = "holds Python objects" if "allow_pickle" in str(error) else "not an .npz file"
+        raise DataError(f"{path}: {reason}, or one that was cut off", _how_to_save()) from None
+
+
+def _input_array(
+    given: GraphInput, arrays: Mapping[str, NDArray[Any]], graph: Graph, path: Path
+) -> FloatArray:
+    names = (given.name, *_INPUT_NAMES) if len(graph.inputs) == 1 else (given.name,)
+    name = next((name for name in names if name in arrays), None)
+    if name is None:
+        found = ", ".join(f"{k} {v.dtype}{list(v.shape)}" for k, v in arrays.items()) or "nothing"
+        raise DataError(
+            f"{path}: no array for input {given.name!r}; found {found}",
+            f"name it {' or '.join(map(repr, names))}",
+        )
+    values = arrays[name]
+    if values.dtype.kind not in _NUMBERS:
+        raise DataError(f"{path}: array {name!r} has type {values.dtype}, not real numbers")
+    if values.size == 0:
+        raise DataError(f"{path}: array {name!r} is empty: {list(values.shape)}")
+    return _finite(_in_layout(values, given, name, path), name, path)
+
+
+def _in_layout(values: NDArray[Any], given: GraphInput, name: str, path: Path) -> NDArray[Any]:
+    """`values` with the axes of the graph's input; samples stay first."""
+    sample, wanted = values.shape[1:], given.shape[1:]
+    if sample == given.given_shape[1:]:
+        return values.transpose(given.axes)
+    if sample == wanted:
+        return values
+    channels_last = (*wanted[1:], *wanted[:1])
+    if len(wanted) == 3 and sample == channels_last:
+        return np.moveaxis(values, -1, 1)
+    if values.ndim > 1 and _long_axes(sample) == _long_axes(wanted):
+        return values.reshape(len(values), *wanted)
+    raise DataError(
+        f"{path}: array {name!r} has shape {list(values.shape)};"
+        f" input {given.name!r} needs [samples, {', '.join(map(str, given.given_shape[1:]))}]"
+    )
+
+
+def _long_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def _finite(values: NDArray[Any], name: str, path: Path) -> FloatArray:
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(values, np.float32)
+    if not np.isfinite(single).all():
+        bad = np.argwhere(~np.isfinite(single))[0]
+        kind = "NaN" if np.isnan(single[tuple(bad)]) else "a value beyond float32"
+        raise DataError(f"{path}: array {name!r} contains {kind}, first in sample {bad[0]}")
+    return single
+
+
+def _labels(
+    arrays: Mapping[str, NDArray[Any]], graph: Graph, samples: int, path: Path
+) -> NDArray[np.int64] | None:
+    taken = {i.name for i in graph.inputs}
+    name = next((name for name in _LABEL_NAMES if name in arrays and name not in taken), None)
+    if name is None:
+        return None
+    labels = arrays[name]
+    if labels.size != samples or labels.shape[:1] != (samples,):
+        raise DataError(
+            f"{path}: labels {name!r} have shape {list(labels.shape)}; one a sample is [{samples}]"
+        )
+    if labels.dtype.kind not in "iu":
+        raise DataError(f"{path}: labels {name!r} have type {labels.dtype}, not integers")
+    return labels.reshape(-1).astype(np.int64)
+
+
+def _how_to_save() -> str:
+    return "numpy.savez('data.npz', x=inputs, y=labels)"

@@ -1,0 +1,42 @@
+"""Ranges of activations over calibration data: how far from zero each tensor goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from driver.graph.float_run import run_float
+from driver.graph.ir import FloatArray, Graph
+
+_SAMPLES_AT_ONCE = 32
+
+
+def calibrate(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) -> dict[str, float]:
+    """The largest magnitude of every tensor over the samples, in the tensor's own unit.
+
+    Args:
+        graph: the float network.
+        calibration: [samples, ...] per input by name; the array itself for a single input.
+    """
+    arrays = by_name(graph, calibration)
+    ranges: dict[str, float] = dict.fromkeys(graph.shapes, 0.0)
+
+    def observe(name: str, values: FloatArray) -> None:
+        if values.size:
+            ranges[name] = max(ranges[name], float(np.abs(values).max()))
+
+    samples = len(next(iter(arrays.values())))
+    for start in range(0, samples, _SAMPLES_AT_ONCE):
+        part = {name: values[start : start + _SAMPLES_AT_ONCE] for name, values in arrays.items()}
+        run_float(graph, part, observe=observe)
+    return ranges
+
+
+def by_name(
+    graph: Graph, arrays: FloatArray | Mapping[str, FloatArray]
+) -> Mapping[str, FloatArray]:
+    """Arrays by input name; a lone array belongs to the only input."""
+    if isinstance(arrays, Mapping):
+        return arrays
+    return {graph.inputs[0].name: arrays}
