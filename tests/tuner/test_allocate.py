@@ -1,0 +1,74 @@
+"""Which workload gets the next trial."""
+
+from __future__ import annotations
+
+from kit.toy_spaces import trial_of
+from tilefarm.measurement import Status
+
+from tuner.allocate import Stake, TaskScheduler
+
+
+def ok(scheduler: TaskScheduler, name: str, cycles: int) -> None:
+    scheduler.tell(name, trial_of({"x": cycles}, cycles=cycles))
+
+
+def test_warm_up_goes_round() -> None:
+    scheduler = TaskScheduler({n: Stake(weight=1) for n in "abc"}, warm_up=2)
+    assert [scheduler.next_task() for _ in range(6)] == list("abcabc")
+
+
+def test_the_heavier_task_gets_more() -> None:
+    scheduler = TaskScheduler({"light": Stake(weight=1), "heavy": Stake(weight=4)}, warm_up=1)
+    for name in ("light", "heavy"):
+        scheduler.next_task()
+        ok(scheduler, name, 1000)
+    shares = [scheduler.next_task() for _ in range(50)]
+    assert 35 <= shares.count("heavy") <= 45
+
+
+def test_a_task_near_its_bound_gets_little_and_at_its_bound_nothing() -> None:
+    scheduler = TaskScheduler(
+        {
+            "near": Stake(weight=1, lower_bound_cycles=900),
+            "far": Stake(weight=1, lower_bound_cycles=100),
+            "there": Stake(weight=1, lower_bound_cycles=990),
+        },
+        warm_up=1,
+    )
+    for name in ("near", "far", "there"):
+        scheduler.next_task()
+        ok(scheduler, name, 1000)
+    shares = [scheduler.next_task() for _ in range(40)]
+    assert shares.count("there") == 0
+    assert shares.count("far") > 4 * shares.count("near") > 0
+
+
+def test_a_task_that_still_improves_is_preferred() -> None:
+    scheduler = TaskScheduler({"flat": Stake(weight=1), "falling": Stake(weight=1)}, warm_up=4)
+    for k in range(4):
+        scheduler.next_task(), scheduler.next_task()
+        ok(scheduler, "flat", 1000)
+        ok(scheduler, "falling", 4000 - 1000 * k)
+    assert scheduler.next_task() == "falling"
+
+
+def test_a_task_that_only_fails_does_not_eat_the_budget() -> None:
+    scheduler = TaskScheduler({"broken": Stake(weight=9), "good": Stake(weight=1)}, warm_up=2)
+    asked = []
+    for k in range(40):
+        name = scheduler.next_task()
+        assert name is not None
+        asked.append(name)
+        if name == "good":
+            ok(scheduler, name, 1000 - k)
+        else:
+            scheduler.tell(name, trial_of({"x": k}, Status.COMPILE_ERROR))
+    assert asked.count("broken") == 8
+
+
+def test_closed_tasks_get_nothing() -> None:
+    scheduler = TaskScheduler({"a": Stake(weight=1), "b": Stake(weight=1)}, warm_up=1)
+    scheduler.close("a")
+    assert scheduler.next_task() == "b"
+    scheduler.close("b")
+    assert scheduler.next_task() is None

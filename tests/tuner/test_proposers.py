@@ -1,0 +1,143 @@
+"""Every proposer runs the same suite; what is special to one is below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from kit.proposer_suite import Make, ProposerSuite
+from kit.toy_spaces import conv_like_cycles, conv_like_space, pair_space, trial_of
+from tilefarm.errors import SettingsError
+from tilefarm.measurement import Status
+from tilefarm.space import SearchSpace
+
+from tuner import PROPOSERS, make_proposer
+from tuner.cost_model import Floats
+from tuner.grid_search import spread
+from tuner.guided import Guided, farthest
+from tuner.proposer import Proposer
+from tuner.sampler import Sampler
+
+
+class TestRandom(ProposerSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda space, seed: make_proposer("random", space, seed)
+
+
+class TestGrid(ProposerSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda space, seed: make_proposer("grid", space, seed)
+
+
+class TestEvolution(ProposerSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda space, seed: make_proposer("evolution", space, seed)
+
+
+class TestGuided(ProposerSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda space, seed: make_proposer("guided", space, seed)
+
+
+class Knowall:
+    """A cost model that looks at one feature only: what a perfect fit would do."""
+
+    def __init__(self, score: Callable[[Floats], Floats]) -> None:
+        self._score = score
+        self.rows_seen: list[int] = []
+
+    def fit(self, features: Floats, cycles: Floats) -> None:
+        self.rows_seen.append(len(cycles))
+
+    def predict(self, features: Floats) -> Floats:
+        return self._score(features)
+
+
+class TestGuidedWithoutTrees(ProposerSuite):
+    @pytest.fixture
+    def make(self) -> Make:
+        def guided(space: SearchSpace, seed: int) -> Proposer:
+            return Guided(space, seed, model=Knowall(lambda f: f.sum(axis=1)))
+
+        return guided
+
+
+def trials_until(proposer: Proposer, target: int, budget: int) -> int:
+    """Trials until a conv_like candidate of at most `target` cycles was measured."""
+    spent = 0
+    while spent < budget:
+        points = proposer.ask(4)
+        for point in points:
+            spent += 1
+            if conv_like_cycles(point) <= target:
+                return spent
+        proposer.tell([trial_of(p, cycles=conv_like_cycles(p)) for p in points])
+    return spent
+
+
+def test_guided_needs_fewer_trials_than_random_to_come_within_five_percent() -> None:
+    space = conv_like_space(28, 28, 8, 8, 1)
+    points = Sampler(space).enumerate(100_000)
+    assert points is not None
+    target = round(1.05 * min(map(conv_like_cycles, points)))
+    spent = {
+        name: sorted(trials_until(make_proposer(name, space, s), target, 400) for s in range(5))
+        for name in ("random", "guided")
+    }
+    assert spent["guided"][2] <= 40
+    assert 3 * spent["guided"][2] <= spent["random"][2]
+
+
+def test_guided_asks_for_the_default_point_first() -> None:
+    space = conv_like_space()
+    first = Guided(space, seed=9).ask(1)[0]
+    assert {name: first[name] for name, _ in space.default} == dict(space.default)
+
+
+def test_guided_follows_its_model() -> None:
+    space = conv_like_space(14, 14, 4, 4, 3)
+    wanted = "steps"
+    column = [v.name for v in space.variables if len(v.domain) != 1].index(wanted)
+    model = Knowall(lambda features: features[:, column])
+    proposer = Guided(space, seed=1, model=model)
+    for _ in range(3):
+        proposer.tell([trial_of(p, cycles=conv_like_cycles(p)) for p in proposer.ask(5)])
+    all_points = Sampler(space).enumerate(100_000)
+    assert all_points is not None
+    fewest = sorted(p[wanted] for p in all_points)
+    asked = sorted(p[wanted] for p in proposer.ask(20))
+    assert asked[9] <= fewest[24]
+
+
+def test_failures_are_not_learned_from() -> None:
+    model = Knowall(lambda features: features[:, 0])
+    proposer = Guided(conv_like_space(), seed=1, model=model)
+    points = proposer.ask(30)
+    proposer.tell([trial_of(p, cycles=conv_like_cycles(p)) for p in points[:12]])
+    proposer.tell([trial_of(p, Status.COMPILE_TIMEOUT) for p in points[12:]])
+    proposer.ask(1)
+    assert model.rows_seen == [12]
+
+
+def test_the_farthest_points_are_chosen_greedily() -> None:
+    pool = np.asarray([[0.0], [1.0], [9.0], [10.0]])
+    assert farthest(pool, np.asarray([[0.0]]), 2).tolist() == [3, 1]
+    assert farthest(pool, None, 2).tolist() == [0, 3]
+    assert sorted(farthest(pool, None, 9).tolist()) == [0, 1, 2, 3]
+
+
+def test_a_grid_is_spread_over_the_space_from_the_start() -> None:
+    rows = np.arange(6).reshape(-1, 1)
+    assert spread(rows)[:, 0].tolist() == [0, 4, 2, 1, 5, 3]
+
+
+def test_an_unknown_proposer_is_the_users_mistake() -> None:
+    with pytest.raises(SettingsError, match="unknown proposer 'best'") as caught:
+        make_proposer("best", pair_space(), 0)
+    assert "guided" in caught.value.hint
+    assert "guided" in PROPOSERS

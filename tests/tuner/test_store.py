@@ -1,0 +1,195 @@
+"""The records: kept once, read while written, refused when damaged."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kit.toy_spaces import trial_of
+from tilefarm.digest import Digest
+from tilefarm.errors import OutputError
+from tilefarm.measurement import Status, Trial
+
+from tuner.store import Store
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "records.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with Store(path) as opened:
+        opened.begin_run("run-1", {"seed": 3}, begun=100.0)
+        yield opened
+
+
+texts = st.text(st.characters(codec="utf-8"))
+digests = st.binary(min_size=1, max_size=4).map(Digest.of)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def trials(draw: st.DrawFn) -> Trial:
+    status = draw(st.sampled_from(list(Status)))
+    return Trial(
+        workload=draw(digests),
+        trace=draw(digests),
+        point=tuple(draw(st.dictionaries(st.text(), st.integers(-(2**62), 2**62))).items()),
+        status=status,
+        cycles=draw(st.none() | st.integers(0, 2**62)) if status is Status.OK else None,
+        seconds=tuple(draw(st.lists(finite, max_size=3))),
+        artifact=draw(st.none() | digests),
+        device=draw(texts),
+        why=draw(texts),
+        proposer=draw(st.sampled_from(["guided", "random"])),
+        spans=tuple(draw(st.lists(st.tuples(st.just("run"), finite, finite), max_size=2))),
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(trials(), max_size=6))
+def test_trials_come_back_as_they_went_in(
+    tmp_path_factory: pytest.TempPathFactory, some: list[Trial]
+) -> None:
+    with Store(tmp_path_factory.mktemp("store") / "r.sqlite") as store:
+        store.begin_run("r", {}, begun=0.0)
+        kept: dict[tuple[Digest, Digest], Trial] = {}
+        for trial in some:
+            key = (trial.workload, trial.trace)
+            assert store.insert(trial, run="r") == (key not in kept)
+            kept.setdefault(key, trial)
+        assert store.trials() == list(kept.values())
+
+
+def test_a_trial_is_kept_once(store: Store) -> None:
+    first = trial_of({"x": 1}, cycles=50)
+    assert store.insert(first, run="run-1")
+    assert not store.insert(trial_of({"x": 1}, cycles=40), run="run-1")
+    assert store.trials(first.workload) == [first]
+    assert store.count() == 1
+
+
+def test_words_that_are_not_unicode_are_kept_readable(store: Store) -> None:
+    store.insert(replace(trial_of({"x": 1}, Status.RUN_CRASH), why="bad \udcff byte"), run="run-1")
+    assert store.trials()[0].why == "bad ? byte"
+
+
+def test_best_and_failures(store: Store) -> None:
+    good = [trial_of({"x": x}, cycles=100 - x % 3) for x in range(6)]
+    bad = [trial_of({"x": x}, Status.RUN_CRASH) for x in range(6, 9)]
+    other = trial_of({"x": 99}, cycles=1, task="other")
+    for trial in [*good, *bad, other]:
+        store.insert(trial, run="run-1")
+    assert store.best(good[0].workload) == good[2]
+    assert store.best(Digest.of(b"unknown")) is None
+    assert store.failures() == {Status.RUN_CRASH: 3}
+    assert store.statuses(good[0].workload) == {Status.OK: 6, Status.RUN_CRASH: 3}
+    assert store.count(other.workload) == 1
+
+
+def test_a_failure_has_no_cycles(store: Store) -> None:
+    with pytest.raises(ValueError, match="run_crash"):
+        store.insert(trial_of({"x": 1}, Status.RUN_CRASH, cycles=10**9), run="run-1")
+
+
+def test_runs_are_listed_with_their_end(store: Store) -> None:
+    store.begin_run("run-2", {"seed": 4}, begun=200.0)
+    store.end_run("run-1", "killed", ended=150.0)
+    first, second = store.runs()
+    assert (first.run, first.outcome, first.ended) == ("run-1", "killed", 150.0)
+    assert (second.description, second.ended) == ({"seed": 4}, None)
+
+
+def test_a_reader_sees_trials_while_the_writer_goes_on(store: Store, path: Path) -> None:
+    with Store(path, read_only=True) as reader:
+        for x in range(3):
+            store.insert(trial_of({"x": x}, cycles=9), run="run-1")
+            assert reader.count() == x + 1
+
+
+def test_trials_survive_a_kill(path: Path) -> None:
+    script = """
+import os, sys, signal
+from pathlib import Path
+from kit.toy_spaces import trial_of
+from tuner.store import Store
+store = Store(Path(sys.argv[1]))
+store.begin_run("r", {}, begun=0.0)
+for x in range(5):
+    store.insert(trial_of({"x": x}, cycles=9), run="r")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    root = Path(__file__).parents[2]
+    environment = {"PYTHONPATH": f"{root}:{root / 'proto'}:{root / 'tests'}"}
+    ended = subprocess.run(
+        [sys.executable, "-c", script, str(path)], env=environment, check=False, timeout=60
+    )
+    assert ended.returncode == -9
+    with Store(path) as store:
+        assert store.count() == 5
+
+
+def test_a_second_writer_is_refused_until_the_first_ends(store: Store, path: Path) -> None:
+    with pytest.raises(OutputError, match="another run"):
+        Store(path)
+    store.close()
+    Store(path).close()
+
+
+def test_opening_again_keeps_everything(path: Path) -> None:
+    for k in range(3):
+        with Store(path) as store:
+            store.begin_run(f"r{k}", {}, begun=float(k))
+            store.insert(trial_of({"x": k}, cycles=9), run=f"r{k}")
+    with Store(path) as store:
+        assert store.count() == 3
+
+
+def test_a_damaged_file_is_named(path: Path) -> None:
+    with Store(path) as store:
+        store.begin_run("r", {}, begun=0.0)
+        for x in range(300):
+            store.insert(trial_of({"x": x}, cycles=9), run="r")
+    content = bytearray(path.read_bytes())
+    content[4096:20480] = b"\xa5" * 16384
+    path.write_bytes(content)
+    with pytest.raises(OutputError, match="is damaged") as caught:
+        Store(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_of_something_else_is_refused(path: Path) -> None:
+    path.write_bytes(b"this is not a database, and it is long enough to be read as one" * 40)
+    with pytest.raises(OutputError, match="damaged"):
+        Store(path)
+    path.unlink()
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE recipes (name TEXT)")
+    database.close()
+    with pytest.raises(OutputError, match="something else"):
+        Store(path)
+
+
+def test_a_newer_file_is_refused(path: Path) -> None:
+    Store(path).close()
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(OutputError, match="newer tilefarm"):
+        Store(path)
+
+
+def test_a_missing_file_or_folder_is_named(path: Path) -> None:
+    with pytest.raises(OutputError, match="cannot open"):
+        Store(path, read_only=True)
+    with pytest.raises(OutputError, match="cannot write"):
+        Store(path.parent / "nowhere" / "r.sqlite")

@@ -1,0 +1,95 @@
+"""Which workload of a network gets the next trial: where one is expected to save most cycles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tilefarm.measurement import Status, Trial
+
+_WINDOW: Final = 12
+_HISTORY_SHARE: Final = 0.2
+_AT_BOUND: Final = 1.02
+_HOPELESS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stake:
+    """What a task is worth: how often its workload runs, and cycles it surely cannot go below."""
+
+    weight: int
+    lower_bound_cycles: int = 0
+
+
+@dataclass(slots=True)
+class _Progress:
+    stake: Stake
+    asked: int = 0
+    best: float = math.inf
+    curve: list[float] = field(default_factory=list)
+    """Best cycles so far after each trial that ended; infinite before the first good one."""
+    is_closed: bool = False
+
+
+class TaskScheduler:
+    """Hands out trials, one at a time; trials may still be running while more are handed out.
+
+    First `warm_up` trials for every task in turn. Then to the task with the largest weight * ((1 -
+    a) * (best - lower bound) / trials + a * recent gain per trial): the gradient of Ansor's task
+    scheduler (OSDI 2020, section 6; a = 0.2), with the distance to the lower bound as the
+    optimistic forecast. A task within 2 % of its bound gets no more.
+    """
+
+    def __init__(self, stakes: Mapping[str, Stake], *, warm_up: int) -> None:
+        self._tasks = {name: _Progress(stake) for name, stake in stakes.items()}
+        self._warm_up = warm_up
+
+    def next_task(self) -> str | None:
+        """The task that should get a trial now, counted as handed out; None when all are closed."""
+        open_ = {n: t for n, t in self._tasks.items() if not t.is_closed}
+        if not open_:
+            return None
+        name = min(open_, key=lambda n: open_[n].asked)
+        if open_[name].asked >= self._warm_up:
+            name = max(open_, key=lambda n: self._promise(open_[n]))
+        self.hand_out(name)
+        return name
+
+    def hand_out(self, name: str) -> None:
+        """Counts a trial that somebody else decided on."""
+        self._tasks[name].asked += 1
+
+    def tell(self, name: str, trial: Trial) -> None:
+        """How a trial of a task ended. Trials that were never handed out here count as well."""
+        task = self._tasks[name]
+        if trial.status is Status.OK and trial.cycles is not None:
+            task.best = min(task.best, trial.cycles)
+        task.curve.append(task.best)
+        task.asked = max(task.asked, len(task.curve))
+        if task.best <= _AT_BOUND * task.stake.lower_bound_cycles:
+            task.is_closed = True
+
+    def give_back(self, name: str) -> None:
+        """A trial that was handed out will not take place."""
+        self._tasks[name].asked -= 1
+
+    def close(self, name: str) -> None:
+        """The task has nothing left to try."""
+        self._tasks[name].is_closed = True
+
+    def _promise(self, task: _Progress) -> float:
+        """Cycles of the network that one more trial is expected to save."""
+        if math.isinf(task.best):
+            return math.inf if task.asked < _HOPELESS * max(self._warm_up, 1) else 0.0
+        forecast = (task.best - task.stake.lower_bound_cycles) / max(task.asked, 1)
+        return task.stake.weight * (
+            (1 - _HISTORY_SHARE) * forecast + _HISTORY_SHARE * _recent_gain(task.curve)
+        )
+
+
+def _recent_gain(curve: list[float]) -> float:
+    """Cycles gained per trial over the last trials; the first good one is no gain."""
+    recent = [c for c in curve[-_WINDOW - 1 :] if not math.isinf(c)]
+    return (recent[0] - recent[-1]) / (len(recent) - 1) if len(recent) > 1 else 0.0

@@ -1,0 +1,251 @@
+"""What constraints fix once some variables are known, and the compiled evaluation of a point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tilefarm.space import Constraint, Le, Prod, SearchSpace, Select, Sum, Table
+
+Values: TypeAlias = list[int]
+Step: TypeAlias = Callable[[Values], bool]
+"""Fills in or checks values of a point, given by position; False when the point is impossible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A constraint used as a function: once its other variables are known it fixes these."""
+
+    constraint: Constraint
+    fixes: tuple[str, ...]
+
+
+def variables_of(constraint: Constraint) -> tuple[str, ...]:
+    """The variables that a constraint speaks of, each once."""
+    match constraint:
+        case Prod(product=product, factors=factors):
+            names: tuple[str, ...] = (product, *factors)
+        case Sum(total=total, terms=terms):
+            names = (total, *(v for _, v in terms))
+        case Le(left=left, bound=bound):
+            names = (left, bound) if isinstance(bound, str) else (left,)
+        case Select(value=value, choice=choice, options=options):
+            names = (value, choice, *options)
+        case Table(variables=variables):
+            names = variables
+    return tuple(dict.fromkeys(names))
+
+
+def definitions(constraints: Sequence[Constraint], known: Collection[str]) -> list[Definition]:
+    """What follows from `known` alone, in an order in which it can be computed."""
+    have, found = set(known), list[Definition]()
+    waiting = [c for c in constraints if not isinstance(c, Le)]
+    while True:
+        fixed_now, still = [], []
+        for constraint in waiting:
+            fixes = _fixes(constraint, have)
+            if fixes:
+                fixed_now.append(Definition(constraint, fixes))
+                have.update(fixes)
+            elif any(v not in have for v in variables_of(constraint)):
+                still.append(constraint)
+        if not fixed_now:
+            return found
+        found += fixed_now
+        waiting = still
+
+
+def _fixes(constraint: Constraint, known: Collection[str]) -> tuple[str, ...]:
+    open_ = [v for v in variables_of(constraint) if v not in known]
+    match constraint:
+        case Prod(product=product, factors=factors) if len(open_) == 1:
+            once = (product, *factors).count(open_[0]) == 1
+            return (open_[0],) if once else ()
+        case Sum(total=total, terms=terms) if len(open_) == 1:
+            once = (total, *(v for _, v in terms)).count(open_[0]) == 1
+            usable = open_[0] == total or any(v == open_[0] and k for k, v in terms)
+            return (open_[0],) if once and usable else ()
+        case Select(value=value) if open_ == [value]:
+            return (value,)
+        case Table() if open_ and _is_function(constraint, open_):
+            return tuple(open_)
+        case _:
+            return ()
+
+
+def _is_function(table: Table, of: Sequence[str]) -> bool:
+    """Whether the other columns of a table leave one choice for the columns `of`."""
+    given = [i for i, v in enumerate(table.variables) if v not in of]
+    rows = set(table.rows)
+    return len({tuple(row[i] for i in given) for row in rows}) == len(rows)
+
+
+def evaluation(space: SearchSpace, index: Mapping[str, int]) -> tuple[Step, ...] | None:
+    """Steps that compute all derived values from the tunables and check every constraint.
+
+    None when some derived variable is not a function of the tunables; the search then has to find
+    it.
+    """
+    known = {v.name for v in space.tunables}
+    constants = [v for v in space.variables if not v.tunable and len(v.domain) == 1]
+    steps = [_constant(index[v.name], v.domain[0]) for v in constants]
+    known |= {v.name for v in constants}
+    used = definitions(space.constraints, known)
+    known |= {v for d in used for v in d.fixes}
+    if any(v.name not in known for v in space.variables):
+        return None
+    defined = {id(d.constraint) for d in used}
+    steps += [_compute(d, index) for d in used]
+    steps += [_check(c, index) for c in space.constraints if id(c) not in defined]
+    for v in space.variables:
+        if v.domain and not (len(v.domain) == 1 and not v.tunable):
+            steps.append(_member(index[v.name], frozenset(v.domain)))
+        elif not v.domain:
+            steps.append(_not_negative(index[v.name]))
+    return tuple(steps)
+
+
+def _constant(at: int, value: int) -> Step:
+    def step(values: Values) -> bool:
+        values[at] = value
+        return True
+
+    return step
+
+
+def _member(at: int, domain: frozenset[int]) -> Step:
+    return lambda values: values[at] in domain
+
+
+def _not_negative(at: int) -> Step:
+    return lambda values: values[at] >= 0
+
+
+def _compute(definition: Definition, index: Mapping[str, int]) -> Step:
+    constraint, target = definition.constraint, index[definition.fixes[0]]
+    match constraint:
+        case Prod(product=product) if product == definition.fixes[0]:
+            return _product(target, [index[f] for f in constraint.factors], constraint.coefficient)
+        case Prod(product=product, factors=factors, coefficient=scale):
+            others = [index[f] for f in factors if index[f] != target]
+            return _quotient(target, index[product], others, scale)
+        case Sum(total=total, terms=terms, constant=constant) if total == definition.fixes[0]:
+            return _total(target, [(k, index[v]) for k, v in terms], constant)
+        case Sum(total=total, terms=terms, constant=constant):
+            coefficient = next(k for k, v in terms if index[v] == target)
+            rest = [(k, index[v]) for k, v in terms if index[v] != target]
+            return _difference(target, coefficient, index[total], rest, constant)
+        case Select(choice=choice, options=options):
+            return _selected(target, index[choice], [index[o] for o in options])
+        case Table():
+            return _looked_up(constraint, definition.fixes, index)
+        case Le():
+            raise AssertionError("an inequality defines nothing")
+
+
+def _product(at: int, factors: Sequence[int], scale: int) -> Step:
+    def step(values: Values) -> bool:
+        product = scale
+        for f in factors:
+            product *= values[f]
+        values[at] = product
+        return True
+
+    return step
+
+
+def _quotient(at: int, product: int, others: Sequence[int], scale: int) -> Step:
+    def step(values: Values) -> bool:
+        divisor = scale
+        for f in others:
+            divisor *= values[f]
+        if divisor == 0 or values[product] % divisor:
+            return False
+        values[at] = values[product] // divisor
+        return True
+
+    return step
+
+
+def _total(at: int, terms: Sequence[tuple[int, int]], constant: int) -> Step:
+    def step(values: Values) -> bool:
+        total = constant
+        for k, v in terms:
+            total += k * values[v]
+        values[at] = total
+        return True
+
+    return step
+
+
+def _difference(
+    at: int, coefficient: int, total: int, rest: Sequence[tuple[int, int]], constant: int
+) -> Step:
+    def step(values: Values) -> bool:
+        left = values[total] - constant
+        for k, v in rest:
+            left -= k * values[v]
+        values[at], remainder = divmod(left, coefficient)
+        return remainder == 0
+
+    return step
+
+
+def _selected(at: int, choice: int, options: Sequence[int]) -> Step:
+    def step(values: Values) -> bool:
+        if not 0 <= values[choice] < len(options):
+            return False
+        values[at] = values[options[values[choice]]]
+        return True
+
+    return step
+
+
+def _looked_up(table: Table, fixes: Sequence[str], index: Mapping[str, int]) -> Step:
+    given = [i for i, v in enumerate(table.variables) if v not in fixes]
+    asked = [i for i, v in enumerate(table.variables) if v in fixes]
+    answers = {tuple(r[i] for i in given): tuple(r[i] for i in asked) for r in table.rows}
+    sources = [index[table.variables[i]] for i in given]
+    targets = [index[table.variables[i]] for i in asked]
+
+    def step(values: Values) -> bool:
+        answer = answers.get(tuple([values[s] for s in sources]))
+        if answer is None:
+            return False
+        for at, value in zip(targets, answer, strict=True):
+            values[at] = value
+        return True
+
+    return step
+
+
+def _check(constraint: Constraint, index: Mapping[str, int]) -> Step:
+    match constraint:
+        case Prod(product=product, factors=factors, coefficient=scale):
+            return _same(index[product], _product(-1, [index[f] for f in factors], scale))
+        case Sum(total=total, terms=terms, constant=constant):
+            return _same(index[total], _total(-1, [(k, index[v]) for k, v in terms], constant))
+        case Select(value=value, choice=choice, options=options):
+            return _same(index[value], _selected(-1, index[choice], [index[o] for o in options]))
+        case Le(left=left, bound=bound):
+            return _at_most(index[left], index[bound] if isinstance(bound, str) else None, bound)
+        case Table(variables=variables, rows=rows):
+            columns, allowed = [index[v] for v in variables], frozenset(rows)
+            return lambda values: tuple([values[c] for c in columns]) in allowed
+
+
+def _at_most(at: int, limit_at: int | None, limit: int | str) -> Step:
+    if limit_at is not None:
+        return lambda values: values[at] <= values[limit_at]
+    most = int(limit)
+    return lambda values: values[at] <= most
+
+
+def _same(at: int, compute: Step) -> Step:
+    """Check by computing into the spare last place and comparing."""
+
+    def step(values: Values) -> bool:
+        return compute(values) and values[-1] == values[at]
+
+    return step

@@ -1,0 +1,57 @@
+"""Evolution on measured cycles: constrained crossover of the best candidates, no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from tilefarm.measurement import Status, Trial
+from tilefarm.space import Point, SearchSpace
+
+from tuner.deck import Deck
+from tuner.sampler import Sampler
+from tuner.search import Rows
+
+_PARENTS: Final = 16
+_FIRST_GENERATION: Final = 12
+_EXPLORE_SHARE: Final = 0.15
+
+
+class Evolution:
+    """Children of the best measured points (CGA, Heron section 5) and a share of random points."""
+
+    def __init__(self, space: SearchSpace, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._sampler = Sampler(space)
+        self._deck = Deck(self._sampler, self._rng)
+        self._measured: list[tuple[int, Rows]] = []
+
+    def ask(self, n: int) -> list[Point]:
+        bred = self._rng.binomial(n, 1 - _EXPLORE_SHARE) if self._is_mature else 0
+        points = self._deck.deal(self._children(bred)[:bred])
+        return points + self._deck.deal(self._deck.draw(n - len(points)))
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        for trial in trials:
+            point = dict(trial.point)
+            self._deck.mark(point)
+            full = self._sampler.complete(point)
+            if trial.status is Status.OK and trial.cycles is not None and full is not None:
+                self._measured.append((trial.cycles, self._sampler.row(full)))
+        self._measured.sort(key=lambda pair: pair[0])
+
+    @property
+    def _is_mature(self) -> bool:
+        return len(self._measured) >= _FIRST_GENERATION
+
+    def _children(self, n: int) -> Rows:
+        parents = np.asarray([row for _, row in self._measured[:_PARENTS]])
+        if not n:
+            return np.empty((0, len(self._sampler.names)), dtype=np.int64)
+        pairs = np.minimum(
+            self._rng.integers(len(parents), size=(2, 4 * n)),
+            self._rng.integers(len(parents), size=(2, 4 * n)),
+        )
+        children = self._sampler.crossed(parents[pairs[0]], parents[pairs[1]], self._rng)
+        return self._deck.unseen(self._rng.permutation(children))

@@ -1,0 +1,248 @@
+"""What each kind of constraint says about the bounds of its variables, for many boxes at once.
+
+A box gives every variable of a space a lower and an upper bound; the search holds thousands of them
+as two arrays of shape [variables, boxes] and narrows all of them by one numpy call per step. That
+is why there is no trail here: a partial assignment that dies is a column that is not kept. Bounds
+are float64 because bounds of products overflow int64; they are exact below EXACT, and what is above
+is checked again in whole numbers before anybody sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.space import Constraint, Le, Prod, Select, Sum, Table
+
+Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+EXACT: Final = float(1 << 53)
+FAR: Final = 1e18
+"""Stands for "no bound": finite, so that 0 * FAR is 0 and not a NaN."""
+
+
+@dataclass(slots=True)
+class Boxes:
+    """Bounds [variables, boxes] and which boxes may still hold a point [boxes].
+
+    A box whose range is empty may stay alive for the moment; whoever narrows sweeps those up.
+    """
+
+    lower: Floats
+    upper: Floats
+    alive: Flags
+
+
+Narrow: TypeAlias = Callable[[Boxes], None]
+"""Tightens the bounds in place, and clears `alive` where no point is possible."""
+
+
+def narrower(
+    constraint: Constraint, index: Mapping[str, int], known: Collection[str], signed: bool
+) -> Narrow | None:
+    """The propagator of one constraint at a moment when the variables in `known` are fixed.
+
+    Args:
+        index: row of each variable in the arrays of bounds. known: variables whose lower and upper
+        bound are equal in every box. signed: whether a variable of the constraint may be negative;
+        products are then only checked.
+    """
+    match constraint:
+        case Prod():
+            return _prod(constraint, index, known, signed)
+        case Sum():
+            return _sum(constraint, index, known)
+        case Le(left=left, bound=bound):
+            if isinstance(bound, str):
+                return _less(index[left], index[bound])
+            return _limit(index[left], float(bound))
+        case Select():
+            return _select(constraint, index, known)
+        case Table():
+            return _table(constraint, index, known)
+
+
+def _prod(c: Prod, index: Mapping[str, int], known: Collection[str], signed: bool) -> Narrow | None:
+    product, scale = index[c.product], float(c.coefficient)
+    factors = [index[f] for f in c.factors]
+    fixed = [index[f] for f in c.factors if f in known]
+    if signed or c.coefficient < 0:
+        return _prod_check(product, scale, factors) if len(fixed) == len(factors) else None
+    open_at = [i for i, f in enumerate(c.factors) if f not in known]
+    divides = c.product in known and bool(fixed) and bool(open_at)
+
+    def narrow(box: Boxes) -> None:
+        below = _products_of_others([box.lower[f] for f in factors], scale)
+        above = _products_of_others([box.upper[f] for f in factors], scale)
+        np.maximum(box.lower[product], below[-1], out=box.lower[product])
+        np.minimum(box.upper[product], above[-1], out=box.upper[product])
+        for i in open_at:
+            f, low, high = factors[i], below[i], above[i]
+            most = np.full(low.shape, FAR)
+            np.divide(box.upper[product], low, out=most, where=low > 0)
+            np.minimum(box.upper[f], np.floor(most), out=box.upper[f])
+            least = np.zeros(high.shape)
+            np.divide(box.lower[product], high, out=least, where=high > 0)
+            np.maximum(box.lower[f], np.ceil(least), out=box.lower[f])
+        if divides:
+            part = scale * np.prod(box.lower[fixed], axis=0)
+            rest = np.zeros(part.shape)
+            np.divide(box.lower[product], part, out=rest, where=part > 0)
+            box.alive &= rest == np.floor(rest)
+
+    return narrow
+
+
+def _prod_check(product: int, scale: float, factors: Sequence[int]) -> Narrow:
+    def narrow(box: Boxes) -> None:
+        value = np.clip(scale * np.prod(box.lower[factors], axis=0), -FAR, FAR)
+        np.maximum(box.lower[product], value, out=box.lower[product])
+        np.minimum(box.upper[product], value, out=box.upper[product])
+
+    return narrow
+
+
+def _products_of_others(values: Sequence[Floats], scale: float) -> list[Floats]:
+    """Entry i: the product of all values but the i-th; last: of all of them. Capped at FAR."""
+    suffix: list[Floats] = [np.full(values[0].shape, scale) if values else np.asarray([scale])]
+    for value in reversed(values):
+        suffix.append(np.minimum(suffix[-1] * value, FAR))
+    others, prefix = [], np.ones(1)
+    for i, value in enumerate(values):
+        others.append(np.minimum(prefix * suffix[len(values) - 1 - i], FAR))
+        prefix = np.minimum(prefix * value, FAR)
+    return [*others, suffix[-1]]
+
+
+def _sum(c: Sum, index: Mapping[str, int], known: Collection[str]) -> Narrow:
+    total = index[c.total]
+    terms = [(float(k), index[v], v not in known) for k, v in c.terms if k]
+
+    def narrow(box: Boxes) -> None:
+        ends = [_scaled(k, box.lower[v], box.upper[v]) for k, v, _ in terms]
+        below = _sums_of_others([low for low, _ in ends], float(c.constant))
+        above = _sums_of_others([high for _, high in ends], float(c.constant))
+        np.maximum(box.lower[total], below[-1], out=box.lower[total])
+        np.minimum(box.upper[total], above[-1], out=box.upper[total])
+        for i, (k, v, is_open) in enumerate(terms):
+            if is_open:
+                least, most = _scaled(
+                    1 / k, box.lower[total] - above[i], box.upper[total] - below[i]
+                )
+                np.maximum(box.lower[v], np.ceil(_rounded(least)), out=box.lower[v])
+                np.minimum(box.upper[v], np.floor(_rounded(most)), out=box.upper[v])
+
+    return narrow
+
+
+def _scaled(k: float, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    return (k * low, k * high) if k > 0 else (k * high, k * low)
+
+
+def _rounded(values: Floats) -> Floats:
+    """Values with the error of multiplying by 1/k taken off, so that ceil and floor keep 3 at 3."""
+    near = np.rint(values)
+    return np.where(np.abs(values - near) < 1e-9 * np.maximum(1.0, np.abs(values)), near, values)
+
+
+def _sums_of_others(values: Sequence[Floats], constant: float) -> list[Floats]:
+    """Entry i: constant plus all values but the i-th; the last entry: plus all.
+
+    Never by subtraction, which would lose small values next to FAR.
+
+    """
+    suffix: list[Floats] = [
+        np.full(values[0].shape, constant) if values else np.asarray([constant])
+    ]
+    for value in reversed(values):
+        suffix.append(np.clip(suffix[-1] + value, -FAR, FAR))
+    others, prefix = [], np.zeros(1)
+    for i, value in enumerate(values):
+        others.append(np.clip(prefix + suffix[len(values) - 1 - i], -FAR, FAR))
+        prefix = np.clip(prefix + value, -FAR, FAR)
+    return [*others, suffix[-1]]
+
+
+def _less(left: int, right: int) -> Narrow:
+    def narrow(box: Boxes) -> None:
+        np.minimum(box.upper[left], box.upper[right], out=box.upper[left])
+        np.maximum(box.lower[right], box.lower[left], out=box.lower[right])
+
+    return narrow
+
+
+def _limit(left: int, limit: float) -> Narrow:
+    def narrow(box: Boxes) -> None:
+        np.minimum(box.upper[left], limit, out=box.upper[left])
+
+    return narrow
+
+
+def _select(c: Select, index: Mapping[str, int], known: Collection[str]) -> Narrow:
+    value, choice = index[c.value], index[c.choice]
+    options = np.asarray([index[o] for o in c.options], dtype=np.intp)
+
+    def hull(box: Boxes) -> None:
+        np.maximum(box.lower[choice], 0, out=box.lower[choice])
+        np.minimum(box.upper[choice], len(options) - 1, out=box.upper[choice])
+        np.maximum(box.lower[value], box.lower[options].min(axis=0), out=box.lower[value])
+        np.minimum(box.upper[value], box.upper[options].max(axis=0), out=box.upper[value])
+
+    def meet(box: Boxes) -> None:
+        at = box.lower[choice]
+        box.alive &= (at >= 0) & (at < len(options))
+        chosen = options[np.clip(at, 0, len(options) - 1).astype(np.intp)]
+        boxes = np.arange(at.shape[0])
+        low = np.maximum(box.lower[value], box.lower[chosen, boxes])
+        high = np.minimum(box.upper[value], box.upper[chosen, boxes])
+        box.lower[value], box.upper[value] = low, high
+        box.lower[chosen, boxes], box.upper[chosen, boxes] = low, high
+
+    return meet if c.choice in known else hull
+
+
+def _table(c: Table, index: Mapping[str, int], known: Collection[str]) -> Narrow:
+    """Rows are grouped by their known columns; each group gives the ranges of the open columns."""
+    rows = np.asarray(c.rows, dtype=np.int64).reshape(-1, len(c.variables))
+    if not len(rows):
+        return _never
+    fixed = [i for i, v in enumerate(c.variables) if v in known]
+    loose = [i for i, v in enumerate(c.variables) if v not in known]
+    values = [np.unique(rows[:, i]) for i in fixed]
+    codes = _codes([rows[:, i].astype(np.float64) for i in fixed], values, len(rows))[0]
+    order = np.argsort(codes, kind="stable")
+    keys, first = np.unique(codes[order], return_index=True)
+    lows = [np.minimum.reduceat(rows[order, i], first).astype(np.float64) for i in loose]
+    highs = [np.maximum.reduceat(rows[order, i], first).astype(np.float64) for i in loose]
+    at_fixed = [index[c.variables[i]] for i in fixed]
+    at_loose = [index[c.variables[i]] for i in loose]
+
+    def narrow(box: Boxes) -> None:
+        code, found = _codes([box.lower[v] for v in at_fixed], values, box.lower.shape[1])
+        group = np.minimum(np.searchsorted(keys, code), len(keys) - 1)
+        box.alive &= found & (keys[group] == code)
+        for v, low, high in zip(at_loose, lows, highs, strict=True):
+            np.maximum(box.lower[v], low[group], out=box.lower[v])
+            np.minimum(box.upper[v], high[group], out=box.upper[v])
+
+    return narrow
+
+
+def _codes(
+    columns: Sequence[Floats], values: Sequence[NDArray[np.int64]], count: int
+) -> tuple[NDArray[np.int64], Flags]:
+    """A number per row of `columns` (mixed radix over ranks), and whether every value is known."""
+    code, found = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
+    for column, known in zip(columns, values, strict=True):
+        rank = np.minimum(np.searchsorted(known, column), len(known) - 1)
+        found &= known[rank] == column
+        code = code * len(known) + rank
+    return code, found
+
+
+def _never(box: Boxes) -> None:
+    box.alive[:] = False

@@ -1,0 +1,26 @@
+"""Random search: unseen valid points, one as likely as another. The template for new proposers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from tilefarm.measurement import Trial
+from tilefarm.space import Point, SearchSpace
+
+from tuner.deck import Deck
+from tuner.sampler import Sampler
+
+
+class RandomSearch:
+    """Learns nothing from trials but what not to ask again."""
+
+    def __init__(self, space: SearchSpace, seed: int) -> None:
+        self._deck = Deck(Sampler(space), np.random.default_rng(seed))
+
+    def ask(self, n: int) -> list[Point]:
+        return self._deck.deal(self._deck.draw(n))
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        for trial in trials:
+            self._deck.mark(dict(trial.point))

@@ -1,0 +1,233 @@
+"""Valid points of a search space: complete, sample, enumerate; explain what is invalid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from tilefarm.space import Constraint, Point, SearchSpace, violations
+
+from tuner.definitions import evaluation, variables_of
+from tuner.propagate import Flags
+from tuner.search import Allowed, Rows, Search
+
+_WIDTH: Final = 512
+_WIDER: Final = (1, 4, 16)
+_PROOF_LIMIT: Final = 200_000
+
+
+class Sampler:
+    """The points of one space. Compile once, ask often; no state changes between questions."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        self.space = space
+        self.names = tuple(v.name for v in space.variables)
+        self.tunables = tuple(v.name for v in space.tunables)
+        self._index = {name: i for i, name in enumerate(self.names)}
+        self._tunable_columns = [self._index[t] for t in self.tunables]
+        self._domains = {v.name: frozenset(v.domain) for v in space.tunables}
+        self._steps = evaluation(space, self._index)
+        self._compiled: Search | None = None
+
+    @property
+    def search(self) -> Search:
+        """The branching search, compiled when first needed."""
+        if self._compiled is None:
+            self._compiled = Search(self.space)
+        return self._compiled
+
+    # -- one point ---------------------------------------------------------------------------------
+
+    def key(self, point: Point) -> tuple[int, ...]:
+        """What tells candidates apart: the values of the tunables, in the order of the space."""
+        return tuple([point[t] for t in self.tunables])
+
+    def complete(self, tunables: Mapping[str, int]) -> dict[str, int] | None:
+        """The valid point with these values of the tunables; None when there is none.
+
+        Other names in `tunables` are ignored.
+
+        Raises:
+            KeyError: a tunable has no value.
+        """
+        if self._steps is None:
+            return self._searched({t: tunables[t] for t in self.tunables})
+        values = [0] * (len(self.names) + 1)
+        for column, name in zip(self._tunable_columns, self.tunables, strict=True):
+            values[column] = tunables[name]
+        if all(step(values) for step in self._steps):
+            return dict(zip(self.names, values, strict=False))
+        return None
+
+    def _searched(self, tunables: Mapping[str, int]) -> dict[str, int] | None:
+        allowed = {
+            self._index[v.name]: np.asarray([[d == tunables[v.name] for d in v.domain]])
+            for v in self.space.tunables
+        }
+        rows = next(self.search.scan(allowed), None)
+        return None if rows is None else self.points(rows[:1])[0]
+
+    def default(self) -> dict[str, int] | None:
+        """The space's default point, completed; None when the space broke its promise."""
+        return self.complete(dict(self.space.default))
+
+    def explain(self, point: Point) -> list[str]:
+        """Names of the constraints that the point breaks, as `tilefarm.space.violations`."""
+        return violations(self.space, point)
+
+    # -- many points -------------------------------------------------------------------------------
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[Point]:
+        """At most `n` distinct valid points, diverse; fewer only when the space has no more."""
+        return [*self.points(self.draw(n, rng)[0])]
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Rows, bool]:
+        """At most `n` distinct valid rows in random order, and whether the space has no others."""
+        for factor in _WIDER:
+            rows, _, whole = self.search.beam(rng, max(_WIDTH, 2 * n) * factor)
+            if whole or len(rows) >= n:
+                return rng.permutation(rows)[:n], whole and len(rows) <= n
+        found: list[Rows] = []
+        for block in self.search.scan():
+            found.append(block)
+            if sum(map(len, found)) > n:
+                break
+        rows = np.concatenate([*found, rows[:0]])
+        return rng.permutation(rows)[:n], len(rows) <= n
+
+    def enumerate(self, limit: int) -> list[Point] | None:
+        """All valid points in the order of the search; None when there are more than `limit`."""
+        rows = self.all_rows(limit)
+        return None if rows is None else [*self.points(rows)]
+
+    def all_rows(self, limit: int) -> Rows | None:
+        """As `enumerate`, as an array."""
+        blocks: list[Rows] = [np.empty((0, len(self.names)), dtype=np.int64)]
+        count = 0
+        for block in self.search.scan():
+            count += len(block)
+            if count > limit:
+                return None
+            blocks.append(block)
+        return np.concatenate(blocks)
+
+    def scan(self) -> Iterator[Rows]:
+        """All valid points in the order of the search, block by block."""
+        return self.search.scan()
+
+    # -- around known points -----------------------------------------------------------------------
+
+    def neighbours(self, point: Point, rng: np.random.Generator, n: int = 16) -> list[Point]:
+        """At most `n` valid points that differ from a valid one in one tunable or two coupled ones.
+
+        For each, one tunable must change and one that shares a constraint with it may follow.
+        """
+        here = self.row(point)
+        changed = [v for v in self.space.tunables if len(v.domain) > 1]
+        if not changed:
+            return []
+        moves = [changed[i] for i in rng.integers(len(changed), size=2 * n)]
+        owners = len(moves)
+        allowed = {
+            self._index[v.name]: np.tile(np.asarray(v.domain) == point[v.name], (owners, 1))
+            for v in self.space.tunables
+        }
+        for owner, move in enumerate(moves):
+            column = self._index[move.name]
+            allowed[column][owner] = ~allowed[column][owner]
+            partners = self._partners(move.name)
+            if partners:
+                follower = partners[rng.integers(len(partners))]
+                allowed[self._index[follower]][owner] = True
+        rows = self._one_each(rng, allowed, owners)
+        rows = rows[(rows != here).any(axis=1)]
+        return [*self.points(self._distinct(rows)[:n])]
+
+    def crossed(
+        self, mothers: Rows, fathers: Rows, rng: np.random.Generator, *, loose_share: float = 0.1
+    ) -> Rows:
+        """Children of pairs of points: at most one valid row per pair, by constrained crossover.
+
+        After the CGA of Heron (ASPLOS 2023): a child's tunables have the value of the mother or of
+        the father, except for one random tunable and a `loose_share` of the others, which are free.
+        Each parent alone satisfies these added constraints, so they never leave nothing; dropping
+        some is the mutation.
+        """
+        owners, count = len(mothers), len(self.tunables)
+        if not owners or not count:
+            return mothers[:0]
+        loose = rng.random((owners, count)) < loose_share
+        loose[np.arange(owners), rng.integers(count, size=owners)] = True
+        allowed: dict[int, Flags] = {}
+        for t, v in enumerate(self.space.tunables):
+            column = self._index[v.name]
+            domain = np.asarray(v.domain)
+            of_parents = (domain == mothers[:, column, None]) | (domain == fathers[:, column, None])
+            allowed[column] = of_parents | loose[:, t, None]
+        return self._one_each(rng, allowed, owners)
+
+    def _one_each(self, rng: np.random.Generator, allowed: Allowed, owners: int) -> Rows:
+        """A random one of the points found for each owner."""
+        rows, owner, _ = self.search.beam(rng, 4, owners=owners, allowed=allowed)
+        order = np.lexsort((rng.random(len(rows)), owner))
+        _, first = np.unique(owner[order], return_index=True)
+        return rows[order[first]]
+
+    def _partners(self, name: str) -> list[str]:
+        partners = {
+            v
+            for c in self.space.constraints
+            if name in variables_of(c)
+            for v in variables_of(c)
+            if v in self._domains and v != name
+        }
+        return sorted(partners)
+
+    # -- why there is nothing ----------------------------------------------------------------------
+
+    def explain_empty(self) -> list[str]:
+        """Names of constraints that together leave no point, none of which can be spared.
+
+        [] when the space has a point. Found by deletion; where the proof of a smaller conflict
+        would take too long, the larger one is kept.
+        """
+        if not self._refuted(self.space.constraints):
+            return []
+        conflict = list(self.space.constraints)
+        size = len(conflict)
+        while size >= 1:
+            at = 0
+            while at < len(conflict):
+                rest = conflict[:at] + conflict[at + size :]
+                if self._refuted(rest):
+                    conflict = rest
+                else:
+                    at += size
+            size //= 2
+        return [c.name for c in conflict]
+
+    def _refuted(self, constraints: Sequence[Constraint]) -> bool:
+        search = Search(self.space, constraints)
+        try:
+            return next(search.scan(give_up_after=_PROOF_LIMIT), None) is None
+        except TimeoutError:
+            return False
+
+    # -- rows and points ---------------------------------------------------------------------------
+
+    def row(self, point: Point) -> Rows:
+        """A point as a row of values."""
+        return np.asarray([point[name] for name in self.names], dtype=np.int64)
+
+    def points(self, rows: Rows) -> list[dict[str, int]]:
+        """Rows as points."""
+        return [dict(zip(self.names, row, strict=True)) for row in rows.tolist()]
+
+    def keys(self, rows: Rows) -> list[tuple[int, ...]]:
+        """`key` of every row."""
+        return [tuple(row) for row in rows[:, self._tunable_columns].tolist()]
+
+    def _distinct(self, rows: Rows) -> Rows:
+        _, first = np.unique(rows[:, self._tunable_columns], axis=0, return_index=True)
+        return rows[np.sort(first)]

@@ -1,0 +1,308 @@
+"""The records of a tuning: every run and every trial, in one SQLite file."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from tilefarm.digest import Digest, canonical_json
+from tilefarm.errors import OutputError
+from tilefarm.measurement import Status, Trial
+
+_MIGRATIONS: Final = (
+    """
+    CREATE TABLE runs (
+        run TEXT PRIMARY KEY,
+        begun REAL NOT NULL,
+        ended REAL,
+        outcome TEXT,
+        description TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE trials (
+        trial INTEGER PRIMARY KEY,
+        run TEXT NOT NULL REFERENCES runs,
+        workload TEXT NOT NULL,
+        trace TEXT NOT NULL,
+        point TEXT NOT NULL,
+        status TEXT NOT NULL,
+        cycles INTEGER,
+        seconds TEXT NOT NULL,
+        artifact TEXT,
+        device TEXT NOT NULL,
+        why TEXT NOT NULL,
+        proposer TEXT NOT NULL,
+        spans TEXT NOT NULL,
+        UNIQUE (workload, trace),
+        CHECK (cycles IS NULL OR status = 'ok')
+    ) STRICT;
+    CREATE INDEX fastest ON trials (workload, cycles) WHERE cycles IS NOT NULL;
+    """,
+)
+"""Step i brings a file of user_version i to i + 1. Only ever appended to."""
+
+_COLUMNS: Final = (
+    "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run of the tuner on this file. Times are wall seconds; `ended` is None while it runs."""
+
+    run: str
+    begun: float
+    description: Mapping[str, object]
+    ended: float | None = None
+    outcome: str = ""
+
+
+class Store:
+    """One writer and any number of readers at a time; a trial is kept when `insert` returns.
+
+    A context manager. Opening checks the file, brings it to this version's schema, and for a writer
+    takes a lock that ends with the process.
+
+    Args:
+        path: the file; a writer makes it.
+        read_only: open for reading only, without the lock.
+
+    Raises:
+        OutputError: not a file of tilefarm's, damaged, from a newer version, cannot be written, or
+            another run is writing to it.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self._path = path
+        self._lock = None if read_only else _lock(path)
+        try:
+            self._db = _opened(path, read_only=read_only)
+        except BaseException:
+            self._release()
+            raise
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def begin_run(self, run: str, description: Mapping[str, object], *, begun: float) -> None:
+        """Notes that a run begins. Trials belong to runs, so this comes first."""
+        with self._writing():
+            self._db.execute(
+                "INSERT INTO runs (run, begun, description) VALUES (?, ?, ?)",
+                (run, begun, canonical_json(dict(description))),
+            )
+
+    def end_run(self, run: str, outcome: str, *, ended: float) -> None:
+        """Notes how a run ended; one that was killed has no end."""
+        with self._writing():
+            self._db.execute(
+                "UPDATE runs SET ended = ?, outcome = ? WHERE run = ?", (ended, outcome, run)
+            )
+
+    def insert(self, trial: Trial, *, run: str) -> bool:
+        """Keeps a trial. False, and nothing changes, if this workload and trace have one already.
+
+        Raises:
+            ValueError: a trial that did not end well claims cycles.
+        """
+        if trial.cycles is not None and trial.status is not Status.OK:
+            raise ValueError(f"a trial that ended as {trial.status.value} has no cycles")
+        with self._writing():
+            done = self._db.execute(
+                f"INSERT INTO trials (run, {_COLUMNS}) VALUES ({', '.join('?' * 12)}) "
+                "ON CONFLICT (workload, trace) DO NOTHING",
+                (run, *_row(trial)),
+            )
+        return done.rowcount == 1
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def trials(self, workload: Digest | None = None) -> list[Trial]:
+        """Trials of one workload, or all, in the order in which they ended."""
+        where, values = _of(workload)
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM trials {where} ORDER BY trial", values)
+        return [_trial(row) for row in rows]
+
+    def best(self, workload: Digest) -> Trial | None:
+        """The fastest good trial of a workload; the earliest of equals."""
+        row = self._db.execute(
+            f"SELECT {_COLUMNS} FROM trials WHERE workload = ? AND cycles IS NOT NULL "
+            "ORDER BY cycles, trial LIMIT 1",
+            (workload.hex,),
+        ).fetchone()
+        return None if row is None else _trial(row)
+
+    def count(self, workload: Digest | None = None) -> int:
+        """How many trials there are."""
+        where, values = _of(workload)
+        return int(self._db.execute(f"SELECT count(*) FROM trials {where}", values).fetchone()[0])
+
+    def statuses(self, workload: Digest | None = None) -> dict[Status, int]:
+        """How many trials ended in each way; ways in which none ended are absent."""
+        where, values = _of(workload)
+        rows = self._db.execute(
+            f"SELECT status, count(*) FROM trials {where} GROUP BY status", values
+        )
+        return {Status(status): count for status, count in rows}
+
+    def failures(self, workload: Digest | None = None) -> dict[Status, int]:
+        """As `statuses`, without the good ones."""
+        return {s: n for s, n in self.statuses(workload).items() if s is not Status.OK}
+
+    def runs(self) -> list[RunRecord]:
+        """All runs in the order in which they began."""
+        rows = self._db.execute(
+            "SELECT run, begun, description, ended, outcome FROM runs ORDER BY begun, run"
+        )
+        return [
+            RunRecord(
+                run=run,
+                begun=begun,
+                description=json.loads(description),
+                ended=ended,
+                outcome=outcome or "",
+            )
+            for run, begun, description, ended, outcome in rows
+        ]
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Lets go of the file and of the lock. Closing twice is closing once."""
+        self._db.close()
+        self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction; trouble with the disk becomes an error that says so."""
+        try:
+            with self._db:
+                yield
+        except sqlite3.OperationalError as error:
+            raise OutputError(
+                f"cannot write {self._path}: {error}", "free some disk space, then run again"
+            ) from None
+
+
+def _of(workload: Digest | None) -> tuple[str, tuple[str, ...]]:
+    return ("", ()) if workload is None else ("WHERE workload = ?", (workload.hex,))
+
+
+def _row(trial: Trial) -> tuple[object, ...]:
+    return (
+        trial.workload.hex,
+        trial.trace.hex,
+        canonical_json(trial.point),
+        trial.status.value,
+        trial.cycles,
+        canonical_json(trial.seconds),
+        None if trial.artifact is None else trial.artifact.hex,
+        trial.device,
+        trial.why.encode(errors="replace").decode(),
+        trial.proposer,
+        canonical_json(trial.spans),
+    )
+
+
+def _trial(row: tuple[Any, ...]) -> Trial:
+    workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans = row
+    return Trial(
+        workload=Digest(workload),
+        trace=Digest(trace),
+        point=tuple((str(name), int(value)) for name, value in json.loads(point)),
+        status=Status(status),
+        cycles=cycles,
+        seconds=tuple(map(float, json.loads(seconds))),
+        artifact=None if artifact is None else Digest(artifact),
+        device=device,
+        why=why,
+        proposer=proposer,
+        spans=tuple((str(s), float(b), float(e)) for s, b, e in json.loads(spans)),
+    )
+
+
+def _lock(path: Path) -> Any:
+    """An open lock file; the system lets go of the lock when the process ends, however it ends."""
+    try:
+        lock = path.with_name(path.name + ".lock").open("a")
+    except OSError as error:
+        raise OutputError(f"cannot write next to {path}: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise OutputError(
+            f"another run is writing to {path}", "wait for it to end, or choose another folder"
+        ) from None
+    return lock
+
+
+def _opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    mode = "ro" if read_only else "rwc"
+    try:
+        db = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=30.0)
+    except sqlite3.OperationalError as error:
+        raise OutputError(f"cannot open {path}: {error}") from None
+    try:
+        _check(db, path)
+        if not read_only:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("PRAGMA foreign_keys = ON")
+            _migrate(db)
+    except sqlite3.DatabaseError as error:
+        db.close()
+        raise _damaged(path, str(error)) from None
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _check(db: sqlite3.Connection, path: Path) -> None:
+    verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if verdict != "ok":
+        raise _damaged(path, verdict)
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    if version > len(_MIGRATIONS):
+        raise OutputError(
+            f"{path} was written by a newer tilefarm (schema {version})",
+            "update tilefarm, or choose another folder",
+        )
+    if version == 0 and tables:
+        raise OutputError(f"{path} is a database of something else", "choose another folder")
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    """Applies what is missing, each step whole or not at all."""
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    for step, script in enumerate(_MIGRATIONS[version:], start=version + 1):
+        db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {step}; COMMIT;")
+
+
+def _damaged(path: Path, reason: str) -> OutputError:
+    return OutputError(
+        f"{path} is damaged: {reason}", "move it away to begin anew, or restore a copy of it"
+    )
