@@ -11,6 +11,10 @@ TilefarmError
 ├── NoDeviceError         nobody has a fitting device right now: exit code 3
 └── FarmFault             the farm: exit code 70
     ├── InfraError        a part of the farm misbehaved (protocol, storage, a lost process)
+    │   ├── ProtocolError     a call says something that the protocol does not allow
+    │   ├── MissingBlobError  a device does not hold a blob that a call names: upload it again
+    │   ├── CorruptBlobError  bytes are not those that their digest promises: send them again
+    │   └── CapacityError     a blob or a queue is over its cap
     ├── DeviceLostError   a device stopped answering
     ├── LeaseError        a lease is unknown, expired or out of date
     └── AccessError       the token or the role does not allow the call
@@ -110,6 +114,22 @@ class FarmFault(TilefarmError):
 
 class InfraError(FarmFault):
     """A part of the farm misbehaved."""
+
+
+class ProtocolError(InfraError):
+    """A call says something that the protocol does not allow."""
+
+
+class MissingBlobError(InfraError):
+    """A device does not hold a blob that a call names."""
+
+
+class CorruptBlobError(InfraError):
+    """Bytes are not those that their digest promises."""
+
+
+class CapacityError(InfraError):
+    """A blob or a queue is over its cap."""
 
 
 class DeviceLostError(FarmFault):

@@ -1,0 +1,148 @@
+"""The device server: wires store, gate, bench and registration into one gRPC server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilefarm import calls, serving
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.errors import SettingsError
+from tilefarm.lease import DeviceInfo
+from tilefarm.log import LineLog, Log
+from tilefarm.names import IdSource, RandomIds
+from tilefarm.target import Target
+
+from device_server import elf
+from device_server.bench import Bench, BenchSettings, KernelRunner
+from device_server.gate import FenceGate
+from device_server.registration import Registration
+from device_server.servicer import DeviceServicer
+from device_server.store import BlobStore, StoreLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSettings:
+    """How one device server is set up.
+
+    Attributes:
+        name: unique on its tracker.
+        target: what the device implements.
+        folder: where it keeps its blobs; its alone.
+        tracker: address to register at; None to serve without one.
+        listen: `host:port` on loopback or `unix:/path`.
+        labels: free (key, value) pairs for selection.
+        limits: caps of the blob store.
+        grace_seconds: see `bench.BenchSettings`.
+    """
+
+    name: str
+    target: Target
+    folder: Path
+    tracker: str | None = None
+    listen: str = "127.0.0.1:0"
+    labels: tuple[tuple[str, str], ...] = ()
+    limits: StoreLimits = field(default_factory=StoreLimits)
+    grace_seconds: float = 20.0
+
+    def bench(self) -> BenchSettings:
+        """The part that the bench needs.
+
+        Raises:
+            SettingsError: the target's host is no machine that kernels can be verified for.
+        """
+        try:
+            machine = elf.Machine.of_triple(self.target.host.triple)
+        except ValueError as error:
+            raise SettingsError(str(error), "x86_64, aarch64 or armv7 hosts") from None
+        return BenchSettings(device=self.name, machine=machine, grace_seconds=self.grace_seconds)
+
+
+async def run_device(
+    stopping: asyncio.Event,
+    settings: DeviceSettings,
+    runner: KernelRunner,
+    *,
+    token: str,
+    on_ready: Callable[[str], None],
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+    log: Log | None = None,
+) -> None:
+    """A device server from start to end, in the running event loop; closes the runner at the end.
+
+    Raises:
+        SettingsError: the address or the folder cannot be used, or the name was taken over.
+        AccessError: the tracker does not know the token.
+    """
+    clock, log = clock or SystemClock(), log or LineLog(settings.name)
+    epoch = (ids or RandomIds()).fresh("epoch")
+    gate = FenceGate(epoch)
+    with ExitStack() as owned:
+        store = owned.enter_context(BlobStore(settings.folder, settings.limits))
+        bench = Bench(runner, store, settings.bench(), clock, log)
+        owned.callback(bench.close)
+        capabilities = _capabilities(settings, runner, epoch)
+        servicer = DeviceServicer(capabilities, gate, store, bench)
+        server, address = await serving.start(
+            servicer.routes(), listen=settings.listen, token=token, log=log
+        )
+        log("ready", address=address, target=settings.target.digest.short, epoch=epoch)
+        on_ready(address)
+        try:
+            if settings.tracker:
+                registration = Registration(
+                    settings.tracker,
+                    token,
+                    _info(settings, capabilities, address),
+                    fence=lambda: gate.fence,
+                    well=lambda: not bench.hung,
+                    log=log,
+                )
+                await _registered(registration, stopping)
+            else:
+                await stopping.wait()
+        finally:
+            await serving.stop(server)
+            log("stopped", address=address)
+
+
+async def _registered(registration: Registration, stopping: asyncio.Event) -> None:
+    """Waits for the stop while the device stays registered; a refusal for good ends the wait."""
+    keeping = asyncio.create_task(registration.keep())
+    waiting = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((keeping, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if keeping.done():
+            keeping.result()
+    finally:
+        keeping.cancel()
+        waiting.cancel()
+        await registration.leave()
+
+
+def _capabilities(settings: DeviceSettings, runner: KernelRunner, epoch: str) -> calls.Capabilities:
+    return calls.Capabilities(
+        protocol=calls.PROTOCOL,
+        name=settings.name,
+        target=settings.target.digest,
+        runtime=runner.runtime_id,
+        sandbox=runner.sandbox,
+        epoch=epoch,
+        max_blob_nbytes=settings.limits.blob_nbytes,
+    )
+
+
+def _info(settings: DeviceSettings, capabilities: calls.Capabilities, address: str) -> DeviceInfo:
+    return DeviceInfo(
+        name=settings.name,
+        address=address,
+        target=capabilities.target,
+        runtime=capabilities.runtime,
+        sandbox=capabilities.sandbox,
+        epoch=capabilities.epoch,
+        labels=settings.labels,
+    )

@@ -1,0 +1,140 @@
+"""The calling side of gRPC: channels, the token, a deadline on every call, errors of our own.
+
+Options follow measurements on gRPC 1.8x: `keepalive_timeout_ms` alone is not honoured (the HTTP/2
+ping timeout decides, grpc/grpc#39239), and an http proxy of the environment must not see the farm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar, cast
+
+import grpc
+import grpc.aio
+
+from tilefarm.errors import FarmFault, InfraError, TilefarmError
+from tilefarm.methods import Method
+from tilefarm.status import RpcFailure, error_from
+
+Options = tuple[tuple[str, int], ...]
+
+MESSAGE_NBYTES: Final = 4 << 20
+"""The most that one message may hold; larger things travel in chunks."""
+
+CHUNK_NBYTES: Final = 256 << 10
+"""Bytes of a blob in one message of a stream."""
+
+CHANNEL_OPTIONS: Final[Options] = (
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.max_receive_message_length", MESSAGE_NBYTES),
+    ("grpc.enable_http_proxy", 0),
+)
+
+_Request = TypeVar("_Request")
+_Reply = TypeVar("_Reply")
+
+
+def authorization(token: str) -> tuple[tuple[str, str], ...]:
+    """The metadata that proves knowledge of the farm's token."""
+    return (("authorization", f"Bearer {token}"),)
+
+
+class Caller:
+    """Calls one peer, as one who knows the token; thread-safe.
+
+    Every failure of a call is raised as the TilefarmError that it stands for.
+
+    Args:
+        address: `host:port` or `unix:/path`.
+        token: the farm's shared secret.
+        peer: the name of the other side in messages.
+        lost: the error class for "nobody answers".
+    """
+
+    def __init__(self, address: str, token: str, *, peer: str, lost: type[FarmFault]) -> None:
+        self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._metadata = authorization(token)
+        self._peer = f"{peer} at {address}"
+        self._lost = lost
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def unary(
+        self, method: Method[_Request, _Reply], request: _Request, *, timeout_seconds: float
+    ) -> _Reply:
+        """One request, one reply."""
+        try:
+            call = self._channel.unary_unary(method.path, method.request.encode, bytes)
+            reply = call(request, timeout=timeout_seconds, metadata=self._metadata)
+        except grpc.RpcError as failure:
+            raise self._error(failure) from None
+        return _decoded(method, reply, self._peer)
+
+    def upload(
+        self,
+        method: Method[_Request, _Reply],
+        requests: Iterable[_Request],
+        *,
+        timeout_seconds: float,
+    ) -> _Reply:
+        """Many requests, one reply."""
+        try:
+            call = self._channel.stream_unary(method.path, method.request.encode, bytes)
+            reply = call(iter(requests), timeout=timeout_seconds, metadata=self._metadata)
+        except grpc.RpcError as failure:
+            raise self._error(failure) from None
+        return _decoded(method, reply, self._peer)
+
+    def download(
+        self, method: Method[_Request, _Reply], request: _Request, *, timeout_seconds: float
+    ) -> Iterator[_Reply]:
+        """One request, many replies."""
+        call = self._channel.unary_stream(method.path, method.request.encode, bytes)
+        stream = call(request, timeout=timeout_seconds, metadata=self._metadata)
+        try:
+            for reply in stream:
+                yield _decoded(method, reply, self._peer)
+        except grpc.RpcError as failure:
+            raise self._error(failure) from None
+
+    def _error(self, failure: grpc.RpcError) -> TilefarmError:
+        return error_from(cast(RpcFailure, failure), peer=self._peer, lost=self._lost)
+
+
+class AsyncCaller:
+    """As Caller, for unary calls from an event loop."""
+
+    def __init__(self, address: str, token: str, *, peer: str, lost: type[FarmFault]) -> None:
+        self._channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._metadata = authorization(token)
+        self._peer = f"{peer} at {address}"
+        self._lost = lost
+
+    async def close(self) -> None:
+        await self._channel.close(None)
+
+    async def unary(
+        self, method: Method[_Request, _Reply], request: _Request, *, timeout_seconds: float
+    ) -> _Reply:
+        """One request, one reply."""
+        try:
+            call = self._channel.unary_unary(method.path, method.request.encode, bytes)
+            reply = await call(request, timeout=timeout_seconds, metadata=self._metadata)
+        except grpc.aio.AioRpcError as failure:
+            raise error_from(cast(RpcFailure, failure), peer=self._peer, lost=self._lost) from None
+        return _decoded(method, reply, self._peer)
+
+
+def _decoded(method: Method[_Request, _Reply], content: bytes, peer: str) -> _Reply:
+    try:
+        return method.reply.decode(content)
+    except ValueError as error:
+        raise InfraError(f"{peer} answered {method.name} out of protocol: {error}") from None
