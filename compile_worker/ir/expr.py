@@ -105,7 +105,7 @@ class Const(Expr):
     @classmethod
     def _key(cls, args: tuple[Any, ...]) -> object:
         value, dtype = args  # 1 == True == 1.0 and 0.0 == -0.0, but they are not one literal
-        return (cls, repr(value), dtype)
+        return (cls, type(value), value if type(value) is int else repr(value), dtype._value_)
 
     @property
     def dtype(self) -> DType:

@@ -6,29 +6,57 @@ changed" by `is`, and pickling keeps all of it. IR is built by one thread of a p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
-from weakref import WeakValueDictionary
+from typing import Any, ClassVar, Final, TypeVar, cast, dataclass_transform
+from weakref import ref
 
 _T = TypeVar("_T", bound="type[Node]")
 
 
+class _Reference(ref["Node"]):
+    """A weak reference that knows under which key its node is interned."""
+
+    __slots__ = ("key",)
+    key: object
+
+
+_INTERNED: Final[dict[object, _Reference]] = {}
+"""Every node alive. A plain dictionary of references: WeakValueDictionary costs twice the time."""
+
+
+def _forget(gone: _Reference) -> None:
+    """Drops a dead node's entry, unless an equal node has taken its place already."""
+    if _INTERNED.get(gone.key) is gone:
+        del _INTERNED[gone.key]
+
+
 class Node:
-    """Anything that the IR is made of. Subclasses are declared with `@node`."""
+    """Anything that the IR is made of. Subclasses are declared with `@node`.
+
+    Calling a class returns the one node that has these fields. There is no `__init__`: it would
+    write them again each time a node that exists already is asked for.
+    """
 
     __slots__ = ("__weakref__",)
     __match_args__: ClassVar[tuple[str, ...]] = ()
-    _interned: ClassVar[WeakValueDictionary[object, Node]] = WeakValueDictionary()
+    _setters: ClassVar[tuple[Callable[[Any, Any], None], ...]] = ()
 
     def __new__(cls, *args: Any, **named: Any) -> Any:
-        if named or len(args) < len(cls.__match_args__):
+        if named or len(args) != len(cls.__match_args__):
             args = _complete(cls, args, named)
         key = cls._key(args)
-        found = Node._interned.get(key)
-        if found is None:
-            found = object.__new__(cls)
-            Node._interned[key] = found
-        return found
+        reference = _INTERNED.get(key)
+        if reference is not None:
+            found = reference()
+            if found is not None:
+                return found
+        made = object.__new__(cls)
+        for put, value in zip(cls._setters, args, strict=True):
+            put(made, value)
+        _INTERNED[key] = reference = _Reference(made, _forget)
+        reference.key = key
+        return made
 
     @classmethod
     def _key(cls, args: tuple[Any, ...]) -> object:
@@ -40,18 +68,22 @@ class Node:
 
 def _complete(cls: type[Node], args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
     """Positional arguments for every field, from keywords and defaults."""
-    if not cls.__match_args__:
-        return args
     values = list(args)
-    for f in fields(cast(Any, cls))[len(args) :]:
-        value = named.get(f.name, f.default)
+    declared = fields(cast(Any, cls)) if cls.__match_args__ else ()
+    for f in declared[len(args) :]:
+        value = named.pop(f.name, f.default)
         if value is MISSING:
             raise TypeError(f"{cls.__name__} needs {f.name}")
         values.append(value)
+    if named or len(values) != len(declared):
+        wrong = ", ".join(named) or f"{len(values)} values"
+        raise TypeError(f"{cls.__name__}({', '.join(cls.__match_args__)}) does not take {wrong}")
     return tuple(values)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: _T) -> _T:
     """Declare a node class: a frozen, slotted dataclass whose equality is identity."""
-    return cast(_T, dataclass(frozen=True, slots=True, eq=False)(cls))
+    made = cast(_T, dataclass(frozen=True, slots=True, eq=False, init=False)(cls))
+    made._setters = tuple(vars(made)[name].__set__ for name in made.__match_args__)
+    return made

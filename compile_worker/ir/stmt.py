@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from compile_worker.ir.expr import Buffer, Expr, Var
 from compile_worker.ir.node import Node, node
@@ -45,6 +45,10 @@ class Seq(Stmt):
     """Statements one after the other; no Seq directly inside a Seq, none of exactly one."""
 
     stmts: tuple[Stmt, ...]
+
+
+NOTHING: Final = Seq(())
+"""The statement that does nothing."""
 
 
 def sequence(stmts: Iterable[Stmt]) -> Stmt:

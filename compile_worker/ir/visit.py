@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import is_
 from typing import TypeVar, cast
 
 from compile_worker.ir.expr import Buffer, Expr, Var
@@ -39,19 +40,25 @@ def find(node: Node, kind: type[_N]) -> Iterator[_N]:
 
 def map_children(node: _N, change: Callable[[Node], Node]) -> _N:
     """`node` with every direct child replaced by `change(child)`; itself if none changed."""
+    values = [getattr(node, name) for name in node.__match_args__]
     changed = False
-    values: list[object] = []
-    for name in node.__match_args__:
-        old = getattr(node, name)
-        new: object = old
+    for position, old in enumerate(values):
         if isinstance(old, Node):
-            new = change(old)
-        elif type(old) is tuple and old and any(isinstance(item, Node) for item in old):
-            items = tuple(change(item) if isinstance(item, Node) else item for item in old)
-            new = items if any(a is not b for a, b in zip(items, old, strict=True)) else old
-        changed = changed or new is not old
-        values.append(new)
+            new: object = change(old)
+        elif type(old) is tuple and old:
+            new = _map_items(old, change)
+        else:
+            continue
+        if new is not old:
+            values[position] = new
+            changed = True
     return type(node)(*values) if changed else node
+
+
+def _map_items(items: tuple[object, ...], change: Callable[[Node], Node]) -> tuple[object, ...]:
+    """The tuple with its nodes changed; the same object if none did."""
+    new = tuple([change(item) if isinstance(item, Node) else item for item in items])
+    return items if all(map(is_, new, items)) else new
 
 
 def rewrite(node: _N, rule: Callable[[Node], Node | None]) -> _N:

@@ -1,0 +1,88 @@
+"""Sums of products with constants: the shape that nearly every index has.
+
+A sum is `({term: coefficient}, constant)` with no coefficient zero. In an affine sum all terms are
+loop variables; in a linear one they may be any expression that is not itself a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
+
+from compile_worker.ir.expr import INDEX, Add, Const, Expr, Mul, Sub, Var
+
+Linear: TypeAlias = tuple[dict[Expr, int], int]
+Affine: TypeAlias = tuple[dict[Var, int], int]
+
+
+def as_affine(expr: Expr) -> Affine | None:
+    """`expr` as ({variable: coefficient}, constant); None if it is anything else."""
+    terms, constant = linear(expr)
+    if all(type(term) is Var for term in terms):
+        return cast(dict[Var, int], terms), constant
+    return None
+
+
+def _as_it_is(term: Expr) -> Expr:
+    return term
+
+
+def linear(expr: Expr, term: Callable[[Expr], Expr] = _as_it_is) -> Linear:
+    """`expr` as ({term: coefficient}, constant); what is not a sum passes through `term` first."""
+    terms: dict[Expr, int] = {}
+    constant = _collect(expr, 1, terms, term)
+    if 0 in terms.values():
+        terms = {each: factor for each, factor in terms.items() if factor}
+    return terms, constant
+
+
+def _collect(expr: Expr, factor: int, terms: dict[Expr, int], term: Callable[[Expr], Expr]) -> int:
+    """Adds `expr * factor` to `terms`; returns its constant part."""
+    match expr:
+        case Const(value=int(value)):
+            return factor * value
+        case Add(left, right):
+            before = _collect(left, factor, terms, term)
+            return before + _collect(right, factor, terms, term)
+        case Sub(left, right):
+            before = _collect(left, factor, terms, term)
+            return before + _collect(right, -factor, terms, term)
+        case Mul(left, Const(value=int(value))) | Mul(Const(value=int(value)), left):
+            return _collect(left, factor * value, terms, term)
+        case Mul(left, right):
+            for one, other in ((left, right), (right, left)):
+                inner, constant = linear(other, term)
+                if not inner:  # a constant in disguise, such as 2 + 2
+                    return _collect(one, factor * constant, terms, term)
+    changed = term(expr)
+    if changed is not expr:
+        return _collect(changed, factor, terms, _as_it_is)
+    terms[expr] = terms.get(expr, 0) + factor
+    return 0
+
+
+def sum_of(terms: Mapping[Expr, int] | Mapping[Var, int], constant: int = 0) -> Expr:
+    """The index expression of a sum, always the same one for the same sum.
+
+    Large coefficients come first, then negative ones, then the constant: `i*16 + j - k*2 + 3`.
+    """
+    total: Expr | None = None
+    for each, factor in sorted(terms.items(), key=_order):
+        if total is not None and factor < 0:
+            total = Sub(total, _times(each, -factor))
+        else:
+            total = _times(each, factor) if total is None else Add(total, _times(each, factor))
+    if total is None:
+        return Const(constant, INDEX)
+    if constant < 0:
+        return Sub(total, Const(-constant, INDEX))
+    return Add(total, Const(constant, INDEX)) if constant else total
+
+
+def _times(term: Expr, factor: int) -> Expr:
+    return term if factor == 1 else Mul(term, Const(factor, INDEX))
+
+
+def _order(item: tuple[Expr, int]) -> tuple[int, str]:
+    term, factor = item
+    return (-factor, term.name if type(term) is Var else repr(term))
