@@ -98,7 +98,8 @@ def _with_pair_replaced(
     graph: Graph, first: Node, second: Node, ops: tuple[Operator, ...]
 ) -> Graph:
     if len(ops) == 1:
-        replacement = [Node(name=first.name, op=ops[0], inputs=first.inputs, output=second.output)]
+        layer = second if isinstance(second.op, Conv2d | Dense) else first
+        replacement = [Node(name=layer.name, op=ops[0], inputs=first.inputs, output=second.output)]
     else:
         replacement = [
             Node(name=second.name, op=ops[0], inputs=first.inputs, output=first.output),

@@ -195,7 +195,7 @@ class _Partitioner:
         macs: int = 0,
     ) -> None:
         out = self._spec("out", self._graph.tensors[node.output])
-        names = tuple(self._constant(f"{node.output}.{k}", v) for k, v in constants.items())
+        names = tuple(self._constant(f"{node.name}.{k}", v) for k, v in constants.items())
         specs = tuple(TensorSpec(k, v.shape, DType(str(v.dtype))) for k, v in constants.items())
         workload = Workload(operator, data_specs + specs, (out,), tuple(attrs.items()))
         why = _ON_ACCELERATOR if place == "accelerator" else _WHY_CPU[operator]
