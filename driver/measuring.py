@@ -1,0 +1,82 @@
+"""How a candidate of one workload is measured: its inputs, the right answer, the run job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+from tilefarm.artifact import Artifact, CompileJob
+from tilefarm.digest import Digest
+from tilefarm.measurement import BufferSpec, Role, RunJob
+from tilefarm.space import Point, SearchSpace
+from tilefarm.target import Target
+from tilefarm.trace import Trace
+from tilefarm.workload import Workload
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Task:
+    """A workload that is searched.
+
+    Attributes:
+        count: how often the network runs it.
+        macs: useful multiply-accumulates of one run.
+        trace: the schedule that a point of the space says.
+        blobs: contents of the inputs, by digest.
+        buffers: parameters of the kernel with their contents and expected results.
+    """
+
+    workload: Workload
+    count: int
+    macs: int
+    ideal_cycles: int
+    space: SearchSpace
+    trace: Callable[[Point], Trace]
+    target: Target
+    blobs: Mapping[Digest, bytes]
+    buffers: tuple[BufferSpec, ...]
+
+    @property
+    def name(self) -> str:
+        return self.workload.name
+
+    def compile_job(self, trace: Trace) -> CompileJob:
+        """What a compile worker needs for a candidate."""
+        return CompileJob(workload=self.workload, trace=trace, target=self.target)
+
+    def run_job(
+        self, artifact: Artifact, *, timeout_seconds: float, timeline: bool = False
+    ) -> RunJob:
+        """What a device needs for a candidate: one checked call."""
+        return RunJob(
+            artifact=artifact.digest,
+            entry=artifact.symbols[0],
+            buffers=self.buffers,
+            timeout_seconds=timeout_seconds,
+            timeline=timeline,
+        )
+
+
+def kernel_buffers(
+    workload: Workload, inputs: Arrays, outputs: Arrays
+) -> tuple[tuple[BufferSpec, ...], dict[Digest, bytes]]:
+    """Buffers of a kernel with given inputs that must give these outputs, and the inputs' bytes."""
+    blobs: dict[Digest, bytes] = {}
+    specs: list[BufferSpec] = []
+    for spec in workload.inputs:
+        content = inputs[spec.name].tobytes()
+        digest = Digest.of(content)
+        blobs[digest] = content
+        specs.append(
+            BufferSpec(name=spec.name, role=Role.CONSTANT, nbytes=spec.nbytes, content=digest)
+        )
+    for spec in workload.outputs:
+        expected = Digest.of(outputs[spec.name].tobytes())
+        specs.append(
+            BufferSpec(name=spec.name, role=Role.OUTPUT, nbytes=spec.nbytes, expected=expected)
+        )
+    return tuple(specs), blobs
