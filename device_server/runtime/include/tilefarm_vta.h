@@ -1,0 +1,93 @@
+/* The VTA runtime of tilefarm beyond the original's own functions: configuration, errors, counters.
+ *
+ * The original runtime's functions (VTABufferAlloc ... VTASynchronize) are exported as well, with
+ * their usual C types; see src/abi.cc. One process holds one accelerator; nothing here is thread
+ * safe. Nothing here aborts: a failure is remembered, and until it is cleared every queue function
+ * does nothing.
+ */
+#ifndef TILEFARM_VTA_H_
+#define TILEFARM_VTA_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TILEFARM_VTA_API __attribute__((visibility("default")))
+
+typedef enum {
+  TILEFARM_VTA_OK = 0,
+  TILEFARM_VTA_BAD_CONFIG = 1,      /* no hardware can have these parameters */
+  TILEFARM_VTA_BAD_ARGUMENT = 2,    /* a null or unknown handle, stage, memory or size */
+  TILEFARM_VTA_FIELD_OVERFLOW = 3,  /* a value does not fit its instruction field */
+  TILEFARM_VTA_BAD_RECORDING = 4,   /* micro-op kernel recorded against the rules */
+  TILEFARM_VTA_BAD_INSTRUCTION = 5, /* an instruction that hardware would hang on or misread */
+  TILEFARM_VTA_SRAM_RANGE = 6,      /* an index beyond an on-chip buffer */
+  TILEFARM_VTA_DRAM_RANGE = 7,      /* a DRAM access that is not inside one live buffer */
+  TILEFARM_VTA_DEADLOCK = 8,        /* modules wait for tokens that nobody will give */
+  TILEFARM_VTA_TOKENS_LEFT = 9,     /* tokens or waits remain where there must be none */
+  TILEFARM_VTA_NO_MEMORY = 10       /* the host or the address space is exhausted */
+} tilefarm_vta_status;
+
+/* The keys of vta_config.json (log2 values), then the bus and memory behind it. */
+typedef struct {
+  int32_t log_batch, log_block;
+  int32_t log_inp_width, log_wgt_width, log_acc_width;
+  int32_t log_uop_buff_size, log_inp_buff_size, log_wgt_buff_size, log_acc_buff_size;
+  int32_t bus_nbytes, log_burst_beats, dram_delay_cycles, queue_entries, outstanding_bursts;
+  int32_t functional_only; /* 1: results only, cycles stay 0 */
+} tilefarm_vta_config;
+
+/* What the accelerator did since tilefarm_vta_clear_counters; padding is not counted as moved. */
+typedef struct {
+  uint64_t cycles, instructions, gemm_uops, alu_uops;
+  uint64_t load_busy_cycles, compute_busy_cycles, store_busy_cycles;
+  uint64_t inp_load_nbytes, wgt_load_nbytes, acc_load_nbytes, uop_load_nbytes, out_store_nbytes;
+} tilefarm_vta_counters;
+
+/* One instruction on module 0 (load), 1 (compute) or 2 (store): busy in [begin_cycle, end_cycle).
+ */
+typedef struct {
+  uint64_t begin_cycle, end_cycle;
+  uint32_t module, instruction;
+  char name[48];
+} tilefarm_vta_event;
+
+/* Starts over as another accelerator: drops all buffers, recorded kernels, queues and errors. Call
+ * it only while no compiled kernel is loaded that has run before. */
+TILEFARM_VTA_API int tilefarm_vta_configure(const tilefarm_vta_config* config);
+
+/* On-chip buffers zero, tokens gone, queue empty, error cleared; DRAM and recorded kernels stay. */
+TILEFARM_VTA_API void tilefarm_vta_reset(void);
+
+/* Status of the first failure since it was last cleared; its reason goes to `why`, terminated. */
+TILEFARM_VTA_API int tilefarm_vta_last_error(char* why, size_t nbytes);
+TILEFARM_VTA_API void tilefarm_vta_clear_error(void);
+
+/* Fails with TOKENS_LEFT unless the queue is synchronized and no token is left: between two
+ * kernels. */
+TILEFARM_VTA_API int tilefarm_vta_check_idle(void);
+
+TILEFARM_VTA_API void tilefarm_vta_clear_counters(void);
+TILEFARM_VTA_API void tilefarm_vta_read_counters(tilefarm_vta_counters* out);
+
+/* Timeline of every run since clear_counters, while recording is on; runs follow one another. */
+TILEFARM_VTA_API void tilefarm_vta_record_timeline(int on);
+TILEFARM_VTA_API size_t tilefarm_vta_read_timeline(tilefarm_vta_event* out, size_t max_events);
+
+/* Runs `count` raw instructions (two words each, low first) on a DRAM image that begins at address
+ * 0. Starts from a reset. Counters and timeline are those of this run. */
+TILEFARM_VTA_API int tilefarm_vta_run_stream(const uint64_t* instructions, size_t count,
+                                             uint8_t* dram, size_t dram_nbytes,
+                                             tilefarm_vta_counters* out);
+
+/* Version, compiler and vector path: what has an influence on results or speed. */
+TILEFARM_VTA_API const char* tilefarm_vta_build_id(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TILEFARM_VTA_H_ */

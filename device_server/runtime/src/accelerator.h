@@ -1,0 +1,61 @@
+// The accelerator as a whole: takes an instruction stream, gives results, counters and a timeline.
+#ifndef TILEFARM_ACCELERATOR_H_
+#define TILEFARM_ACCELERATOR_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config.h"
+#include "cycle/cycle_memo.h"
+#include "dram.h"
+#include "encoding.h"
+#include "functional.h"
+#include "tokens.h"
+
+namespace tilefarm {
+
+struct TimelineEntry {
+  uint64_t begin = 0, end = 0;
+  Module module = Module::kLoad;
+  uint32_t instruction = 0;
+  std::string name;
+};
+
+class Accelerator {
+ public:
+  explicit Accelerator(const Config& config);
+
+  void run(const std::vector<Word>& words);  // adds to counters and timeline
+  void reset();                              // on-chip buffers and tokens; not DRAM
+  bool tokens_left() const;
+  std::string describe_tokens() const;
+
+  Dram& dram() { return dram_; }
+  const Config& config() const { return config_; }
+  const Encoding& encoding() const { return encoding_; }
+  const tilefarm_vta_counters& counters() const { return counters_; }
+  void clear_counters();
+  const std::vector<TimelineEntry>& timeline() const { return timeline_; }
+  void record_timeline(bool on) { recording_ = on; }
+
+ private:
+  const CycleResult& timing_of(const std::vector<Word>& words,
+                               const std::vector<Instruction>& instructions, const Tokens& before);
+  void add_timing(const CycleResult& timing);
+  void add_timeline(const CycleResult& timing, const std::vector<Instruction>& instructions);
+
+  const Config config_;
+  const Encoding encoding_;
+  Dram dram_;
+  Functional functional_;
+  CycleMemo memo_;
+  Tokens tokens_{};
+  tilefarm_vta_counters counters_{};
+  bool recording_ = false;
+  std::vector<TimelineEntry> timeline_;
+};
+
+}  // namespace tilefarm
+
+#endif  // TILEFARM_ACCELERATOR_H_

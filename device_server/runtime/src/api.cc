@@ -1,0 +1,116 @@
+// The exported functions of tilefarm_vta.h.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "gemm.h"
+#include "session.h"
+#include "tilefarm_vta.h"
+
+#ifndef TILEFARM_VERSION
+#define TILEFARM_VERSION "unversioned"
+#endif
+
+using tilefarm::Config;
+using tilefarm::Session;
+
+namespace {
+
+void copy_text(const std::string& text, char* to, size_t nbytes) {
+  if (to == nullptr || nbytes == 0) return;
+  const size_t count = std::min(text.size(), nbytes - 1);
+  std::memcpy(to, text.data(), count);
+  to[count] = '\0';
+}
+
+std::vector<tilefarm::Word> words_of(const uint64_t* instructions, size_t count) {
+  std::vector<tilefarm::Word> words(count);
+  for (size_t k = 0; k < count; ++k) words[k] = {instructions[2 * k], instructions[2 * k + 1]};
+  return words;
+}
+
+}  // namespace
+
+int tilefarm_vta_configure(const tilefarm_vta_config* config) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded([&] {
+    if (config == nullptr) tilefarm::fail(TILEFARM_VTA_BAD_ARGUMENT, "no configuration");
+    session.configure(tilefarm::config_of(*config));
+  });
+  return session.errors().status();
+}
+
+void tilefarm_vta_reset(void) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded([&] { session.runtime().reset(); });
+}
+
+int tilefarm_vta_last_error(char* why, size_t nbytes) {
+  const tilefarm::ErrorState& errors = Session::get().errors();
+  copy_text(errors.why(), why, nbytes);
+  return errors.status();
+}
+
+void tilefarm_vta_clear_error(void) { Session::get().errors().clear(); }
+
+int tilefarm_vta_check_idle(void) {
+  Session& session = Session::get();
+  session.unless_failed([&] { session.runtime().check_idle(); });
+  return session.errors().status();
+}
+
+void tilefarm_vta_clear_counters(void) {
+  Session& session = Session::get();
+  session.guarded([&] { session.runtime().accelerator().clear_counters(); });
+}
+
+void tilefarm_vta_read_counters(tilefarm_vta_counters* out) {
+  *out = {};
+  Session& session = Session::get();
+  session.guarded([&] { *out = session.runtime().accelerator().counters(); });
+}
+
+void tilefarm_vta_record_timeline(int on) {
+  Session& session = Session::get();
+  session.guarded([&] { session.runtime().accelerator().record_timeline(on != 0); });
+}
+
+size_t tilefarm_vta_read_timeline(tilefarm_vta_event* out, size_t max_events) {
+  Session& session = Session::get();
+  size_t count = 0;
+  session.guarded([&] {
+    const auto& timeline = session.runtime().accelerator().timeline();
+    count = timeline.size();
+    for (size_t k = 0; k < std::min(count, max_events); ++k) {
+      const tilefarm::TimelineEntry& entry = timeline[k];
+      out[k].begin_cycle = entry.begin;
+      out[k].end_cycle = entry.end;
+      out[k].module = static_cast<uint32_t>(entry.module);
+      out[k].instruction = entry.instruction;
+      copy_text(entry.name, out[k].name, sizeof out[k].name);
+    }
+  });
+  return count;
+}
+
+int tilefarm_vta_run_stream(const uint64_t* instructions, size_t count, uint8_t* dram,
+                            size_t dram_nbytes, tilefarm_vta_counters* out) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded([&] {
+    session.runtime().run_image(words_of(instructions, count), dram, dram_nbytes);
+    if (out != nullptr) *out = session.runtime().accelerator().counters();
+  });
+  return session.errors().status();
+}
+
+const char* tilefarm_vta_build_id(void) {
+  static const std::string id = std::string("tilefarm-vta " TILEFARM_VERSION " gcc " __VERSION__) +
+                                " " + tilefarm::tile_product_name({1, 16});
+  return id.c_str();
+}

@@ -1,0 +1,79 @@
+#include "config.h"
+
+#include <algorithm>
+
+#include "error.h"
+
+namespace tilefarm {
+namespace {
+
+constexpr int kWordBits = 64;
+constexpr int kLogElementLimit = 12;  // an element must fit a 4 KiB page, as in the original
+
+void require(bool holds, const char* rule) {
+  if (!holds) fail(TILEFARM_VTA_BAD_CONFIG, "impossible accelerator: %s", rule);
+}
+
+void check_geometry(const Config& c) {
+  require(c.log_batch >= 0 && c.log_batch <= 8 && c.log_block >= 0 && c.log_block <= 8,
+          "log_batch and log_block are within 0..8");
+  require(std::max({c.log_uop_buff_size, c.log_inp_buff_size, c.log_wgt_buff_size,
+                    c.log_acc_buff_size}) <= 28,
+          "on-chip buffers are at most 256 MiB");
+  require(
+      std::min({c.log_uop_depth(), c.log_inp_depth(), c.log_wgt_depth(), c.log_acc_depth()}) >= 0,
+      "a buffer holds less than one element");
+  require(c.log_batch + c.log_block + 2 <= kLogElementLimit && 2 * c.log_block <= kLogElementLimit,
+          "elements are at most 4096 bytes");
+}
+
+// Bit counts of the fixed parts are those of the instruction words; see encoding.cc.
+void check_fields(const Config& c) {
+  const int acc = c.log_acc_depth(), inp = c.log_inp_depth(), wgt = c.log_wgt_depth();
+  require(acc + c.log_src_width() + wgt <= 32, "buffer indices exceed the 32 bits of a micro-op");
+  require(8 + 2 * c.log_uop_depth() + 1 + 28 <= kWordBits,
+          "micro-op indices exceed the first instruction word (log_uop_buff_size is at most 15)");
+  require(2 * (acc + inp + wgt) <= kWordBits, "GEMM factors exceed the second instruction word");
+  require(4 * acc + 20 <= kWordBits, "ALU factors exceed the second instruction word");
+  require(std::max({acc, inp, wgt, c.log_uop_depth()}) <= 16, "SRAM indices exceed 16 bits");
+}
+
+void check_timing(const Config& c) {
+  require(c.bus_nbytes == 8 || c.bus_nbytes == 16 || c.bus_nbytes == 32 || c.bus_nbytes == 64,
+          "bus_nbytes is 8, 16, 32 or 64");
+  require(c.log_burst_beats >= 1 && c.log_burst_beats <= 8, "log_burst_beats is within 1..8");
+  require(c.dram_delay_cycles <= 1u << 20, "dram_delay_cycles is within 0..2^20");
+  require(c.queue_entries >= 1 && c.outstanding_bursts >= 1 && c.outstanding_bursts <= 256,
+          "queue_entries is at least 1, outstanding_bursts within 1..256");
+}
+
+}  // namespace
+
+int Config::log_src_width() const { return std::max(log_acc_depth(), log_inp_depth()); }
+
+Config config_of(const tilefarm_vta_config& raw) {
+  require(raw.log_inp_width == 3 && raw.log_wgt_width == 3 && raw.log_acc_width == 5,
+          "element types are int8, int8 and int32");
+  require(raw.dram_delay_cycles >= 0 && raw.queue_entries >= 0 && raw.outstanding_bursts >= 0 &&
+              raw.bus_nbytes >= 0 && raw.log_burst_beats >= 0,
+          "timing parameters are not negative");
+  Config c;
+  c.log_batch = raw.log_batch;
+  c.log_block = raw.log_block;
+  c.log_uop_buff_size = raw.log_uop_buff_size;
+  c.log_inp_buff_size = raw.log_inp_buff_size;
+  c.log_wgt_buff_size = raw.log_wgt_buff_size;
+  c.log_acc_buff_size = raw.log_acc_buff_size;
+  c.bus_nbytes = static_cast<uint32_t>(raw.bus_nbytes);
+  c.log_burst_beats = static_cast<uint32_t>(raw.log_burst_beats);
+  c.dram_delay_cycles = static_cast<uint32_t>(raw.dram_delay_cycles);
+  c.queue_entries = static_cast<uint32_t>(raw.queue_entries);
+  c.outstanding_bursts = static_cast<uint32_t>(raw.outstanding_bursts);
+  c.functional_only = raw.functional_only != 0;
+  check_geometry(c);
+  check_fields(c);
+  check_timing(c);
+  return c;
+}
+
+}  // namespace tilefarm

@@ -1,0 +1,17 @@
+// How long instructions without a loader keep their module: closed forms of the Chisel units.
+#ifndef TILEFARM_CYCLE_EXECUTION_CYCLES_H_
+#define TILEFARM_CYCLE_EXECUTION_CYCLES_H_
+
+#include <cstdint>
+
+#include "../config.h"
+#include "../encoding.h"
+
+namespace tilefarm {
+
+// Execution cycles of STORE, GEMM, ALU and FINISH.
+uint64_t execution_cycles(const Config& config, const Instruction& instruction);
+
+}  // namespace tilefarm
+
+#endif  // TILEFARM_CYCLE_EXECUTION_CYCLES_H_

@@ -1,0 +1,60 @@
+// What the instructions compute, bit for bit, in token order; knows nothing of time.
+//
+// Semantics are those of the original's functional simulator: STORE truncates ACC, ALU immediates
+// act on dst. Where hardware would hang or wrap around an index, a Fault says so.
+#ifndef TILEFARM_FUNCTIONAL_H_
+#define TILEFARM_FUNCTIONAL_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "config.h"
+#include "dram.h"
+#include "encoding.h"
+#include "gemm.h"
+#include "tokens.h"
+
+namespace tilefarm {
+
+class Functional {
+ public:
+  Functional(const Config& config, const Encoding& encoding);
+  void reset();  // on-chip buffers to zero
+
+  // Executes one instruction other than FINISH; adds to the moved bytes and executed micro-ops.
+  void execute(const Instruction& instruction, Dram& dram, tilefarm_vta_counters& counters);
+
+ private:
+  struct Indices {
+    uint32_t dst, src, wgt;
+  };
+
+  void load(const Instruction& f, Dram& dram, tilefarm_vta_counters& counters);
+  void store(const Instruction& f, Dram& dram, tilefarm_vta_counters& counters);
+  void gemm(const Instruction& f);
+  void alu(const Instruction& f);
+  void check_indices(const Instruction& f) const;
+  void check_one_index(const Instruction& f, const char* name, uint32_t depth, uint32_t largest,
+                       uint32_t out_factor, uint32_t in_factor) const;
+  void check_transfer(const Instruction& f, uint32_t depth) const;
+  const uint8_t* source_rows(const Instruction& f, const Dram& dram, uint32_t nbytes) const;
+  void fill(Memory memory, uint32_t index, uint32_t count);
+  void take_row(Memory memory, uint32_t index, uint32_t count, const uint8_t* from);
+  template <typename Body>
+  void for_each(const Instruction& f, const Body& body) const;
+
+  const Config config_;
+  const Encoding encoding_;
+  const TileShape shape_;
+  const TileProduct product_;
+  std::vector<Uop> uop_;
+  std::vector<int16_t> inp_, wgt_;
+  std::vector<int32_t> acc_;
+};
+
+// Bytes in DRAM of one element of a memory type; BAD_INSTRUCTION for an unknown type.
+uint32_t element_nbytes(const Config& config, Memory memory);
+
+}  // namespace tilefarm
+
+#endif  // TILEFARM_FUNCTIONAL_H_

@@ -1,0 +1,183 @@
+#include "runtime.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "describe.h"
+
+namespace tilefarm {
+namespace {
+
+// Stages of VTADepPush and VTADepPop: 1 load, 2 compute, 3 store.
+Module module_of_stage(int stage) {
+  if (stage < 1 || stage > kModules) {
+    fail(TILEFARM_VTA_BAD_ARGUMENT, "stage %d is not 1 (load), 2 (compute) or 3 (store)", stage);
+  }
+  return static_cast<Module>(stage - 1);
+}
+
+}  // namespace
+
+Runtime::Runtime(const Config& config)
+    : accelerator_(config),
+      queue_(accelerator_.encoding()),
+      uop_cache_(config.uop_depth()),
+      uop_image_(accelerator_.dram().reserve(kUopImageNbytes)) {}
+
+void Runtime::append_transfer(Opcode opcode, const void* handle, uint32_t offset,
+                              const Transfer& t) {
+  const DataBuffer* buffer = accelerator_.dram().find(handle);
+  if (buffer == nullptr) {
+    fail(TILEFARM_VTA_BAD_ARGUMENT, "%p is not a data buffer", handle);
+  }
+  Instruction f;
+  f.opcode = static_cast<uint32_t>(opcode);
+  f.memory = t.memory;
+  const uint64_t element = element_nbytes(accelerator_.config(), f.mem());
+  const uint64_t base = buffer->address / element + offset;
+  if (base > UINT32_MAX) fail(TILEFARM_VTA_FIELD_OVERFLOW, "DRAM base does not fit its 32 bits");
+  f.dram_base = static_cast<uint32_t>(base);
+  f.sram_base = t.sram;
+  f.x_size = t.x;
+  f.y_size = t.y;
+  f.x_stride = t.stride;
+  f.x_pad_0 = t.x_pad_0;
+  f.x_pad_1 = t.x_pad_1;
+  f.y_pad_0 = t.y_pad_0;
+  f.y_pad_1 = t.y_pad_1;
+  queue_.append(f);
+  synchronize_before_overflow();
+}
+
+void Runtime::load(const void* source, uint32_t offset, const Transfer& transfer) {
+  append_transfer(Opcode::kLoad, source, offset, transfer);
+}
+
+void Runtime::store(const void* destination, uint32_t offset, const Transfer& transfer) {
+  append_transfer(Opcode::kStore, destination, offset, transfer);
+}
+
+UopKernel& Runtime::recording() {
+  if (recording_ == nullptr) {
+    fail(TILEFARM_VTA_BAD_RECORDING, "micro-ops outside of VTAPushGEMMOp and VTAPushALUOp");
+  }
+  return *recording_;
+}
+
+// The recorded kernel of this site and closure; records it by a call when it is the first.
+UopKernel* Runtime::kernel_of(UopMode mode, void** handle, int (*record)(void*), void* closure,
+                              int nbytes) {
+  if (handle == nullptr) fail(TILEFARM_VTA_BAD_ARGUMENT, "no place for a kernel's handle");
+  if (recording_ != nullptr) fail(TILEFARM_VTA_BAD_RECORDING, "a kernel inside a kernel");
+  const uint32_t key = closure_key(closure, nbytes);
+  UopSite& site = sites_.at(handle);
+  if (UopKernel* known = site.find(key)) return known;
+  auto fresh = std::make_unique<UopKernel>();
+  recording_ = fresh.get();
+  const int status = record(closure);
+  recording_ = nullptr;
+  if (status != 0) {
+    fail(TILEFARM_VTA_BAD_RECORDING, "the recording function returned %d", status);
+  }
+  fresh->finish(mode);
+  return site.keep(key, std::move(fresh));
+}
+
+void Runtime::push_kernel(UopMode mode, void** handle, int (*record)(void*), void* closure,
+                          int nbytes) {
+  append_kernel(*kernel_of(mode, handle, record, closure, nbytes));
+  synchronize_before_overflow();
+}
+
+void Runtime::append_kernel(UopKernel& kernel) {
+  if (uop_cache_.would_overflow(kernel)) synchronize();
+  if (uop_cache_.admit(kernel)) append_uop_load(kernel);
+  if (debug_ & kDumpUops) {
+    for (uint32_t word : kernel.words()) {
+      const Uop uop = accelerator_.encoding().decode_uop(word);
+      std::fprintf(stderr, "uop dst %u src %u wgt %u\n", uop.dst, uop.src, uop.wgt);
+    }
+  }
+  Instruction f = kernel.instruction();
+  f.uop_begin = kernel.place.sram_begin;
+  f.uop_end = f.uop_begin + static_cast<uint32_t>(kernel.words().size());
+  queue_.append(f);
+}
+
+void Runtime::append_uop_load(const UopKernel& kernel) {
+  Instruction f;
+  f.opcode = static_cast<uint32_t>(Opcode::kLoad);
+  f.memory = static_cast<uint32_t>(Memory::kUop);
+  f.sram_base = kernel.place.sram_begin;
+  f.dram_base = static_cast<uint32_t>(uop_image_->address / kUopNbytes) + kernel.place.dram_index;
+  f.y_size = 1;
+  f.x_size = f.x_stride = static_cast<uint32_t>(kernel.words().size());
+  queue_.append(f);
+}
+
+void Runtime::push_dependence(int from, int to) {
+  queue_.push_dependence(module_of_stage(from), module_of_stage(to));
+  synchronize_before_overflow();
+}
+
+void Runtime::pop_dependence(int from, int to) {
+  queue_.pop_dependence(module_of_stage(from), module_of_stage(to));
+  synchronize_before_overflow();
+}
+
+void Runtime::synchronize_before_overflow() {
+  if (queue_.nearly_full()) synchronize();
+}
+
+void Runtime::synchronize() {
+  if (recording_ != nullptr) fail(TILEFARM_VTA_BAD_RECORDING, "synchronized inside a kernel");
+  (debug_ & kForceSerial) ? queue_.close_serial() : queue_.close();
+  if (debug_ & kDumpInstructions) dump();
+  std::vector<uint32_t> image = uop_cache_.image();
+  uop_image_->host = reinterpret_cast<uint8_t*>(image.data());
+  uop_image_->nbytes = image.size() * kUopNbytes;
+  const std::vector<Word> words = queue_.words();
+  drop_queue();
+  accelerator_.run(words);
+  uop_image_->host = nullptr;
+  uop_image_->nbytes = 0;
+}
+
+void Runtime::run_image(const std::vector<Word>& words, uint8_t* image, uint64_t nbytes) {
+  reset();
+  accelerator_.clear_counters();
+  Dram& dram = accelerator_.dram();
+  const DramView view(dram, image, nbytes);
+  accelerator_.run(words);
+}
+
+void Runtime::dump() const {
+  size_t index = 0;
+  for (const Instruction& f : queue_.instructions()) {
+    std::fprintf(stderr, "%zu: %s pop %u%u push %u%u\n", index++, describe(f).c_str(), f.pop_prev,
+                 f.pop_next, f.push_prev, f.push_next);
+  }
+}
+
+void Runtime::check_idle() const {
+  if (!queue_.empty()) {
+    fail(TILEFARM_VTA_TOKENS_LEFT, "%zu instructions or waits were queued but not synchronized",
+         queue_.instructions().size());
+  }
+  if (accelerator_.tokens_left()) {
+    fail(TILEFARM_VTA_TOKENS_LEFT, "tokens left over: %s", accelerator_.describe_tokens().c_str());
+  }
+}
+
+void Runtime::drop_queue() {
+  queue_.clear();
+  uop_cache_.clear();
+}
+
+void Runtime::reset() {
+  drop_queue();
+  recording_ = nullptr;
+  accelerator_.reset();
+}
+
+}  // namespace tilefarm

@@ -1,0 +1,72 @@
+// What the original runtime's functions work on: one accelerator, its queue, and recorded kernels.
+#ifndef TILEFARM_RUNTIME_H_
+#define TILEFARM_RUNTIME_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "accelerator.h"
+#include "command_queue.h"
+#include "config.h"
+#include "error.h"
+#include "uop_cache.h"
+#include "uop_kernel.h"
+
+namespace tilefarm {
+
+// Flags of VTASetDebugMode.
+constexpr uint32_t kDumpInstructions = 1u << 1;
+constexpr uint32_t kDumpUops = 1u << 2;
+constexpr uint32_t kForceSerial = 1u << 5;
+
+// One DMA in the terms of the API: x and y in elements of the memory type.
+struct Transfer {
+  uint32_t x = 0, y = 0, stride = 0;
+  uint32_t x_pad_0 = 0, y_pad_0 = 0, x_pad_1 = 0, y_pad_1 = 0;
+  uint32_t sram = 0, memory = 0;
+};
+
+class Runtime {
+ public:
+  explicit Runtime(const Config& config);
+
+  Accelerator& accelerator() { return accelerator_; }
+
+  void load(const void* source, uint32_t offset, const Transfer& transfer);
+  void store(const void* destination, uint32_t offset, const Transfer& transfer);
+  void push_kernel(UopMode mode, void** handle, int (*record)(void*), void* closure, int nbytes);
+  UopKernel& recording();  // BAD_RECORDING outside of a recording
+  void push_dependence(int from, int to);
+  void pop_dependence(int from, int to);
+  void synchronize();
+
+  // Runs a raw stream from a reset on an image at address 0, in place of all data buffers.
+  void run_image(const std::vector<Word>& words, uint8_t* image, uint64_t nbytes);
+
+  void set_debug(uint32_t flags) { debug_ = flags; }
+  void check_idle() const;  // TOKENS_LEFT unless synchronized and without tokens
+  void reset();
+  void drop_queue();  // instructions that were not run, and resident kernels
+
+ private:
+  void append_transfer(Opcode opcode, const void* handle, uint32_t offset, const Transfer& t);
+  UopKernel* kernel_of(UopMode mode, void** handle, int (*record)(void*), void* closure,
+                       int nbytes);
+  void append_kernel(UopKernel& kernel);
+  void append_uop_load(const UopKernel& kernel);
+  void synchronize_before_overflow();
+  void dump() const;
+
+  Accelerator accelerator_;
+  CommandQueue queue_;
+  UopSites sites_;
+  UopCache uop_cache_;
+  DataBuffer* uop_image_;
+  UopKernel* recording_ = nullptr;
+  uint32_t debug_ = 0;
+};
+
+}  // namespace tilefarm
+
+#endif  // TILEFARM_RUNTIME_H_

@@ -1,0 +1,49 @@
+// The process's one runtime and its error state, and the guard around every exported function.
+#ifndef TILEFARM_SESSION_H_
+#define TILEFARM_SESSION_H_
+
+#include <exception>
+#include <memory>
+#include <new>
+
+#include "error.h"
+#include "runtime.h"
+
+namespace tilefarm {
+
+class Session {
+ public:
+  static Session& get();
+
+  Runtime& runtime();  // made with the current configuration at the first use
+  ErrorState& errors() { return errors_; }
+  void configure(const Config& config);
+  void drop_runtime() { runtime_.reset(); }
+
+  // Runs `body`; failures are recorded, nothing is thrown.
+  template <typename Body>
+  void guarded(const Body& body) {
+    try {
+      body();
+    } catch (const Fault& fault) {
+      errors_.record(fault);
+    } catch (const std::bad_alloc&) {
+      errors_.record({TILEFARM_VTA_NO_MEMORY, "the host's memory is exhausted"});
+    }
+  }
+
+  // As `guarded`, but does nothing while a failure is remembered.
+  template <typename Body>
+  void unless_failed(const Body& body) {
+    if (errors_.ok()) guarded(body);
+  }
+
+ private:
+  Config config_;
+  ErrorState errors_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+}  // namespace tilefarm
+
+#endif  // TILEFARM_SESSION_H_
