@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml $(NATIVE)
 	  || { echo "tilefarm needs Python 3.11 or newer; try: make PYTHON=python3.11 setup"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "setting up $(VENV) (once; a minute or two) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 demo: $(STAMP)  ## tune, assemble, run and report the network in driver/demo
