@@ -6,7 +6,7 @@ the same error that the server raised.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 import grpc
@@ -64,7 +64,7 @@ class RpcFailure(Protocol):
 
     def details(self) -> str | None: ...
 
-    def trailing_metadata(self) -> object: ...
+    def trailing_metadata(self) -> Iterable[tuple[str, str | bytes]] | None: ...
 
 
 def code_of(error: errors.TilefarmError) -> grpc.StatusCode:
@@ -93,8 +93,7 @@ def error_from(
         peer: whom was asked, in words, for example "device sim0 at 127.0.0.1:4000".
         lost: the class for "nobody answers".
     """
-    metadata = failure.trailing_metadata()
-    pairs = dict(metadata) if isinstance(metadata, tuple | list) else {}
+    pairs = dict(failure.trailing_metadata() or ())
     details = failure.details() or ""
     named = _BY_NAME.get(str(pairs.get(NAME_KEY)))
     if named:
