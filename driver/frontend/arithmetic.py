@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from driver.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.frontend.call import Call, Lowered, RefusedError, Scope, axis_within
 from driver.graph.ir import Add, Affine, Clip, Dense, FloatArray, Shape, Softmax
 
 _SOFTMAX_AXIS_CHANGED = 13
@@ -48,7 +48,7 @@ def matmul(call: Call, scope: Scope) -> Lowered:
 def add(call: Call, scope: Scope) -> Lowered:
     """Add of two activations of one shape, or of an activation and a per-channel constant."""
     names = tuple(scope.resolved(name) for name in call.inputs)
-    if all(name in scope.shapes for name in names):
+    if len(names) == 2 and all(name in scope.shapes for name in names):
         return Lowered((Add(),), names)
     name, values, _ = _with_constant(call, scope)
     return Lowered((_affine(1.0, values, values.shape),), (name,))
@@ -123,7 +123,7 @@ def softmax(call: Call, scope: Scope) -> Lowered:
     name = scope.activation(call)
     shape = scope.shapes[name]
     axis = call.integer("axis", 1 if call.opset < _SOFTMAX_AXIS_CHANGED else -1)
-    if axis % len(shape) != 1:
+    if axis_within(axis, len(shape)) != 1:
         raise RefusedError(f"axis {axis} of {list(shape)}; only channels (axis 1) are supported")
     return Lowered((Softmax(),), (name,))
 
@@ -166,6 +166,8 @@ def channel_values(values: FloatArray, shape: Shape) -> FloatArray:
 
 def _with_constant(call: Call, scope: Scope) -> tuple[str, FloatArray, bool]:
     """The activation, the constant per channel, and whether the constant comes first."""
+    if len(call.inputs) != 2:
+        raise RefusedError(f"has {len(call.inputs)} inputs instead of 2")
     constant_first = scope.is_constant(call.inputs[0])
     if not constant_first and not scope.is_constant(call.inputs[1]):
         raise RefusedError("combines two activations; only a constant operand is supported")

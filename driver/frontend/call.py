@@ -35,14 +35,24 @@ class Call:
         return len(self.inputs) > index and self.inputs[index] != ""
 
     def integer(self, name: str, default: int) -> int:
-        return int(self.attrs.get(name, default))
+        value = self.attrs.get(name, default)
+        if not isinstance(value, int):
+            raise RefusedError(f"attribute {name!r} is not an integer")
+        return value
 
     def number(self, name: str, default: float) -> float:
-        return float(self.attrs.get(name, default))
+        value = self.attrs.get(name, default)
+        if not isinstance(value, float | int):
+            raise RefusedError(f"attribute {name!r} is not a number")
+        return float(value)
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         value = self.attrs.get(name)
-        return None if value is None else tuple(int(v) for v in value)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(v, int) for v in value):
+            raise RefusedError(f"attribute {name!r} is not a list of integers")
+        return tuple(value)
 
     def text(self, name: str, default: str) -> str:
         value = self.attrs.get(name, default)
@@ -124,6 +134,17 @@ class Scope:
         if values.dtype.kind not in "iu":
             raise RefusedError(f"{what} {call.inputs[index]!r} has type {values.dtype}")
         return tuple(int(v) for v in values.reshape(-1))
+
+
+def axis_within(axis: int, rank: int) -> int:
+    """The axis counted from the front.
+
+    Raises:
+        RefusedError: there is no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise RefusedError(f"axis {axis} is outside a tensor of {rank} axes")
+    return axis % rank
 
 
 def call_of(node: onnx.NodeProto, name: str, opset: int) -> Call:

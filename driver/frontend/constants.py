@@ -42,7 +42,7 @@ _NOTHING: Final = np.zeros(0, np.int64)
 
 
 def _shape(call: Call, scope: Scope) -> Array | None:
-    name = call.inputs[0]
+    name = call.inputs[0] if call.has_input(0) else ""
     known = scope.constants[name].shape if name in scope.constants else None
     shape = known if known is not None else scope.shapes.get(scope.resolved(name))
     if shape is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import onnx
 from tilefarm.errors import ModelError
 
@@ -46,6 +48,7 @@ RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
 }
 """What each operator on activations becomes. Operators on constants are in `constants`."""
 
+_MOST_ELEMENTS: Final = 1 << 30
 _BATCH_HINT: Final = "export with a fixed batch of 1 (no dynamic axes)"
 
 
@@ -72,7 +75,12 @@ def import_model(path: Path) -> Graph:
         raise _refusal(path, reasons)
     outputs = _outputs(model.graph, scope, path)
     inputs = [scope.inputs[name] for name in scope.inputs]
-    return fold(graph_of(path.stem, inputs, outputs, scope.nodes))
+    with np.errstate(over="ignore", invalid="ignore"):
+        graph = fold(graph_of(path.stem, inputs, outputs, scope.nodes))
+    reasons = [f"{node.name}: its folded weights leave float32" for node in _infinite(graph)]
+    if reasons:
+        raise _refusal(path, reasons)
+    return graph
 
 
 def _take(named: tuple[str, onnx.NodeProto], scope: Scope, opset: int) -> str | None:
@@ -165,6 +173,8 @@ def _input(value: onnx.ValueInfoProto, path: Path) -> GraphInput:
             " every extent must be a fixed number",
             _BATCH_HINT,
         )
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise ModelError(f"{path}: input {value.name!r} has {list(shape)} elements: too many")
     if len(shape) < 2:
         raise ModelError(f"{path}: input {value.name!r} has shape {list(shape)}, not [N, C, ...]")
     return GraphInput(name=value.name, shape=shape, axes=tuple(range(len(shape))))
@@ -198,6 +208,16 @@ def _reader_counts(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> d
     for name in [*(i for node in nodes for i in node.input), *(o.name for o in graph.output)]:
         counts[name] = counts.get(name, 0) + 1
     return counts
+
+
+def _infinite(graph: Graph) -> list[Node]:
+    """The nodes whose constants are not finite."""
+    return [
+        node
+        for node in graph.nodes
+        for value in (getattr(node.op, name) for name in node.op.__dataclass_fields__)
+        if isinstance(value, np.ndarray) and not np.isfinite(value).all()
+    ]
 
 
 def _refusal(path: Path, reasons: Sequence[str]) -> ModelError:

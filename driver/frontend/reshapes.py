@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driver.frontend.call import Array, Call, Lowered, RefusedError, Scope
+from driver.frontend.call import Array, Call, Lowered, RefusedError, Scope, axis_within
 from driver.graph.ir import GraphInput, Reshape, Shape
 
 
@@ -28,7 +28,7 @@ def squeeze(call: Call, scope: Scope) -> Lowered:
     shape = scope.shapes[name]
     given = axes_of(call, scope.constant(call, 1, "axes") if call.has_input(1) else None)
     axes = [a for a, e in enumerate(shape) if e == 1 and a] if given is None else given
-    gone = {axis % len(shape) for axis in axes}
+    gone = {axis_within(axis, len(shape)) for axis in axes}
     if any(shape[axis] != 1 for axis in gone):
         raise RefusedError(f"squeezes axes {sorted(gone)} of {list(shape)}")
     return _reshaped(name, scope, tuple(e for a, e in enumerate(shape) if a not in gone))
@@ -39,7 +39,9 @@ def unsqueeze(call: Call, scope: Scope) -> Lowered:
     name = scope.activation(call)
     axes = axes_of(call, scope.constant(call, 1, "axes") if call.has_input(1) else None) or []
     rank = len(scope.shapes[name]) + len(axes)
-    new = {axis % rank for axis in axes}
+    new = {axis_within(axis, rank) for axis in axes}
+    if len(new) < len(axes):
+        raise RefusedError(f"axes {axes} name one axis twice")
     old = iter(scope.shapes[name])
     return _reshaped(name, scope, tuple(1 if a in new else next(old) for a in range(rank)))
 
@@ -84,7 +86,7 @@ def target_shape(shape: Shape, wanted: tuple[int, ...], allow_zero: bool) -> Sha
 
 def flat_shape(shape: Shape, axis: int) -> Shape:
     """The two extents that ONNX's Flatten leaves."""
-    cut = axis + len(shape) if axis < 0 else axis
+    cut = len(shape) if axis == len(shape) else axis_within(axis, len(shape))
     return (math.prod(shape[:cut]), math.prod(shape[cut:]))
 
 

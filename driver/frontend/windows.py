@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from driver.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.frontend.call import Call, Lowered, RefusedError, Scope, axis_within
 from driver.graph.columns import padded, patches
 from driver.graph.ir import AvgPool2d, Conv2d, FloatArray, MaxPool2d, Reshape, Shape, Window
 
 _CHANNEL_MAJOR_RANK = 4
+_LARGEST = 4096
+"""More than any window has; keeps broken files from asking for all memory."""
 
 
 def conv(call: Call, scope: Scope) -> Lowered:
@@ -70,7 +72,7 @@ def reduce_mean(call: Call, scope: Scope) -> Lowered:
     name = scope.activation(call)
     shape = _image(scope.shapes[name])
     axes = scope.integers(call, 1, "axes") if call.has_input(1) else call.integers("axes")
-    if axes is None or sorted(axis % len(shape) for axis in axes) != [2, 3]:
+    if axes is None or sorted(axis_within(axis, 4) for axis in axes) != [2, 3]:
         raise RefusedError(f"axes {axes}; only the mean over height and width is supported")
     mean = _global_mean(shape)
     if call.integer("keepdims", 1):
@@ -86,11 +88,11 @@ def window_of(call: Call, shape: Shape, kernel: tuple[int, int]) -> Window:
     """
     stride = _pair(call.integers("strides") or (1, 1), "strides")
     dilation = _pair(call.integers("dilations") or (1, 1), "dilations")
-    if min(kernel + stride + dilation) < 1:
-        raise RefusedError("kernel, strides and dilations must be at least 1")
+    if not 1 <= min(kernel + stride + dilation) <= max(kernel + stride + dilation) <= _LARGEST:
+        raise RefusedError(f"kernel, strides and dilations must be within 1 to {_LARGEST}")
     pads = call.integers("pads") or (0, 0, 0, 0)
-    if len(pads) != 4 or min(pads) < 0:
-        raise RefusedError(f"pads {list(pads)}; four numbers of at least 0 are supported")
+    if len(pads) != 4 or not 0 <= min(pads) <= max(pads) <= _LARGEST:
+        raise RefusedError(f"pads {list(pads)}; four within 0 to {_LARGEST} are supported")
     window = Window(
         kernel=kernel, stride=stride, pad=(pads[0], pads[1], pads[2], pads[3]), dilation=dilation
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
+from tilefarm.errors import DataError
 
 from driver.graph.float_run import run_float
 from driver.graph.ir import FloatArray, Graph
@@ -18,18 +20,27 @@ def calibrate(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) 
     Args:
         graph: the float network.
         calibration: [samples, ...] per input by name; the array itself for a single input.
+
+    Raises:
+        DataError: a tensor leaves float32 on these data.
     """
     arrays = by_name(graph, calibration)
     ranges: dict[str, float] = dict.fromkeys(graph.shapes, 0.0)
 
     def observe(name: str, values: FloatArray) -> None:
-        if values.size:
-            ranges[name] = max(ranges[name], float(np.abs(values).max()))
+        reach = float(np.abs(values).max())
+        if not math.isfinite(reach):
+            raise DataError(
+                f"calibration drives tensor {name!r} of {graph.name} beyond float32",
+                "give data within the range that the network was trained on",
+            )
+        ranges[name] = max(ranges[name], reach)
 
     samples = len(next(iter(arrays.values())))
     for start in range(0, samples, _SAMPLES_AT_ONCE):
         part = {name: values[start : start + _SAMPLES_AT_ONCE] for name, values in arrays.items()}
-        run_float(graph, part, observe=observe)
+        with np.errstate(over="ignore", invalid="ignore"):
+            run_float(graph, part, observe=observe)
     return ranges
 
 

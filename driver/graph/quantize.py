@@ -52,6 +52,8 @@ from driver.graph.shift_exact import (
 )
 
 _SOFTMAX_ENTRIES = 256
+_LEAST_SCALE = 1e-30
+"""Its inverse is still a float32."""
 
 
 def quantize(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) -> QuantGraph:
@@ -223,7 +225,8 @@ class _Quantizer:
 
     def _wanted_scale(self, name: str) -> float:
         """The finest scale that covers the calibrated range; 1 for a tensor that is always zero."""
-        return self._ranges[name] / INT8_MAX or 1.0
+        reach = self._ranges[name]
+        return max(reach / INT8_MAX, _LEAST_SCALE) if reach else 1.0
 
     def _fresh(self, name: str) -> str:
         while name in self._tensors or name in self._graph.shapes:

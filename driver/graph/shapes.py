@@ -27,6 +27,7 @@ from driver.graph.ir import (
 )
 
 _IMAGE_RANK = 4
+_MOST_ELEMENTS = 1 << 30
 
 
 def result_shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
@@ -35,34 +36,10 @@ def result_shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
     Raises:
         ValueError: the operands do not fit the operator; the text says why.
     """
-    x = shapes[0]
-    match op:
-        case Conv2d(weight=weight, window=window):
-            _require_channels(x, weight.shape[1])
-            return (x[0], weight.shape[0], *_slide(x, window))
-        case Dense(weight=weight):
-            if len(x) != 2 or x[1] != weight.shape[1]:
-                raise ValueError(f"input {list(x)} does not fit weights [{weight.shape[1]} in]")
-            return (x[0], weight.shape[0])
-        case Add():
-            if shapes[0] != shapes[1]:
-                raise ValueError(
-                    f"adds {list(shapes[0])} and {list(shapes[1])}; only equal shapes are supported"
-                )
-        case Affine(mul=mul):
-            _require_channels(x, mul.shape[0])
-        case MaxPool2d(window=window) | AvgPool2d(window=window):
-            return (*x[:2], *_slide(x, window))
-        case Reshape(shape=shape):
-            if math.prod(x[1:]) != math.prod(shape):
-                raise ValueError(f"cannot reshape {list(x)} to {[x[0], *shape]}")
-            return (x[0], *shape)
-        case Softmax():
-            if len(x) < 2 or any(extent != 1 for extent in x[2:]):
-                raise ValueError(f"softmax over channels of {list(x)}; only [N, C] is supported")
-        case Clip():
-            pass
-    return x
+    shape = _shape(op, shapes)
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise ValueError(f"its result {list(shape)} is too large")
+    return shape
 
 
 def graph_of(
@@ -105,3 +82,34 @@ def _slide(x: Shape, window: Window) -> tuple[int, int]:
     if rows < 1 or columns < 1:
         raise ValueError(f"window {list(window.kernel)} does not fit into {list(x)}")
     return rows, columns
+
+
+def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
+    x = shapes[0]
+    match op:
+        case Conv2d(weight=weight, window=window):
+            _require_channels(x, weight.shape[1])
+            return (x[0], weight.shape[0], *_slide(x, window))
+        case Dense(weight=weight):
+            if len(x) != 2 or x[1] != weight.shape[1]:
+                raise ValueError(f"input {list(x)} does not fit weights [{weight.shape[1]} in]")
+            return (x[0], weight.shape[0])
+        case Add():
+            if shapes[0] != shapes[1]:
+                raise ValueError(
+                    f"adds {list(shapes[0])} and {list(shapes[1])}; only equal shapes are supported"
+                )
+        case Affine(mul=mul):
+            _require_channels(x, mul.shape[0])
+        case MaxPool2d(window=window) | AvgPool2d(window=window):
+            return (*x[:2], *_slide(x, window))
+        case Reshape(shape=shape):
+            if math.prod(x[1:]) != math.prod(shape):
+                raise ValueError(f"cannot reshape {list(x)} to {[x[0], *shape]}")
+            return (x[0], *shape)
+        case Softmax():
+            if len(x) < 2 or any(extent != 1 for extent in x[2:]):
+                raise ValueError(f"softmax over channels of {list(x)}; only [N, C] is supported")
+        case Clip():
+            pass
+    return x

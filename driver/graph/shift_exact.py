@@ -101,12 +101,17 @@ def mean_parameters(
     """Multipliers [OH, OW], shift and output scale of an average; the smallest divisor is exact.
 
     `elements` is the most that one window holds: its worst sum stays within int32.
+
+    Raises:
+        OverflowError: even without a shift the worst sum leaves int32.
     """
     least = float(divisor.min())
     out_scale = max(out_scale, in_scale / least / MAX_MUL)
     gain = in_scale / least / out_scale
     shift = int(_largest_shifts(np.array([gain]))[0])
-    while shift and gain * 2.0**shift * elements * _LARGEST_INPUT >= _ACC_LIMIT / 2:
+    while gain * 2.0**shift * elements * _LARGEST_INPUT >= _ACC_LIMIT / 2:
+        if shift == 0:
+            raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
         shift -= 1
     top = max(1, int(gain * 2.0**shift))
     mul = np.rint(top * least / divisor.astype(np.float64)).astype(np.int32)
