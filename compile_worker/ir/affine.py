@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 
 from compile_worker.ir.expr import INDEX, Add, Const, Expr, Mul, Sub, Var
+from compile_worker.ir.printer import show
 
 Linear: TypeAlias = tuple[dict[Expr, int], int]
 Affine: TypeAlias = tuple[dict[Var, int], int]
@@ -85,4 +86,4 @@ def _times(term: Expr, factor: int) -> Expr:
 
 def _order(item: tuple[Expr, int]) -> tuple[int, str]:
     term, factor = item
-    return (-factor, term.name if type(term) is Var else repr(term))
+    return (-factor, term.name if type(term) is Var else show(term))
