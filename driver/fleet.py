@@ -67,10 +67,12 @@ class LocalFarm:
     Args:
         target: what the devices implement; written to a file for them.
         devices: how many.
-        folder: for token, logs and uploads; the owner's alone.
+        folder: for token and uploads; the owner's alone.
+        log: folder for what they print.
     """
 
-    def __init__(self, target: Target, devices: int, folder: Path) -> None:
+    def __init__(self, target: Target, devices: int, folder: Path, log: Path) -> None:
+        self._log = log
         self._devices = devices
         self._folder = folder
         self._token_file = folder / "token"
@@ -122,7 +124,7 @@ class LocalFarm:
         devices = [self._start_device(f"sim{n}") for n in range(self._devices)]
         while not self._closing.wait(_WATCH_SECONDS):
             if not tracker.alive:
-                raise InfraError("the tracker of this run died", f"read {self._folder}")
+                raise InfraError("the tracker of this run died", f"read {self._log}")
             devices = [d if d.alive else self._restart(d) for d in devices]
 
     def _start_device(self, name: str) -> Child:
@@ -146,7 +148,7 @@ class LocalFarm:
         return self._start_device(dead.name)
 
     def _start(self, name: str, *words: str) -> Child:
-        log = self._folder / f"{name}.log"
+        log = self._log / f"{name}.log"
         child = Child(name, [*words, "--token-file", str(self._token_file)], log)
         self._children.append(child)
         return child

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tilefarm.errors import InfraError
 
-from driver.places import Job, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result
+from driver.places import Job, Place, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result
 from driver.token import create_token
 
 _OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
@@ -132,29 +132,35 @@ class RayCluster:
 
 
 class RayWhenUp:
-    """A Ray slot; while the cluster starts, a process of ours if this is the `first` slot."""
+    """A Ray slot. While the cluster starts, a process of ours if this is the `first` slot; and for
+    good if it cannot start.
+    """
 
     def __init__(self, cluster: RayCluster, log: Path, *, first: bool) -> None:
         self._cluster = cluster
-        self._process = ProcessPlace(log) if first else None
+        self._process = ProcessPlace(log)
+        self._first = first
         self._ray = RayPlace()
 
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
-        if self._process is not None and not self._cluster.wait(0):
-            return self._process.compile(jobs, timeout_seconds)
-        self._cluster.wait()
-        self.close()
-        return self._ray.compile(jobs, timeout_seconds)
+        return self._place().compile(jobs, timeout_seconds)
 
     def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
+        self._process.kill()
         self._ray.kill()
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.close()
-            self._process = None
+        self._process.close()
+
+    def _place(self) -> Place:
+        try:
+            up = self._cluster.wait(0 if self._first else None)
+        except InfraError:
+            return self._process
+        if not up:
+            return self._process
+        self._process.close()
+        return self._ray
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,0 +1,35 @@
+"""`tilefarm demo`: the main job on the network that comes with tilefarm."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from driver.commands.tune import add_search_options, tune_with
+from driver.demo import CALIBRATION, MODEL, TEST
+from driver.settings import add_farm_options
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options and the examples."""
+    add_search_options(parser)
+    add_farm_options(parser)
+    parser.add_argument("--fresh", action="store_true", help="forget what earlier demos measured")
+    parser.epilog = (
+        "examples:\n"
+        "  tilefarm demo\n"
+        "  tilefarm demo --fresh --trials 500\n"
+        "It tunes a classifier of handwritten digits; the first picture is in report.html."
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    args.model, args.calibrate, args.evaluate = MODEL, CALIBRATION, TEST
+    if args.out is None:
+        args.out = Path("tilefarm-out") / "demo"
+    if args.fresh:
+        from driver.output import OutputFolder
+
+        OutputFolder(args.out).forget()
+    return tune_with(args)

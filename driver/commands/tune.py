@@ -1,0 +1,79 @@
+"""`tilefarm tune`: import, quantize, search, assemble, check and report a network."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from driver.settings import (
+    DEFAULT_TRIALS,
+    TuneSettings,
+    add_farm_options,
+    farm_settings,
+    given,
+)
+
+_EPILOG = """\
+examples:
+  tilefarm tune net.onnx --calibrate data.npz
+  tilefarm tune net.onnx --calibrate data.npz --evaluate test.npz --trials 1000 --out best
+  tilefarm tune net.onnx --calibrate data.npz --tracker farm:9190 --token-file farm.token
+
+The data are arrays that numpy.savez wrote: x (inputs, samples first) and, to evaluate, y (labels).
+The same command with the same folder continues where an earlier one ended. Exit codes: 0 done,
+2 bad input, 3 no device, 70 fault, 75 interrupted (continue with the same command), 130 killed.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options and the examples."""
+    option = parser.add_argument
+    option("model", type=Path, metavar="MODEL.onnx", help="the trained network")
+    option(
+        "--calibrate",
+        type=Path,
+        required=True,
+        metavar="DATA.npz",
+        help="inputs whose ranges decide the int8 scales",
+    )
+    option(
+        "--evaluate",
+        type=Path,
+        metavar="DATA.npz",
+        help="inputs and labels for the final check (default: the calibration data)",
+    )
+    add_search_options(parser)
+    add_farm_options(parser)
+    parser.epilog = _EPILOG
+
+
+def add_search_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `demo` shares."""
+    option = parser.add_argument
+    option("--out", type=Path, metavar="DIR", help="output folder (default: tilefarm-out/MODEL)")
+    option(
+        "--trials",
+        type=int,
+        metavar="N",
+        help=f"candidates to measure over all workloads (default: {DEFAULT_TRIALS})",
+    )
+    option("--proposer", metavar="NAME", help="random, grid, evolution or guided (the default)")
+    option("--seed", type=int, metavar="N", help="of everything random (default: 0)")
+    option("--json", action="store_true", help="events and summary as JSON lines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    if args.out is None:
+        args.out = Path("tilefarm-out") / args.model.stem
+    return tune_with(args)
+
+
+def tune_with(args: argparse.Namespace) -> int:
+    """Run with complete options, and show it."""
+    settings = TuneSettings(farm=farm_settings(args), **given(args, TuneSettings))
+    from driver.tune import tune
+    from driver.views import stdout_view
+
+    with stdout_view(as_json=args.json) as view:
+        return tune(settings, view)

@@ -1,0 +1,521 @@
+"""`tilefarm tune`, step by step: from an ONNX file to a checked program and its report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import queue
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.artifact import Artifact, CompileJob, ProgramJob
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.digest import Digest
+from tilefarm.errors import InfraError, NoDeviceError
+from tilefarm.measurement import Measurement, Trial
+from tilefarm.names import RandomIds
+from tilefarm.target import Target, load_target
+
+from driver.arena import Arena, plan_arena
+from driver.campaign import Windows
+from driver.device_thread import Done, Order
+from driver.errands import Errands
+from driver.evaluate import differing_samples, run_program
+from driver.events import Ended, Listener, SearchBegan
+from driver.executor import Build
+from driver.farmhouse import Farmhouse, Folders
+from driver.frontend import Dataset, import_model, load_data
+from driver.graph import Graph, Network, QuantGraph, partition, quantize, run, run_float
+from driver.interrupts import Interrupts
+from driver.loop import Loop, SearchResult, SearchSettings, StopSwitch
+from driver.measuring import Task
+from driver.model import NetworkProgram, network_program, program_job
+from driver.output import Identity, OutputFolder, write_whole
+from driver.preparing import tasks_of
+from driver.report import write_report
+from driver.report.trace import chrome_trace
+from driver.settings import TuneSettings
+from driver.stages import Stages
+from driver.summarise import best_trial, layer_rows, trial_rows, workload_row
+from driver.summary import Accuracy, KernelTimeline, RunSummary, Span
+from tuner.session import Task as SessionTask
+from tuner.session import TuningSession
+from tuner.store import Store
+
+EXIT_INTERRUPTED: Final = 75
+_SECONDS_PER_GMAC: Final = 100.0
+"""A slow simulator's time, for the limit on a run of the network."""
+_REFERENCE_CHUNK: Final = 64
+_VERSIONED: Final = ("tilefarm", "numpy", "llvmlite", "onnx", "ray", "xgboost-cpu", "grpcio")
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What the files say, in all the forms that later steps need."""
+
+    graph: Graph
+    quantized: QuantGraph
+    network: Network
+    tasks: Mapping[str, Task]
+    evaluation: Dataset
+    model_digest: Digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What the last steps add when the search was not stopped."""
+
+    program: NetworkProgram
+    accuracy: Accuracy
+    network_cycles: int | None
+    timeline: KernelTimeline | None
+
+
+def tune(settings: TuneSettings, listen: Listener, *, clock: Clock | None = None) -> int:
+    """Run all steps; the exit code. Continues what an earlier run left in the output folder.
+
+    Raises:
+        UserError, NoDeviceError, FarmFault: see `tilefarm.errors`; what was measured is kept.
+        Interrupted: Ctrl-C where there was nothing to save.
+    """
+    clock = clock or SystemClock()
+    scratch = _scratch_folder()
+    stop = StopSwitch()
+    stages = Stages(
+        settings=settings,
+        clock=clock,
+        listen=listen,
+        stop=stop,
+        scratch=scratch,
+        run_id=RandomIds().fresh("run"),
+        wall_origin=clock.wall_seconds(),
+    )
+    with Interrupts(stop, scratch) as interrupts:
+        try:
+            return _Tune(stages).run()
+        finally:
+            interrupts.closing()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+class _Tune:
+    """One run. Each method is a step or a piece of one."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+        self._settings = stages.settings
+        self._farm_settings = stages.settings.farm
+
+    def run(self) -> int:
+        target = load_target(self._farm_settings.target)
+        graph, calibration, evaluation, model_digest = self._read()
+        folder = self._open(target, model_digest)
+        with ExitStack() as owned:
+            store = owned.enter_context(Store(folder.records))
+            house = owned.enter_context(
+                Farmhouse(
+                    self._farm_settings,
+                    target,
+                    Folders(scratch=self._stages.scratch, log=folder.log),
+                    owner=f"tune {self._settings.model.name}",
+                    clock=self._stages.clock,
+                )
+            )
+            prepared = self._prepare(graph, calibration, evaluation, model_digest, target)
+            result = self._search(prepared, store, house)
+            arena = self._plan(prepared, store)
+            stopped = result.why != "exhausted"
+            done = None if stopped else self._finish(prepared, store, house, arena, folder)
+            summary = self._summary(prepared, store, result, arena, done)
+            paths = self._write(folder, summary, done)
+        self._stages.listen(Ended(summary=summary, paths=paths, seconds=self._stages.now))
+        if result.why == "no device":
+            raise result.error or NoDeviceError("no device is left")
+        if stopped:
+            self._stages.say("stopped; the same command continues where this one ended")
+        return EXIT_INTERRUPTED if stopped else 0
+
+    # ---- 1 to 4: what there is to do -------------------------------------------------------------
+
+    def _read(self) -> tuple[Graph, Dataset, Dataset, Digest]:
+        settings = self._settings
+        with self._stages.step("import") as say:
+            graph = import_model(settings.model)
+            digest = Digest.of(settings.model.read_bytes())
+            say(f"{graph.name}, {len(graph.nodes)} operators")
+            calibration = load_data(settings.calibrate, graph)
+            say(f"{calibration.samples} samples to calibrate")
+            evaluation = calibration
+            if settings.evaluate is not None:
+                evaluation = load_data(settings.evaluate, graph)
+            say(f"{evaluation.samples} to evaluate")
+        return graph, calibration, evaluation, digest
+
+    def _open(self, target: Target, model_digest: Digest) -> OutputFolder:
+        identity = Identity(
+            model=model_digest,
+            target=target.digest,
+            seed=self._settings.seed,
+            proposer=self._settings.proposer,
+        )
+        facts = {
+            "model": self._settings.model.name,
+            "target": target.name,
+            "settings": _plain_settings(self._settings),
+            "versions": versions(),
+        }
+        return OutputFolder.open(self._settings.out, identity, facts)
+
+    def _prepare(
+        self,
+        graph: Graph,
+        calibration: Dataset,
+        evaluation: Dataset,
+        model_digest: Digest,
+        target: Target,
+    ) -> Prepared:
+        with self._stages.step("quantize") as say:
+            quantized = quantize(graph, calibration.inputs)
+            say(f"int8 by {calibration.samples} samples")
+        with self._stages.step("partition") as say:
+            network = partition(quantized, target)
+            on_accelerator = sum(s.place == "accelerator" for s in network.steps)
+            say(f"{on_accelerator} kernels on the accelerator")
+            say(f"{len(network.steps) - on_accelerator} on the CPU")
+            say(f"{network.macs / 1e6:.2f} million MACs")
+        with self._stages.step("spaces") as say:
+            tasks = tasks_of(network, self._settings.seed)
+            say(f"{len(tasks)} distinct workloads")
+        return Prepared(
+            graph=graph,
+            quantized=quantized,
+            network=network,
+            tasks=tasks,
+            evaluation=evaluation,
+            model_digest=model_digest,
+        )
+
+    # ---- 5 to 8: the search ----------------------------------------------------------------------
+
+    def _search(self, prepared: Prepared, store: Store, house: Farmhouse) -> SearchResult:
+        stages, settings = self._stages, self._settings
+        history = {name: trials_of(task, store) for name, task in prepared.tasks.items()}
+        session = TuningSession(
+            {
+                name: SessionTask(task.space, task.count, task.ideal_cycles)
+                for name, task in prepared.tasks.items()
+            },
+            trials=settings.trials,
+            proposer=settings.proposer,
+            seed=settings.seed,
+            history=history,
+        )
+        loop = Loop(
+            tasks=prepared.tasks,
+            session=session,
+            records=store,
+            executor=house.executor,
+            devices=house.leases,
+            settings=SearchSettings(
+                devices=self._farm_settings.devices,
+                windows=Windows(workers=self._farm_settings.processes),
+                device_wait_seconds=self._farm_settings.device_wait_seconds,
+                run_timeout_seconds=self._farm_settings.run_timeout_seconds,
+                run_id=stages.run_id,
+                proposer=settings.proposer,
+            ),
+            clock=stages.clock,
+            wall_origin=stages.wall_origin,
+            listen=stages.listen,
+        )
+        description = {"model": prepared.model_digest.hex, "seed": settings.seed}
+        store.begin_run(stages.run_id, description, begun=stages.clock.wall_seconds())
+        stages.listen(
+            SearchBegan(
+                workloads=tuple((task.name, task.count) for task in prepared.tasks.values()),
+                trials=session.budget,
+                done=session.told,
+                seconds=stages.now,
+            )
+        )
+        with stages.step("search") as say:
+            result = loop.run(stages.stop)
+            say(f"{result.trials} trials in {result.seconds:.1f} s")
+            if session.told > result.trials:
+                say(f"{session.told - result.trials} from earlier sessions")
+            say(f"compiled on {house.compiled_on}")
+        stages.spans += loop.spans
+        store.end_run(stages.run_id, result.why, ended=stages.clock.wall_seconds())
+        return result
+
+    def _plan(self, prepared: Prepared, store: Store) -> Arena:
+        best = {
+            task.workload: (best_trial(trials_of(task, store)), task)
+            for task in prepared.tasks.values()
+        }
+        cycles = {
+            step.name: trial.cycles
+            for step in prepared.network.steps
+            for trial, _ in (best.get(step.workload, (None, None)),)
+            if trial is not None and trial.cycles is not None
+        }
+        return plan_arena(prepared.network, cycles)
+
+    # ---- 9 and 10: the program -------------------------------------------------------------------
+
+    def _finish(
+        self,
+        prepared: Prepared,
+        store: Store,
+        house: Farmhouse,
+        arena: Arena,
+        folder: OutputFolder,
+    ) -> Finished:
+        program = self._assemble(prepared, store, house, arena)
+        folder.write_program(program, versions())
+        timeline = self._timeline(prepared, store, house)
+        accuracy, cycles = self._evaluate(prepared, program, house)
+        return Finished(
+            program=program, accuracy=accuracy, network_cycles=cycles, timeline=timeline
+        )
+
+    def _assemble(
+        self, prepared: Prepared, store: Store, house: Farmhouse, arena: Arena
+    ) -> NetworkProgram:
+        with self._stages.step("assemble") as say:
+            traces = {
+                task.workload: task.trace(dict(_best(task, trials_of(task, store)).point))
+                for task in prepared.tasks.values()
+            }
+            job, constants = program_job(prepared.network, traces, arena.offsets)
+            artifact = _compiled(house, job)
+            say(f"{len(job.calls)} calls of {len(job.kernels)} kernels")
+            say(f"code {_kib(artifact.code)}, weights {_kib(constants)}")
+            say(f"arena {arena.nbytes // 1024} KiB (bound {arena.picture.bound_nbytes // 1024})")
+            return network_program(prepared.network, job, artifact, constants, arena.nbytes)
+
+    def _timeline(
+        self, prepared: Prepared, store: Store, house: Farmhouse
+    ) -> KernelTimeline | None:
+        """The slowest of the best kernels once more, with its instructions' times."""
+        best = [(_best(task, trials_of(task, store)), task) for task in prepared.tasks.values()]
+        if not best:
+            return None
+        trial, task = max(best, key=lambda pair: pair[0].cycles or 0)
+        artifact = _compiled(house, task.compile_job(task.trace(dict(trial.point))))
+        order = Order(
+            number=0,
+            job=task.run_job(
+                artifact, timeout_seconds=self._farm_settings.run_timeout_seconds, timeline=True
+            ),
+            blobs={artifact.digest: artifact.code, **task.blobs},
+            request_id=f"{self._stages.run_id}-timeline",
+        )
+        (done,) = self._errands(house).run([order])
+        if not isinstance(done.result, Measurement):
+            return None
+        layers = [s.name for s in prepared.network.steps if s.workload == task.workload]
+        return KernelTimeline(
+            workload=task.name,
+            layer=layers[0],
+            cycles=done.result.counters.cycles,
+            events=done.result.timeline,
+        )
+
+    def _evaluate(
+        self, prepared: Prepared, program: NetworkProgram, house: Farmhouse
+    ) -> tuple[Accuracy, int | None]:
+        data = prepared.evaluation
+        with self._stages.step("evaluate") as say:
+            floats = _in_chunks(lambda part: run_float(prepared.graph, part), data.inputs)
+            integers = _in_chunks(lambda part: run(prepared.quantized, part), data.inputs)
+            answer = run_program(
+                program,
+                data.inputs,
+                self._errands(house, watch=self._note_network_run),
+                seconds_per_sample=1.0 + prepared.network.macs / 1e9 * _SECONDS_PER_GMAC,
+                run_id=self._stages.run_id,
+            )
+            differing = differing_samples(answer.outputs, integers)
+            say(f"{data.samples} samples on the device, {differing} differ from the reference")
+        labelled = data.labels is not None
+        scores = prepared.network.outputs[0].name
+        accuracy = Accuracy(
+            images=data.samples,
+            labelled=data.samples if labelled else 0,
+            float_correct=data.correct(floats[scores]) if labelled else 0,
+            reference_correct=data.correct(integers[scores]) if labelled else 0,
+            device_correct=data.correct(answer.outputs[scores]) if labelled else 0,
+            differing=differing,
+        )
+        return accuracy, answer.cycles[-1] if answer.cycles else None
+
+    def _errands(self, house: Farmhouse, watch: Callable[[Done], None] | None = None) -> Errands:
+        return Errands(
+            house.leases,
+            devices=self._farm_settings.devices,
+            wait_seconds=self._farm_settings.device_wait_seconds,
+            clock=self._stages.clock,
+            watch=watch,
+        )
+
+    def _note_network_run(self, done: Done) -> None:
+        origin = self._stages.wall_origin
+        self._stages.spans.append(
+            Span(
+                lane=done.device,
+                kind="network",
+                label="the whole network",
+                begin_seconds=done.began_seconds - origin,
+                end_seconds=done.ended_seconds - origin,
+            )
+        )
+
+    # ---- what is left behind ---------------------------------------------------------------------
+
+    def _summary(
+        self,
+        prepared: Prepared,
+        store: Store,
+        result: SearchResult,
+        arena: Arena,
+        done: Finished | None,
+    ) -> RunSummary:
+        tasks, stages, settings = prepared.tasks, self._stages, self._settings
+        rows = {name: workload_row(task, trials_of(task, store)) for name, task in tasks.items()}
+        target = prepared.network.target
+        return RunSummary(
+            title=settings.model.name,
+            model_digest=prepared.model_digest.hex,
+            target=target.name,
+            target_digest=target.digest.hex,
+            began=datetime.fromtimestamp(stages.wall_origin, UTC).isoformat(timespec="seconds"),
+            seed=settings.seed,
+            proposer=settings.proposer,
+            total_seconds=stages.now,
+            search_seconds=result.seconds,
+            first_measured_seconds=result.first_measured_seconds,
+            trials_per_second=result.trials / result.seconds if result.trials else None,
+            trials_this_session=result.trials,
+            split=result.split,
+            workloads=tuple(rows.values()),
+            layers=layer_rows(prepared.network, rows),
+            trials=trial_rows(tasks, store.trials(), stages.wall_origin),
+            spans=tuple(stages.spans),
+            arena=arena.picture,
+            timeline=done.timeline if done else None,
+            accuracy=done.accuracy if done else None,
+            network_cycles=done.network_cycles if done else None,
+            facts=(("machine", machine()), *versions().items()),
+            interrupted=result.why != "exhausted",
+        )
+
+    def _write(
+        self, folder: OutputFolder, summary: RunSummary, done: Finished | None
+    ) -> tuple[tuple[str, str], ...]:
+        write_report(summary, folder.report)
+        write_whole(folder.trace, chrome_trace(summary).encode())
+        folder.write_summary(summary)
+        paths = [
+            ("report", folder.report),
+            ("trace", folder.trace),
+            ("records", folder.records),
+        ]
+        if done is not None:
+            paths.insert(0, ("program", folder.program))
+        return tuple((what, str(path)) for what, path in paths)
+
+
+def trials_of(task: Task, store: Store) -> list[Trial]:
+    """The task's trials whose point still means the schedule that was measured."""
+    return [trial for trial in store.trials(task.workload.digest) if _means_the_same(task, trial)]
+
+
+def versions() -> dict[str, str]:
+    """Versions of what decides the results."""
+    found = {}
+    for name in _VERSIONED:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return {"python": platform.python_version(), **found}
+
+
+def machine() -> str:
+    """The machine that runs the driver, in words."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+
+
+def _means_the_same(task: Task, trial: Trial) -> bool:
+    try:
+        return task.trace(dict(trial.point)).digest == trial.trace
+    except (KeyError, ValueError):
+        return False
+
+
+def _best(task: Task, trials: Sequence[Trial]) -> Trial:
+    best = best_trial(trials)
+    if best is None:
+        why = next((f"{t.status.value}: {t.why}" for t in trials), "nothing was measured")
+        raise InfraError(f"no schedule of {task.name} ended well; first: {why}")
+    return best
+
+
+def _compiled(house: Farmhouse, job: CompileJob | ProgramJob) -> Artifact:
+    builds: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+    house.executor.submit([(1, job)], builds.put)
+    build = builds.get()
+    if isinstance(build, BaseException):
+        raise build
+    if not isinstance(build.result, Artifact):
+        failure = build.result
+        raise InfraError(
+            f"the program does not compile: {failure.status.value} in {failure.stage}:"
+            f" {failure.why}"
+        )
+    return build.result
+
+
+def _kib(content: bytes) -> str:
+    return f"{-(-len(content) // 1024)} KiB"
+
+
+def _in_chunks(execute: Callable[[Arrays], Arrays], inputs: Arrays) -> dict[str, NDArray[Any]]:
+    """Outputs for all samples, a part at a time, so that memory stays small."""
+    samples = len(next(iter(inputs.values())))
+    parts = [
+        execute({name: values[at : at + _REFERENCE_CHUNK] for name, values in inputs.items()})
+        for at in range(0, samples, _REFERENCE_CHUNK)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _plain_settings(settings: TuneSettings) -> dict[str, object]:
+    return {
+        "trials": settings.trials,
+        "proposer": settings.proposer,
+        "seed": settings.seed,
+        "calibrate": settings.calibrate.name,
+        "evaluate": settings.evaluate.name if settings.evaluate else None,
+    }
+
+
+def _scratch_folder() -> Path:
+    """A private temporary folder with a short path: names of UNIX sockets are short."""
+    folder = Path(tempfile.mkdtemp(prefix="tilefarm-"))
+    if len(str(folder)) <= 32:
+        return folder
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix="tilefarm-", dir="/tmp"))
