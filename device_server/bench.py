@@ -182,10 +182,8 @@ class Bench:
         )
 
     def close(self) -> None:
-        """Ends the runner. Waits for a run in progress unless it hangs."""
+        """Waits for a run in progress, unless it hangs; the runner stays its owner's."""
         self._thread.shutdown(wait=not self._hung, cancel_futures=True)
-        if not self._hung:
-            self._runner.close()
 
 
 def _blobs(job: RunJob) -> tuple[Digest, ...]:

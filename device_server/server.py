@@ -16,7 +16,7 @@ from tilefarm.log import LineLog, Log
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.target import Target
 
-from device_server import elf
+from device_server import elf, lifetime
 from device_server.bench import Bench, BenchSettings, KernelRunner
 from device_server.gate import FenceGate
 from device_server.registration import Registration
@@ -82,6 +82,7 @@ async def run_device(
     epoch = (ids or RandomIds()).fresh("epoch")
     gate = FenceGate(epoch)
     with ExitStack() as owned:
+        owned.callback(runner.close)
         store = owned.enter_context(BlobStore(settings.folder, settings.limits))
         bench = Bench(runner, store, settings.bench(), clock, log)
         owned.callback(bench.close)
@@ -146,3 +147,46 @@ def _info(settings: DeviceSettings, capabilities: calls.Capabilities, address: s
         epoch=capabilities.epoch,
         labels=settings.labels,
     )
+
+
+def serve(
+    *,
+    name: str,
+    target: Target,
+    tracker: str | None,
+    listen: str = "127.0.0.1:0",
+    token: str,
+    folder: Path,
+    runtime: Path | None,
+    on_ready: Callable[[str], None],
+    die_with_parent: bool = False,
+) -> None:
+    """Runs a device server in this process until SIGTERM or SIGINT.
+
+    Args:
+        name: unique on its tracker.
+        target: what the device implements.
+        tracker: address to register at; None to serve without one.
+        listen: `host:port` on loopback or `unix:/path`.
+        token: the farm's shared secret.
+        folder: where it keeps its blobs; its alone.
+        runtime: the VTA library that kernels run on; None for the simulator.
+        on_ready: gets the address, once, when calls are answered.
+        die_with_parent: end when the thread that started this process ends.
+
+    Raises:
+        SettingsError: the address or the folder cannot be used, or the name was taken over.
+        InfraError: the runner or its library is not there.
+        AccessError: the tracker does not know the token.
+    """
+    from device_server.runner import Runner
+
+    settings = DeviceSettings(
+        name=name, target=target, folder=folder, tracker=tracker, listen=listen
+    )
+    runner = Runner(target=target, library=runtime, device=name)
+
+    async def main(stopping: asyncio.Event) -> None:
+        await run_device(stopping, settings, runner, token=token, on_ready=on_ready)
+
+    lifetime.run_until_stopped(main, die_with_parent=die_with_parent)

@@ -1,0 +1,116 @@
+"""The servers as processes of their own: start, end, and what they import."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kit.farm import TOKEN, eventually
+from tilefarm.errors import InfraError
+from tilefarm.target import TARGETS
+
+from device_server.client import DeviceClient, TrackerClient
+
+TRACKER = f"""
+    from device_server import tracker
+    tracker.serve(token={TOKEN!r}, on_ready=lambda a: print(a, flush=True), die_with_parent=True)
+"""
+DEVICE = f"""
+    import sys
+    from pathlib import Path
+    from device_server import server
+    from tilefarm.target import TARGETS
+    server.serve(name="sim0", target=TARGETS["sim"], tracker=sys.argv[1], token={TOKEN!r},
+                 folder=Path(sys.argv[2]), runtime=None,
+                 on_ready=lambda a: print(a, flush=True), die_with_parent=True)
+"""
+
+
+@contextmanager
+def process(code: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A Python process, and the first line that it said."""
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+        try:
+            assert it.stdout is not None
+            yield it, it.stdout.readline().strip()
+        finally:
+            it.kill()
+
+
+def ended(it: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit code and what it wrote on stderr."""
+    _, errors = it.communicate(timeout=10)
+    return it.returncode, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_tracker_ends_cleanly_on_a_signal(number: signal.Signals) -> None:
+    with process(TRACKER) as (tracker, address), TrackerClient(address, TOKEN) as client:
+        assert client.devices() == []
+        tracker.send_signal(number)
+        code, errors = ended(tracker)
+    assert code == 0
+    assert "event=ready component=tracker" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_tracker_ends_with_its_parent() -> None:
+    middle = """
+        import subprocess, sys
+        child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
+        print(child.stdout.readline().decode().strip(), flush=True)
+        sys.stdin.read()
+    """
+    with (
+        process(middle, textwrap.dedent(TRACKER)) as (parent, address),
+        TrackerClient(address, TOKEN) as client,
+    ):
+        assert client.devices() == []
+        parent.kill()
+        eventually(lambda: not answers(client))
+
+
+def answers(client: TrackerClient) -> bool:
+    try:
+        client.devices()
+    except InfraError:
+        return False
+    return True
+
+
+def test_a_device_registers_serves_and_takes_its_leave(tmp_path: Path) -> None:
+    pytest.importorskip("device_server.runner")
+    with (
+        process(TRACKER) as (_, tracker),
+        process(DEVICE, tracker, str(tmp_path)) as (device, address),
+        TrackerClient(tracker, TOKEN) as client,
+    ):
+        target = TARGETS["sim"].digest
+        lease = client.acquire(target, wait_seconds=10.0, owner="test")
+        assert lease is not None
+        assert lease.device.address == address
+        with DeviceClient(lease, TOKEN) as leased:
+            assert leased.capabilities().target == target
+        device.send_signal(signal.SIGTERM)
+        code, errors = ended(device)
+        assert code == 0
+        assert "Traceback" not in errors
+        assert client.devices() == []
+
+
+def test_the_servers_import_nothing_heavy() -> None:
+    code = """
+        import sys
+        import device_server.server, device_server.tracker, device_server.client
+        heavy = {"numpy", "ray", "llvmlite", "onnx", "xgboost", "rich", "tilefarm.dtype"}
+        print(sorted(heavy & set(sys.modules)))
+    """
+    with process(code) as (_, said):
+        assert said == "[]"

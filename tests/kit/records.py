@@ -1,0 +1,94 @@
+"""Strategies for the records that cross processes."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from tilefarm import calls
+from tilefarm.digest import Digest
+from tilefarm.lease import DeviceInfo, Lease
+from tilefarm.measurement import (
+    BufferSpec,
+    Counters,
+    Measurement,
+    Role,
+    RunFailure,
+    RunJob,
+    Status,
+    TimelineEvent,
+)
+
+NAMES = st.text(st.characters(codec="utf-8"), max_size=8)
+COUNTS = st.integers(0, 2**64 - 1)
+SMALL_COUNTS = st.integers(0, 2**32 - 1)
+SECONDS = st.floats(0, 1e9)
+DIGESTS = st.binary(max_size=4).map(Digest.of)
+LABELS = st.lists(st.tuples(NAMES, NAMES), max_size=2).map(tuple)
+
+BUFFERS = st.builds(
+    BufferSpec,
+    name=NAMES,
+    role=st.sampled_from(Role),
+    nbytes=COUNTS,
+    content=st.none() | DIGESTS,
+    expected=st.none() | DIGESTS,
+    fetch=st.booleans(),
+)
+JOBS = st.builds(
+    RunJob,
+    artifact=DIGESTS,
+    entry=NAMES,
+    buffers=st.lists(BUFFERS, max_size=3).map(tuple),
+    samples=SMALL_COUNTS,
+    repeats=SMALL_COUNTS,
+    timeout_seconds=SECONDS,
+    timeline=st.booleans(),
+)
+COUNTERS = st.builds(Counters, **dict.fromkeys(Counters.__dataclass_fields__, COUNTS))
+EVENTS = st.builds(TimelineEvent, module=NAMES, name=NAMES, begin_cycle=COUNTS, end_cycle=COUNTS)
+MEASUREMENTS = st.builds(
+    Measurement,
+    artifact=DIGESTS,
+    device=NAMES,
+    counters=COUNTERS,
+    seconds=st.lists(SECONDS, max_size=3).map(tuple),
+    sample_cycles=st.lists(COUNTS, max_size=3).map(tuple),
+    load_seconds=SECONDS,
+    run_seconds=SECONDS,
+)
+FAILURES = st.builds(
+    RunFailure,
+    artifact=DIGESTS,
+    status=st.sampled_from(Status),
+    why=NAMES,
+    device=NAMES,
+    signal=st.integers(-(2**31), 2**31 - 1),
+    mismatch=NAMES,
+    run_seconds=SECONDS,
+)
+DEVICES = st.builds(
+    DeviceInfo,
+    name=NAMES,
+    address=NAMES,
+    target=DIGESTS,
+    runtime=NAMES,
+    sandbox=NAMES,
+    epoch=NAMES,
+    labels=LABELS,
+)
+LEASES = st.builds(Lease, lease_id=NAMES, device=DEVICES, fence=COUNTS, ttl_seconds=SECONDS)
+CLAIMS = st.builds(calls.Claim, lease_id=NAMES, fence=COUNTS, epoch=NAMES)
+CHUNKS = st.builds(
+    calls.Chunk,
+    digest=DIGESTS,
+    offset=COUNTS,
+    data=st.binary(max_size=8),
+    finish=st.booleans(),
+    claim=st.none() | CLAIMS,
+)
+RUN_REPLIES = st.builds(
+    calls.RunReply,
+    outcome=MEASUREMENTS | FAILURES,
+    outputs=st.lists(st.tuples(NAMES, DIGESTS), max_size=2).map(tuple),
+    timeline=st.none() | DIGESTS,
+    queue_seconds=SECONDS,
+)

@@ -1,0 +1,149 @@
+"""Every record survives its way over the wire, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kit import records
+from kit.records import COUNTS, DIGESTS, LABELS, NAMES, SECONDS
+from tilefarm import calls, wire
+from tilefarm.digest import Digest
+from tilefarm.measurement import Role, RunFailure, Status
+
+DIGEST_LISTS = st.lists(DIGESTS, max_size=3).map(tuple).map(calls.Digests)
+REFS = st.builds(calls.DeviceRef, name=NAMES, epoch=NAMES)
+STATES = st.builds(calls.DeviceState, device=records.DEVICES, owner=NAMES)
+
+CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
+    "register": (
+        wire.REGISTER,
+        st.builds(calls.Register, device=records.DEVICES, fence=COUNTS),
+    ),
+    "registered": (wire.REGISTERED, st.builds(calls.Registered, heartbeat_seconds=SECONDS)),
+    "heartbeat": (wire.HEARTBEAT, REFS),
+    "heartbeat_reply": (wire.HEARTBEAT_REPLY, st.builds(calls.HeartbeatReply, known=st.booleans())),
+    "deregister": (wire.DEREGISTER, REFS),
+    "deregistered": (wire.DEREGISTERED, st.just(calls.Nothing())),
+    "acquire": (
+        wire.ACQUIRE,
+        st.builds(
+            calls.Acquire,
+            request_id=NAMES,
+            target=DIGESTS,
+            labels=LABELS,
+            wait_seconds=SECONDS,
+            owner=NAMES,
+        ),
+    ),
+    "acquired": (wire.ACQUIRED, st.builds(calls.Acquired, lease=st.none() | records.LEASES)),
+    "renew": (wire.RENEW, st.builds(calls.Renew, lease_id=NAMES)),
+    "renewed": (wire.RENEWED, st.builds(calls.Renewed, ttl_seconds=SECONDS)),
+    "release": (
+        wire.RELEASE,
+        st.builds(calls.Release, lease_id=NAMES, device_lost=st.booleans()),
+    ),
+    "released": (wire.RELEASED, st.just(calls.Nothing())),
+    "list_devices": (wire.LIST_DEVICES, st.just(calls.Nothing())),
+    "devices": (
+        wire.DEVICES,
+        st.builds(calls.Devices, states=st.lists(STATES, max_size=2).map(tuple)),
+    ),
+    "get_capabilities": (wire.GET_CAPABILITIES, st.just(calls.Nothing())),
+    "capabilities": (
+        wire.CAPABILITIES,
+        st.builds(
+            calls.Capabilities,
+            protocol=records.SMALL_COUNTS,
+            name=NAMES,
+            target=DIGESTS,
+            runtime=NAMES,
+            sandbox=NAMES,
+            epoch=NAMES,
+            max_blob_nbytes=COUNTS,
+        ),
+    ),
+    "find_missing": (wire.FIND_MISSING, DIGEST_LISTS),
+    "missing": (wire.MISSING, DIGEST_LISTS),
+    "chunk": (wire.CHUNK, records.CHUNKS),
+    "stored": (wire.STORED, st.builds(calls.Stored, nbytes=COUNTS)),
+    "load_module": (
+        wire.LOAD_MODULE,
+        st.builds(calls.LoadModule, claim=records.CLAIMS, artifact=DIGESTS),
+    ),
+    "module_verdict": (wire.MODULE_VERDICT, st.builds(calls.ModuleVerdict, rejection=NAMES)),
+    "run": (
+        wire.RUN,
+        st.builds(calls.Run, claim=records.CLAIMS, request_id=NAMES, job=records.JOBS),
+    ),
+    "run_reply": (wire.RUN_REPLY, records.RUN_REPLIES),
+    "read": (wire.READ, st.builds(calls.Read, digest=DIGESTS)),
+    "piece": (wire.PIECE, st.builds(calls.Piece, st.binary(max_size=8))),
+}
+
+
+def test_every_codec_has_a_case() -> None:
+    codecs = {name for name, value in vars(wire).items() if isinstance(value, wire.Codec)}
+    assert {name.lower() for name in codecs} == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(data=st.data())
+def test_a_record_survives(name: str, data: st.DataObject) -> None:
+    codec, strategy = CASES[name]
+    record = data.draw(strategy)
+    assert codec.decode(codec.encode(record)) == record
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(noise=st.binary(max_size=60))
+def test_noise_is_a_record_or_a_value_error(name: str, noise: bytes) -> None:
+    codec, _ = CASES[name]
+    try:
+        record = codec.decode(noise)
+    except ValueError:
+        return
+    codec.encode(record)
+
+
+@given(st.data())
+def test_mutated_runs_are_records_or_value_errors(data: st.DataObject) -> None:
+    codec, strategy = CASES["run"]
+    content = bytearray(codec.encode(data.draw(strategy)))
+    for at in data.draw(st.lists(st.integers(0, max(len(content) - 1, 0)), max_size=3)):
+        if content:
+            content[at] ^= data.draw(st.integers(1, 255))
+    try:
+        codec.encode(codec.decode(bytes(content)))
+    except ValueError:
+        return
+
+
+@given(st.lists(records.EVENTS, max_size=4).map(tuple))
+def test_a_timeline_survives_as_a_blob(events: tuple[Any, ...]) -> None:
+    assert wire.timeline_from_bytes(wire.timeline_to_bytes(events)) == events
+
+
+def test_tables_of_enums_are_complete_and_one_to_one() -> None:
+    assert set(wire.STATUSES) == set(Status)
+    assert set(wire.ROLES) == set(Role)
+    assert len(set(wire.STATUSES.values())) == len(Status)
+    assert len(set(wire.ROLES.values())) == len(Role)
+    assert 0 not in {*wire.STATUSES.values(), *wire.ROLES.values()}
+
+
+def test_an_unspecified_status_is_refused() -> None:
+    good = wire.RUN_REPLY.encode(
+        calls.RunReply(outcome=RunFailure(artifact=Digest("0" * 64), status=Status.OK, why=""))
+    )
+    # Field 2 of the failure (tag 0x10) holds the status.
+    assert b"\x10\x01" in good
+    with pytest.raises(ValueError, match="no such enum value: 99"):
+        wire.RUN_REPLY.decode(good.replace(b"\x10\x01", b"\x10\x63"))
+
+
+def test_an_empty_reply_is_refused() -> None:
+    with pytest.raises(ValueError, match="without an outcome"):
+        wire.RUN_REPLY.decode(b"")
