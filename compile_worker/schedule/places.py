@@ -166,7 +166,8 @@ def rebind(
 ) -> Stmt:
     """`stmt` with loop variables replaced, and the reductions of its blocks renamed accordingly."""
     renamed = reductions or {}
-    done: dict[Node, Node] = {**values}
+    done: dict[Node, Node] = {}
+    done.update(values.items())
 
     def visit(at: Node) -> Node:
         found = done.get(at)

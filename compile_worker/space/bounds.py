@@ -1,0 +1,37 @@
+"""Cycles that no schedule of a layer goes below."""
+
+from __future__ import annotations
+
+from tilefarm.target import Target
+from tilefarm.workload import Workload
+
+from compile_worker.space.layer import Layer, layer_of
+from compile_worker.space.traffic import STORE_ELEMENT, VECTOR_CYCLES
+
+
+def ideal_cycles(workload: Workload, target: Target) -> int:
+    """Cycles of the multiplication alone: one per block x block tile and input vector.
+
+    With the default block these are MACs / 256, absent channels included.
+    """
+    del target
+    return _layer(workload).gemm_cycles
+
+
+def lower_bound_cycles(workload: Workload, target: Target) -> int:
+    """What the busiest of compute, load and store modules needs when everything is moved once."""
+    layer = _layer(workload)
+    bus = target.timing.bus_nbytes
+    read = sum(spec.nbytes for spec in workload.inputs[:2])
+    return max(
+        layer.gemm_cycles + VECTOR_CYCLES * layer.output_vectors,
+        read // bus,
+        STORE_ELEMENT * layer.output_vectors,
+    )
+
+
+def _layer(workload: Workload) -> Layer:
+    layer = layer_of(workload)
+    if layer is None:
+        raise ValueError(f"{workload.operator} does not run on the accelerator")
+    return layer

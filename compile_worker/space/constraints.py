@@ -1,0 +1,202 @@
+"""A draft of a search space: variables, and constraints in an order that computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tilefarm.space import (
+    Constraint,
+    Le,
+    Point,
+    Prod,
+    SearchSpace,
+    Select,
+    Sum,
+    Table,
+    Variable,
+    holds,
+)
+
+
+class Draft:
+    """Collects the variables and constraints of one space.
+
+    Every derived variable is defined by the first constraint that mentions it, from variables that
+    are there already: one walk over `constraints` computes all of them.
+    """
+
+    def __init__(self) -> None:
+        self._variables: dict[str, Variable] = {}
+        self._constraints: list[Constraint] = []
+
+    def tunable(self, name: str, domain: Iterable[int], labels: Sequence[str] = ()) -> str:
+        """A variable that the search chooses; with one value it is a constant."""
+        values = tuple(sorted(domain))
+        if len(values) == 1:
+            return self.constant(name, values[0])
+        return self._add(Variable(name=name, domain=values, labels=tuple(labels)))
+
+    def constant(self, name: str, value: int) -> str:
+        """A variable with one value."""
+        return self._add(Variable(name=name, domain=(value,), tunable=False))
+
+    def prod(self, name: str, *factors: str, coefficient: int = 1, why: str = "") -> str:
+        """A new variable: coefficient * Π factors."""
+        self._add(Variable(name=name, tunable=False))
+        return self._require(
+            name,
+            Prod(
+                name=f"prod_{name}",
+                product=name,
+                factors=factors,
+                coefficient=coefficient,
+                why=why,
+            ),
+        )
+
+    def total(
+        self, name: str, terms: Mapping[str, int], *, constant: int = 0, why: str = ""
+    ) -> str:
+        """A new variable: constant + Σ coefficient * term."""
+        self._add(Variable(name=name, tunable=False))
+        pairs = tuple((coefficient, term) for term, coefficient in terms.items())
+        rule = Sum(name=f"sum_{name}", total=name, terms=pairs, constant=constant, why=why)
+        return self._require(name, rule)
+
+    def select(self, name: str, choice: str, options: Sequence[str], *, why: str = "") -> str:
+        """A new variable: the option at the position that `choice` holds."""
+        self._add(Variable(name=name, tunable=False))
+        rule = Select(
+            name=f"select_{name}", value=name, choice=choice, options=tuple(options), why=why
+        )
+        return self._require(name, rule)
+
+    def table(
+        self,
+        name: str,
+        keys: Sequence[str],
+        values: Sequence[str],
+        rows: Iterable[tuple[int, ...]],
+        *,
+        why: str = "",
+    ) -> None:
+        """Rows of known variables `keys` and of new variables `values` that they determine."""
+        listed = self._possible(keys, rows)
+        for at, value in enumerate(values, start=len(keys)):
+            domain = tuple(sorted({row[at] for row in listed}))
+            self._add(Variable(name=value, domain=domain, tunable=False))
+        rule = Table(name=name, variables=(*keys, *values), rows=listed, why=why)
+        self._require(name, rule)
+
+    def require_rows(
+        self, name: str, keys: Sequence[str], rows: Iterable[tuple[int, ...]], *, why: str = ""
+    ) -> None:
+        """Known variables take the values of one of the rows."""
+        listed = self._possible(keys, rows)
+        for at, key in enumerate(keys):
+            self._narrow(key, {row[at] for row in listed})
+        self._require(name, Table(name=name, variables=tuple(keys), rows=listed, why=why))
+
+    def allows(self, point: Point) -> bool:
+        """Whether the tables that speak of variables of `point` only list them."""
+        return all(
+            tuple(point[name] for name in table.variables) in table.rows
+            for table in self._constraints
+            if isinstance(table, Table) and all(name in point for name in table.variables)
+        )
+
+    def at_most(self, name: str, left: str, bound: int | str, *, why: str = "") -> None:
+        """Left <= bound"""
+        self._require(name, Le(name=name, left=left, bound=bound, why=why))
+
+    def space(self, name: str, version: int, default: Point) -> SearchSpace:
+        """The space, with `default` giving at least the tunables' values."""
+        full = complete(self._constraints, self._variables.values(), default)
+        return SearchSpace(
+            name=name,
+            version=version,
+            variables=tuple(self._variables.values()),
+            constraints=tuple(self._constraints),
+            default=tuple(sorted(full.items())),
+        )
+
+    def completed(self, tunables: Point) -> dict[str, int]:
+        """A value for every variable; see `complete`."""
+        return complete(self._constraints, self._variables.values(), tunables)
+
+    def domain(self, name: str) -> tuple[int, ...]:
+        """The values of a variable."""
+        return self._variables[name].domain
+
+    def violations(self, point: Point) -> list[str]:
+        """Names of the constraints that a full point breaks."""
+        return [rule.name for rule in self._constraints if not holds(rule, point)]
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        return tuple(self._constraints)
+
+    def _possible(
+        self, keys: Sequence[str], rows: Iterable[tuple[int, ...]]
+    ) -> tuple[tuple[int, ...], ...]:
+        """Rows whose known variables have values of their domains."""
+        domains = [set(self._variables[key].domain) for key in keys]
+        return tuple(
+            row for row in rows if all(row[at] in domain for at, domain in enumerate(domains))
+        )
+
+    def _narrow(self, name: str, values: set[int]) -> None:
+        """Take values that no row lists out of a variable's domain."""
+        old = self._variables[name]
+        kept = tuple(value for value in old.domain if value in values)
+        tunable = old.tunable and len(kept) > 1
+        self._variables[name] = replace(old, domain=kept, tunable=tunable)
+
+    def _add(self, variable: Variable) -> str:
+        if variable.name in self._variables:
+            raise ValueError(f"there already is a variable {variable.name}")
+        self._variables[variable.name] = variable
+        return variable.name
+
+    def _require(self, value: str, constraint: Constraint) -> str:
+        self._constraints.append(constraint)
+        return value
+
+
+def complete(
+    constraints: Iterable[Constraint], variables: Iterable[Variable], tunables: Point
+) -> dict[str, int]:
+    """Tunables, constants, and what the constraints derive from them in one walk.
+
+    A combination that a table does not list gives its derived variables the value -1: such a point
+    is not valid, and `violations` names the table.
+    """
+    known = {v.name: v.domain[0] for v in variables if not v.tunable and len(v.domain) == 1}
+    known.update(tunables)
+    for constraint in constraints:
+        match constraint:
+            case Prod(product=name, factors=factors, coefficient=value) if name not in known:
+                for factor in factors:
+                    value *= known[factor]
+                known[name] = value
+            case Sum(total=name, terms=terms, constant=constant) if name not in known:
+                known[name] = constant + sum(k * known[v] for k, v in terms)
+            case Select(value=name, choice=choice, options=options) if name not in known:
+                known[name] = known[options[known[choice]]] if known[choice] >= 0 else -1
+            case Table(variables=names, rows=rows):
+                _look_up(known, names, rows)
+    return known
+
+
+def _look_up(
+    known: dict[str, int], names: tuple[str, ...], rows: tuple[tuple[int, ...], ...]
+) -> None:
+    """Set the unknown columns from the first row that agrees with the known ones."""
+    fixed = [(at, known[name]) for at, name in enumerate(names) if name in known]
+    if len(fixed) == len(names):
+        return
+    found = next((row for row in rows if all(row[at] == value for at, value in fixed)), None)
+    for at, name in enumerate(names):
+        if name not in known:
+            known[name] = -1 if found is None else found[at]

@@ -1,0 +1,97 @@
+"""Tensorize: the loops of one GEMM instruction in order, its micro-ops, its accumulator distance.
+
+Fires on a multiplication whose innermost loops are the accelerator's lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilefarm.space import Point
+from tilefarm.target import Target
+from tilefarm.trace import Step
+
+from compile_worker import limits
+from compile_worker.space.constraints import Draft
+from compile_worker.space.layer import REDUCED, SPATIAL, Layer
+from compile_worker.space.loop_orders import MICRO_ORDERS, distinct_micro_orders, long_loops
+from compile_worker.space.tiling import reduced_axes
+
+AXES = (*REDUCED, *SPATIAL)
+LOOP_NAMES = {"co": "co", "oh": "h", "ow": "w", "ci": "ci", "kh": "kh", "kw": "kw"}
+FOLDED = 2
+"""Loops that a GEMM or ALU instruction runs by itself; the others are written out as micro-ops."""
+
+
+def declare_gemm(draft: Draft, layer: Layer, target: Target) -> None:
+    """micro_order; gemm_uops, reset_uops, epilogue_uops of one slot combination; distance."""
+    del layer
+    names = [" ".join(order) for order in MICRO_ORDERS]
+    draft.tunable("micro_order", range(len(MICRO_ORDERS)), names)
+    draft.constant("one", 1)
+    draft.constant("never", limits.NEVER)
+    draft.constant("least_distance", target.limits.acc_distance)
+    unfolded = ["gemm_third", "gemm_fourth", "gemm_fifth", "gemm_sixth"]
+    draft.table(
+        "canonical_micro_order",
+        ["micro_order", *(f"long_{axis}" for axis in AXES)],
+        [*unfolded, "reset_third", "inside_reductions"],
+        _micro_rows(),
+        why="two orders that differ in loops of one only are the same",
+    )
+    lengths = [f"tile_{axis}" for axis in AXES]
+    written = [draft.select(f"{name}_uops", name, [*lengths, "one"]) for name in unfolded]
+    draft.prod("gemm_uops", *written, why="the two outermost loops fold into the instruction")
+    draft.select("reset_uops", "reset_third", [*lengths, "one"])
+    draft.table(
+        "epilogue_loops",
+        [f"long_{axis}" for axis in SPATIAL],
+        ["epilogue_third"],
+        ((a, b, c, int(a and b and c)) for a in (0, 1) for b in (0, 1) for c in (0, 1)),
+    )
+    draft.select("epilogue_uops", "epilogue_third", ["one", "tile_ow"])
+    draft.prod("tile_pixels", "tile_oh", "tile_ow")
+    inside = ["tile_vectors", "tile_ow", "tile_co", "tile_pixels", "never"]
+    draft.select("distance", "inside_reductions", inside)
+    draft.at_most(
+        "acc_distance",
+        "least_distance",
+        "distance",
+        why="the pipeline needs that many micro-ops between two writes of one accumulator",
+    )
+
+
+def gemm_steps(layer: Layer, point: Point) -> Iterator[Step]:
+    """Put the loops inside one instruction in order and hand them to it."""
+    stage, reduced = layer.stage, reduced_axes(layer)
+    spatial = SPATIAL if layer.has_window else SPATIAL[:1]
+    order = [axis for axis in MICRO_ORDERS[point["micro_order"]] if axis in (*reduced, *spatial)]
+    inner = [f"{stage}_{LOOP_NAMES[axis]}{'_1' * (axis in reduced)}" for axis in order]
+    outer = [f"{stage}_{axis}_0" for axis in reduced]
+    lanes = [f"{stage}_{lane}" for lane in ("b", "o", "i")]
+    yield Step("reorder", (*outer, f"{stage}_n", *inner, *lanes))
+    yield Step("tensorize", (stage, "gemm"))
+
+
+def _micro_rows() -> Iterator[tuple[int, ...]]:
+    """(order, long flags, positions in AXES of loops three to six, the reset's third, inside).
+
+    len(AXES) stands for no loop. `inside` tells which tiles the last reduction loop encloses: an
+    accumulator is written again after as many micro-ops.
+    """
+    none = len(AXES)
+    for order, flags in distinct_micro_orders():
+        loops = long_loops(MICRO_ORDERS[order], dict(zip(AXES, flags, strict=True)))
+        spatial = [axis for axis in loops if axis in SPATIAL]
+        written = [AXES.index(axis) for axis in loops[FOLDED:]]
+        third = AXES.index(spatial[FOLDED]) if len(spatial) > FOLDED else none
+        yield (order, *flags, *written, *[none] * (4 - len(written)), third, _inside(order, loops))
+
+
+def _inside(order: int, loops: tuple[str, ...]) -> int:
+    """Position among (all, ow, co, oh x ow, never) of what runs inside the last reduction loop."""
+    if not any(axis in REDUCED for axis in loops):
+        return 4
+    full = MICRO_ORDERS[order]
+    last = max(full.index(axis) for axis in REDUCED)
+    return [SPATIAL, ("ow",), ("co",), ("oh", "ow")].index(full[last + 1 :])

@@ -1,0 +1,102 @@
+"""Search spaces of workloads: the variables and constraints, and the trace of every valid point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from tilefarm.space import Point, SearchSpace
+from tilefarm.target import Target
+from tilefarm.trace import Trace
+from tilefarm.workload import Workload
+
+from compile_worker.space.constraints import Draft
+from compile_worker.space.layer import REDUCED, SPATIAL, Layer, layer_of
+from compile_worker.space.rules import RULES, TRACE
+
+VERSION: Final = 1
+"""Changes when the points of old records would mean other schedules."""
+
+PLAIN_TRIES: Final = 400
+"""Tile shapes that are tried, smallest first, before a layer is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """The search space of one workload on one target."""
+
+    space: SearchSpace
+    layer: Layer
+
+    def trace(self, point: Point) -> Trace:
+        """The schedule of a valid point; only the tunable variables count."""
+        full = {**dict(self.space.default), **constants(self.space), **point}
+        return Trace(tuple(step for steps in TRACE for step in steps(self.layer, full)))
+
+
+def has_space(workload: Workload, target: Target | None = None) -> bool:
+    """Whether there is anything to choose for a workload; others are compiled as they are."""
+    del target
+    return layer_of(workload) is not None
+
+
+def generate(workload: Workload, target: Target) -> Generated:
+    """The search space of a workload.
+
+    Raises:
+        ValueError: the operator has no space, or not even the smallest tiles fit.
+    """
+    layer = layer_of(workload)
+    if layer is None:
+        raise ValueError(f"{workload.operator} has no search space")
+    draft = Draft()
+    for rule in RULES:
+        rule.declare(draft, layer, target)
+    default = _plain(draft, layer)
+    if default is None:
+        raise ValueError(f"{workload.name}: nothing fits on {target.name}, however small the tiles")
+    return Generated(draft.space(workload.operator, VERSION, default), layer)
+
+
+def constants(space: SearchSpace) -> dict[str, int]:
+    """The variables of a space that have one value."""
+    return {v.name: v.domain[0] for v in space.variables if len(v.domain) == 1}
+
+
+def _plain(draft: Draft, layer: Layer) -> dict[str, int] | None:
+    """The plain schedule: the smallest valid tiles, all loaded as late as can be, one slot."""
+    for tiles in _smallest_tiles(draft, layer):
+        for point in _plainest(draft, layer, tiles):
+            if not draft.violations(full := draft.completed(point)):
+                return full
+    return None
+
+
+def _smallest_tiles(draft: Draft, layer: Layer) -> Iterator[dict[str, int]]:
+    """Tiles by output vectors; for each the whole kernel window first, then parts of it."""
+    outputs = sorted(
+        product(*(draft.domain(f"tile_{axis}") for axis in SPATIAL)),
+        key=lambda tile: (tile[0] * tile[1] * tile[2], tile),
+    )[:PLAIN_TRIES]
+    whole = (1, layer.extents["kh"], layer.extents["kw"])
+    parts = tuple(dict.fromkeys((whole, (1, 1, layer.extents["kw"]), (1, 1, 1))))
+    names = [f"tile_{axis}" for axis in (*SPATIAL, *REDUCED)]
+    for tile in outputs:
+        for reduced in parts:
+            yield dict(zip(names, (*tile, *reduced), strict=True))
+
+
+def _plainest(draft: Draft, layer: Layer, tiles: dict[str, int]) -> Iterator[dict[str, int]]:
+    """With given tiles: one slot, the first order, late loads, and every micro-op order."""
+    point = {**tiles, "slots": 1, "acc_slots": 1}
+    for axis in (*SPATIAL, *REDUCED):
+        point[f"many_{axis}"] = int(tiles[f"tile_{axis}"] < layer.extents[axis])
+    point["many_reduced"] = max(point[f"many_{axis}"] for axis in REDUCED)
+    for name in ("tile_order", "weight_at", "data_at", "bias_at"):
+        allowed = (v for v in draft.domain(name) if draft.allows({**point, name: v}))
+        point[name] = next(allowed, -1)
+    if -1 not in point.values():
+        for order in draft.domain("micro_order"):
+            yield {**point, "micro_order": order}

@@ -1,0 +1,250 @@
+"""Add-Multi-Scope-SPM: where operands and results live on the chip, loaded how often, in how many slots.
+
+Fires on a stage whose operands belong into different scratchpads. An operand is loaded for every step
+of the reduction, for every tile that needs another part of it, for every row of tiles, or once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tilefarm.space import Point
+from tilefarm.target import Target
+from tilefarm.trace import Step
+
+from compile_worker import limits
+from compile_worker.space.constraints import Draft
+from compile_worker.space.layer import Layer
+from compile_worker.space.loop_orders import TILE_ORDERS
+from compile_worker.space.tiling import reduced_axes, tile_loop
+
+WEIGHT_AT: Final = ("step", "tile", "once")
+DATA_AT: Final = ("step", "tile", "row", "once")
+STEP, TILE, ROW = 0, 1, 2
+
+
+def declare_operands(draft: Draft, layer: Layer, target: Target) -> None:
+    """weight_at, data_at, slots; elements and loads of both operands; slot_keys of the operands."""
+    draft.tunable("weight_at", range(len(WEIGHT_AT)), WEIGHT_AT)
+    draft.tunable("data_at", range(len(DATA_AT)), DATA_AT)
+    draft.tunable("slots", range(1, target.limits.buffers + 1))
+    _positions(draft, layer)
+    _weights(draft, layer, target)
+    _image(draft, layer, target)
+    _keys(draft, layer, target)
+    draft.at_most("canonical_slots", "slots", "steps", why="slots that nothing alternates between")
+
+
+def scope_steps(layer: Layer, point: Point) -> Iterator[Step]:
+    """Give every operand and every intermediate its memory."""
+    del point
+    if layer.image == "padded":
+        yield Step("set_scope", ("padded", "inp"))
+    else:
+        yield Step("cache_read", ("data", "inp"))
+    yield Step("cache_read", ("weight", "wgt"))
+    for buffer in (layer.stage, "biased", "shifted", "lower", "upper"):
+        yield Step("set_scope", (buffer, "acc"))
+
+
+def operand_steps(layer: Layer, point: Point) -> Iterator[Step]:
+    """Load both operands where the point says, into as many slots as it says."""
+    step = f"{layer.stage}_{reduced_axes(layer)[-1]}_0"
+    row = {axis: tile_loop(layer, point, axis) for axis in ("oh", "ow")}
+    first = next(axis for axis in TILE_ORDERS[point["tile_order"]] if axis in row)
+    image = (step, tile_loop(layer, point, "oh", "ow"), row[first], None)[point["data_at"]]
+    weight = (step, tile_loop(layer, point, "co"), None)[point["weight_at"]]
+    for stage, loop in ((layer.image, image), ("weight_wgt", weight)):
+        if loop is not None:
+            yield Step("compute_at", (stage, loop))
+            yield Step("double_buffer", (stage, point["slots"]))
+        yield Step("annotate", ("block", stage, "dma", "load"))
+
+
+def _positions(draft: Draft, layer: Layer) -> None:
+    flags = (0, 1)
+    draft.require_rows(
+        "canonical_weight_at",
+        ["weight_at", "many_co", "many_reduced"],
+        (
+            (at, co, reduced)
+            for at in range(len(WEIGHT_AT))
+            for co in flags
+            for reduced in flags
+            if (at, co) != (TILE, 0) and (at, reduced) != (STEP, 0)
+        ),
+        why="loading inside a loop that runs once is loading outside of it",
+    )
+    again = int(layer.batches > 1)
+    draft.require_rows(
+        "canonical_data_at",
+        ["data_at", "tile_order", "many_oh", "many_ow", "many_reduced"],
+        (
+            (at, order, oh, ow, reduced)
+            for at in range(len(DATA_AT))
+            for order, axes in enumerate(TILE_ORDERS)
+            for oh in flags
+            for ow in flags
+            for reduced in flags
+            for many in [[{"oh": oh, "ow": ow}[axis] for axis in axes if axis != "co"]]
+            if (at != STEP or reduced)
+            and (at != TILE or many[1] or again)
+            and (at != ROW or many[0])
+        ),
+        why="loading inside a loop that runs once is loading outside of it",
+    )
+    draft.require_rows(
+        "canonical_split",
+        ["data_at", "weight_at", "many_reduced"],
+        (
+            (data, weight, reduced)
+            for data in range(len(DATA_AT))
+            for weight in range(len(WEIGHT_AT))
+            for reduced in flags
+            if not reduced or STEP in (data, weight)
+        ),
+        why="a reduction is cut into steps to load less at a time",
+    )
+
+
+def _weights(draft: Draft, layer: Layer, target: Target) -> None:
+    extents = layer.extents
+    per_output = extents["ci"] * extents["kh"] * extents["kw"]
+    draft.prod("wgt_step", "tile_co", "tile_ci", "tile_kh", "tile_kw")
+    draft.prod("wgt_tile", "tile_co", coefficient=per_output)
+    draft.constant("wgt_once", extents["co"] * per_output)
+    draft.select("wgt_elements", "weight_at", ["wgt_step", "wgt_tile", "wgt_once"])
+    draft.select("wgt_slots", "weight_at", ["slots", "slots", "one"])
+    draft.prod("wgt_resident", "wgt_elements", "wgt_slots")
+    depth = limits.scope_depth(target, "wgt")
+    draft.at_most("wgt_sram", "wgt_resident", depth, why=f"WGT holds {depth} tiles")
+    draft.prod("trips_co_oh", "trips_co", "trips_oh")
+    draft.prod("trips_co_ow", "trips_co", "trips_ow")
+    draft.prod("trips_oh_ow", "trips_oh", "trips_ow")
+    draft.prod("trips_co_oh_ow", "trips_co", "trips_oh", "trips_ow")
+    runs = [_trips_down_to("co", order) for order in TILE_ORDERS]
+    draft.select("co_changes", "tile_order", runs)
+    draft.prod("wgt_tile_loads", "co_changes", coefficient=layer.batches)
+    draft.select("wgt_loads", "weight_at", ["steps", "wgt_tile_loads", "one"])
+    draft.prod("wgt_moved", "wgt_loads", "wgt_elements")
+
+
+def _image(draft: Draft, layer: Layer, target: Target) -> None:
+    for axis, name in enumerate(("h", "w")):
+        _rows(draft, layer, axis, name)
+    ci = layer.extents["ci"]
+    height, width = (layer.covered(a, *_whole(layer, a)) for a in (0, 1))
+    draft.prod("inp_step", "tile_ci", "ih", "iw")
+    draft.prod("inp_tile", "ih_tile", "iw_tile", coefficient=ci)
+    draft.prod("inp_row_h", "ih_tile", coefficient=ci * width)
+    draft.prod("inp_row_w", "iw_tile", coefficient=ci * height)
+    rows = ["inp_row_h" if o.index("oh") < o.index("ow") else "inp_row_w" for o in TILE_ORDERS]
+    draft.select("inp_row", "tile_order", rows)
+    draft.constant("inp_once", layer.image_vectors)
+    options = ["inp_step", "inp_tile", "inp_row", "inp_once"]
+    draft.select("inp_elements", "data_at", options)
+    draft.select("inp_slots", "data_at", ["slots", "slots", "slots", "one"])
+    draft.prod("inp_resident", "inp_elements", "inp_slots")
+    depth = limits.scope_depth(target, "inp")
+    draft.at_most("inp_sram", "inp_resident", depth, why=f"INP holds {depth} vectors")
+    last = [max("oh", "ow", key=order.index) for order in TILE_ORDERS]
+    first = [min("oh", "ow", key=order.index) for order in TILE_ORDERS]
+    orders = list(zip(TILE_ORDERS, first, last, strict=True))
+    tiles = [_trips_down_to(inner, order) for order, _, inner in orders]
+    draft.select("pixel_changes", "tile_order", tiles)
+    draft.select("row_changes", "tile_order", [_trips_down_to(outer, o) for o, outer, _ in orders])
+    draft.select("row_tiles", "tile_order", [f"trips_{inner}" for _, _, inner in orders])
+    draft.prod("inp_tile_loads", "pixel_changes", coefficient=layer.batches)
+    draft.prod("inp_row_loads", "row_changes", coefficient=layer.batches)
+    loads = ["steps", "inp_tile_loads", "inp_row_loads", "one"]
+    draft.select("inp_loads", "data_at", loads)
+    draft.prod("inp_moved", "inp_loads", "inp_elements")
+
+
+def _rows(draft: Draft, layer: Layer, axis: int, name: str) -> None:
+    """Ih and iw: input rows and columns of a step, and of a tile with the whole kernel."""
+    out, kernel = ("oh", "ow")[axis], ("kh", "kw")[axis]
+    tiles, kernels = _choices(draft, out), _choices(draft, kernel)
+    whole = layer.extents[kernel]
+    fits = {
+        (tile, part): _copies_fit(layer, axis, tile, part) for tile in tiles for part in kernels
+    }
+    draft.table(
+        f"window_{name}",
+        [f"tile_{out}", f"tile_{kernel}"],
+        [f"i{name}", f"i{name}_tile"],
+        (
+            (tile, part, layer.covered(axis, tile, part), layer.covered(axis, tile, whole))
+            for tile in tiles
+            for part in kernels
+        ),
+    )
+    if not all(fits.values()):
+        draft.require_rows(
+            "dma_fields",
+            ["data_at", f"tile_{out}", f"tile_{kernel}"],
+            (
+                (at, tile, part)
+                for at in range(len(DATA_AT))
+                for tile in tiles
+                for part in kernels
+                if at > ROW or fits[(tile, part if at == STEP else whole)]
+            ),
+            why="a copy has at least one row and column that is not padding, and pads of 0 to 15",
+        )
+
+
+def _copies_fit(layer: Layer, axis: int, tile: int, kernel: int) -> bool:
+    """Whether every copy of a tile fits the fields of a LOAD: rows, columns and pads."""
+    out, window = layer.extents[("oh", "ow")[axis]], layer.extents[("kh", "kw")[axis]]
+    size, before = (layer.rows, layer.columns)[axis], layer.pad[axis]
+    span = layer.covered(axis, tile, kernel)
+    for first in range(0, out, tile):
+        for part in range(0, window, kernel):
+            start = first * layer.stride[axis] + part * layer.dilation[axis] - before
+            above, below = max(0, -start), max(0, start + span - size)
+            pads = (above, 0, below, 0)
+            if limits.dma_fields_fit(span - above - below, 1, 0, pads) is not None:
+                return False
+    return True
+
+
+def _keys(draft: Draft, layer: Layer, target: Target) -> None:
+    """What the operands' base elements depend on: slots, and where a step's part of a load begins."""
+    rows = []
+    for slots in range(1, target.limits.buffers + 1):
+        for data in range(len(DATA_AT)):
+            for weight in range(len(WEIGHT_AT)):
+                of_data = slots if data < len(DATA_AT) - 1 else 1
+                of_weight = slots if weight < len(WEIGHT_AT) - 1 else 1
+                together = data == STEP == weight
+                digits = slots if together else of_data * of_weight
+                if slots == 1 or digits > 1:
+                    rows.append((slots, data, weight, digits, int(not together)))
+    draft.table(
+        "operand_slots",
+        ["slots", "data_at", "weight_at"],
+        ["slot_cases", "parts"],
+        rows,
+        why="slots are for what is loaded more than once",
+    )
+    draft.select("part_keys", "parts", ["one", "trips_reduced"])
+    draft.select("co_keys", "weight_at", ["one", "one", "trips_co"])
+    draft.prod("pixel_cases", "trips_oh_ow", coefficient=layer.batches)
+    draft.select("pixel_keys", "data_at", ["one", "one", "row_tiles", "pixel_cases"])
+    draft.prod("operand_keys", "slot_cases", "part_keys", "co_keys", "pixel_keys")
+
+
+def _trips_down_to(axis: str, order: tuple[str, ...]) -> str:
+    """The variable that counts how often a loop's body runs: trips of it and the loops around."""
+    around = order[: order.index(axis) + 1]
+    return "trips_" + "_".join(name for name in ("co", "oh", "ow") if name in around)
+
+
+def _whole(layer: Layer, axis: int) -> tuple[int, int]:
+    return layer.extents[("oh", "ow")[axis]], layer.extents[("kh", "kw")[axis]]
+
+
+def _choices(draft: Draft, axis: str) -> tuple[int, ...]:
+    return draft.domain(f"tile_{axis}")
