@@ -1,0 +1,1 @@
+"""From the lowered IR to ELF shared objects: LLVM text, machine code, link."""

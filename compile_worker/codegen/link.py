@@ -1,0 +1,75 @@
+"""Object file to ELF shared object, with the system's linker; the same bytes for the same object.
+
+No build id, no C library, no start-up code: what stays undefined is looked up in the VTA runtime
+when the object is loaded.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tilefarm.errors import InfraError, TargetError
+from tilefarm.target import Host
+
+from compile_worker.codegen.elf import undefined_symbols
+from compile_worker.codegen.runtime_abi import FUNCTIONS
+
+LINKERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "x86_64": ("ld", "x86_64-linux-gnu-ld", "ld.lld"),
+    "aarch64": ("aarch64-linux-gnu-ld", "ld.lld"),
+    "armv7": ("arm-linux-gnueabihf-ld", "ld.lld"),
+}
+"""Linkers to look for, by the processor that a host's triple begins with."""
+
+FLAGS: Final = (
+    "-shared",
+    "--build-id=none",
+    "--hash-style=gnu",
+    "-z",
+    "noexecstack",
+    "-z",
+    "norelro",
+    "-z",
+    "noseparate-code",
+    "--strip-all",
+)
+
+
+def link(code: bytes, host: Host) -> bytes:
+    """The shared object made of one object file.
+
+    Raises:
+        TargetError: no linker for the host's processor on this machine.
+        InfraError: the linker failed, or the object needs more than the VTA runtime.
+    """
+    strangers = undefined_symbols(code) - FUNCTIONS.keys()
+    if strangers:
+        raise InfraError(
+            f"object code calls {', '.join(sorted(strangers))}, not of the VTA runtime"
+        )
+    linker = _linker(host)
+    with tempfile.TemporaryDirectory(prefix="tilefarm-link-") as folder:
+        source, result = Path(folder, "kernel.o"), Path(folder, "kernel.so")
+        source.write_bytes(code)
+        command = [linker, *FLAGS, "-o", str(result), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise InfraError(f"{linker} failed with {done.returncode}: {done.stderr.strip()}")
+        return result.read_bytes()
+
+
+def _linker(host: Host) -> str:
+    processor = host.triple.split("-", 1)[0]
+    names = LINKERS.get(processor, ("ld.lld",))
+    for name in names:
+        if (path := shutil.which(name)) is not None:
+            return path
+    raise TargetError(
+        f"no linker for {processor} on this machine: looked for {', '.join(names)}",
+        "install lld or the binutils of that processor",
+    )

@@ -1,0 +1,133 @@
+"""Host code as LLVM text: loops, branches, stores, local storage, and the entry's C type.
+
+    int32_t entry(void* const* buffers, const int64_t* offsets);
+
+CPU kernels work on the buffers' memory. Parameters of one call must not overlap.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tilefarm.dtype import DType
+
+from compile_worker.codegen.scalars import Scalars
+from compile_worker.codegen.text import MEMORY_TYPES, FunctionText
+from compile_worker.ir.expr import Var
+from compile_worker.ir.func import Func
+from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store
+
+NO_BUILTINS: Final = 'nounwind "no-builtins"'
+"""Loops that copy or clear memory stay loops: an artifact may not call the C library."""
+
+
+def cpu_kernel(func: Func, symbol: str, linkage: str = "") -> str:
+    """A CPU kernel: the entry finds the buffers' memory, an inner function works on it."""
+    inner = FunctionText(f"{symbol}.body")
+    names = {buffer: f"%p{i}" for i, buffer in enumerate(func.params)}
+    writer = HostWriter(inner, Scalars(inner, names))
+    writer.statement(func.body)
+    inner.do("ret void")
+    arguments = ", ".join(f"ptr noalias {name}" for name in names.values())
+    entry = FunctionText(symbol)
+    command = entry.op("call ptr @VTATLSCommandHandle()")
+    pointers = [_host_pointer(entry, command, i) for i in range(len(func.params))]
+    passed = ", ".join(f"ptr {pointer}" for pointer in pointers)
+    entry.do(f"call void @{inner.name}({passed})")
+    entry.do("ret i32 0")
+    return (
+        f"define internal void @{inner.name}({arguments}) {NO_BUILTINS} {{\n{inner.body()}\n}}\n"
+        + entry_text(symbol, entry, linkage)
+    )
+
+
+def entry_text(symbol: str, text: FunctionText, linkage: str) -> str:
+    """The definition of an entry: its C type around the text of its body."""
+    head = f"define {linkage} i32 @{symbol}(ptr %buffers, ptr %offsets) {NO_BUILTINS}"
+    return f"{head} {{\n{text.body()}\n}}\n"
+
+
+def handle_and_offset(text: FunctionText, position: int) -> tuple[str, str]:
+    """The (handle, byte offset) pair of one parameter."""
+    slot = text.op(f"getelementptr ptr, ptr %buffers, i64 {position}")
+    handle = text.op(f"load ptr, ptr {slot}")
+    place = text.op(f"getelementptr i64, ptr %offsets, i64 {position}")
+    return handle, text.op(f"load i64, ptr {place}")
+
+
+def _host_pointer(text: FunctionText, command: str, position: int) -> str:
+    handle, offset = handle_and_offset(text, position)
+    start = text.op(f"call ptr @VTABufferCPUPtr(ptr {command}, ptr {handle})")
+    return text.op(f"getelementptr i8, ptr {start}, i64 {offset}")
+
+
+class HostWriter:
+    """Writes statements of host code: loops, branches, stores, local storage."""
+
+    def __init__(self, text: FunctionText, scalars: Scalars) -> None:
+        self._text = text
+        self._scalars = scalars
+        self._extents: dict[Var, int] = {}
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Seq(stmts):
+                for each in stmts:
+                    self.statement(each)
+            case For():
+                self._for(stmt)
+            case If():
+                self._if(stmt)
+            case Alloc(body=body):
+                self.alloc(stmt)
+                self.statement(body)
+            case Block(body=body, init=None):
+                self.statement(body)
+            case Store():
+                self._store(stmt)
+            case _:
+                self.device_statement(stmt)
+
+    def device_statement(self, stmt: Stmt) -> None:
+        """A statement that only the accelerator's host code may hold."""
+        raise TypeError(f"no machine code for {type(stmt).__name__} here")
+
+    def _for(self, stmt: For) -> None:
+        self._extents[stmt.var] = stmt.extent
+        if stmt.extent == 1:
+            self._scalars.define(stmt.var, "0")
+            self.statement(stmt.body)
+            return
+        with self._text.loop(stmt.extent) as counter:
+            self._scalars.enter()
+            self._scalars.define(stmt.var, counter)
+            self.statement(stmt.body)
+            self._scalars.leave()
+
+    def _if(self, stmt: If) -> None:
+        condition = self._scalars.value(stmt.condition)
+        self._arm(condition, stmt.then)
+        if stmt.otherwise is not None:
+            self._arm(self._text.op(f"xor i1 {condition}, true"), stmt.otherwise)
+
+    def _arm(self, condition: str, body: Stmt) -> None:
+        with self._text.when(condition):
+            self._scalars.enter()
+            self.statement(body)
+            self._scalars.leave()
+
+    def alloc(self, stmt: Alloc) -> None:
+        """Room for a local buffer, on the stack."""
+        buffer = stmt.buffer
+        (elements,) = buffer.shape
+        kind = f"[{elements} x {MEMORY_TYPES[buffer.dtype]}]"
+        self._scalars.bind(buffer, self._text.in_entry(f"alloca {kind}, align 64"))
+
+    def _store(self, stmt: Store) -> None:
+        self._scalars.enter()
+        value = self._scalars.value(stmt.value)
+        if stmt.buffer.dtype is DType.BOOL:
+            value = self._text.op(f"zext i1 {value} to i8")
+        address = self._scalars.address(stmt.buffer, stmt.index)
+        self._text.do(f"store {MEMORY_TYPES[stmt.buffer.dtype]} {value}, ptr {address}")
+        self._scalars.leave()

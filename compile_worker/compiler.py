@@ -1,0 +1,92 @@
+"""The whole compile in one short function: a job in, an artifact or a typed failure out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.digest import Digest
+from tilefarm.errors import UserError
+from tilefarm.measurement import Status
+
+from compile_worker.codegen.emit import Kernel, kernel_object, program_object
+from compile_worker.errors import Refused
+from compile_worker.features import features_of
+from compile_worker.ir.func import Func
+from compile_worker.passes import Watcher, look_away, lower
+from compile_worker.schedule import replay
+from compile_worker.te import nest_of
+
+Made = tuple[bytes, Sequence[str], dict[str, float]]
+"""Shared object, exported symbols, features."""
+
+
+def compile_kernel(
+    job: CompileJob, *, clock: Clock | None = None, watch: Watcher = look_away
+) -> Artifact | BuildFailure:
+    """Schedule, lower, generate code and link one kernel.
+
+    The same job gives the same bytes. What the accelerator cannot hold, or the schedule asks in
+    vain, is a BuildFailure with the stage and, where a limit is to blame, the constraint's name.
+    """
+
+    def make() -> Made:
+        func = lowered(job, watch=watch)
+        code = kernel_object(Kernel(job.symbol, func), job.target)
+        return code, (job.symbol,), features_of(func, job.target)
+
+    return _built(job.digest, make, clock or SystemClock())
+
+
+def compile_program(job: ProgramJob, *, clock: Clock | None = None) -> Artifact | BuildFailure:
+    """One shared object that runs a whole network: its kernels, and an entry that calls them."""
+
+    def make() -> Made:
+        kernels = [Kernel(each.symbol, lowered(each)) for each in job.kernels]
+        return program_object(job, kernels), (job.entry,), {"calls": float(len(job.calls))}
+
+    return _built(job.digest, make, clock or SystemClock())
+
+
+def lowered(job: CompileJob, *, watch: Watcher = look_away) -> Func:
+    """The function of a job, scheduled and lowered: ready for code generation.
+
+    Raises:
+        ScheduleError: a primitive of the trace does not apply.
+        Refused: a limit of the accelerator is exceeded.
+    """
+    nest = nest_of(job.workload, job.target)
+    return lower(replay(job.trace, nest, job.target), job.target, watch=watch)
+
+
+def _built(job: Digest, make: Callable[[], Made], clock: Clock) -> Artifact | BuildFailure:
+    begin = clock.seconds()
+    try:
+        code, symbols, features = make()
+    except Refused as refused:
+        return _failure(
+            job, refused.stage, refused.why, clock.seconds() - begin, refused.constraint
+        )
+    except UserError as error:
+        return _failure(job, type(error).__name__, str(error), clock.seconds() - begin)
+    return Artifact(
+        job=job,
+        code=code,
+        symbols=tuple(symbols),
+        features=tuple(sorted(features.items())),
+        build_seconds=clock.seconds() - begin,
+    )
+
+
+def _failure(
+    job: Digest, stage: str, why: str, seconds: float, constraint: str = ""
+) -> BuildFailure:
+    return BuildFailure(
+        job=job,
+        status=Status.COMPILE_ERROR,
+        stage=stage,
+        why=why,
+        constraint=constraint,
+        build_seconds=seconds,
+    )

@@ -1,0 +1,135 @@
+"""How far a tile reaches over the edges of an image.
+
+A copy takes `extent` rows from `start` on, where start depends on the loops around. Rows `low` to
+`high` exist; those before and after are padding.
+
+    before = max(low - start, 0)      after = max(start + extent - 1 - high, 0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from compile_worker.ir.expr import And, Const, Expr, Le, Lt, Max, Var, index
+from compile_worker.ir.stmt import For
+from compile_worker.passes.elements import moving, unsupported
+from compile_worker.passes.linear import Linear
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One dimension of a copy that may reach over the image: var is its loop, if it has one."""
+
+    var: Var | None
+    start: Linear
+    extent: int
+    low: int
+    high: int
+    reaches_before: bool
+    reaches_after: bool
+
+    def before(self) -> Expr:
+        """Rows of padding before the first row that exists."""
+        return _clamped(Linear({}, self.low) - self.start, self.reaches_before)
+
+    def after(self) -> Expr:
+        """Rows of padding after the last row that exists."""
+        return _clamped(self.start + Linear({}, self.extent - 1 - self.high), self.reaches_after)
+
+    def worst(self, extents: Mapping[Var, int]) -> tuple[int, int, int]:
+        """Most padding before, most after, and fewest rows that are left to load."""
+        cases = [self._at(start) for start in self.start.bounds(extents)]
+        least = min(self.extent - before - after for before, after in cases)
+        return max(c[0] for c in cases), max(c[1] for c in cases), least
+
+    def _at(self, start: int) -> tuple[int, int]:
+        return max(self.low - start, 0), max(start + self.extent - 1 - self.high, 0)
+
+
+def edges_of(
+    stage: str,
+    inside: Expr | None,
+    dims: Sequence[Linear],
+    loops: Sequence[For],
+    extents: Mapping[Var, int],
+) -> list[Edge]:
+    """The dimensions of a guarded copy that really reach over the image in some iteration.
+
+    Args:
+        stage: the pass on whose behalf a refusal is raised.
+        inside: the condition under which the image is read, a conjunction of comparisons.
+        dims: the image's indices.
+        loops: the loops of the copy itself; all others of `extents` are around it.
+        extents: trips of every loop.
+
+    Raises:
+        Refused: the condition is not about these indices.
+    """
+    limits: dict[int, list[int | None]] = {}
+    for condition in _conditions(inside):
+        dim, side, value = _limit(stage, condition, dims, extents)
+        limits.setdefault(dim, [None, None])[side] = value
+    found = (
+        _edge(stage, dims[dim], low, high, loops, extents) for dim, (low, high) in limits.items()
+    )
+    return [edge for edge in found if edge is not None]
+
+
+def _edge(
+    stage: str,
+    at: Linear,
+    low: int | None,
+    high: int | None,
+    loops: Sequence[For],
+    extents: Mapping[Var, int],
+) -> Edge | None:
+    own = [loop for loop in loops if loop.var in at.terms]
+    start = at.without(loop.var for loop in own)
+    if len(own) > 1 or any(at.terms[loop.var] != 1 for loop in own):
+        raise unsupported(stage, "a padded axis is copied in steps")
+    extent = own[0].extent if own else 1
+    first, last = start.bounds(extents)
+    before = low is not None and first < low
+    after = high is not None and last + extent - 1 > high
+    if not before and not after:
+        return None
+    low = first if low is None else low
+    high = last + extent - 1 if high is None else high
+    return Edge(own[0].var if own else None, start, extent, low, high, before, after)
+
+
+def _conditions(inside: Expr | None) -> Iterator[Expr]:
+    if isinstance(inside, And):
+        yield from _conditions(inside.left)
+        yield from _conditions(inside.right)
+    elif inside is not None:
+        yield inside
+
+
+def _limit(
+    stage: str, condition: Expr, dims: Sequence[Linear], extents: Mapping[Var, int]
+) -> tuple[int, int, int]:
+    """A comparison as (dimension, 0 for a lower and 1 for an upper limit, the limit)."""
+    match condition:
+        case Le(small, large) | Lt(small, large):
+            left, right = moving(small, extents), moving(large, extents)
+        case _:
+            left = right = None
+    if left is None or right is None:
+        raise unsupported(stage, "a copy's condition is not a comparison of indices")
+    slack = right - left - Linear({}, int(isinstance(condition, Lt)))  # holds iff slack >= 0
+    for dim, at in enumerate(dims):
+        if not (slack - at).terms:
+            return dim, 0, -(slack - at).constant
+        if not (slack + at).terms:
+            return dim, 1, (slack + at).constant
+    raise unsupported(stage, "a copy's condition is not about the index that it guards")
+
+
+def _clamped(value: Linear, reaches: bool) -> Expr:
+    if not reaches:
+        return index(0)
+    if not value.terms:
+        return index(max(value.constant, 0))
+    return Max(value.expr(), Const(0, value.expr().dtype))

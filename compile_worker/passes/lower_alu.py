@@ -1,0 +1,90 @@
+"""Element-wise blocks become ALU instructions.
+
+    for c: for h: for b, o:                           alu add acc[0], acc[64]
+      block biased {alu=1}:                     ->      loops (c: dst 8, src 1), (h: dst 1, src 0)
+        acc[c, h, b, o] = acc[c, h, b, o] + bias[c, b, o]     uops (0, 0, 0)
+
+The second operand is another accumulator element or a constant of 16 bits. Loops that go on where
+the next one ends are merged, so that one micro-op is usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tilefarm.target import Target
+
+from compile_worker.ir.expr import Add, Binary, Const, Expr, Load, Max, Min, Shr, Var
+from compile_worker.ir.func import Func
+from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
+from compile_worker.passes.elements import Place, element_loops, place_of, unsupported
+from compile_worker.passes.micro import Step, folded, merged
+from compile_worker.passes.nests import lower_blocks
+
+STAGE: Final = "lower_alu"
+
+OPCODES: Final[Mapping[type[Expr], str]] = {Min: "min", Max: "max", Add: "add", Shr: "shr"}
+
+_IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
+
+
+def lower_alu(func: Func, target: Target) -> Func:
+    """Replace blocks marked {alu=1} by ALU instructions."""
+
+    def lowered(block: Block, loops: Sequence[For], around: Mapping[Var, int]) -> Stmt:
+        extents = {**around, **{loop.var: loop.extent for loop in loops}}
+        return _operation(block, loops, extents, target)
+
+    return lower_blocks(func, "alu", lowered)
+
+
+def _operation(
+    block: Block, loops: Sequence[For], extents: Mapping[Var, int], target: Target
+) -> Stmt:
+    store, operation, operand = _parts(block)
+    dst = place_of(STAGE, store, extents)
+    src = place_of(STAGE, operand, extents) if isinstance(operand, Load) else None
+    if src is not None and src.lanes != dst.lanes:
+        raise unsupported(STAGE, f"{block.name} combines different lanes")
+    inner = element_loops(loops, (dst,) if src is None else (dst, src))
+    steps = [
+        Step(loop.extent, dst.element.terms.get(loop.var, 0), _step(src, loop.var))
+        for loop in sorted(inner, key=lambda loop: -dst.element.terms.get(loop.var, 0))
+    ]
+    hardware, uops = folded(STAGE, target, merged(steps), "alu")
+    own = [loop.var for loop in inner]
+    return MicroKernel(
+        "alu",
+        OPCODES[type(operation)],
+        Ref(dst.buffer, dst.element.without(own).expr()),
+        None if src is None else Ref(src.buffer, src.element.without(own).expr()),
+        None,
+        hardware,
+        uops,
+        imm=None if src is not None else _immediate(block, operand),
+    )
+
+
+def _step(place: Place | None, var: Var) -> int:
+    return 0 if place is None else place.element.terms.get(var, 0)
+
+
+def _parts(block: Block) -> tuple[Store, Binary, Expr]:
+    """The store, the operation and its second operand, for x = operation(x, operand)."""
+    match block.body:
+        case Store(buffer, index, Binary(left=left, right=right) as operation) as store:
+            if type(operation) not in OPCODES:
+                raise unsupported(STAGE, f"the ALU has no {type(operation).__name__}")
+            own = Load(buffer, index)
+            if left is own:
+                return store, operation, right
+            if right is own and not isinstance(operation, Shr):
+                return store, operation, left
+    raise unsupported(STAGE, f"{block.name} is not x = operation(x, operand)")
+
+
+def _immediate(block: Block, operand: Expr) -> int:
+    if isinstance(operand, Const) and operand.value in _IMMEDIATE:
+        return int(operand.value)
+    raise unsupported(STAGE, f"{block.name}: the operand is no accumulator and no 16-bit constant")

@@ -1,0 +1,133 @@
+"""Perfect loop nests and where things are used: what passes ask of a function's structure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from compile_worker.ir.expr import Buffer, Expr, Load, Var
+from compile_worker.ir.func import Func
+from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store, sequence
+from compile_worker.ir.visit import find
+
+Path = tuple[For, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One read or write of an element, with the loops around it, outermost first."""
+
+    path: Path
+    index: tuple[Expr, ...]
+    block: Block | None
+    writes: bool
+
+
+@dataclass(slots=True)
+class Uses:
+    """Every access of every buffer of a function, in program order."""
+
+    of: dict[Buffer, list[Access]] = field(default_factory=dict)
+
+    def add(self, buffer: Buffer, access: Access) -> None:
+        self.of.setdefault(buffer, []).append(access)
+
+
+def uses(stmt: Stmt) -> Uses:
+    """Where each buffer is read and written element by element."""
+    found = Uses()
+    _visit(stmt, (), None, found)
+    return found
+
+
+def _visit(stmt: Stmt, path: Path, block: Block | None, found: Uses) -> None:
+    match stmt:
+        case For():
+            _visit(stmt.body, (*path, stmt), block, found)
+        case Seq(stmts):
+            for each in stmts:
+                _visit(each, path, block, found)
+        case Alloc(body=body):
+            _visit(body, path, block, found)
+        case Block():
+            if stmt.init is not None:
+                _visit(stmt.init, path, stmt, found)
+            _visit(stmt.body, path, stmt, found)
+        case If(condition, then, otherwise):
+            _reads(condition, path, block, found)
+            _visit(then, path, block, found)
+            if otherwise is not None:
+                _visit(otherwise, path, block, found)
+        case Store(buffer, index, value):
+            _reads(value, path, block, found)
+            found.add(buffer, Access(path, index, block, writes=True))
+
+
+def _reads(expr: Expr, path: Path, block: Block | None, found: Uses) -> None:
+    for load in find(expr, Load):
+        found.add(load.buffer, Access(path, load.index, block, writes=False))
+
+
+def common_loops(paths: Sequence[Path]) -> Path:
+    """The loops that are around every one of the places."""
+    first, *rest = paths
+    depth = len(first)
+    for path in rest:
+        depth = min(depth, len(path))
+        while first[:depth] != path[:depth]:
+            depth -= 1
+    return first[:depth]
+
+
+def perfect_nest(stmt: Stmt) -> tuple[Path, Stmt]:
+    """The loops that hold nothing but one another, outermost first, and what the last one holds."""
+    loops: list[For] = []
+    while isinstance(stmt, For):
+        loops.append(stmt)
+        stmt = stmt.body
+    return tuple(loops), stmt
+
+
+def wrap(loops: Sequence[For], body: Stmt) -> Stmt:
+    """The same loops around another body."""
+    for loop in reversed(loops):
+        body = For(loop.var, loop.extent, body, loop.kind, loop.marks)
+    return body
+
+
+def lower_blocks(
+    func: Func,
+    mark: str,
+    lowered: Callable[[Block, Sequence[For], Mapping[Var, int]], Stmt],
+) -> Func:
+    """`func` with every block that carries a mark, and the loops that hold only it, replaced.
+
+    `lowered` gets the block, those loops, and the extents of the loops around them.
+    """
+
+    def visit(stmt: Stmt, extents: dict[Var, int]) -> Stmt:
+        loops, inner = perfect_nest(stmt)
+        if isinstance(inner, Block) and any(name == mark for name, _ in inner.marks):
+            return lowered(inner, loops, extents)
+        match stmt:
+            case For(var, extent, body, kind, marks):
+                return For(var, extent, visit(body, {**extents, var: extent}), kind, marks)
+            case Block() | Store():
+                return stmt
+            case _:
+                return descend(stmt, lambda each: visit(each, extents))
+
+    return Func(func.name, func.params, visit(func.body, {}), func.attrs)
+
+
+def descend(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
+    """A statement that is not a loop with the statements in it changed."""
+    match stmt:
+        case Seq(stmts):
+            return sequence([change(each) for each in stmts])
+        case Alloc(buffer, body, marks):
+            return Alloc(buffer, change(body), marks)
+        case If(condition, then, otherwise):
+            return If(condition, change(then), None if otherwise is None else change(otherwise))
+        case _:
+            return stmt
