@@ -11,14 +11,14 @@ from tilefarm.space import Point
 from tuner.sampler import Sampler
 from tuner.search import Rows
 
-_LISTED: Final = 20_000
+_LISTED: Final = 10_000
 _TRIES: Final = 3
 
 
 class Deck:
     """Remembers which candidates are out, and deals unseen ones.
 
-    A space of at most 20 000 points is listed in full; a larger one is sampled, and searched from
+    A space of at most 10 000 points is listed in full; a larger one is sampled, and searched from
     one end to the other only when sampling finds nothing new.
     """
 

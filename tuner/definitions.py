@@ -37,14 +37,32 @@ def variables_of(constraint: Constraint) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def definitions(constraints: Sequence[Constraint], known: Collection[str]) -> list[Definition]:
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Names of variables that are above zero, and of those that may be below it."""
+
+    positive: frozenset[str]
+    negative: frozenset[str]
+
+    @classmethod
+    def of(cls, space: SearchSpace) -> Signs:
+        """By the domains of a space; a variable without a domain is zero or more."""
+        return cls(
+            positive=frozenset(v.name for v in space.variables if v.domain and v.domain[0] > 0),
+            negative=frozenset(v.name for v in space.variables if v.domain and v.domain[0] < 0),
+        )
+
+
+def definitions(
+    constraints: Sequence[Constraint], known: Collection[str], signs: Signs
+) -> list[Definition]:
     """What follows from `known` alone, in an order in which it can be computed."""
     have, found = set(known), list[Definition]()
     waiting = [c for c in constraints if not isinstance(c, Le)]
     while True:
-        fixed_now, still = [], []
+        fixed_now, still = list[Definition](), []
         for constraint in waiting:
-            fixes = _fixes(constraint, have)
+            fixes = _fixes(constraint, have, signs)
             if fixes:
                 fixed_now.append(Definition(constraint, fixes))
                 have.update(fixes)
@@ -56,26 +74,41 @@ def definitions(constraints: Sequence[Constraint], known: Collection[str]) -> li
         waiting = still
 
 
-def _fixes(constraint: Constraint, known: Collection[str]) -> tuple[str, ...]:
+def _fixes(constraint: Constraint, known: Collection[str], signs: Signs) -> tuple[str, ...]:
     open_ = [v for v in variables_of(constraint) if v not in known]
     match constraint:
-        case Prod(product=product, factors=factors) if len(open_) == 1:
-            once = (product, *factors).count(open_[0]) == 1
-            return (open_[0],) if once else ()
+        case Prod() if len(open_) == 1:
+            return (open_[0],) if _multiplies_or_divides(constraint, open_[0], signs) else ()
         case Sum(total=total, terms=terms) if len(open_) == 1:
             once = (total, *(v for _, v in terms)).count(open_[0]) == 1
             usable = open_[0] == total or any(v == open_[0] and k for k, v in terms)
             return (open_[0],) if once and usable else ()
-        case Select(value=value) if open_ == [value]:
-            return (value,)
+        case Select(value=value, choice=choice, options=options) if open_ == [value]:
+            return (value,) if value not in (choice, *options) else ()
         case Table() if open_ and _is_function(constraint, open_):
             return tuple(open_)
         case _:
             return ()
 
 
+def _multiplies_or_divides(prod: Prod, name: str, signs: Signs) -> bool:
+    """Whether a product fixes its one unknown: by multiplying, or by a division that is safe."""
+    if (prod.product, *prod.factors).count(name) != 1:
+        return False
+    if name == prod.product:
+        return True
+    others = [f for f in prod.factors if f != name]
+    return (
+        prod.coefficient > 0
+        and all(f in signs.positive for f in others)
+        and not signs.negative.intersection((name, prod.product))
+    )
+
+
 def _is_function(table: Table, of: Sequence[str]) -> bool:
     """Whether the other columns of a table leave one choice for the columns `of`."""
+    if len(set(table.variables)) < len(table.variables):
+        return False
     given = [i for i, v in enumerate(table.variables) if v not in of]
     rows = set(table.rows)
     return len({tuple(row[i] for i in given) for row in rows}) == len(rows)
@@ -91,7 +124,7 @@ def evaluation(space: SearchSpace, index: Mapping[str, int]) -> tuple[Step, ...]
     constants = [v for v in space.variables if not v.tunable and len(v.domain) == 1]
     steps = [_constant(index[v.name], v.domain[0]) for v in constants]
     known |= {v.name for v in constants}
-    used = definitions(space.constraints, known)
+    used = definitions(space.constraints, known, Signs.of(space))
     known |= {v for d in used for v in d.fixes}
     if any(v.name not in known for v in space.variables):
         return None

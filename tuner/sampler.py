@@ -61,6 +61,8 @@ class Sampler:
         return None
 
     def _searched(self, tunables: Mapping[str, int]) -> dict[str, int] | None:
+        if any(tunables[name] not in domain for name, domain in self._domains.items()):
+            return None
         allowed = {
             self._index[v.name]: np.asarray([[d == tunables[v.name] for d in v.domain]])
             for v in self.space.tunables

@@ -14,9 +14,9 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.space import Constraint, SearchSpace, Sum, violations
+from tilefarm.space import Constraint, SearchSpace, Sum, holds
 
-from tuner.definitions import Definition, definitions, variables_of
+from tuner.definitions import Definition, Signs, definitions, variables_of
 from tuner.propagate import EXACT, FAR, Boxes, Flags, Floats, Narrow, narrower
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -62,7 +62,7 @@ class Search:
         self._constraints = tuple(space.constraints if constraints is None else constraints)
         self.index = {v.name: i for i, v in enumerate(space.variables)}
         self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
-        self._signed = {v.name for v in space.variables if v.domain and v.domain[0] < 0}
+        self._signs = Signs.of(space)
         self._pruning = self._constraints_that_prune()
         self._root = self._narrowed_root()
         self.levels = self._plan() if self._root.count else ()
@@ -137,7 +137,7 @@ class Search:
         source, which = np.nonzero(fits)
         after = front.kept(source)
         after.lower[v] = after.upper[v] = values[which]
-        return _narrowed(after, level.narrows, level.members)
+        return _narrowed(after, level.narrows, level.members, allowed)
 
     def _finished(self, front: Front) -> tuple[Rows, NDArray[np.intp]]:
         """Points of a front with every variable branched over; doubtful ones checked exactly."""
@@ -154,8 +154,11 @@ class Search:
         return rows, front.owner
 
     def _holds(self, row: Rows) -> bool:
-        names = (v.name for v in self._space.variables)
-        return not violations(self._space, dict(zip(names, map(int, row), strict=True)))
+        """Whether a row is valid, in whole numbers."""
+        point = {v.name: int(x) for v, x in zip(self._space.variables, row, strict=True)}
+        return all(holds(c, point) for c in self._constraints) and all(
+            point[v.name] in v.domain for v in self._space.variables if v.domain
+        )
 
     # -- compiling a space -------------------------------------------------------------------------
 
@@ -166,22 +169,21 @@ class Search:
         upper = np.asarray([[float(v.domain[-1]) if v.domain else FAR] for v in variables])
         front = Front(lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp))
         constants = {v.name for v in variables if len(v.domain) == 1}
-        narrows = [n for c in self._constraints for n in self._narrow(c, constants)]
+        narrows = [n for c in self._topological() for n in self._narrow(c, constants)]
         for _ in range(_ROOT_ROUNDS):
-            front = _narrowed(front, narrows, ())
+            front = _narrowed(front, narrows, (), None)
             if not front.count:
                 break
         return front
 
     def _narrow(self, constraint: Constraint, known: Collection[str]) -> list[Narrow]:
-        signed = any(v in self._signed for v in variables_of(constraint))
+        signed = any(v in self._signs.negative for v in variables_of(constraint))
         narrow = narrower(constraint, self.index, known, signed)
         return [] if narrow is None else [narrow]
 
     def _plan(self) -> tuple[Level, ...]:
         """The levels: tunables first, then derived variables that nothing fixes."""
         known = {v.name for v in self._space.variables if len(v.domain) == 1}
-        known |= {v for d in definitions(self._constraints, known) for v in d.fixes}
         evaluated = self._topological()
         levels: list[Level] = []
         for pool in (
@@ -190,11 +192,14 @@ class Search:
         ):
             while waiting := [v for v in pool if v not in known]:
                 name = max(waiting, key=lambda v: self._urgency(v, known))
-                fixed = definitions(self._constraints, known | {name})
+                fixed = self._definitions(known | {name})
                 after = known | {name} | {v for d in fixed for v in d.fixes}
                 levels.append(self._level(name, known, after, fixed, evaluated))
                 known = after
         return tuple(levels)
+
+    def _definitions(self, known: Collection[str]) -> list[Definition]:
+        return definitions(self._constraints, known, self._signs)
 
     def _urgency(self, name: str, known: Collection[str]) -> tuple[int, int, int]:
         """Prefer what closes constraints, then what touches known variables, then few values."""
@@ -211,7 +216,7 @@ class Search:
     def _topological(self) -> list[Constraint]:
         """Constraints in the order in which values flow when all tunables are known."""
         known = {v.name for v in self._space.variables if v.tunable or len(v.domain) == 1}
-        defining = [d.constraint for d in definitions(self._constraints, known)]
+        defining = [d.constraint for d in self._definitions(known)]
         seen = {id(c) for c in defining}
         return [*defining, *(c for c in self._constraints if id(c) not in seen)]
 
@@ -273,7 +278,7 @@ class Search:
         once, when all that it needs is known.
         """
         known = {v.name for v in self._space.variables if v.tunable or len(v.domain) == 1}
-        outputs = {id(d.constraint): d.fixes for d in definitions(self._constraints, known)}
+        outputs = {id(d.constraint): d.fixes for d in self._definitions(known)}
         limited = {v.name for v in self._space.variables if v.domain}
         prune: set[int] = set()
         while True:
@@ -295,18 +300,22 @@ class Search:
 
 
 def _narrowed(
-    front: Front, narrows: Sequence[Narrow], members: Sequence[tuple[int, Floats]]
+    front: Front,
+    narrows: Sequence[Narrow],
+    members: Sequence[tuple[int, Floats]],
+    allowed: Allowed | None,
 ) -> Front:
-    """The boxes that survive: not refuted, no empty range, fixed values within their domains."""
+    """The boxes that survive: not refuted, no empty range, fixed values within what is allowed."""
     box = Boxes(front.lower, front.upper, np.ones(front.count, dtype=np.bool_))
     for narrow in narrows:
         narrow(box)
     alive = box.alive & (front.lower <= front.upper).all(axis=0)
     for variable, values in members:
         rank = np.minimum(np.searchsorted(values, front.lower[variable]), len(values) - 1)
-        alive &= (values[rank] == front.lower[variable]) | (
-            front.lower[variable] < front.upper[variable]
-        )
+        member = values[rank] == front.lower[variable]
+        if allowed is not None and variable in allowed:
+            member &= allowed[variable][front.owner, rank]
+        alive &= member | (front.lower[variable] < front.upper[variable])
     return front if alive.all() else front.kept(alive)
 
 

@@ -1,0 +1,275 @@
+"""The sampler against brute force, and on spaces with known answers."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.toy_spaces import conv_like_space, divisors, empty_space, pair_space
+from tilefarm.space import (
+    Constraint,
+    Le,
+    Prod,
+    SearchSpace,
+    Select,
+    Sum,
+    Table,
+    Variable,
+    violations,
+)
+
+from tuner.sampler import Sampler
+
+NAMES = ("a", "b", "c", "d")
+
+
+@st.composite
+def constraints(draw: st.DrawFn, name: str) -> Constraint:
+    pick = st.sampled_from(NAMES)
+    some = st.lists(pick, min_size=1, max_size=3)
+    small = st.integers(-2, 3)
+    match draw(st.sampled_from(["prod", "sum", "le", "limit", "select", "table"])):
+        case "prod":
+            return Prod(
+                name=name,
+                product=draw(pick),
+                factors=tuple(draw(some)),
+                coefficient=draw(st.sampled_from([1, 1, 2])),
+            )
+        case "sum":
+            terms = [(draw(small), v) for v in draw(some)]
+            return Sum(name=name, total=draw(pick), terms=tuple(terms), constant=draw(small))
+        case "le":
+            return Le(name=name, left=draw(pick), bound=draw(pick))
+        case "limit":
+            return Le(name=name, left=draw(pick), bound=draw(small))
+        case "select":
+            return Select(name=name, value=draw(pick), choice=draw(pick), options=tuple(draw(some)))
+        case _:
+            columns = tuple(draw(st.lists(pick, min_size=1, max_size=3, unique=True)))
+            row = st.tuples(*[st.integers(-1, 4)] * len(columns))
+            return Table(name=name, variables=columns, rows=tuple(draw(st.lists(row, max_size=8))))
+
+
+@st.composite
+def spaces(draw: st.DrawFn, least: int = -2) -> SearchSpace:
+    """Four variables with small domains, zero and negative values too; 1 to 4 constraints."""
+    domain = st.lists(st.integers(least, 6), min_size=1, max_size=5, unique=True).map(sorted)
+    return SearchSpace(
+        name="random",
+        version=1,
+        variables=tuple(
+            Variable(name=n, domain=tuple(draw(domain)), tunable=draw(st.integers(0, 3)) > 0)
+            for n in NAMES
+        ),
+        constraints=tuple(draw(constraints(name=f"c{i}")) for i in range(draw(st.integers(1, 4)))),
+        default=(),
+    )
+
+
+def brute_force(space: SearchSpace) -> set[tuple[int, ...]]:
+    return {
+        values
+        for values in itertools.product(*(v.domain for v in space.variables))
+        if not violations(space, dict(zip(NAMES, values, strict=True)))
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(spaces())
+def test_all_points_are_those_of_brute_force(space: SearchSpace) -> None:
+    found = Sampler(space).enumerate(10_000)
+    assert found is not None
+    values = [tuple(p[n] for n in NAMES) for p in found]
+    assert set(values) == brute_force(space)
+    assert len(set(values)) == len(values)
+
+
+@settings(max_examples=60, deadline=None)
+@given(spaces(), st.integers(0, 5))
+def test_samples_are_distinct_and_valid(space: SearchSpace, seed: int) -> None:
+    drawn = Sampler(space).sample(12, np.random.default_rng(seed))
+    values = {tuple(p[n] for n in NAMES) for p in drawn}
+    assert values <= brute_force(space)
+    assert len(values) == len(drawn) == min(12, len(brute_force(space)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(spaces())
+def test_tunables_are_completed_exactly_when_that_is_possible(space: SearchSpace) -> None:
+    sampler, good = Sampler(space), brute_force(space)
+    for values in itertools.product(*(v.domain for v in space.tunables)):
+        chosen = dict(zip(sampler.tunables, values, strict=True))
+        point = sampler.complete(chosen)
+        rest = {v for v in good if chosen.items() <= dict(zip(NAMES, v, strict=True)).items()}
+        assert (point is not None) == bool(rest)
+        assert point is None or tuple(point[n] for n in NAMES) in rest
+
+
+@settings(max_examples=40, deadline=None)
+@given(spaces())
+def test_an_empty_space_is_explained_by_a_minimal_conflict(space: SearchSpace) -> None:
+    conflict = Sampler(space).explain_empty()
+    assert bool(conflict) == (not brute_force(space))
+    by_name = {c.name: c for c in space.constraints}
+    for left_out in conflict:
+        rest = tuple(by_name[n] for n in conflict if n != left_out)
+        smaller = SearchSpace(
+            name="", version=1, variables=space.variables, constraints=rest, default=()
+        )
+        assert brute_force(smaller)
+
+
+def test_derived_values_follow_from_tunables() -> None:
+    space = conv_like_space()
+    point = Sampler(space).complete(dict(space.default))
+    assert point is not None
+    assert point["tile_ih"] == point["tile_h"] + point["tile_kh"] - 1
+    assert point["wgt_loads"] == point["wgt_per_step"]
+    assert not violations(space, point)
+    assert Sampler(space).default() == point
+
+
+def test_an_invalid_choice_is_not_completed() -> None:
+    sampler = Sampler(pair_space(extent=12, limit=6))
+    assert sampler.complete({"inner": 12}) is None
+    assert sampler.complete({"inner": 5}) is None
+    assert sampler.complete({"inner": 4}) == {"extent": 12, "outer": 3, "inner": 4}
+
+
+def test_a_point_is_explained_by_the_names_of_what_it_breaks() -> None:
+    sampler = Sampler(pair_space(extent=12, limit=6))
+    assert sampler.explain({"extent": 12, "outer": 2, "inner": 12}) == ["prod", "small"]
+    assert sampler.explain({"extent": 12, "outer": 4, "inner": 3}) == []
+
+
+def test_the_conflict_of_an_empty_space_leaves_out_what_is_innocent() -> None:
+    assert Sampler(empty_space()).explain_empty() == ["prod", "at_most_six", "at_least_two"]
+    assert Sampler(pair_space()).explain_empty() == []
+    assert Sampler(empty_space()).sample(3, np.random.default_rng(0)) == []
+
+
+def test_more_points_than_the_limit_is_none() -> None:
+    sampler = Sampler(pair_space(extent=12, limit=12))
+    assert sampler.enumerate(5) is None
+    assert len(sampler.enumerate(6) or ()) == 6
+
+
+def test_samples_cover_the_space_evenly() -> None:
+    space = conv_like_space()
+    sampler = Sampler(space)
+    everything = sampler.all_rows(100_000)
+    assert everything is not None
+    drawn, _ = sampler.draw(4000, np.random.default_rng(0))
+    column = sampler.names.index("tile_h")
+    share = Counter(everything[:, column].tolist())
+    seen = Counter(drawn[:, column].tolist())
+    for value, count in share.items():
+        if count > 500:
+            ratio = (seen[value] / len(drawn)) / (count / len(everything))
+            assert 0.3 < ratio < 3, (value, ratio)
+
+
+def test_neighbours_are_valid_and_near() -> None:
+    space = conv_like_space(28, 28, 4, 4, 3)
+    sampler, rng = Sampler(space), np.random.default_rng(3)
+    for point in sampler.sample(10, rng):
+        near = sampler.neighbours(point, rng, 12)
+        assert near
+        for other in near:
+            assert not violations(space, other)
+            changed = sum(other[t] != point[t] for t in sampler.tunables)
+            assert 1 <= changed <= 2
+
+
+def test_children_are_valid_and_mostly_of_their_parents() -> None:
+    space = conv_like_space(28, 28, 4, 4, 3)
+    sampler, rng = Sampler(space), np.random.default_rng(3)
+    rows, _ = sampler.draw(60, rng)
+    mothers, fathers = rows[:30], rows[30:]
+    children = sampler.crossed(mothers, fathers, rng)
+    assert len(children) >= 25
+    assert all(not violations(space, p) for p in sampler.points(children))
+    assert all(not violations(space, p) for p in sampler.points(sampler.crossed(rows, rows, rng)))
+
+
+def test_a_child_of_one_parent_differs_where_it_was_freed_only() -> None:
+    sampler, rng = Sampler(conv_like_space()), np.random.default_rng(1)
+    rows, _ = sampler.draw(40, rng)
+    children = sampler.crossed(rows, rows, rng, loose_share=0.0)
+    columns = [sampler.names.index(t) for t in sampler.tunables]
+    nearest = [min((row[columns] != child[columns]).sum() for row in rows) for child in children]
+    assert max(nearest) <= 1
+
+
+def test_values_beyond_the_exact_range_of_floats_are_checked_in_whole_numbers() -> None:
+    big = 2**53 + 1
+    space = SearchSpace(
+        name="big",
+        version=1,
+        variables=(
+            Variable(name="x", domain=(1, 3)),
+            Variable(name="y", tunable=False),
+            Variable(name="z", tunable=False),
+        ),
+        constraints=(
+            Prod(name="y", product="y", factors=("x",), coefficient=big),
+            Sum(name="z", total="z", terms=((1, "y"),), constant=-big),
+        ),
+        default=(("x", 1),),
+    )
+    found = Sampler(space).enumerate(10)
+    assert all(not violations(space, p) for p in found or ())
+    assert Sampler(space).complete({"x": 3}) == {"x": 3, "y": 3 * big, "z": 2 * big}
+
+
+def test_a_value_that_nobody_computes_is_found_by_bounds() -> None:
+    """outer = ceil(extent / tile), said with two inequalities."""
+    space = SearchSpace(
+        name="ceil",
+        version=1,
+        variables=(
+            Variable(name="extent", domain=(10,), tunable=False),
+            Variable(name="tile", domain=(1, 2, 3, 4)),
+            Variable(name="outer", domain=tuple(range(1, 11)), tunable=False),
+            Variable(name="covered", tunable=False),
+            Variable(name="room", tunable=False),
+        ),
+        constraints=(
+            Prod(name="covered", product="covered", factors=("outer", "tile")),
+            Le(name="enough", left="extent", bound="covered"),
+            Sum(name="room", total="room", terms=((1, "extent"), (1, "tile")), constant=-1),
+            Le(name="no_more", left="covered", bound="room"),
+        ),
+        default=(("tile", 1),),
+    )
+    points = Sampler(space).enumerate(100)
+    assert {p["tile"]: p["outer"] for p in points or ()} == {1: 10, 2: 5, 3: 4, 4: 3}
+    assert (Sampler(space).complete({"tile": 4}) or {})["outer"] == 3
+
+
+def test_sampling_and_completing_are_fast() -> None:
+    """Generous limits: a tenth of them is usual on an idle machine."""
+    space = conv_like_space(h=60, w=72, co=32, ci=32, kernel=5)
+    sampler, rng = Sampler(space), np.random.default_rng(0)
+    sampler.draw(1, rng)
+    began = time.perf_counter()
+    points = sampler.sample(200, rng)
+    sampled = time.perf_counter()
+    for point in points:
+        sampler.complete(point)
+    completed = time.perf_counter()
+    assert len(points) == 200
+    assert sampled - began < 1.0
+    assert (completed - sampled) / len(points) < 2e-3
+
+
+@pytest.mark.parametrize("extent", [1, 2, 7, 360])
+def test_divisors(extent: int) -> None:
+    points = Sampler(pair_space(extent=extent, limit=extent)).enumerate(1000)
+    assert tuple(sorted(p["inner"] for p in points or ())) == divisors(extent)
