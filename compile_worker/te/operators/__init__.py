@@ -10,7 +10,11 @@ from tilefarm.workload import Workload
 
 from compile_worker.ir.func import Func
 from compile_worker.te.nest import nest
+from compile_worker.te.operators.arithmetic import add, affine
 from compile_worker.te.operators.convolution import conv2d, dense
+from compile_worker.te.operators.layout import dequantize, quantize, relayout
+from compile_worker.te.operators.pooling import avg_pool2d, max_pool2d
+from compile_worker.te.operators.softmax import softmax
 from compile_worker.te.tensor import Tensor, placeholder
 
 Stages: TypeAlias = list[Tensor]
@@ -18,6 +22,14 @@ Stages: TypeAlias = list[Tensor]
 STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "conv2d": conv2d,
     "dense": dense,
+    "quantize": quantize,
+    "dequantize": dequantize,
+    "add": add,
+    "affine": affine,
+    "max_pool2d": max_pool2d,
+    "avg_pool2d": avg_pool2d,
+    "relayout": relayout,
+    "softmax": softmax,
 }
 """Operator name -> its stages in order, the last one being the output."""
 

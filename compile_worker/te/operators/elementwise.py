@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from tilefarm.dtype import DType
 
 from compile_worker.ir.expr import Cast, Const, Expr, Max, Min, Var
 from compile_worker.te.tensor import Tensor, compute
 
-DATA_AXES = {4: ("n", "co", "b", "o"), 6: ("n", "co", "h", "w", "b", "o")}
-"""Axis names of blocked data by rank."""
+_SPACE: Final = {0: (), 1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
+"""Names of the axes between channels and lanes, by their number."""
 
 
 def data_axes(shape: tuple[int, ...]) -> dict[str, int]:
-    """Axes of a blocked data tensor, [N, C, b, c] or [N, C, H, W, b, c].
+    """Axes of a blocked data tensor: [N, C, b, c], [N, C, H, W, b, c] and the like."""
+    names = ("n", "co", *_SPACE[len(shape) - 4], "b", "o")
+    return dict(zip(names, shape, strict=True))
 
-    Raises:
-        ValueError: another rank.
-    """
-    if len(shape) not in DATA_AXES:
-        raise ValueError(f"blocked data has rank 4 or 6, not {len(shape)}")
-    return dict(zip(DATA_AXES[len(shape)], shape, strict=True))
+
+def plain_axes(shape: tuple[int, ...]) -> dict[str, int]:
+    """Axes of a tensor in plain layout: [N, C], [N, C, H, W] and the like."""
+    return dict(zip(("n", "c", *_SPACE[len(shape) - 2]), shape, strict=True))
 
 
 def channelwise(at: tuple[Var, ...]) -> tuple[Var, ...]:
@@ -42,6 +43,11 @@ def narrowed(name: str, wide: Tensor, low: int, high: int) -> list[Tensor]:
     upper = elementwise("upper", wide, lambda *at: Min(lower[at], Const(high, wide.dtype)))
     out = elementwise(name, wide, lambda *at: Cast(DType.INT8, upper[at]), scope="dram")
     return [lower, upper, out]
+
+
+def shifted_down(value: Expr, shift: int) -> Expr:
+    """Value / 2**shift, halves rounded upwards."""
+    return (value + (1 << (shift - 1))) >> shift if shift else value
 
 
 def widened(value: Expr) -> Expr:
