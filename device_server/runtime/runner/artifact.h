@@ -1,0 +1,28 @@
+// The one artifact of this child: a shared object, its entries, and where it lies in memory.
+#ifndef TILEFARM_RUNNER_ARTIFACT_H_
+#define TILEFARM_RUNNER_ARTIFACT_H_
+
+#include <cstdint>
+#include <string>
+
+namespace tilefarm::runner {
+
+using Entry = int32_t (*)(void* const* buffers, const int64_t* offsets);
+
+struct AddressRange {
+  uintptr_t begin = 0, end = 0;
+};
+
+class Artifact {
+ public:
+  explicit Artifact(const std::string& path);  // kLoad when the linker refuses it
+  Entry entry(const std::string& symbol) const;
+  AddressRange addresses() const;
+
+ private:
+  void* handle_;
+};
+
+}  // namespace tilefarm::runner
+
+#endif  // TILEFARM_RUNNER_ARTIFACT_H_

@@ -1,0 +1,87 @@
+// Length-prefixed frames on the inherited socket, with file descriptors beside them.
+//
+// A frame is a little-endian uint32 length and that many bytes; the first byte says its kind. Texts
+// are a uint32 length and UTF-8 bytes. Descriptors travel with the first byte (SCM_RIGHTS).
+#ifndef TILEFARM_RUNNER_FRAMES_H_
+#define TILEFARM_RUNNER_FRAMES_H_
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "failure.h"
+
+namespace tilefarm::runner {
+
+enum class RequestKind : uint8_t { kConfigure = 1, kLoad = 2, kRun = 3 };
+enum class ReplyKind : uint8_t { kReady = 1, kDone = 2, kFailure = 3, kFault = 4 };
+
+// A received descriptor, closed when it goes.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Takes values from a received frame; kProtocol failures when it is too short.
+class Frame {
+ public:
+  Frame() = default;
+  std::vector<Descriptor> descriptors;
+
+  template <typename Value>
+  Value take() {
+    Value value;
+    std::memcpy(&value, take_bytes(sizeof value), sizeof value);
+    return value;
+  }
+  std::string take_text();
+
+ private:
+  friend class Channel;
+  const char* take_bytes(size_t count);
+
+  std::string bytes_;
+  size_t position_ = 0;
+};
+
+// Puts values into a frame to send.
+class Reply {
+ public:
+  explicit Reply(ReplyKind kind) { put(static_cast<uint8_t>(kind)); }
+  template <typename Value>
+  Reply& put(const Value& value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  Reply& put_text(const std::string& text);
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+class Channel {
+ public:
+  explicit Channel(int fd) : fd_(fd) {}
+  bool receive(Frame& frame);  // false when the other side has gone
+  void send(const Reply& reply);
+  int fd() const { return fd_; }
+
+ private:
+  bool receive_bytes(char* to, size_t count, std::vector<Descriptor>& descriptors);
+
+  int fd_;
+};
+
+}  // namespace tilefarm::runner
+
+#endif  // TILEFARM_RUNNER_FRAMES_H_

@@ -1,0 +1,28 @@
+// What the child may not do, in the order in which it gives up its rights.
+#ifndef TILEFARM_RUNNER_SANDBOX_H_
+#define TILEFARM_RUNNER_SANDBOX_H_
+
+#include <cstdint>
+#include <string>
+
+namespace tilefarm::runner {
+
+struct SandboxLimits {
+  uint64_t memory_nbytes = 0;  // of address space
+  uint64_t file_nbytes = 0;    // written to any one file, its own stderr included
+};
+
+// Dies with its parent, gains no rights, has limited resources and no capabilities.
+void limit_resources(const SandboxLimits& limits);
+
+// Right before, and right after, the artifact is loaded. kProtocol failure when a part that
+// `sandbox_level` promised is refused.
+void enter_first_stage(const std::string& artifact_path);
+void enter_second_stage();
+
+// What this build and this kernel can do, in words.
+std::string sandbox_level();
+
+}  // namespace tilefarm::runner
+
+#endif  // TILEFARM_RUNNER_SANDBOX_H_

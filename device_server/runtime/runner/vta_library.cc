@@ -1,0 +1,104 @@
+#include "vta_library.h"
+
+#include <dlfcn.h>
+
+#include "failure.h"
+
+namespace tilefarm::runner {
+namespace {
+
+constexpr int kFromDevice = 2;
+constexpr int kToDevice = 1;
+constexpr size_t kWhyNbytes = 1024;
+
+template <typename Function>
+void find(void* handle, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(handle, name));
+}
+
+template <typename Function>
+void require(void* handle, const char* name, Function& function) {
+  find(handle, name, function);
+  if (function == nullptr) {
+    fail(FailureKind::kProtocol, std::string("the VTA library lacks ") + name);
+  }
+}
+
+}  // namespace
+
+VtaLibrary::VtaLibrary(const std::string& path)
+    : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
+  if (handle_ == nullptr) fail(FailureKind::kProtocol, dlerror());
+  require(handle_, "VTABufferAlloc", alloc_);
+  require(handle_, "VTABufferFree", free_);
+  require(handle_, "VTABufferCopy", copy_);
+  require(handle_, "VTATLSCommandHandle", command_handle_);
+  find(handle_, "tilefarm_vta_configure", configure_);
+  find(handle_, "tilefarm_vta_reset", reset_);
+  find(handle_, "tilefarm_vta_last_error", last_error_);
+  find(handle_, "tilefarm_vta_check_idle", check_idle_);
+  find(handle_, "tilefarm_vta_clear_counters", clear_counters_);
+  find(handle_, "tilefarm_vta_read_counters", read_counters_);
+  find(handle_, "tilefarm_vta_record_timeline", record_timeline_);
+  find(handle_, "tilefarm_vta_read_timeline", read_timeline_);
+  find(handle_, "tilefarm_vta_build_id", build_id_);
+}
+
+// A board's own library is what it is; only tilefarm's takes a configuration.
+void VtaLibrary::configure(const tilefarm_vta_config& config) {
+  if (configure_ == nullptr || configure_(&config) == TILEFARM_VTA_OK) return;
+  char why[kWhyNbytes];
+  last_error_(why, sizeof why);
+  fail(FailureKind::kProtocol, why);
+}
+
+void VtaLibrary::warm_up() {
+  command_handle_();
+  release(allocate(1));
+}
+
+std::string VtaLibrary::build_id() const { return build_id_ ? build_id_() : "unknown VTA library"; }
+
+void* VtaLibrary::allocate(size_t nbytes) {
+  void* buffer = alloc_(nbytes);
+  if (buffer == nullptr) {
+    fail(FailureKind::kMemory, "no room for a buffer of " + std::to_string(nbytes) + " bytes");
+  }
+  return buffer;
+}
+
+void VtaLibrary::copy_in(void* buffer, const uint8_t* from, size_t nbytes) {
+  if (nbytes > 0) copy_(from, 0, buffer, 0, nbytes, kToDevice);
+}
+
+void VtaLibrary::copy_out(uint8_t* to, const void* buffer, size_t nbytes) {
+  if (nbytes > 0) copy_(buffer, 0, to, 0, nbytes, kFromDevice);
+}
+
+void VtaLibrary::before_call(bool record_timeline) {
+  if (reset_) reset_();
+  if (clear_counters_) clear_counters_();
+  if (record_timeline_) record_timeline_(record_timeline);
+}
+
+void VtaLibrary::after_call() {
+  if (check_idle_ == nullptr || check_idle_() == TILEFARM_VTA_OK) return;
+  char why[kWhyNbytes];
+  const int status = last_error_(why, sizeof why);
+  fail(status == TILEFARM_VTA_NO_MEMORY ? FailureKind::kMemory : FailureKind::kRuntime, why);
+}
+
+tilefarm_vta_counters VtaLibrary::counters() const {
+  tilefarm_vta_counters counters{};
+  if (read_counters_) read_counters_(&counters);
+  return counters;
+}
+
+std::vector<tilefarm_vta_event> VtaLibrary::timeline() const {
+  if (read_timeline_ == nullptr) return {};
+  std::vector<tilefarm_vta_event> events(read_timeline_(nullptr, 0));
+  read_timeline_(events.data(), events.size());
+  return events;
+}
+
+}  // namespace tilefarm::runner

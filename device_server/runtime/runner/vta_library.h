@@ -1,0 +1,55 @@
+// The VTA library that kernels run on: the original runtime's functions, and tilefarm's where it
+// has them.
+#ifndef TILEFARM_RUNNER_VTA_LIBRARY_H_
+#define TILEFARM_RUNNER_VTA_LIBRARY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilefarm_vta.h"
+
+namespace tilefarm::runner {
+
+class VtaLibrary {
+ public:
+  explicit VtaLibrary(const std::string& path);  // kProtocol when it cannot be loaded
+
+  void configure(const tilefarm_vta_config& config);
+  void warm_up();  // opens what a board's driver opens, before opening is forbidden
+  std::string build_id() const;
+
+  void* allocate(size_t nbytes);  // kMemory when there is no room
+  void release(void* buffer) { free_(buffer); }
+  void copy_in(void* buffer, const uint8_t* from, size_t nbytes);
+  void copy_out(uint8_t* to, const void* buffer, size_t nbytes);
+
+  // Around one call of an entry. `after_call` fails with the runtime's reason.
+  void before_call(bool record_timeline);
+  void after_call();
+  tilefarm_vta_counters counters() const;
+  std::vector<tilefarm_vta_event> timeline() const;
+
+ private:
+  void* handle_;
+  // The original's functions; always there.
+  void* (*alloc_)(size_t);
+  void (*free_)(void*);
+  void (*copy_)(const void*, size_t, void*, size_t, size_t, int);
+  void* (*command_handle_)();
+  // tilefarm's; null in a board's own library.
+  decltype(&tilefarm_vta_configure) configure_;
+  decltype(&tilefarm_vta_reset) reset_;
+  decltype(&tilefarm_vta_last_error) last_error_;
+  decltype(&tilefarm_vta_check_idle) check_idle_;
+  decltype(&tilefarm_vta_clear_counters) clear_counters_;
+  decltype(&tilefarm_vta_read_counters) read_counters_;
+  decltype(&tilefarm_vta_record_timeline) record_timeline_;
+  decltype(&tilefarm_vta_read_timeline) read_timeline_;
+  decltype(&tilefarm_vta_build_id) build_id_;
+};
+
+}  // namespace tilefarm::runner
+
+#endif  // TILEFARM_RUNNER_VTA_LIBRARY_H_
