@@ -1,0 +1,153 @@
+"""Folding changes the count of operators and nothing else."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from kit.networks import Builder, conv, dense, networks, samples_for, window
+
+from driver.graph import fold, run_float
+from driver.graph.ir import (
+    Add,
+    Affine,
+    AvgPool2d,
+    Clip,
+    Conv2d,
+    Dense,
+    Graph,
+    MaxPool2d,
+    Operator,
+    Reshape,
+)
+
+RNG = np.random.default_rng(3)
+
+
+def affine(channels: int, *, add: bool = True) -> Affine:
+    mul = RNG.standard_normal(channels).astype(np.float32)
+    return Affine(mul=mul, add=mul[::-1] if add else np.zeros(channels, np.float32))
+
+
+def chain(shape: tuple[int, ...], *ops: Operator) -> Graph:
+    b = Builder(shape)
+    name = "x"
+    for op in ops:
+        name = b.put(op, name)
+    return b.graph(name)
+
+
+def kinds(graph: Graph) -> list[str]:
+    return [type(node.op).__name__ for node in graph.nodes]
+
+
+IMAGE, ROW = (1, 3, 4, 4), (1, 6)
+RELU = Clip(lo=0.0, hi=math.inf)
+CASES = {
+    "batch norm after conv": (
+        chain(IMAGE, conv(RNG, 3, 5, window(3, pad=1)), affine(5), RELU),
+        ["Conv2d"],
+    ),
+    "bias after dense": (chain(ROW, dense(RNG, 6, 4), affine(4)), ["Dense"]),
+    "scale before conv": (
+        chain(IMAGE, affine(3, add=False), conv(RNG, 3, 2, window(3, pad=1))),
+        ["Conv2d"],
+    ),
+    "offset before a padded conv stays": (
+        chain(IMAGE, affine(3), conv(RNG, 3, 2, window(3, pad=1))),
+        ["Affine", "Conv2d"],
+    ),
+    "offset before an unpadded conv": (
+        chain(IMAGE, affine(3), conv(RNG, 3, 2, window(3))),
+        ["Conv2d"],
+    ),
+    "offset before dense": (chain(ROW, affine(6), dense(RNG, 6, 4)), ["Dense"]),
+    "two batch norms": (chain(IMAGE, affine(3), affine(3)), ["Affine"]),
+    "a bounded layer keeps its batch norm": (
+        chain(IMAGE, conv(RNG, 3, 3, window(1)), RELU, affine(3)),
+        ["Conv2d", "Affine"],
+    ),
+    "relu after pool": (
+        chain(IMAGE, conv(RNG, 3, 3, window(1)), MaxPool2d(window=window(2)), RELU),
+        ["Conv2d", "MaxPool2d"],
+    ),
+    "two clips": (chain(IMAGE, Clip(lo=-0.3, hi=0.5), Clip(lo=0.1, hi=2.0)), ["Clip"]),
+    "disjoint clips": (chain(IMAGE, Clip(lo=-0.3, hi=0.1), Clip(lo=0.5, hi=2.0)), ["Clip"]),
+    "reshapes": (
+        chain(IMAGE, RELU, Reshape(shape=(48,)), Reshape(shape=(6, 8)), Reshape(shape=(48,))),
+        ["Clip", "Reshape"],
+    ),
+    "reshapes that cancel": (
+        chain(IMAGE, RELU, Reshape(shape=(48,)), Reshape(shape=(3, 4, 4))),
+        ["Clip"],
+    ),
+    "average then relu": (
+        chain(IMAGE, AvgPool2d(window=window(4), divisor=np.full((1, 1), 16, np.float32)), RELU),
+        ["AvgPool2d"],
+    ),
+    "nothing to scale": (
+        chain(IMAGE, RELU, Affine(mul=np.ones(3, np.float32), add=np.zeros(3, np.float32))),
+        ["Clip"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_folds_and_what_stays(name: str) -> None:
+    graph, left = CASES[name]
+    folded = fold(graph)
+    assert kinds(folded) == left
+    assert_same_results(graph, folded)
+
+
+def test_a_tensor_with_two_readers_is_left_alone() -> None:
+    b = Builder(IMAGE)
+    middle = b.put(conv(RNG, 3, 3, window(1)), "x")
+    relu = b.put(RELU, middle)
+    graph = b.graph(b.put(Add(), relu, middle))
+    folded = fold(graph)
+    assert kinds(folded) == ["Conv2d", "Clip", "Add"]
+    assert_same_results(graph, folded)
+
+
+def test_an_output_keeps_its_value_when_its_reader_folds() -> None:
+    b = Builder(IMAGE)
+    middle = b.put(conv(RNG, 3, 3, window(1)), "x")
+    graph = b.graph(middle, b.put(RELU, middle))
+    assert kinds(fold(graph)) == ["Conv2d", "Clip"]
+    assert_same_results(graph, fold(graph))
+
+
+def test_a_layer_keeps_its_own_name() -> None:
+    graph = chain(IMAGE, affine(3, add=False), conv(RNG, 3, 2, window(1)), affine(2), RELU)
+    (node,) = fold(graph).nodes
+    assert (node.name, node.inputs, node.output) == ("n1", ("x",), "t3")
+    assert isinstance(node.op, Conv2d)
+
+
+def test_nodes_without_readers_go() -> None:
+    b = Builder(ROW)
+    b.put(dense(RNG, 6, 9), "x")
+    graph = b.graph(b.put(dense(RNG, 6, 4), "x"))
+    (node,) = fold(graph).nodes
+    assert isinstance(node.op, Dense)
+    assert node.op.weight.shape == (4, 6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(networks())
+def test_folding_never_changes_the_answer(case: tuple[Graph, int]) -> None:
+    graph, _ = case
+    folded = fold(graph)
+    assert len(folded.nodes) <= len(graph.nodes)
+    assert_same_results(graph, folded)
+
+
+def assert_same_results(graph: Graph, folded: Graph) -> None:
+    data = samples_for(graph, 1)
+    before, after = run_float(graph, data), run_float(folded, data)
+    assert before.keys() == after.keys()
+    for name, values in before.items():
+        np.testing.assert_allclose(after[name], values, rtol=1e-3, atol=1e-4)
