@@ -87,11 +87,8 @@ def _keys(draft: Draft) -> None:
 
 
 def _uops(draft: Draft, target: Target) -> None:
+    """GEMM micro-ops for every key; on whole tiles, resets and ALU operations need one a key."""
     draft.prod("all_gemm_uops", "gemm_uops", "gemm_keys")
-    draft.prod("all_reset_uops", "reset_uops", "acc_slots")
-    draft.prod("all_bias_uops", "epilogue_uops", "bias_keys")
-    draft.prod("all_clip_uops", "epilogue_uops", "acc_slots")
-    counts = {"all_gemm_uops": 1, "all_reset_uops": 1, "all_bias_uops": 2, "all_clip_uops": 2}
-    draft.total("uops", counts)
+    draft.total("uops", {"all_gemm_uops": 1, "bias_keys": 2, "acc_slots": 3})
     capacity = limits.uop_capacity(target)
     draft.at_most("uop_sram", "uops", capacity, why=f"UOP keeps {capacity} micro-ops")

@@ -24,7 +24,7 @@ FOLDED = 2
 
 
 def declare_gemm(draft: Draft, layer: Layer, target: Target) -> None:
-    """micro_order; gemm_uops, reset_uops, epilogue_uops of one slot combination; distance."""
+    """micro_order; gemm_uops of one slot combination; distance."""
     del layer
     names = [" ".join(order) for order in MICRO_ORDERS]
     draft.tunable("micro_order", range(len(MICRO_ORDERS)), names)
@@ -35,21 +35,13 @@ def declare_gemm(draft: Draft, layer: Layer, target: Target) -> None:
     draft.table(
         "canonical_micro_order",
         ["micro_order", *(f"long_{axis}" for axis in AXES)],
-        [*unfolded, "reset_third", "inside_reductions"],
+        [*unfolded, "inside_reductions"],
         _micro_rows(),
         why="two orders that differ in loops of one only are the same",
     )
     lengths = [f"tile_{axis}" for axis in AXES]
     written = [draft.select(f"{name}_uops", name, [*lengths, "one"]) for name in unfolded]
     draft.prod("gemm_uops", *written, why="the two outermost loops fold into the instruction")
-    draft.select("reset_uops", "reset_third", [*lengths, "one"])
-    draft.table(
-        "epilogue_loops",
-        [f"long_{axis}" for axis in SPATIAL],
-        ["epilogue_third"],
-        ((a, b, c, int(a and b and c)) for a in (0, 1) for b in (0, 1) for c in (0, 1)),
-    )
-    draft.select("epilogue_uops", "epilogue_third", ["one", "tile_ow"])
     draft.prod("tile_pixels", "tile_oh", "tile_ow")
     inside = ["tile_vectors", "tile_ow", "tile_co", "tile_pixels", "never"]
     draft.select("distance", "inside_reductions", inside)
@@ -74,7 +66,7 @@ def gemm_steps(layer: Layer, point: Point) -> Iterator[Step]:
 
 
 def _micro_rows() -> Iterator[tuple[int, ...]]:
-    """(order, long flags, positions in AXES of loops three to six, the reset's third, inside).
+    """(order, long flags, positions in AXES of loops three to six, what runs inside).
 
     len(AXES) stands for no loop. `inside` tells which tiles the last reduction loop encloses: an
     accumulator is written again after as many micro-ops.
@@ -82,10 +74,8 @@ def _micro_rows() -> Iterator[tuple[int, ...]]:
     none = len(AXES)
     for order, flags in distinct_micro_orders():
         loops = long_loops(MICRO_ORDERS[order], dict(zip(AXES, flags, strict=True)))
-        spatial = [axis for axis in loops if axis in SPATIAL]
         written = [AXES.index(axis) for axis in loops[FOLDED:]]
-        third = AXES.index(spatial[FOLDED]) if len(spatial) > FOLDED else none
-        yield (order, *flags, *written, *[none] * (4 - len(written)), third, _inside(order, loops))
+        yield (order, *flags, *written, *[none] * (4 - len(written)), _inside(order, loops))
 
 
 def _inside(order: int, loops: tuple[str, ...]) -> int:

@@ -15,8 +15,8 @@ REDUCED = ("ci", "kh", "kw")
 class Layer:
     """A sum over (ci, kh, kw) for every output vector (n, co, oh, ow), counted in blocks.
 
-    A dense layer has one pixel and a kernel of one. `stage` is the block that multiplies, `image` the
-    buffer that its input is in on the chip.
+    A dense layer has one pixel and a kernel of one. `stage` is the block that multiplies, `image`
+    the buffer that its input is in on the chip.
     """
 
     stage: str

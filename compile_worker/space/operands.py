@@ -1,7 +1,7 @@
-"""Add-Multi-Scope-SPM: where operands and results live on the chip, loaded how often, in how many slots.
+"""Add-Multi-Scope-SPM: the memory of every operand, how often it is loaded, in how many slots.
 
-Fires on a stage whose operands belong into different scratchpads. An operand is loaded for every step
-of the reduction, for every tile that needs another part of it, for every row of tiles, or once.
+Fires on a stage whose operands belong into different scratchpads. An operand is loaded for every
+step of the reduction, for every tile that needs another part, for every row of tiles, or once.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def _copies_fit(layer: Layer, axis: int, tile: int, kernel: int) -> bool:
 
 
 def _keys(draft: Draft, layer: Layer, target: Target) -> None:
-    """What the operands' base elements depend on: slots, and where a step's part of a load begins."""
+    """What operands' base elements depend on: slots, and where a step's part of a load begins."""
     rows = []
     for slots in range(1, target.limits.buffers + 1):
         for data in range(len(DATA_AT)):

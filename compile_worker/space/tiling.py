@@ -1,7 +1,7 @@
 """Multi-level tiling: tile sizes of every axis and the order of the loops over tiles.
 
-Fires on a stage that reuses its operands. The output's loops are cut into tiles, everything up to the
-multiplication is computed per tile, and the reductions are cut into steps.
+Fires on a stage that reuses its operands. The output's loops are cut into tiles, all that leads
+to it from the multiplication on is computed per tile, and the reductions are cut into steps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a schedule moves and does, in closed form: the cost model's features, and one last limit.
 
-Cycles are those of VTA's Chisel RTL (GEMM and immediate ALU operations N + 6, register ALU 2N + 6, one
-more to start; loads: beats + 22; stores: 3 an element). Fires on every layer.
+Cycles are those of VTA's Chisel RTL (GEMM and immediate ALU operations N + 6, register ALU 2N + 6,
+one more to start; loads: beats + 22; stores: 3 an element). Fires on every layer.
 """
 
 from __future__ import annotations
