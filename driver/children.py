@@ -14,7 +14,7 @@ from typing import Final
 from tilefarm.errors import InfraError
 
 _END_SECONDS: Final = 3.0
-_LOG_TAIL = 3
+_LOG_TAIL: Final = 2
 
 
 class Child:
@@ -62,7 +62,7 @@ class Child:
                 return rest.strip()
         code = self._process.wait()
         raise InfraError(
-            f"{self.name} ended with exit code {code}: {self._last_words()}", f"read {self._log}"
+            f"{self.name} ended with exit code {code}: {self.last_words()}", f"read {self._log}"
         )
 
     def terminate(self) -> None:
@@ -85,7 +85,8 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The end of its log, in one line."""
         with contextlib.suppress(OSError):
             lines = self._log.read_text(errors="replace").strip().splitlines()
             return " / ".join(lines[-_LOG_TAIL:])

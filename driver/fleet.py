@@ -19,6 +19,7 @@ from driver.token import create_token
 _RESTARTS: Final = 3
 _WATCH_SECONDS: Final = 0.5
 _RENEWALS_PER_TTL: Final = 3
+_SLICE_SECONDS: Final = 2.0
 
 
 class Farm(Protocol):
@@ -32,6 +33,14 @@ class Farm(Protocol):
 
         Raises:
             InfraError: it does not serve within that time, or never will.
+        """
+        ...
+
+    def check(self) -> None:
+        """Nothing while devices may still come.
+
+        Raises:
+            NoDeviceError: none will.
         """
         ...
 
@@ -54,6 +63,9 @@ class RemoteFarm:
     def tracker(self, wait_seconds: float) -> str:  # noqa: ARG002
         """The address it was given."""
         return self._address
+
+    def check(self) -> None:
+        """Nothing: somebody may start a device at any time."""
 
     def close(self) -> None:
         """Nothing: it is not ours."""
@@ -81,6 +93,7 @@ class LocalFarm:
         self._target_file.write_text(target.to_json())
         self._address = ""
         self._failure: InfraError | None = None
+        self._hopeless = ""
         self._serving = threading.Event()
         self._closing = threading.Event()
         self._children: list[Child] = []
@@ -99,6 +112,10 @@ class LocalFarm:
         if not self._address:
             raise InfraError(f"the tracker did not start within {wait_seconds:g} s")
         return self._address
+
+    def check(self) -> None:
+        if self._hopeless:
+            raise NoDeviceError(self._hopeless, f"read {self._log}, or `tilefarm doctor`")
 
     def close(self) -> None:
         self._closing.set()
@@ -126,6 +143,8 @@ class LocalFarm:
             if not tracker.alive:
                 raise InfraError("the tracker of this run died", f"read {self._log}")
             devices = [d if d.alive else self._restart(d) for d in devices]
+            if not any(d.alive for d in devices):
+                self._hopeless = f"no simulated device stays up: {devices[0].last_words()}"
 
     def _start_device(self, name: str) -> Child:
         return self._start(
@@ -193,7 +212,7 @@ class Leases:
         began = self._clock.seconds()
         tracker = self._client(wait_seconds)
         left = max(0.0, wait_seconds - (self._clock.seconds() - began))
-        lease = tracker.acquire(self._target.digest, wait_seconds=left, owner=self._owner)
+        lease = self._first_free(tracker, left)
         if lease is None:
             raise NoDeviceError(*self._missing(tracker, wait_seconds))
         with self._lock:
@@ -224,6 +243,18 @@ class Leases:
             self.release(lease)
         if self._tracker is not None:
             self._tracker.close()
+
+    def _first_free(self, tracker: TrackerClient, wait_seconds: float) -> Lease | None:
+        """Wait in slices, so that a farm that will never have a device is noticed."""
+        deadline = self._clock.seconds() + wait_seconds
+        while True:
+            self._farm.check()
+            left = max(0.0, deadline - self._clock.seconds())
+            lease = tracker.acquire(
+                self._target.digest, wait_seconds=min(left, _SLICE_SECONDS), owner=self._owner
+            )
+            if lease is not None or left <= _SLICE_SECONDS:
+                return lease
 
     def _client(self, wait_seconds: float) -> TrackerClient:
         address = self._farm.tracker(wait_seconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,7 +79,7 @@ class TuneSettings:
     trials: int = DEFAULT_TRIALS
     proposer: str = "guided"
     seed: int = 0
-    farm: FarmSettings = FarmSettings()
+    farm: FarmSettings = field(default_factory=FarmSettings)
 
     def __post_init__(self) -> None:
         _at_least("--trials", self.trials, 1)

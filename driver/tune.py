@@ -82,8 +82,16 @@ class Finished:
     timeline: KernelTimeline | None
 
 
-def tune(settings: TuneSettings, listen: Listener, *, clock: Clock | None = None) -> int:
+def tune(
+    settings: TuneSettings,
+    listen: Listener,
+    *,
+    began: float | None = None,
+    clock: Clock | None = None,
+) -> int:
     """Run all steps; the exit code. Continues what an earlier run left in the output folder.
+
+    `began` is the wall time from which everything is counted; None means now.
 
     Raises:
         UserError, NoDeviceError, FarmFault: see `tilefarm.errors`; what was measured is kept.
@@ -99,7 +107,7 @@ def tune(settings: TuneSettings, listen: Listener, *, clock: Clock | None = None
         stop=stop,
         scratch=scratch,
         run_id=RandomIds().fresh("run"),
-        wall_origin=clock.wall_seconds(),
+        wall_origin=clock.wall_seconds() if began is None else began,
     )
     with Interrupts(stop, scratch) as interrupts:
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tilefarm.clock import SystemClock
+
 from driver.settings import (
     DEFAULT_TRIALS,
     TuneSettings,
@@ -72,8 +74,9 @@ def run(args: argparse.Namespace) -> int:
 def tune_with(args: argparse.Namespace) -> int:
     """Run with complete options, and show it."""
     settings = TuneSettings(farm=farm_settings(args), **given(args, TuneSettings))
+    began = SystemClock().wall_seconds()
     from driver.tune import tune
     from driver.views import stdout_view
 
     with stdout_view(as_json=args.json) as view:
-        return tune(settings, view)
+        return tune(settings, view, began=began)

@@ -1,0 +1,144 @@
+"""What the death of a compile worker means: halving, second chances, typed failures."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from kit.stand_ins import SIM, toy_workload
+from tilefarm.artifact import Artifact, BuildFailure, CompileJob
+from tilefarm.errors import InfraError
+from tilefarm.measurement import Status
+from tilefarm.trace import Step, Trace
+
+from driver.executor import Build, Workers
+from driver.places import Job, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result
+
+
+def job(number: int) -> CompileJob:
+    return CompileJob(workload=toy_workload(), trace=Trace((Step(f"s{number}"),)), target=SIM)
+
+
+def name_of(job: Job) -> str:
+    assert isinstance(job, CompileJob)
+    return job.trace.steps[0].primitive
+
+
+@dataclass
+class Place:
+    """Compiles at once; dies or hangs on the named steps, the first `times` times."""
+
+    crashes: Sequence[str] = ()
+    hangs: Sequence[str] = ()
+    times: int = 100
+    tasks: list[list[str]] = field(default_factory=list)
+    broken: Exception | None = None
+
+    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
+        names = [name_of(job) for job in jobs]
+        self.tasks.append(names)
+        if self.broken:
+            raise self.broken
+        if self.times and set(names) & set(self.crashes):
+            self.times -= 1
+            raise PlaceCrashed("SIGSEGV")
+        if set(names) & set(self.hangs):
+            raise PlaceTimedOut("no answer")
+        return [
+            Artifact(job=job.digest, code=b"", symbols=("kernel",), build_seconds=0.0)
+            for job in jobs
+        ]
+
+    def kill(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def statuses(place: Place, count: int) -> dict[int, Status]:
+    """How each job of one batch ended."""
+    builds: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+    workers = Workers([place], timeout_seconds=1.0)
+    workers.submit([(n, job(n)) for n in range(count)], builds.put)
+    ended = {}
+    for _ in range(count):
+        build = builds.get(timeout=5)
+        assert isinstance(build, Build)
+        failure = build.result
+        ended[build.number] = failure.status if isinstance(failure, BuildFailure) else Status.OK
+    workers.close()
+    return ended
+
+
+def test_a_good_batch_is_one_task() -> None:
+    place = Place()
+    assert set(statuses(place, 4).values()) == {Status.OK}
+    assert place.tasks == [["s0", "s1", "s2", "s3"]]
+
+
+def test_a_crash_is_halved_down_to_the_culprit() -> None:
+    place = Place(crashes=["s2"])
+    assert statuses(place, 4) == {
+        0: Status.OK,
+        1: Status.OK,
+        2: Status.COMPILE_CRASH,
+        3: Status.OK,
+    }
+    assert place.tasks == [
+        ["s0", "s1", "s2", "s3"],
+        ["s0", "s1"],
+        ["s2", "s3"],
+        ["s2"],
+        ["s2"],
+        ["s3"],
+    ]
+
+
+def test_a_hang_is_a_timeout_of_the_culprit_alone() -> None:
+    assert statuses(Place(hangs=["s0"]), 2) == {0: Status.COMPILE_TIMEOUT, 1: Status.OK}
+
+
+def test_a_worker_that_was_killed_once_costs_nobody_anything() -> None:
+    assert statuses(Place(crashes=["s0"], times=1), 1) == {0: Status.OK}
+
+
+def test_a_broken_place_is_told() -> None:
+    told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+    workers = Workers([Place(broken=InfraError("no cluster"))], timeout_seconds=1.0)
+    workers.submit([(1, job(1))], told.put)
+    assert isinstance(told.get(timeout=5), InfraError)
+    workers.close()
+
+
+def test_a_process_answers_a_bad_schedule_with_a_typed_failure(tmp_path: Path) -> None:
+    place = ProcessPlace(tmp_path / "log")
+    (result,) = place.compile([job(1)], 60.0)
+    place.close()
+    assert isinstance(result, BuildFailure)
+    assert result.status is Status.COMPILE_ERROR
+
+
+def test_a_killed_process_is_a_crash_and_the_next_call_starts_another(tmp_path: Path) -> None:
+    place = ProcessPlace(tmp_path / "log")
+    place.compile([job(1)], 60.0)
+    process = place._process
+    assert process is not None
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    with pytest.raises(PlaceCrashed, match="SIGKILL"):
+        place.compile([job(1)], 60.0)
+    assert isinstance(place.compile([job(1)], 60.0)[0], BuildFailure)
+    place.close()
+
+
+def test_a_slow_answer_is_a_timeout(tmp_path: Path) -> None:
+    place = ProcessPlace(tmp_path / "log")
+    with pytest.raises(PlaceTimedOut):
+        place.compile([job(1)], 0.001)
+    place.close()

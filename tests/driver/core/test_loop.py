@@ -1,0 +1,183 @@
+"""The loop with stand-ins for workers and devices: what it records, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kit.stand_ins import (
+    StandInDevices,
+    StandInExecutor,
+    cycles_of_tile,
+    losing_first,
+    toy_task,
+)
+from tilefarm.clock import SystemClock
+from tilefarm.measurement import Measurement, RunFailure, RunJob, Status, Trial
+
+from driver.campaign import Windows
+from driver.events import DeviceLeft, Progress, TrialEnded
+from driver.loop import Loop, SearchResult, SearchSettings, StopSwitch
+from driver.summary import Span
+from tuner.session import Task as SessionTask
+from tuner.session import TuningSession
+
+
+@dataclass
+class Scene:
+    """One search over toys."""
+
+    devices: StandInDevices
+    executor: StandInExecutor = field(default_factory=StandInExecutor)
+    trials: int = 20
+    device_wait: float = 5.0
+    count: int = 1
+    kept: list[Trial] = field(default_factory=list)
+    events: list[Progress | Span] = field(default_factory=list)
+    stop: StopSwitch = field(default_factory=StopSwitch)
+    on_trial: Callable[[], None] = lambda: None
+
+    def insert(self, trial: Trial, *, run: str) -> bool:
+        self.kept.append(trial)
+        self.on_trial()
+        return True
+
+    def play(self) -> SearchResult:
+        tasks = {task.name: task for task in (toy_task(1), toy_task(2))}
+        session = TuningSession(
+            {name: SessionTask(task.space, task.count) for name, task in tasks.items()},
+            trials=self.trials,
+            proposer="random",
+        )
+        self.loop = Loop(
+            tasks=tasks,
+            session=session,
+            records=self,
+            executor=self.executor,
+            devices=self.devices,
+            settings=SearchSettings(
+                devices=self.count,
+                windows=Windows(workers=2),
+                device_wait_seconds=self.device_wait,
+                run_timeout_seconds=5.0,
+                run_id="run-1",
+                proposer="random",
+            ),
+            clock=SystemClock(),
+            wall_origin=0.0,
+            listen=self.events.append,
+        )
+        return self.loop.run(self.stop)
+
+    def ended(self) -> list[TrialEnded]:
+        return [e for e in self.events if isinstance(e, TrialEnded)]
+
+
+def test_every_point_of_every_space_is_measured_once() -> None:
+    scene = Scene(StandInDevices(2), count=2)
+    result = scene.play()
+    assert result.why == "exhausted"
+    assert result.trials == len(scene.kept) == 12
+    assert len({(t.workload, t.trace) for t in scene.kept}) == 12
+    assert {t.status for t in scene.kept} == {Status.OK}
+
+
+def test_the_default_schedules_come_first() -> None:
+    scene = Scene(StandInDevices())
+    scene.play()
+    first = scene.kept[:2]
+    assert [t.cycles for t in first] == [1000, 1000]
+    assert {t.workload for t in first} == {t.workload for t in scene.kept}
+
+
+def test_the_budget_holds() -> None:
+    assert Scene(StandInDevices(), trials=5).play().trials == 5
+
+
+def test_events_carry_the_best_and_the_default() -> None:
+    scene = Scene(StandInDevices())
+    scene.play()
+    last = {e.workload: e for e in scene.ended()}
+    assert {(e.default_cycles, e.best_cycles) for e in last.values()} == {(1000, 83)}
+    assert scene.ended()[-1].number == 12
+
+
+def test_spans_say_who_did_what() -> None:
+    scene = Scene(StandInDevices())
+    scene.play()
+    assert {(s.lane, s.kind) for s in scene.loop.spans} == {
+        ("driver", "propose"),
+        ("compile 1", "compile"),
+        ("sim0", "transfer"),
+        ("sim0", "run"),
+    }
+    assert [kind for kind, _, _ in scene.kept[0].spans] == ["propose", "compile", "transfer", "run"]
+
+
+def test_a_failed_build_is_a_record_without_a_time() -> None:
+    executor = StandInExecutor(refuse=lambda job: Status.COMPILE_TIMEOUT)
+    scene = Scene(StandInDevices(), executor)
+    result = scene.play()
+    assert result.why == "exhausted"
+    assert {(t.status, t.cycles, t.why) for t in scene.kept} == {
+        (Status.COMPILE_TIMEOUT, None, "refused")
+    }
+
+
+def test_a_crashing_kernel_costs_one_trial() -> None:
+    def run(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        if b"12" in code:
+            return RunFailure(artifact=job.artifact, status=Status.RUN_CRASH, why="signal 11")
+        return cycles_of_tile(code, job)
+
+    scene = Scene(StandInDevices(1, run))
+    scene.play()
+    crashed = [t for t in scene.kept if t.status is Status.RUN_CRASH]
+    assert len(crashed) == 4
+    assert len(scene.kept) == 12
+
+
+def test_a_lost_device_is_leased_again_and_nothing_is_lost() -> None:
+    devices = StandInDevices(1, losing_first(2))
+    scene = Scene(devices)
+    result = scene.play()
+    assert result.why == "exhausted"
+    assert {t.status for t in scene.kept} == {Status.OK}
+    assert len(scene.kept) == 12
+    assert devices.released[:2] == [("sim0", True), ("sim0", True)]
+    assert sum(isinstance(e, DeviceLeft) for e in scene.events) == 2
+
+
+def test_a_candidate_that_loses_three_devices_is_given_up() -> None:
+    scene = Scene(StandInDevices(1, losing_first(3)), trials=1)
+    scene.play()
+    lost = [t for t in scene.kept if t.status is Status.DEVICE_LOST]
+    assert len(lost) <= 1
+    assert len({(t.workload, t.trace) for t in scene.kept}) == len(scene.kept)
+
+
+def test_stopping_keeps_what_was_measured_and_drops_the_rest() -> None:
+    scene = Scene(StandInDevices())
+
+    def stop_at_three() -> None:
+        if len(scene.kept) == 3:
+            scene.stop.throw()
+
+    scene.on_trial = stop_at_three
+    result = scene.play()
+    assert result.why == "stopped"
+    assert 3 <= result.trials < 12
+
+
+def test_without_a_device_the_search_ends_and_says_why() -> None:
+    scene = Scene(StandInDevices(0), device_wait=0.05)
+    result = scene.play()
+    assert result.why == "no device"
+    assert result.error is not None
+    assert result.error.what == "no device"
+
+
+def test_leases_are_given_back() -> None:
+    devices = StandInDevices(2)
+    Scene(devices, count=2).play()
+    assert sorted(devices.released) == [("sim0", False), ("sim1", False)]

@@ -1,0 +1,176 @@
+"""Stand-ins for compile workers and devices, quick and obedient, for tests of the driver."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kit.toy_spaces import pair_space
+from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
+from tilefarm.digest import Digest
+from tilefarm.dtype import DType
+from tilefarm.errors import DeviceLostError, NoDeviceError
+from tilefarm.lease import DeviceInfo, Lease
+from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
+from tilefarm.space import Point
+from tilefarm.target import TARGETS
+from tilefarm.trace import Step, Trace
+from tilefarm.workload import TensorSpec, Workload
+
+from driver.executor import Build, Deliver
+from driver.measuring import Task
+
+SIM = TARGETS["sim"]
+
+
+def toy_workload(lanes: int = 1) -> Workload:
+    """A dense layer of `lanes` blocks; nothing runs it."""
+    return Workload(
+        operator="dense",
+        inputs=(
+            TensorSpec("data", (1, 1, 1, 16), DType.INT8),
+            TensorSpec("weight", (lanes, 1, 16, 16), DType.INT8),
+            TensorSpec("bias", (lanes, 1, 16), DType.INT32),
+            TensorSpec("shift", (lanes, 1, 16), DType.INT32),
+        ),
+        outputs=(TensorSpec("out", (1, lanes, 1, 16), DType.INT8),),
+        attrs=(("lo", -128), ("hi", 127)),
+    )
+
+
+def toy_trace(point: Point) -> Trace:
+    """A schedule that says which point it came from."""
+    return Trace((Step("tile", (point["inner"], point["outer"])),))
+
+
+def toy_task(lanes: int = 1, extent: int = 12) -> Task:
+    """A task over the divisors of `extent`; its best point is the largest `inner`."""
+    return Task(
+        workload=toy_workload(lanes),
+        count=lanes,
+        macs=256 * lanes,
+        ideal_cycles=1,
+        space=pair_space(extent, limit=extent),
+        trace=toy_trace,
+        target=SIM,
+        blobs={},
+        buffers=(),
+    )
+
+
+@dataclass(slots=True)
+class StandInExecutor:
+    """Compiles at once, in the caller's thread; `refuse` says which jobs fail and how."""
+
+    refuse: Callable[[CompileJob | ProgramJob], Status | None] = lambda job: None
+    built: list[CompileJob | ProgramJob] = field(default_factory=list)
+    closed: bool = False
+
+    def submit(
+        self, batch: Sequence[tuple[int, CompileJob | ProgramJob]], deliver: Deliver
+    ) -> None:
+        for number, job in batch:
+            self.built.append(job)
+            deliver(
+                Build(
+                    number=number,
+                    result=self._result(job),
+                    lane="compile 1",
+                    began_seconds=0.0,
+                    ended_seconds=0.1,
+                )
+            )
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _result(self, job: CompileJob | ProgramJob) -> Artifact | BuildFailure:
+        status = self.refuse(job)
+        if status is not None:
+            return BuildFailure(job=job.digest, status=status, stage="toy", why="refused")
+        code = job.trace.to_json() if isinstance(job, CompileJob) else "program"
+        return Artifact(job=job.digest, code=code.encode(), symbols=("kernel",))
+
+
+RunKernel = Callable[[bytes, RunJob], Measurement | RunFailure]
+"""What a stand-in device does with the code and the job."""
+
+
+def cycles_of_tile(code: bytes, job: RunJob) -> Measurement:
+    """1000 cycles by the toy schedule's `inner`."""
+    inner = Trace.from_json(code.decode()).steps[0].args[0]
+    assert isinstance(inner, int)
+    return Measurement(artifact=job.artifact, device="", counters=Counters(cycles=1000 // inner))
+
+
+@dataclass(slots=True)
+class StandInClient:
+    """Runs kernels by a function; raises when its device is pulled."""
+
+    name: str
+    run_kernel: RunKernel
+    blobs: dict[Digest, bytes] = field(default_factory=dict)
+    closed: bool = False
+
+    def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
+        missing = {digest: blob for digest, blob in blobs.items() if digest not in self.blobs}
+        self.blobs.update(missing)
+        return sum(map(len, missing.values()))
+
+    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
+        return self.run_kernel(self.blobs[job.artifact], job)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class StandInDevices:
+    """A lease source of so many devices; losses are raised by `run_kernel`."""
+
+    def __init__(self, count: int = 1, run_kernel: RunKernel = cycles_of_tile) -> None:
+        self._free = [f"sim{n}" for n in range(count)]
+        self._run_kernel = run_kernel
+        self._fences = itertools.count(1)
+        self._changed = threading.Condition()
+        self.released: list[tuple[str, bool]] = []
+
+    def acquire(self, wait_seconds: float) -> Lease:
+        with self._changed:
+            if not self._changed.wait_for(lambda: bool(self._free), wait_seconds):
+                raise NoDeviceError("no device", "start one")
+            name = self._free.pop(0)
+        device = DeviceInfo(
+            name=name,
+            address="nowhere:1",
+            target=SIM.digest,
+            runtime="toy",
+            sandbox="none",
+            epoch="1",
+        )
+        return Lease(lease_id=name, device=device, fence=next(self._fences), ttl_seconds=10)
+
+    def connect(self, lease: Lease) -> StandInClient:
+        return StandInClient(lease.device.name, self._run_kernel)
+
+    def lost(self, lease: Lease) -> str:
+        return ""
+
+    def release(self, lease: Lease, *, device_lost: bool = False) -> None:
+        with self._changed:
+            self.released.append((lease.device.name, device_lost))
+            self._free.append(lease.device.name)
+            self._changed.notify()
+
+
+def losing_first(times: int, run_kernel: RunKernel = cycles_of_tile) -> RunKernel:
+    """Loses the device under the first so many runs."""
+    left = itertools.count()
+
+    def run(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        if next(left) < times:
+            raise DeviceLostError("pulled")
+        return run_kernel(code, job)
+
+    return run
