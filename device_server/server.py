@@ -20,6 +20,7 @@ from device_server import elf, lifetime
 from device_server.bench import Bench, BenchSettings, KernelRunner
 from device_server.gate import FenceGate
 from device_server.registration import Registration
+from device_server.runner import Runner
 from device_server.servicer import DeviceServicer
 from device_server.store import BlobStore, StoreLimits
 
@@ -179,8 +180,6 @@ def serve(
         InfraError: the runner or its library is not there.
         AccessError: the tracker does not know the token.
     """
-    from device_server.runner import Runner
-
     settings = DeviceSettings(
         name=name, target=target, folder=folder, tracker=tracker, listen=listen
     )
