@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
 from tilefarm.clock import Clock, SystemClock
@@ -65,28 +67,25 @@ def _built(job: Digest, make: Callable[[], Made], clock: Clock) -> Artifact | Bu
     try:
         code, symbols, features = make()
     except Refused as refused:
-        return _failure(
-            job, refused.stage, refused.why, clock.seconds() - begin, refused.constraint
-        )
+        failure = _failure(job, refused.stage, refused.why, refused.constraint)
     except UserError as error:
-        return _failure(job, type(error).__name__, str(error), clock.seconds() - begin)
-    return Artifact(
-        job=job,
-        code=code,
-        symbols=tuple(symbols),
-        features=tuple(sorted(features.items())),
-        build_seconds=clock.seconds() - begin,
-    )
+        failure = _failure(job, type(error).__name__, str(error))
+    except Exception as surprise:
+        # One candidate must not end a search: what the compiler did not foresee is its own status.
+        why = f"{type(surprise).__name__}: {surprise}\n{traceback.format_exc(limit=-3)}"
+        failure = replace(_failure(job, "compiler", why), status=Status.COMPILE_CRASH)
+    else:
+        return Artifact(
+            job=job,
+            code=code,
+            symbols=tuple(symbols),
+            features=tuple(sorted(features.items())),
+            build_seconds=clock.seconds() - begin,
+        )
+    return replace(failure, build_seconds=clock.seconds() - begin)
 
 
-def _failure(
-    job: Digest, stage: str, why: str, seconds: float, constraint: str = ""
-) -> BuildFailure:
+def _failure(job: Digest, stage: str, why: str, constraint: str = "") -> BuildFailure:
     return BuildFailure(
-        job=job,
-        status=Status.COMPILE_ERROR,
-        stage=stage,
-        why=why,
-        constraint=constraint,
-        build_seconds=seconds,
+        job=job, status=Status.COMPILE_ERROR, stage=stage, why=why, constraint=constraint
     )

@@ -26,6 +26,7 @@ from compile_worker.passes.lower_gemm import lower_gemm
 from compile_worker.passes.merge_in_place import merge_in_place
 from compile_worker.passes.place_sram import place_sram
 from compile_worker.passes.rotate_slots import rotate_slots
+from compile_worker.passes.sink_lanes import sink_lanes
 
 Watcher: TypeAlias = Callable[[str, Func], None]
 
@@ -46,6 +47,7 @@ def _simplify(func: Func, target: Target) -> Func:
 LOWERING: Final[tuple[Pass, ...]] = (
     Pass("inline_stages", inline_stages),
     Pass("fuse_reductions", fuse_reductions),
+    Pass("sink_lanes", sink_lanes),
     Pass("decompose_reductions", decompose_reductions),
     Pass("compact_buffers", compact_buffers),
     Pass("merge_in_place", merge_in_place),

@@ -6,16 +6,24 @@ block t: t[i, j] = a[j, 0]    ->    t[i*16 + j] = a[j*4]
 from __future__ import annotations
 
 from math import prod
+from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.errors import require
 from compile_worker.ir.expr import INDEX, Add, Buffer, Const, Expr, Load, Mul
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, Ref, Seq, Store, sequence
 from compile_worker.ir.visit import rewrite
+from compile_worker.limits import Violation
 
-_HOST = ("dram", "local")
+STAGE: Final = "flatten"
+
+LOCAL_NBYTES: Final = 64 * 1024
+"""Most bytes of one local buffer: they live on the stack of whoever calls the kernel."""
+
+_HOST: Final = ("dram", "local")
 
 
 def flatten(func: Func, target: Target) -> Func:
@@ -31,6 +39,7 @@ def flatten(func: Func, target: Target) -> Func:
             case Store(buffer, index, value):
                 return Store(_flat(buffer), _position(buffer, index), value)
             case Alloc(buffer, body, marks) if buffer.scope == "local":
+                require(STAGE, _stack_fits(buffer))
                 return Alloc(_flat(buffer), body, marks)
             case Block(body=body, init=None):
                 return body
@@ -42,6 +51,14 @@ def flatten(func: Func, target: Target) -> Func:
                 return None
 
     return Func(func.name, params, rewrite(func.body, rule), func.attrs)
+
+
+def _stack_fits(buffer: Buffer) -> Violation | None:
+    nbytes = prod(buffer.shape) * buffer.dtype.nbytes
+    if nbytes <= LOCAL_NBYTES:
+        return None
+    why = f"{buffer.name} takes {nbytes} bytes on the stack, at most {LOCAL_NBYTES}"
+    return Violation("local_nbytes", why)
 
 
 def _flat(buffer: Buffer) -> Buffer:

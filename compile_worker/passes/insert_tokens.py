@@ -10,8 +10,8 @@
 
 Tokens are counts. One step is all that is loaded since the last GEMM; with n slots, step k
 overwrites what step k-n used, so it waits for the token of that step: the first n steps need none,
-and the last n leave none. A load that sits further out joins the step that it comes before. Tiles of
-accumulators and the stores that read them take the same turns. Loads of accumulators run on the
+and the last n leave none. A load that sits further out joins the step that it comes before. Tiles
+of accumulators and the stores that read them take the same turns. Loads of accumulators run on the
 compute module, in order.
 """
 
