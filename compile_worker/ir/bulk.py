@@ -184,5 +184,7 @@ def _accumulate(
     kept = np.broadcast_shapes(*(each.shape for each in at), (1,) * len(shape))
     gone = tuple(axis for axis, extent in enumerate(kept) if extent == 1 and shape[axis] > 1)
     if gone:
-        amounts = combine.reduce(amounts, axis=gone, dtype=amounts.dtype, keepdims=True)
-    combine.at(memory_of(store.buffer, memory), at, amounts)
+        amounts = combine.reduce(amounts, axis=gone, keepdims=True, dtype=amounts.dtype)
+    at = tuple(np.broadcast_to(each, amounts.shape) for each in at)
+    where = tuple(np.broadcast_to(each, amounts.shape) for each in at)
+    combine.at(memory_of(store.buffer, memory), where, amounts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, Final, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Final, Self, TypeVar, cast, dataclass_transform
 from weakref import ref
 
 _T = TypeVar("_T", bound="type[Node]")
@@ -42,7 +42,7 @@ class Node:
     __match_args__: ClassVar[tuple[str, ...]] = ()
     _setters: ClassVar[tuple[Callable[[Any, Any], None], ...]] = ()
 
-    def __new__(cls, *args: Any, **named: Any) -> Any:
+    def __new__(cls, *args: Any, **named: Any) -> Self:
         if named or len(args) != len(cls.__match_args__):
             args = _complete(cls, args, named)
         key = cls._key(args)
@@ -50,7 +50,7 @@ class Node:
         if reference is not None:
             found = reference()
             if found is not None:
-                return found
+                return cast(Self, found)
         made = object.__new__(cls)
         for put, value in zip(cls._setters, args, strict=True):
             put(made, value)

@@ -98,12 +98,13 @@ def ravelled(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
 
 
 def unravelled(position: Expr, shape: Sequence[int]) -> list[Expr]:
-    """The coordinates of the element at a row-major position."""
+    """The coordinates of the element at a row-major position, which must be one of the shape's."""
+    leading = next((axis for axis, extent in enumerate(shape) if extent > 1), 0)
     found: list[Expr] = []
-    for extent in reversed(shape[1:]):
+    for extent in reversed(shape[leading + 1 :]):
         found.append(position % extent)
         position = position // extent
-    return [position, *reversed(found)]
+    return [*[Const(0, INDEX)] * leading, position, *reversed(found)]
 
 
 def _present(logical: Sequence[Expr], shape: Sequence[int], blocked: tuple[int, ...]) -> list[Expr]:

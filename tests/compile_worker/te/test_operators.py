@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given, settings
+from kit import nests, numpy_operators
+from kit.golden import Golden
+from tilefarm.workload import OPERATORS, Workload
+
+from compile_worker.ir.interpret import interpret
+from compile_worker.ir.printer import show
+from compile_worker.te import nest_of
+from compile_worker.te.operators import STAGES
+
+
+def agrees_with_numpy(work: Workload, seed: int = 0) -> None:
+    arrays = nests.inputs_of(work, seed)
+    found = interpret(nest_of(work, nests.SIM), arrays)["out"]
+    wanted = numpy_operators.run(work, arrays)
+    assert found.dtype == wanted.dtype
+    assert found.shape == wanted.shape
+    assert found.tobytes() == wanted.tobytes()
+
+
+def test_every_operator_has_a_nest_and_an_example() -> None:
+    assert STAGES.keys() == OPERATORS.keys()
+    assert {work.operator for work in nests.EXAMPLES.values()} == OPERATORS.keys()
+
+
+@pytest.mark.parametrize("name", nests.EXAMPLES)
+def test_text(name: str, golden: Golden) -> None:
+    golden(show(nests.nest(name)))
+
+
+@pytest.mark.parametrize("name", nests.EXAMPLES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_means_what_numpy_says(name: str, seed: int) -> None:
+    agrees_with_numpy(nests.EXAMPLES[name], seed)
+
+
+@given(nests.convolutions())
+@settings(max_examples=25, deadline=None)
+def test_any_convolution_means_what_numpy_says(work: Workload) -> None:
+    agrees_with_numpy(work)
+
+
+@given(nests.denses())
+@settings(max_examples=10, deadline=None)
+def test_any_dense_means_what_numpy_says(work: Workload) -> None:
+    agrees_with_numpy(work)
+
+
+def test_parameters_are_the_workloads_tensors_in_order() -> None:
+    work = nests.EXAMPLES["conv2d"]
+    func = nest_of(work, nests.SIM)
+    assert [(p.name, p.shape, p.dtype) for p in func.params] == [
+        (t.name, t.shape, t.dtype) for t in work.tensors
+    ]
+    assert {p.scope for p in func.params} == {"dram"}
+
+
+def test_equal_workloads_have_the_same_nest() -> None:
+    assert nest_of(nests.conv2d(), nests.SIM) is nest_of(nests.conv2d(), nests.SIM)
+
+
+def test_a_relayout_keeps_the_number_of_elements() -> None:
+    work = nests.EXAMPLES["relayout"]
+    attrs = tuple({**dict(work.attrs), "logical_out": (1, 119)}.items())
+    odd = Workload(work.operator, work.inputs, work.outputs, attrs)
+    with pytest.raises(ValueError, match="as many elements"):
+        nest_of(odd, nests.SIM)
