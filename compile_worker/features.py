@@ -26,7 +26,8 @@ from compile_worker.ir.evaluate import evaluate
 from compile_worker.ir.expr import Const, Expr, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Dma, For, If, MicroKernel, Seq, Stmt, Store, Synchronize
-from compile_worker.ir.visit import find, variables
+from compile_worker.ir.visit import variables
+from compile_worker.passes.nests import of_kind
 from compile_worker.passes.slots import combinations, digits_of
 
 KERNEL_CYCLES: Final = 7
@@ -48,10 +49,10 @@ def features_of(func: Func, target: Target) -> dict[str, float]:
     A CPU kernel has `stores` (elements written) and `param_nbytes` only.
     """
     counted: Counter[str] = Counter()
-    extents = {loop.var: loop.extent for loop in find(func.body, For)}
+    extents = {loop.var: loop.extent for loop in of_kind(func.body, For)}
     tally = _Tally(target, extents, counted)
     tally.visit(func.body, 1.0)
-    if next(find(func.body, Synchronize), None) is None:
+    if next(of_kind(func.body, Synchronize), None) is None:
         nbytes = sum(prod(p.shape) * p.dtype.nbytes for p in func.params)
         return {"stores": counted["stores"], "param_nbytes": float(nbytes)}
     return tally.features()

@@ -10,14 +10,14 @@ from tilefarm.names import symbol
 from tilefarm.target import Target
 
 from compile_worker.codegen.link import link
-from compile_worker.codegen.llvm import cpu_kernel, entry_text, handle_and_offset
-from compile_worker.codegen.machine import CPU_SPEED_LEVEL, QUEUEING_SPEED_LEVEL, object_code
+from compile_worker.codegen.llvm import PLAIN_CODE, cpu_kernel, entry_text, handle_and_offset
+from compile_worker.codegen.machine import object_code
 from compile_worker.codegen.queueing import accelerator_kernel
 from compile_worker.codegen.runtime_abi import declarations
 from compile_worker.codegen.text import FunctionText
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Synchronize
-from compile_worker.ir.visit import find
+from compile_worker.passes.nests import of_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Kernel:
 
     @property
     def on_accelerator(self) -> bool:
-        return next(find(self.func.body, Synchronize), None) is not None
+        return next(of_kind(self.func.body, Synchronize), None) is not None
 
 
 def kernel_object(kernel: Kernel, target: Target) -> bytes:
     """The shared object that exports one kernel."""
-    level = QUEUEING_SPEED_LEVEL if kernel.on_accelerator else CPU_SPEED_LEVEL
     text = f"{declarations()}\n{kernel_text(kernel, target)}"
-    return link(object_code(text, target.host, speed_level=level), target.host)
+    code = object_code(text, target.host, fast_code=not kernel.on_accelerator)
+    return link(code, target.host)
 
 
 def program_object(job: ProgramJob, kernels: Sequence[Kernel]) -> bytes:
@@ -47,7 +47,7 @@ def program_object(job: ProgramJob, kernels: Sequence[Kernel]) -> bytes:
         renamed = Kernel(private[kernel.symbol], kernel.func)
         parts.append(kernel_text(renamed, job.target, linkage="internal"))
     parts.append(_network(job, private))
-    code = object_code("\n".join(parts), job.target.host, speed_level=CPU_SPEED_LEVEL)
+    code = object_code("\n".join(parts), job.target.host, fast_code=True)
     return link(code, job.target.host)
 
 
@@ -72,7 +72,7 @@ def _network(job: ProgramJob, private: dict[str, str]) -> str:
             text.do(f"ret i32 {answer}")
             text.begin(text.fresh_label())
     text.do("ret i32 0")
-    return entry_text(job.entry, text, "")
+    return entry_text(job.entry, text, attributes=PLAIN_CODE)
 
 
 def _pass_arguments(

@@ -20,6 +20,9 @@ from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store
 NO_BUILTINS: Final = 'nounwind "no-builtins"'
 """Loops that copy or clear memory stay loops: an artifact may not call the C library."""
 
+PLAIN_CODE: Final = f"{NO_BUILTINS} noinline optnone"
+"""For code that only calls the runtime: optimizing it takes longer than running it ever will."""
+
 
 def cpu_kernel(func: Func, symbol: str, linkage: str = "") -> str:
     """A CPU kernel: the entry finds the buffers' memory, an inner function works on it."""
@@ -41,9 +44,11 @@ def cpu_kernel(func: Func, symbol: str, linkage: str = "") -> str:
     )
 
 
-def entry_text(symbol: str, text: FunctionText, linkage: str) -> str:
+def entry_text(
+    symbol: str, text: FunctionText, linkage: str = "", *, attributes: str = NO_BUILTINS
+) -> str:
     """The definition of an entry: its C type around the text of its body."""
-    head = f"define {linkage} i32 @{symbol}(ptr %buffers, ptr %offsets) {NO_BUILTINS}"
+    head = f"define {linkage} i32 @{symbol}(ptr %buffers, ptr %offsets) {attributes}"
     return f"{head} {{\n{text.body()}\n}}\n"
 
 

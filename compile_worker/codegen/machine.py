@@ -13,14 +13,12 @@ import llvmlite.binding as llvm
 from tilefarm.errors import TargetError
 from tilefarm.target import Host
 
-CPU_SPEED_LEVEL: Final = 3
-QUEUEING_SPEED_LEVEL: Final = 1
-"""Host code that only queues instructions gains nothing from more."""
+SPEED_LEVEL: Final = 3
 
 
 @lru_cache(maxsize=8)
-def machine(host: Host) -> Any:
-    """LLVM's target machine for a host processor.
+def machine(host: Host, level: int) -> Any:
+    """LLVM's target machine for a host processor; `level` 0 to 3 is that of code selection.
 
     Raises:
         TargetError: this LLVM has no such target.
@@ -32,22 +30,23 @@ def machine(host: Host) -> Any:
     except RuntimeError as error:
         raise TargetError(f"no code generator for {host.triple}: {error}") from None
     return target.create_target_machine(
-        cpu=host.cpu, features=host.features, opt=2, reloc="pic", codemodel="default"
+        cpu=host.cpu, features=host.features, opt=level, reloc="pic", codemodel="default"
     )
 
 
-def object_code(text: str, host: Host, *, speed_level: int) -> bytes:
-    """The object file of a module, optimized."""
-    target_machine = machine(host)
+def object_code(text: str, host: Host, *, fast_code: bool) -> bytes:
+    """The object file of a module: optimized for its own speed, or made as quickly as can be."""
+    target_machine = machine(host, 2 if fast_code else 0)
     module = llvm.parse_assembly(f'target triple = "{host.triple}"\n{text}')
     module.data_layout = str(target_machine.target_data)
-    _optimize(module, target_machine, speed_level)
+    if fast_code:
+        _optimize(module, target_machine)
     return bytes(target_machine.emit_object(module))
 
 
-def _optimize(module: Any, target_machine: Any, speed_level: int) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level)
-    options.loop_vectorization = speed_level > 1
-    options.slp_vectorization = speed_level > 1
+def _optimize(module: Any, target_machine: Any) -> None:
+    options = llvm.create_pipeline_tuning_options(SPEED_LEVEL)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
     builder = llvm.create_pass_builder(target_machine, options)
     builder.getModulePassManager().run(module, builder)

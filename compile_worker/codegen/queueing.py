@@ -10,7 +10,7 @@ from typing import Final
 
 from tilefarm.target import VtaConfig
 
-from compile_worker.codegen.llvm import HostWriter, entry_text, handle_and_offset
+from compile_worker.codegen.llvm import PLAIN_CODE, HostWriter, entry_text, handle_and_offset
 from compile_worker.codegen.recorder import recorder
 from compile_worker.codegen.runtime_abi import MEMORY, OUT_MEMORY, WAIT_CYCLES
 from compile_worker.codegen.scalars import Scalars
@@ -28,7 +28,7 @@ from compile_worker.ir.stmt import (
     Stmt,
     Synchronize,
 )
-from compile_worker.ir.visit import find
+from compile_worker.passes.nests import of_kind
 from compile_worker.passes.slots import Digit, digits_of
 
 _ON_CHIP: Final = frozenset(MEMORY)
@@ -62,14 +62,14 @@ class _QueueWriter(HostWriter):
         self._take_parameters()
         self.statement(self._func.body)
         text.do(f"ret i32 {text.op(f'load i32, ptr {self._status}')}")
-        return "".join(self._sites) + entry_text(self._symbol, text, linkage)
+        return "".join(self._sites) + entry_text(self._symbol, text, linkage, attributes=PLAIN_CODE)
 
     def _take_parameters(self) -> None:
         """Handles and element offsets of every parameter that a copy touches."""
         offsets = {}
         for position, buffer in enumerate(self._func.params):
             self._handles[buffer], offsets[buffer] = handle_and_offset(self._text, position)
-        for dma in find(self._func, Dma):
+        for dma in of_kind(self._func.body, Dma):
             key = dma.dram.buffer, self._element_nbytes(dma)
             if key not in self._dram:
                 shift = key[1].bit_length() - 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from compile_worker.codegen.llvm import PLAIN_CODE
 from compile_worker.codegen.runtime_abi import ALU_MODE, ALU_OPCODES, GEMM_MODE
 from compile_worker.codegen.text import FunctionText
 from compile_worker.ir.expr import Expr
@@ -42,7 +43,8 @@ def recorder(
     for _ in kernel.loops:
         text.do("call void @VTAUopLoopEnd()")
     text.do("ret i32 0")
-    return f"{table}define internal i32 @{name}(ptr %key) nounwind {{\n{text.body()}\n}}\n"
+    head = f"define internal i32 @{name}(ptr %key) {PLAIN_CODE}"
+    return f"{table}{head} {{\n{text.body()}\n}}\n"
 
 
 def _reads_dst(kernel: MicroKernel) -> bool:

@@ -19,9 +19,9 @@ from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, For, Stmt, Store
-from compile_worker.ir.visit import find, rewrite
+from compile_worker.ir.visit import rewrite
 from compile_worker.passes.linear import Linear, linear
-from compile_worker.passes.nests import Access, common_loops, uses
+from compile_worker.passes.nests import Access, common_loops, of_kind, uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Plan:
 def compact_buffers(func: Func, target: Target) -> Func:
     """Shrink every allocated buffer and allocate it where it is alive."""
     del target
-    allocs = list(find(func.body, Alloc))
+    allocs = list(of_kind(func.body, Alloc))
     accesses = uses(func.body).of
     plans = {a.buffer: _plan(a.buffer, accesses[a.buffer]) for a in allocs if a.buffer in accesses}
     homes: dict[Var | None, list[Alloc]] = {}

@@ -14,8 +14,8 @@ from tilefarm.target import Target
 from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, Mark, Stmt, Store, sequence
-from compile_worker.ir.visit import find, substitute
-from compile_worker.passes.nests import Path, descend, wrap
+from compile_worker.ir.visit import substitute
+from compile_worker.passes.nests import Path, descend, of_kind, wrap
 
 _GEMM: Final = ("tensorize", "gemm")
 
@@ -23,7 +23,7 @@ _GEMM: Final = ("tensorize", "gemm")
 def decompose_reductions(func: Func, target: Target) -> Func:
     """Split every block with an init into a block that starts and one that updates."""
     del target
-    reducing = [block for block in find(func.body, Block) if block.init is not None]
+    reducing = [block for block in of_kind(func.body, Block) if block.init is not None]
     if not reducing:
         return func
     reductions = frozenset(v for block in reducing for v in block.reductions)

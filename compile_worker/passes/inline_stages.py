@@ -18,8 +18,8 @@ from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, Seq, Stmt, Store, sequence
-from compile_worker.ir.visit import find, rewrite, substitute
-from compile_worker.passes.nests import perfect_nest
+from compile_worker.ir.visit import rewrite, substitute
+from compile_worker.passes.nests import of_kind, perfect_nest
 
 
 def inline_stages(func: Func, target: Target) -> Func:
@@ -33,8 +33,8 @@ def inline_stages(func: Func, target: Target) -> Func:
 
 def _inlinable(body: Stmt) -> dict[Buffer, Store]:
     """Stages that may go: written by one plain block, at its own loop variables."""
-    local = {a.buffer for a in find(body, Alloc) if a.buffer.scope == "local"}
-    writes = Counter(store.buffer for store in find(body, Store))
+    local = {a.buffer for a in of_kind(body, Alloc) if a.buffer.scope == "local"}
+    writes = Counter(store.buffer for store in of_kind(body, Store))
     found = {}
     for nest in _nests(body):
         loops, block = perfect_nest(nest)

@@ -40,9 +40,8 @@ from compile_worker.ir.stmt import (
     Synchronize,
     sequence,
 )
-from compile_worker.ir.visit import find
 from compile_worker.passes.elements import unsupported
-from compile_worker.passes.nests import Path, descend
+from compile_worker.passes.nests import Path, descend, of_kind
 from compile_worker.passes.turns import homes, trips, turn
 
 STAGE: Final = "insert_tokens"
@@ -56,7 +55,7 @@ _Homes: TypeAlias = Mapping[Buffer, tuple[int, Path]]
 def insert_tokens(func: Func, target: Target) -> Func:
     """Add the tokens that the order of loads, GEMMs and stores needs, and the final wait."""
     del target
-    if next(find(func.body, Dma), None) is None:
+    if next(of_kind(func.body, Dma), None) is None:
         return func
     where: _Homes = {
         alloc.buffer: (int(dict(alloc.marks).get("slots", 1)), path)
@@ -159,7 +158,7 @@ def _load_tokens(stmts: Sequence[Stmt], depth: int, steps: _Steps) -> Iterator[S
 
 def _with_store_tokens(body: Stmt, where: _Homes) -> Stmt:
     """Tokens between the last write of a tile of accumulators and the store that reads it."""
-    stored = {dma.sram.buffer for dma in find(body, Dma) if dma.direction == "store"}
+    stored = {dma.sram.buffer for dma in of_kind(body, Dma) if dma.direction == "store"}
     if len(stored) != 1:
         raise unsupported(STAGE, f"{len(stored)} buffers are stored, not one")
     (tile,) = stored
@@ -198,7 +197,7 @@ def _handed_over(stmt: Stmt) -> Stmt:
     """Statements with the hand-over from compute to store before every store."""
     if not _stores(stmt):
         return stmt
-    if next(find(stmt, MicroKernel), None) is None:
+    if next(of_kind(stmt, MicroKernel), None) is None:
         handed = (Push(Module.COMPUTE, Module.STORE), Pop(Module.COMPUTE, Module.STORE))
         return sequence((*handed, stmt))
     if isinstance(stmt, For):
@@ -222,17 +221,17 @@ def _only(stmts: Sequence[Stmt], holds: Callable[[Stmt], bool]) -> int:
 
 
 def _accumulates(stmt: Stmt) -> bool:
-    return any(k.engine == "gemm" and not k.reset for k in find(stmt, MicroKernel))
+    return any(k.engine == "gemm" and not k.reset for k in of_kind(stmt, MicroKernel))
 
 
 def _fetches(stmt: Stmt) -> bool:
     """Whether operands of a GEMM are loaded."""
-    return any(dma.sram.buffer.scope in _OPERANDS for dma in find(stmt, Dma))
+    return any(dma.sram.buffer.scope in _OPERANDS for dma in of_kind(stmt, Dma))
 
 
 def _stores(stmt: Stmt) -> bool:
-    return any(dma.direction == "store" for dma in find(stmt, Dma))
+    return any(dma.direction == "store" for dma in of_kind(stmt, Dma))
 
 
 def _writes(stmt: Stmt, tile: Buffer) -> bool:
-    return any(kernel.dst.buffer is tile for kernel in find(stmt, MicroKernel))
+    return any(kernel.dst.buffer is tile for kernel in of_kind(stmt, MicroKernel))

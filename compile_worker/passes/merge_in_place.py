@@ -18,13 +18,13 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, Mark, Store
 from compile_worker.ir.visit import find, replace_buffers, rewrite
-from compile_worker.passes.nests import Access, uses
+from compile_worker.passes.nests import Access, of_kind, uses
 
 
 def merge_in_place(func: Func, target: Target) -> Func:
     """Let element-wise stages share the buffer of the stage they read."""
     del target
-    allocs = [a for a in find(func.body, Alloc) if a.buffer.scope == "acc"]
+    allocs = [a for a in of_kind(func.body, Alloc) if a.buffer.scope == "acc"]
     if not allocs:
         return func
     merged = _merged({a.buffer for a in allocs}, uses(func.body).of, func)
@@ -49,7 +49,7 @@ def _merged(
 ) -> dict[Buffer, Buffer]:
     """Buffer that goes -> buffer that it shares from now on."""
     merged: dict[Buffer, Buffer] = {}
-    for block in find(func.body, Block):
+    for block in of_kind(func.body, Block):
         store = block.body
         if not isinstance(store, Store) or store.buffer not in candidates:
             continue

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
@@ -11,6 +12,8 @@ from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store, sequ
 from compile_worker.ir.visit import find
 
 Path = tuple[For, ...]
+
+_S = TypeVar("_S", bound=Stmt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,26 @@ def _visit(stmt: Stmt, path: Path, block: Block | None, found: Uses) -> None:
 def _reads(expr: Expr, path: Path, block: Block | None, found: Uses) -> None:
     for load in find(expr, Load):
         found.add(load.buffer, Access(path, load.index, block, writes=False))
+
+
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """The statement and every statement in it, in program order; nothing below a statement."""
+    yield stmt
+    match stmt:
+        case For(body=body) | Alloc(body=body) | Block(body=body):
+            yield from statements(body)
+        case Seq(stmts):
+            for each in stmts:
+                yield from statements(each)
+        case If(_, then, otherwise):
+            yield from statements(then)
+            if otherwise is not None:
+                yield from statements(otherwise)
+
+
+def of_kind(stmt: Stmt, kind: type[_S]) -> Iterator[_S]:
+    """Every statement of one kind at or below a statement."""
+    return (each for each in statements(stmt) if isinstance(each, kind))
 
 
 def common_loops(paths: Sequence[Path]) -> Path:

@@ -19,8 +19,9 @@ from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, For, MicroKernel
-from compile_worker.ir.visit import find, rewrite
+from compile_worker.ir.visit import rewrite
 from compile_worker.limits import scope_fits, slot_keys_fit, uops_fit
+from compile_worker.passes.nests import of_kind
 from compile_worker.passes.slots import combinations, digits_of
 
 STAGE: Final = "place_sram"
@@ -49,9 +50,9 @@ def place_sram(func: Func, target: Target) -> Func:
 
 
 def _check_uops(func: Func, target: Target) -> None:
-    extents: Mapping[Var, int] = {loop.var: loop.extent for loop in find(func.body, For)}
+    extents: Mapping[Var, int] = {loop.var: loop.extent for loop in of_kind(func.body, For)}
     total = 0
-    for kernel in find(func.body, MicroKernel):
+    for kernel in of_kind(func.body, MicroKernel):
         keys = combinations(digits_of(kernel, extents))
         require(STAGE, slot_keys_fit(keys))
         total += keys * len(kernel.uops)
