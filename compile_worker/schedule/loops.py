@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tilefarm.errors import ScheduleError
 
-from compile_worker.ir.expr import Expr, Var, index
+from compile_worker.ir.expr import Expr, Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import Block, For, LoopKind, Stmt
+from compile_worker.ir.stmt import Block, For, LoopKind, Stmt, Store
 from compile_worker.ir.visit import find
 from compile_worker.schedule.places import (
     Path,
@@ -173,7 +173,8 @@ def _split(primitive: str, loop: For, factor: int) -> For:
             f"one of {', '.join(map(str, near))}",
         )
     outer, inner = Var(f"{loop.var.name}_0"), Var(f"{loop.var.name}_1")
-    body = rebind(loop.body, {loop.var: outer * index(factor) + inner}, {loop.var: (outer, inner)})
+    whole = outer * factor + inner if factor > 1 else outer + inner
+    body = rebind(loop.body, {loop.var: whole}, {loop.var: (outer, inner)})
     return For(outer, loop.extent // factor, For(inner, factor, body), marks=loop.marks)
 
 
@@ -205,12 +206,7 @@ def _keep_float_sums(
 
 
 def _is_float(block: Block) -> bool:
-    return any(getattr(node, "dtype", None) and node.dtype.is_float for node in _stored(block))
-
-
-def _stored(block: Block) -> list[Expr]:
-    value = getattr(block.body, "value", None)
-    return [value] if isinstance(value, Expr) else []
+    return isinstance(block.body, Store) and block.body.value.dtype.is_float
 
 
 def _fresh(primitive: str, func: Func, name: str) -> Var:
