@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
-from tilefarm.errors import DataError, InfraError
+from tilefarm.errors import InfraError
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.target import Target
 
@@ -113,9 +113,6 @@ class Runner:
 
         Args:
             job: what to run. blob: where the bytes of a digest lie.
-
-        Raises:
-            DataError: a content is smaller than its buffers need.
         """
         begin = self._clock.seconds()
         outcome = self._outcome(job, blob)
@@ -137,13 +134,13 @@ class Runner:
         self._starter.shutdown()
 
     def _outcome(self, job: RunJob, blob: Blob) -> Measurement | _Problem:
-        problem = self._load(job, blob)
+        problem = _missing_content(job, blob) or self._load(job, blob)
         if problem is not None:
             return problem
         with ExitStack() as stack:
             results = stack.enter_context(_results_file(job))
             descriptors = [
-                stack.enter_context(_opened(blob(spec.content), spec, job.samples))
+                stack.enter_context(_opened(blob(spec.content)))
                 for spec in job.buffers
                 if spec.content is not None
             ]
@@ -329,17 +326,25 @@ def _results_file(job: RunJob) -> Iterator[int]:
 
 
 @contextmanager
-def _opened(path: Path, spec: BufferSpec, samples: int) -> Iterator[int]:
-    """The open content of a buffer, which must have all of its samples."""
-    needed = spec.nbytes * (samples if spec.role is Role.INPUT else 1)
+def _opened(path: Path) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        nbytes = os.fstat(descriptor).st_size
-        if nbytes < needed:
-            raise DataError(f"buffer {spec.name}: content has {nbytes} bytes, not {needed}")
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _missing_content(job: RunJob, blob: Blob) -> _Problem | None:
+    """A problem when a content is smaller than its buffer and samples need: the job is wrong."""
+    for spec in job.buffers:
+        if spec.content is None:
+            continue
+        needed = spec.nbytes * (job.samples if spec.role is Role.INPUT else 1)
+        nbytes = blob(spec.content).stat().st_size
+        if nbytes < needed:
+            why = f"buffer {spec.name}: content has {nbytes} bytes, {needed} are needed"
+            return _Problem(Status.LOAD_ERROR, why)
+    return None
 
 
 def _read(descriptor: int, offset: int, nbytes: int) -> bytes:

@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tilefarm.digest import Digest
+from tilefarm.errors import InfraError
+from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.target import TARGETS, Target, VtaConfig
+
+from device_server.runner import Runner, RunnerLimits
+
+from .conftest import Blobs
+
+ROWS = 6
+RNG_SEED = 20
+
+
+def dense_job(
+    blobs: Blobs,
+    artifact: Digest,
+    *,
+    block: int = 16,
+    batch: int = 1,
+    samples: int = 3,
+    **more: Any,
+) -> RunJob:
+    """The kernel `dense` on random data, with the answer of numpy."""
+    rng = np.random.default_rng(RNG_SEED)
+    x = rng.integers(-128, 128, (samples, ROWS * batch, block), dtype=np.int8)
+    w = rng.integers(-128, 128, (block, block), dtype=np.int8)
+    y = ((x.astype(np.int32) @ w.astype(np.int32).T) >> 4).astype(np.int8)
+    tile = ROWS * batch * block
+    return RunJob(
+        artifact=artifact,
+        entry="dense",
+        buffers=(
+            BufferSpec(name="x", role=Role.INPUT, nbytes=tile, content=blobs.put(x.tobytes())),
+            BufferSpec(
+                name="w", role=Role.CONSTANT, nbytes=block * block, content=blobs.put(w.tobytes())
+            ),
+            BufferSpec(
+                name="y",
+                role=Role.OUTPUT,
+                nbytes=tile,
+                expected=blobs.put(y.tobytes()),
+                fetch=True,
+            ),
+        ),
+        samples=samples,
+        **more,
+    )
+
+
+def bad_job(artifact: Digest, entry: str, **more: Any) -> RunJob:
+    output = BufferSpec(name="out", role=Role.OUTPUT, nbytes=64)
+    return RunJob(artifact=artifact, entry=entry, buffers=(output,), **more)
+
+
+def measured(outcome: Measurement | RunFailure) -> Measurement:
+    assert isinstance(outcome, Measurement), outcome
+    return outcome
+
+
+def failed(outcome: Measurement | RunFailure) -> RunFailure:
+    assert isinstance(outcome, RunFailure), outcome
+    return outcome
+
+
+def test_a_good_kernel_is_measured_and_its_outputs_come_back(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    job = dense_job(blobs, compiled["good"], repeats=4, timeline=True)
+    result = measured(runner.run(job, blobs.path))
+    assert result.device == "test"
+    assert result.counters.gemm_uops == ROWS
+    assert result.counters.alu_uops == ROWS
+    assert result.counters.inp_load_nbytes == ROWS * 16
+    assert result.counters.wgt_load_nbytes == 256
+    assert result.counters.out_store_nbytes == ROWS * 16
+    assert result.sample_cycles == (result.counters.cycles,) * 3
+    assert len(result.seconds) == 4
+    assert all(seconds > 0 for seconds in result.seconds)
+    ((name, content),) = result.outputs
+    assert (name, Digest.of(content)) == ("y", job.buffers[2].expected)
+    assert {event.module for event in result.timeline} == {"load", "compute", "store"}
+    assert result.timeline[-1].begin_cycle == result.counters.cycles
+
+
+@pytest.mark.parametrize(("log_batch", "log_block"), [(0, 3), (0, 5), (1, 4), (2, 2)])
+def test_other_geometries_compute_the_same(
+    blobs: Blobs, compiled: dict[str, Digest], log_batch: int, log_block: int
+) -> None:
+    vta = VtaConfig(
+        log_batch=log_batch,
+        log_block=log_block,
+        log_uop_buff_size=12,
+        log_inp_buff_size=14,
+        log_wgt_buff_size=14,
+        log_acc_buff_size=15,
+    )
+    job = dense_job(blobs, compiled["good"], block=vta.block, batch=vta.batch)
+    with Runner(target=Target(name="other", vta=vta)) as runner:
+        measured(runner.run(job, blobs.path))
+
+
+def test_equal_jobs_take_equal_cycles_in_new_and_in_old_children(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    job = dense_job(blobs, compiled["good"])
+    first = measured(runner.run(job, blobs.path))
+    again = measured(runner.run(job, blobs.path))
+    runner.run(bad_job(compiled["bad"], "segfault"), blobs.path)
+    fresh = measured(runner.run(job, blobs.path))
+    assert first.counters == again.counters == fresh.counters
+    assert again.load_seconds == 0
+    assert fresh.load_seconds > 0
+
+
+def test_kernels_on_the_host_get_plain_pointers(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    content = bytes(range(200, 256)) + bytes(8)
+    expected = bytes((value + 1) % 256 for value in content)
+    buffers = (
+        BufferSpec(name="a", role=Role.INPUT, nbytes=64, content=blobs.put(content)),
+        BufferSpec(name="b", role=Role.OUTPUT, nbytes=64, expected=Digest.of(expected)),
+    )
+    job = RunJob(artifact=compiled["good"], entry="increment", buffers=buffers)
+    assert measured(runner.run(job, blobs.path)).counters.cycles == 0
+
+
+def test_an_empty_synchronization_takes_36_cycles(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    job = RunJob(artifact=compiled["good"], entry="no_work", buffers=())
+    assert measured(runner.run(job, blobs.path)).counters.cycles == 36
+
+
+def test_large_outputs_come_back(runner: Runner, blobs: Blobs, compiled: dict[str, Digest]) -> None:
+    nbytes = 9 << 20
+    output = BufferSpec(name="big", role=Role.OUTPUT, nbytes=nbytes, fetch=True)
+    job = RunJob(artifact=compiled["good"], entry="no_work", buffers=(output,), samples=2)
+    ((_, content),) = measured(runner.run(job, blobs.path)).outputs
+    assert content == bytes(2 * nbytes)
+
+
+@pytest.mark.parametrize(
+    ("entry", "status", "number", "why"),
+    [
+        ("segfault", Status.RUN_CRASH, signal.SIGSEGV, "SIGSEGV at address 0x10 in the artifact"),
+        ("aborts", Status.RUN_CRASH, signal.SIGABRT, "SIGABRT"),
+        ("exits", Status.RUN_CRASH, 0, "ended its process with status 0"),
+        ("returns_error", Status.RUN_CRASH, 0, "returns_error returned 7"),
+        ("divides_by_zero", Status.RUN_CRASH, signal.SIGFPE, "SIGFPE"),
+        ("writes_beyond_its_buffer", Status.RUN_CRASH, signal.SIGSEGV, "SIGSEGV"),
+        ("exhausts_memory", Status.RESOURCE_EXCEEDED, signal.SIGSEGV, "memory"),
+        ("opens_a_socket", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call socket"),
+        ("opens_a_file", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call openat"),
+        ("starts_a_process", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call"),
+        ("makes_code", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call mmap"),
+        ("signals_another_process", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call kill"),
+        ("writes_nonsense_everywhere", Status.RUN_CRASH, 0, "broke the connection"),
+        ("claims_a_huge_reply", Status.RUN_CRASH, 0, "broke the connection"),
+        ("exceeds_the_scratchpad", Status.RUN_CRASH, 0, "INP elements 2046..2049 exceed"),
+        ("exceeds_its_buffer", Status.RUN_CRASH, 0, "do not lie in one buffer"),
+        ("has_too_long_a_row", Status.RUN_CRASH, 0, "x size = 70000 does not fit its 16 bits"),
+        ("leaves_a_token", Status.RUN_CRASH, 0, "tokens left over: 1 compute->load"),
+        ("does_not_synchronize", Status.RUN_CRASH, 0, "not synchronized"),
+        ("waits_for_ever", Status.RUN_CRASH, 0, "compute waits for store->compute"),
+        ("reuses_an_accumulator_at_once", Status.RUN_CRASH, 0, "dst 5 is written again"),
+        ("not_there", Status.LOAD_ERROR, 0, "no entry not_there"),
+    ],
+)
+def test_a_bad_kernel_costs_one_typed_record(
+    runner: Runner,
+    blobs: Blobs,
+    compiled: dict[str, Digest],
+    entry: str,
+    status: Status,
+    number: int,
+    why: str,
+) -> None:
+    failure = failed(runner.run(bad_job(compiled["bad"], entry), blobs.path))
+    assert (failure.status, failure.signal) == (status, number), failure.why
+    assert why in failure.why
+    measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
+
+
+def test_an_endless_loop_ends_at_the_timeout(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    job = bad_job(compiled["bad"], "endless", timeout_seconds=0.2)
+    failure = failed(runner.run(job, blobs.path))
+    assert failure.status is Status.RUN_TIMEOUT
+    assert 0.2 <= failure.run_seconds < 2
+    measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
+
+
+def test_a_wrong_result_says_which_byte(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    wrong = bytes(64 + 63) + b"\x02"
+    output = BufferSpec(name="out", role=Role.OUTPUT, nbytes=64, expected=blobs.put(wrong))
+    job = RunJob(artifact=compiled["good"], entry="no_work", buffers=(output,), samples=2)
+    failure = failed(runner.run(job, blobs.path))
+    assert failure.status is Status.WRONG_RESULT
+    assert failure.mismatch == (
+        "output out: 1 of 128 bytes differ, first in sample 1 at byte 63: 0, expected 2"
+    )
+
+
+def test_a_wrong_result_without_the_expected_bytes_has_digests(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    output = BufferSpec(name="out", role=Role.OUTPUT, nbytes=64, expected=Digest.of(b"elsewhere"))
+    job = RunJob(artifact=compiled["good"], entry="no_work", buffers=(output,))
+    failure = failed(runner.run(job, blobs.path))
+    assert failure.status is Status.WRONG_RESULT
+    assert Digest.of(b"elsewhere").short in failure.mismatch
+
+
+def test_outputs_that_change_from_call_to_call_are_wrong(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    failure = failed(
+        runner.run(bad_job(compiled["bad"], "counts_its_calls", repeats=2), blobs.path)
+    )
+    assert failure.status is Status.WRONG_RESULT
+    assert "differs between two calls" in failure.why
+
+
+def test_buffers_beyond_the_memory_limit_are_too_much(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    scratch = BufferSpec(name="scratch", role=Role.SCRATCH, nbytes=1 << 30)
+    job = RunJob(artifact=compiled["good"], entry="no_work", buffers=(scratch,))
+    assert failed(runner.run(job, blobs.path)).status is Status.RESOURCE_EXCEEDED
+
+
+def test_content_that_is_too_short_is_refused_before_running(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    given = BufferSpec(name="x", role=Role.INPUT, nbytes=8, content=blobs.put(b"12345678"))
+    job = RunJob(artifact=compiled["good"], entry="no_work", buffers=(given,), samples=2)
+    failure = failed(runner.run(job, blobs.path))
+    assert failure.status is Status.LOAD_ERROR
+    assert failure.why == "buffer x: content has 8 bytes, 16 are needed"
+
+
+@pytest.mark.parametrize(
+    ("artifact", "status", "why"),
+    [
+        ("unresolved", Status.LOAD_ERROR, "VTANotThere"),
+        ("hostile_load", Status.RUN_CRASH, "forbidden system call socket"),
+    ],
+)
+def test_an_artifact_that_cannot_be_loaded(
+    runner: Runner,
+    blobs: Blobs,
+    compiled: dict[str, Digest],
+    artifact: str,
+    status: Status,
+    why: str,
+) -> None:
+    job = RunJob(artifact=compiled[artifact], entry="entry", buffers=())
+    failure = failed(runner.run(job, blobs.path))
+    assert failure.status is status
+    assert why in failure.why
+
+
+def test_a_file_that_is_no_object_is_a_load_error(runner: Runner, blobs: Blobs) -> None:
+    job = RunJob(artifact=blobs.put(b"not ELF"), entry="entry", buffers=())
+    assert failed(runner.run(job, blobs.path)).status is Status.LOAD_ERROR
+
+
+def test_what_the_child_may_do_and_what_it_runs_on_is_told(runner: Runner) -> None:
+    assert "no_new_privs" in runner.sandbox
+    assert runner.runtime_id.startswith("tilefarm-vta ")
+
+
+def test_a_child_outlives_the_thread_that_ran_the_job(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    job = dense_job(blobs, compiled["good"])
+    thread = threading.Thread(target=runner.run, args=(job, blobs.path))
+    thread.start()
+    thread.join()
+    assert measured(runner.run(job, blobs.path)).load_seconds == 0
+
+
+def test_closing_leaves_no_process(blobs: Blobs, compiled: dict[str, Digest]) -> None:
+    with Runner(target=TARGETS["sim"]) as runner:
+        runner.run(dense_job(blobs, compiled["good"]), blobs.path)
+        child = runner._child
+        assert child is not None
+        assert child.alive
+    assert not child.alive
+
+
+def test_an_executable_that_is_not_there_is_an_infra_error(blobs: Blobs, tmp_path: Path) -> None:
+    missing = tmp_path / "vta-runner"
+    job = RunJob(artifact=blobs.put(b""), entry="entry", buffers=())
+    with (
+        Runner(target=TARGETS["sim"], executable=missing) as runner,
+        pytest.raises(InfraError, match="cannot start"),
+    ):
+        runner.run(job, blobs.path)
+
+
+def test_a_library_that_is_not_vta_is_an_infra_error(blobs: Blobs, tmp_path: Path) -> None:
+    other = tmp_path / "libother.so"
+    subprocess.run(["cc", "-shared", "-o", other, "-x", "c", "/dev/null"], check=True)
+    job = RunJob(artifact=blobs.put(b""), entry="entry", buffers=())
+    with (
+        Runner(target=TARGETS["sim"], library=other, limits=RunnerLimits()) as runner,
+        pytest.raises(InfraError, match="lacks VTABufferAlloc"),
+    ):
+        runner.run(job, blobs.path)
