@@ -10,12 +10,10 @@ type is taken as it is, so uint8 images give 0..255; scaling belongs to the netw
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,15 +71,35 @@ def load_data(path: Path, graph: Graph) -> Dataset:
 
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise DataError(f"{path}: a single array, not an .npz file", _how_to_save())
-            return {name: archive[name] for name in archive.files}
+        with path.open("rb") as stream:
+            return _archive_arrays(stream, path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        reason = "holds Python objects" if "allow_pickle" in str(error) else "not an .npz file"
-        raise DataError(f"{path}: {reason}, or one that was cut off", _how_to_save()) from None
+
+
+def _archive_arrays(stream: BinaryIO, path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        archive = np.load(stream, allow_pickle=False)
+    except Exception:  # damaged bytes make zipfile and numpy raise nearly anything
+        raise DataError(
+            f"{path}: not an .npz file, or one that was cut off", _how_to_save()
+        ) from None
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise DataError(f"{path}: a single array, not an .npz file", _how_to_save())
+    with archive:
+        return {name: _member(archive, name, path) for name in archive.files}
+
+
+def _member(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> NDArray[Any]:
+    try:
+        member = archive[name]
+    except Exception as error:  # as above
+        objects = isinstance(error, ValueError) and "allow_pickle" in str(error)
+        reason = "holds Python objects" if objects else "is damaged or cut off"
+        raise DataError(f"{path}: array {name!r} {reason}", _how_to_save()) from None
+    if not isinstance(member, np.ndarray):
+        raise DataError(f"{path}: {name!r} is not an array", _how_to_save())
+    return member
 
 
 def _input_array(

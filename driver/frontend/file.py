@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +38,22 @@ def read_model(path: Path) -> onnx.ModelProto:
             f"{path}: not an ONNX file, or one that was cut off: no graph in {len(content)} bytes",
             "export or download the model again",
         )
+    if not all(isinstance(name, str) for name in _names(model.graph)):
+        raise ModelError(
+            f"{path}: damaged: a name in it is not text", "export or download the model again"
+        )
     return model
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[object]:
+    """Every name that the graph uses; protobuf gives bytes for one that is not UTF-8."""
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for value in (*graph.input, *graph.output):
+        yield value.name
+        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+    yield from (tensor.name for tensor in graph.initializer)
 
 
 def opset_of(model: onnx.ModelProto, path: Path) -> int:

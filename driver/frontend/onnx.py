@@ -138,7 +138,7 @@ def _check_supported(call: Call) -> None:
 def _check_outputs(call: Call, scope: Scope) -> None:
     for name in call.outputs[1:]:
         if name and scope.readers.get(name, 0):
-            raise RefusedError(f"its second output {name!r} is used")
+            raise RefusedError(f"its further output {name!r} is used")
     for name in call.inputs:
         known = name in scope.constants or scope.resolved(name) in scope.shapes
         if name and not known:

@@ -1,0 +1,47 @@
+"""Small ONNX models for tests: nodes and weights in, a file out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+Dims = Sequence[int | str | None]
+
+
+def node(operator: str, inputs: Sequence[str], *outputs: str, **attrs: Any) -> onnx.NodeProto:
+    """A node named after its first output."""
+    return helper.make_node(operator, list(inputs), list(outputs), name=f"{outputs[0]}_n", **attrs)
+
+
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    weights: Mapping[str, NDArray[Any]] | None = None,
+    *,
+    x: Dims = (1, 3, 4, 4),
+    out: str = "y",
+    opset: int = 17,
+) -> onnx.ModelProto:
+    """A model from input `x` of that shape to output `out`."""
+    graph = helper.make_graph(
+        list(nodes),
+        "test",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x)],
+        [helper.make_tensor_value_info(out, onnx.TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in (weights or {}).items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    made.ir_version = 8
+    return made
+
+
+def saved(made: onnx.ModelProto, folder: Path, name: str = "model.onnx") -> Path:
+    """The model as a file in `folder`."""
+    file = folder / name
+    file.write_bytes(made.SerializeToString())
+    return file
