@@ -103,6 +103,8 @@ class BlobStore:
             CapacityError: they do not fit.
         """
         digest = Digest.of(content)
+        if not self.missing([digest]):
+            return digest
         with self.write(digest) as writer:
             writer.append(0, content)
             writer.commit()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -182,7 +184,8 @@ class LeaseTableMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = ManualClock()
-        self.table = LeaseTable(self.clock, CountingIds(), limits=LIMITS)
+        self.ids = CountingIds()
+        self.table = LeaseTable(self.clock, self.ids, limits=LIMITS)
         self.epochs = dict.fromkeys("abc", 0)
         self.given: dict[str, Lease] = {}
         self.renewed: dict[str, float] = {}
@@ -256,6 +259,19 @@ class LeaseTableMachine(RuleBasedStateMachine):
         assert not self.ended & set(owned)
         for lease_id in owned:
             assert self.clock.seconds() < self.renewed[lease_id] + LIMITS.lease_ttl_seconds
+
+    @invariant()
+    def a_device_has_one_live_lease_and_that_is_its_newest(self) -> None:
+        # Asking whether a lease lives renews it, so a copy is asked.
+        copy = deepcopy(self.table, {id(self.ids): self.ids})
+        newest: dict[str, int] = {}
+        for lease in self.given.values():
+            name = lease.device.name
+            newest[name] = max(newest.get(name, 0), lease.fence)
+        for lease_id, lease in self.given.items():
+            with suppress(LeaseError):
+                copy.renew(lease_id)
+                assert lease.fence == newest[lease.device.name]
 
 
 TestLeaseTable = LeaseTableMachine.TestCase

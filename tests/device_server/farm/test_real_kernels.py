@@ -166,6 +166,15 @@ def test_a_device_that_is_killed_in_the_middle_of_a_run_is_lost_at_once(
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in runners))
 
 
+@pytest.mark.slow
+def test_a_device_that_freezes_is_lost_by_its_keepalive(place: Place, code: bytes) -> None:
+    place.device.send_signal(signal.SIGSTOP)
+    begin = time.monotonic()
+    with pytest.raises(DeviceLostError, match="sim0"):
+        place.client.run(job(code, "loop", timeout_seconds=30.0), request_id="r1")
+    assert time.monotonic() - begin < 20.0
+
+
 def children(pid: int) -> list[int]:
     """Processes that a process has started."""
     found: list[int] = []
