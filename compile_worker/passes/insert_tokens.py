@@ -1,7 +1,7 @@
 """Tokens between load, compute and store: who waits for whom, as deep as the buffers have slots.
 
     for k in 0:8:                               for k in 0:8:
-      load inp (2 slots)                          if k >= 2: pop compute->load
+      load inp (2 copies)                         if k >= 2: pop compute->load
       gemm acc += inp                    ->       load inp
     store acc                                     push load->compute;  pop load->compute
                                                   gemm acc += inp
@@ -49,7 +49,7 @@ STAGE: Final = "insert_tokens"
 _OPERANDS: Final = frozenset(("inp", "wgt"))
 
 _Homes: TypeAlias = Mapping[Buffer, tuple[int, Path]]
-"""Slots of every allocated buffer, and the loops around its allocation."""
+"""Copies of every allocated buffer, and the loops around its allocation."""
 
 
 def insert_tokens(func: Func, target: Target) -> Func:
@@ -58,7 +58,7 @@ def insert_tokens(func: Func, target: Target) -> Func:
     if next(of_kind(func.body, Dma), None) is None:
         return func
     where: _Homes = {
-        alloc.buffer: (int(dict(alloc.marks).get("slots", 1)), path)
+        alloc.buffer: (int(dict(alloc.marks).get("copies", 1)), path)
         for alloc, path in homes(func.body)
     }
     body = _with_load_tokens(_with_store_tokens(func.body, where), where)

@@ -1,6 +1,7 @@
-"""Every on-chip buffer gets its place: the first element that it occupies in its memory.
+"""Every on-chip buffer moves out of all loops and gets its place in its memory.
 
-    alloc inp x[2, 16], inp y[8]   ->   alloc x {base=0}, y {base=32}
+    for k: alloc inp x[2, 16] {copies=2}       alloc x {copies=2, base=0}
+             alloc inp y[8]: ...          ->     alloc y {base=32}: for k: ...
 
 Buffers of one memory lie one after the other for the whole function. This is also where everything
 that only shows up in the sum is refused: memories, micro-ops and slot keys.
@@ -18,9 +19,9 @@ from compile_worker.errors import require
 from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
-from compile_worker.ir.stmt import Alloc, For, MicroKernel
+from compile_worker.ir.stmt import Alloc, For, MicroKernel, Stmt
 from compile_worker.ir.visit import rewrite
-from compile_worker.limits import scope_fits, slot_keys_fit, uops_fit
+from compile_worker.limits import SramScope, scope_fits, slot_keys_fit, uops_fit
 from compile_worker.passes.nests import of_kind
 from compile_worker.passes.slots import combinations, digits_of
 
@@ -30,23 +31,28 @@ _LANE_AXES: Final = 2
 
 
 def place_sram(func: Func, target: Target) -> Func:
-    """Give each on-chip allocation its ("base", first element) mark."""
-    used = {"inp": 0, "wgt": 0, "acc": 0}
-
-    def place(node: Node) -> Node | None:
-        if not isinstance(node, Alloc) or node.buffer.scope not in used:
-            return None
-        scope = node.buffer.scope
-        base = used[scope]
-        used[scope] += prod(node.buffer.shape[:-_LANE_AXES])
-        return Alloc(node.buffer, node.body, (*node.marks, ("base", base)))
-
-    body = rewrite(func.body, place)
-    require(STAGE, scope_fits(target, "inp", used["inp"]))
-    require(STAGE, scope_fits(target, "wgt", used["wgt"]))
-    require(STAGE, scope_fits(target, "acc", used["acc"]))
+    """Hoist on-chip allocations and give each its ("base", first element) mark."""
+    used: dict[SramScope, int] = {"inp": 0, "wgt": 0, "acc": 0}
+    placed: list[Alloc] = []
+    for alloc in of_kind(func.body, Alloc):
+        for scope in used:
+            if alloc.buffer.scope == scope:
+                marks = (*alloc.marks, ("base", used[scope]))
+                placed.append(Alloc(alloc.buffer, alloc.body, marks))
+                used[scope] += prod(alloc.buffer.shape[:-_LANE_AXES])
+    if not placed:
+        return func
+    for scope, elements in used.items():
+        require(STAGE, scope_fits(target, scope, elements))
     _check_uops(func, target)
+    body: Stmt = rewrite(func.body, _dropped)
+    for alloc in reversed(placed):
+        body = Alloc(alloc.buffer, body, alloc.marks)
     return Func(func.name, func.params, body, func.attrs)
+
+
+def _dropped(node: Node) -> Node | None:
+    return node.body if isinstance(node, Alloc) and node.buffer.scope != "local" else None
 
 
 def _check_uops(func: Func, target: Target) -> None:

@@ -1,56 +1,55 @@
-"""Buffers with slots become one allocation per function, and iterations take turns in it.
+"""Buffers with slots become as many copies in one buffer, and iterations take turns in them.
 
-    for k in 0:8:                          alloc a[2, 16] {copies=2}
-      alloc a[16] {slots=2}            ->    for k in 0:8:
-        load a[0]; gemm a[0]                   load a[16*(k % 2)]; gemm a[16*(k % 2)]
+    for k in 0:8:                          for k in 0:8:
+      alloc a[16] {slots=2}                  alloc a[2, 16] {copies=2}
+        load a[0]; gemm a[0]          ->       load a[16*(k % 2)]; gemm a[16*(k % 2)]
 
-Every on-chip buffer moves out of all loops: the accelerator's memories are laid out once.
+The slot becomes part of every reference; a buffer never has more copies than turns.
 """
 
 from __future__ import annotations
 
 from math import prod
+from typing import Final
 
 from tilefarm.target import Target
 
 from compile_worker.ir.expr import INDEX, Add, Buffer, Const, Expr, Mul
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
-from compile_worker.ir.stmt import Alloc, Ref, Stmt
+from compile_worker.ir.stmt import Alloc, Ref
 from compile_worker.ir.visit import rewrite
 from compile_worker.passes.turns import homes, slot, trips
 
-_LANE_AXES = 2
+_ON_CHIP: Final = ("inp", "wgt", "acc")
+
+_LANE_AXES: Final = 2
 
 
 def rotate_slots(func: Func, target: Target) -> Func:
-    """Hoist on-chip allocations and make the slot part of every reference."""
+    """Give on-chip buffers one copy for every slot, and references their slot."""
     del target
-    found = [(a, path) for a, path in homes(func.body) if a.buffer.scope not in ("dram", "local")]
-    if not found:
+    whole: dict[Buffer, tuple[Buffer, int, Expr]] = {}
+    for alloc, path in homes(func.body):
+        if alloc.buffer.scope in _ON_CHIP:
+            copies = min(int(dict(alloc.marks).get("slots", 1)), trips(path))
+            offset = _offset(alloc.buffer, slot(path, copies))
+            whole[alloc.buffer] = _with_copies(alloc.buffer, copies), copies, offset
+    if not whole:
         return func
-    whole: dict[Buffer, tuple[Buffer, Expr]] = {}
-    hoisted: list[Alloc] = []
-    for alloc, path in found:
-        copies = min(int(dict(alloc.marks).get("slots", 1)), trips(path))
-        buffer = _with_copies(alloc.buffer, copies)
-        whole[alloc.buffer] = buffer, _offset(alloc.buffer, slot(path, copies))
-        hoisted.append(Alloc(buffer, alloc.body, (("copies", copies),)))
 
     def rule(node: Node) -> Node | None:
         match node:
             case Ref(buffer, element) if buffer in whole:
-                new, offset = whole[buffer]
+                new, _, offset = whole[buffer]
                 return Ref(new, _sum(element, offset))
             case Alloc(buffer, body, _) if buffer in whole:
-                return body
+                new, copies, _ = whole[buffer]
+                return Alloc(new, body, (("copies", copies),))
             case _:
                 return None
 
-    body: Stmt = rewrite(func.body, rule)
-    for alloc in reversed(hoisted):
-        body = Alloc(alloc.buffer, body, alloc.marks)
-    return Func(func.name, func.params, body, func.attrs)
+    return Func(func.name, func.params, rewrite(func.body, rule), func.attrs)
 
 
 def _with_copies(buffer: Buffer, copies: int) -> Buffer:

@@ -1,0 +1,78 @@
+"""Every pass: its result for a convolution and a CPU kernel, and that it changes no answer."""
+
+import pytest
+from kit.golden import Golden
+from kit.nests import EXAMPLES, SIM, conv2d, nest
+from kit.schedules import Tiling, keeps_meaning, lowering, scheduled
+from tilefarm.workload import Workload
+
+from compile_worker.ir.printer import show
+from compile_worker.passes import LOWERING, lower
+from compile_worker.te import nest_of
+
+CONV = conv2d(ci=2, co=2, height=8, width=8)
+
+TILED = Tiling(co=2, h=4, w=4, slots=2, acc_slots=2)
+
+SMALL = conv2d(ci=2, co=2, height=4, width=8)
+
+SCHEDULES = {
+    "plain": Tiling(h=2),
+    "two slots": Tiling(h=2, slots=2, acc_slots=2),
+    "large tiles": Tiling(co=2, h=4, w=8, ci=2),
+    "weights for a tile": Tiling(h=2, order=("co", "h", "w"), weight_at="out_co_0", slots=2),
+    "weights once": Tiling(co=2, h=2, weight_at="", slots=2),
+    "image for a row": Tiling(h=2, order=("h", "co", "w"), data_at="out_h_0", slots=2),
+    "image once": Tiling(co=2, h=2, w=4, data_at="", slots=2, acc_slots=2),
+    "kernel in rows": Tiling(h=2, w=8, kh=1, slots=2),
+    "kernel in pixels": Tiling(co=2, h=2, w=8, kh=1, kw=1, slots=2),
+    "weights innermost": Tiling(co=2, h=2, micro=("h", "ci", "kh", "kw", "w", "co"), w=2, ci=2),
+    "accumulators outermost": Tiling(h=2, co=2, micro=("co", "h", "ci", "kh", "kw", "w")),
+}
+
+
+def test_names_are_those_of_the_files_functions() -> None:
+    assert [step.name for step in LOWERING] == [step.run.__name__.strip("_") for step in LOWERING]
+
+
+@pytest.mark.parametrize("name", [step.name for step in LOWERING])
+def test_a_tiled_convolution_after(name: str, golden: Golden) -> None:
+    steps = dict(lowering(scheduled(CONV, TILED)))
+    golden(show(steps[name]) if name in steps else "unchanged")
+
+
+@pytest.mark.parametrize("name", [step.name for step in LOWERING])
+def test_an_average_pool_after(name: str, golden: Golden) -> None:
+    steps = dict(lowering(nest("avg_pool2d")))
+    golden(show(steps[name]) if name in steps else "unchanged")
+
+
+@pytest.mark.parametrize("tiling", SCHEDULES.values(), ids=SCHEDULES.keys())
+def test_no_pass_changes_what_a_schedule_computes(tiling: Tiling) -> None:
+    keeps_meaning(SMALL, scheduled(SMALL, tiling))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        conv2d(2, 1, 9, 9, stride=(2, 2), pad=(1, 1, 1, 1)),
+        conv2d(1, 2, 4, 12, pad=(2, 0, 0, 2)),
+        conv2d(2, 1, 5, 8, pad=(0, 0, 0, 0)),
+    ],
+    ids=["strided", "lopsided", "unpadded"],
+)
+def test_no_pass_changes_what_shapes_compute(work: Workload) -> None:
+    width = work.outputs[0].shape[3]
+    keeps_meaning(work, scheduled(work, Tiling(w=width, h=1, slots=2, acc_slots=2)))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_pass_changes_a_cpu_kernel(name: str) -> None:
+    work = EXAMPLES[name]
+    keeps_meaning(work, nest_of(work, SIM))
+
+
+def test_the_watcher_sees_every_pass() -> None:
+    seen: list[str] = []
+    lower(nest("add"), SIM, watch=lambda name, _: seen.append(name))
+    assert seen == [step.name for step in LOWERING]
