@@ -12,7 +12,7 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from compile_worker.space.constraints import Draft
+from compile_worker.space.constraints import Draft, complete
 from compile_worker.space.layer import REDUCED, SPATIAL, Layer, layer_of
 from compile_worker.space.rules import RULES, TRACE
 
@@ -30,9 +30,13 @@ class Generated:
     space: SearchSpace
     layer: Layer
 
+    def completed(self, tunables: Point) -> dict[str, int]:
+        """A value for every variable, valid or not; `tilefarm.space.violations` tells."""
+        return complete(self.space.constraints, self.space.variables, tunables)
+
     def trace(self, point: Point) -> Trace:
         """The schedule of a valid point; only the tunable variables count."""
-        full = {**dict(self.space.default), **constants(self.space), **point}
+        full = {**dict(self.space.default), **point}
         return Trace(tuple(step for steps in TRACE for step in steps(self.layer, full)))
 
 
@@ -58,11 +62,6 @@ def generate(workload: Workload, target: Target) -> Generated:
     if default is None:
         raise ValueError(f"{workload.name}: nothing fits on {target.name}, however small the tiles")
     return Generated(draft.space(workload.operator, VERSION, default), layer)
-
-
-def constants(space: SearchSpace) -> dict[str, int]:
-    """The variables of a space that have one value."""
-    return {v.name: v.domain[0] for v in space.variables if len(v.domain) == 1}
 
 
 def _plain(draft: Draft, layer: Layer) -> dict[str, int] | None:

@@ -1,0 +1,218 @@
+"""Search spaces keep their promise: valid points lower and are right, others are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.golden import Golden
+from kit.nests import EXAMPLES, SIM, conv2d, convolutions, dense, denses, inputs_of
+from tilefarm.space import SearchSpace, violations
+from tilefarm.target import Target, VtaConfig
+from tilefarm.workload import Workload
+
+from compile_worker import limits
+from compile_worker.errors import Refused
+from compile_worker.ir.func import Func
+from compile_worker.ir.interpret import interpret
+from compile_worker.ir.stmt import Alloc, MicroKernel
+from compile_worker.ir.visit import find
+from compile_worker.passes import lower
+from compile_worker.schedule import replay
+from compile_worker.space import Generated, generate, has_space, ideal_cycles, lower_bound_cycles
+from compile_worker.te import nest_of
+
+LIMITS = {"inp_sram", "wgt_sram", "acc_sram", "uop_sram", "acc_distance", "dma_fields", "slot_keys"}
+
+ALSO: dict[str, set[str]] = {
+    "dma_fields": {"dma_fields", "instruction"},
+    "inp_sram": {"inp_sram", "loop_fields"},
+    "wgt_sram": {"wgt_sram", "loop_fields"},
+    "acc_sram": {"acc_sram", "loop_fields"},
+}
+"""Names under which lowering may notice the same thing first."""
+
+SANE = {
+    "C2": conv2d(4, 4, 56, 56),
+    "C3": conv2d(4, 8, 56, 56, stride=(2, 2)),
+    "C4": conv2d(4, 8, 56, 56, kernel=(1, 1), stride=(2, 2), pad=(0, 0, 0, 0)),
+    "C8": conv2d(16, 16, 14, 14),
+    "C10": conv2d(16, 32, 14, 14, kernel=(1, 1), stride=(2, 2), pad=(0, 0, 0, 0)),
+    "C11": conv2d(32, 32, 7, 7),
+    "5x5": conv2d(1, 2, 28, 28, kernel=(5, 5), pad=(2, 2, 2, 2)),
+    "7x7": conv2d(1, 4, 32, 32, kernel=(7, 7), stride=(2, 2), pad=(3, 3, 3, 3)),
+    "lopsided": conv2d(2, 4, 16, 16, stride=(2, 2), pad=(0, 0, 1, 1)),
+    "wide pads": conv2d(1, 1, 8, 8, pad=(15, 0, 15, 3)),
+    "prime": conv2d(1, 1, 13, 17),
+    "one pixel": conv2d(1, 1, 3, 3, pad=(0, 0, 0, 0)),
+    "one block of outputs": dense(4, 1),
+    "classifier": dense(32, 63),
+    "prime blocks": dense(13, 7, rows=3),
+}
+
+
+def points(made: Generated, seed: int, tries: int) -> Iterator[tuple[dict[str, int], list[str]]]:
+    """Random choices of the tunables, and the names of the constraints that they break."""
+    rng = Random(seed)
+    for _ in range(tries):
+        chosen = {v.name: rng.choice(v.domain) for v in made.space.tunables}
+        full = made.completed(chosen)
+        yield full, violations(made.space, full)
+
+
+def valid_points(made: Generated, seed: int, count: int) -> list[dict[str, int]]:
+    found = (point for point, broken in points(made, seed, 20_000) if not broken)
+    return [point for point, _ in zip(found, range(count), strict=False)]
+
+
+def lowered(made: Generated, work: Workload, point: dict[str, int]) -> Func:
+    return lower(replay(made.trace(point), nest_of(work, SIM), SIM), SIM)
+
+
+def refusal_of(made: Generated, work: Workload, point: dict[str, int]) -> str:
+    """The name under which lowering refuses a point; empty when it does not."""
+    try:
+        lowered(made, work, point)
+    except Refused as refusal:
+        return refusal.constraint
+    return ""
+
+
+def result(func: Func, work: Workload, inputs: dict[str, Any]) -> Any:
+    """The output in the workload's shape, whatever shape lowering gave the parameters."""
+    given = {p.name: inputs[p.name].reshape(p.shape) for p in func.params if p.name in inputs}
+    return interpret(func, given)["out"].reshape(work.outputs[0].shape)
+
+
+@pytest.mark.parametrize("name", SANE)
+def test_every_sane_layer_has_a_plain_schedule(name: str) -> None:
+    work = SANE[name]
+    made = generate(work, SIM)
+    default = dict(made.space.default)
+    assert violations(made.space, default) == []
+    assert default["slots"] == default["acc_slots"] == 1
+    lowered(made, work, default)
+
+
+@pytest.mark.parametrize("name", ["C3", "C10", "7x7", "lopsided", "classifier"])
+def test_sampled_points_lower(name: str) -> None:
+    made = generate(SANE[name], SIM)
+    for point in valid_points(made, seed=1, count=6):
+        lowered(made, SANE[name], point)
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.one_of(convolutions(), denses()), st.integers(0, 1 << 16))
+def test_valid_points_are_right(work: Workload, seed: int) -> None:
+    made = generate(work, SIM)
+    inputs = inputs_of(work)
+    wanted = interpret(nest_of(work, SIM), inputs)["out"]
+    for point in [dict(made.space.default), *valid_points(made, seed, 2)]:
+        scheduled = replay(made.trace(point), nest_of(work, SIM), SIM)
+        np.testing.assert_array_equal(result(scheduled, work, inputs), wanted)
+        np.testing.assert_array_equal(result(lower(scheduled, SIM), work, inputs), wanted)
+
+
+@pytest.mark.parametrize("name", ["C8", "C10", "lopsided"])
+def test_forbidden_points_are_refused_by_name(name: str) -> None:
+    """At least 95 %: slot combinations that cannot meet are counted as if they could."""
+    work = SANE[name]
+    made = generate(work, SIM)
+    refused = forbidden = 0
+    for point, broken in points(made, seed=2, tries=2000):
+        if not broken or not set(broken) <= LIMITS:
+            continue
+        forbidden += 1
+        names = set().union(*(ALSO.get(each, {each}) for each in broken))
+        reason = refusal_of(made, work, point)
+        assert reason in {"", *names}, (reason, broken)
+        refused += bool(reason)
+        if forbidden == 20:
+            break
+    assert forbidden == 20
+    assert refused >= 0.95 * forbidden
+
+
+@pytest.mark.parametrize("name", ["C8", "lopsided", "classifier"])
+def test_derived_variables_are_those_of_the_lowered_kernel(name: str) -> None:
+    work = SANE[name]
+    made = generate(work, SIM)
+    for point in valid_points(made, seed=3, count=5):
+        func = lowered(made, work, point)
+        gemm = next(k for k in find(func, MicroKernel) if k.engine == "gemm" and not k.reset)
+        assert len(gemm.uops) == point["gemm_uops"]
+        assert iterations(gemm) * point["steps"] == ideal_cycles(work, SIM)
+        distance = limits.acc_distance(gemm.loops, gemm.uops, horizon=1 << 14)
+        assert distance == point["distance"]
+        resident = {"inp": 0, "wgt": 0, "acc": 0}
+        for alloc in find(func, Alloc):
+            lanes = {"inp": 16, "wgt": 256, "acc": 16}[alloc.buffer.scope]
+            resident[alloc.buffer.scope] += int(np.prod(alloc.buffer.shape)) // lanes
+        assert resident == {scope: point[f"{scope}_resident"] for scope in resident}
+
+
+def iterations(kernel: MicroKernel) -> int:
+    return int(np.prod([loop.extent for loop in kernel.loops])) * len(kernel.uops)
+
+
+def described(space: SearchSpace) -> str:
+    """Variables and constraints as a person would list them."""
+    tunable = [f"{v.name} in {v.labels or v.domain}" for v in space.tunables]
+    derived = [v.name for v in space.variables if not v.tunable]
+    rules = [f"{type(c).__name__} {c.name}{': ' * bool(c.why)}{c.why}" for c in space.constraints]
+    return "\n".join([*tunable, "", ", ".join(derived), "", *rules])
+
+
+def test_space_of_a_convolution(golden: Golden) -> None:
+    golden(described(generate(EXAMPLES["conv2d"], SIM).space))
+
+
+def test_trace_of_a_point(golden: Golden) -> None:
+    made = generate(SANE["lopsided"], SIM)
+    golden(str(made.trace(valid_points(made, seed=4, count=1)[0])))
+
+
+def test_spaces_are_reproducible() -> None:
+    one, other = (generate(SANE["C8"], SIM) for _ in range(2))
+    assert one.space.digest == other.space.digest
+    assert one.trace(dict(one.space.default)) == other.trace(dict(other.space.default))
+
+
+def test_trace_needs_only_the_tunables() -> None:
+    made = generate(SANE["C8"], SIM)
+    point = valid_points(made, seed=5, count=1)[0]
+    chosen = {v.name: point[v.name] for v in made.space.tunables}
+    assert made.trace(chosen) == made.trace(point)
+
+
+def test_tables_stay_small() -> None:
+    for work in SANE.values():
+        for constraint in generate(work, SIM).space.constraints:
+            assert len(getattr(constraint, "rows", ())) <= 2000
+
+
+def test_only_layers_have_a_space() -> None:
+    assert [name for name, work in EXAMPLES.items() if has_space(work)] == [
+        name for name in EXAMPLES if name.startswith(("conv2d", "dense"))
+    ]
+    with pytest.raises(ValueError, match="softmax has no search space"):
+        generate(EXAMPLES["softmax"], SIM)
+
+
+def test_a_target_that_holds_nothing() -> None:
+    tiny = Target(name="tiny", vta=VtaConfig(log_acc_buff_size=6))
+    with pytest.raises(ValueError, match="nothing fits on tiny"):
+        generate(SANE["C8"], tiny)
+
+
+def test_bounds() -> None:
+    assert ideal_cycles(SANE["C8"], SIM) == 14 * 14 * 16 * 16 * 9
+    assert lower_bound_cycles(SANE["C8"], SIM) >= ideal_cycles(SANE["C8"], SIM)
+    assert lower_bound_cycles(SANE["classifier"], SIM) >= 32 * 63 * 256 // 8
+    with pytest.raises(ValueError, match="softmax does not run on the accelerator"):
+        ideal_cycles(EXAMPLES["softmax"], SIM)
