@@ -7,6 +7,7 @@ narrows by truncation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -35,7 +36,7 @@ _IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
 
 @dataclass(slots=True)
 class Scratchpad:
-    """Storage of one on-chip buffer: all its slots, as hardware elements.
+    """Storage of one on-chip buffer, as hardware elements.
 
     `results` says which elements hold a GEMM or ALU result: only those can be stored. `memory` is
     the on-chip memory and `origin` the first element in it; a buffer that has not been placed is a
@@ -63,37 +64,39 @@ class Accelerator:
     order: Order
     _pads: dict[Buffer, Scratchpad] = field(default_factory=dict)
     _banks: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    _turns: Counter[str] = field(default_factory=Counter)
 
     def lanes(self, scope: str) -> int:
         """Values in one hardware element of a memory."""
         return self.block * (self.block if scope == "wgt" else self.batch)
 
     def allocate(self, alloc: Alloc, contents: Array) -> None:
-        """Makes room for an on-chip buffer, its first slot holding `contents`."""
+        """Makes room for an on-chip buffer, filled with `contents`."""
         buffer, marks = alloc.buffer, dict(alloc.marks)
         lanes = self.lanes(buffer.scope)
         if contents.size % lanes:
             self.memory[buffer] = contents
             return
-        count = contents.size // lanes * int(marks.get("slots", 1))
-        pad = self._pad(buffer, count, marks.get("base"))
-        pad.elements[:] = np.resize(contents.ravel(), pad.elements.shape)
+        pad = self._pad(buffer, contents.reshape(-1, lanes), marks)
         pad.results[:] = False
         self._pads[buffer] = pad
-        first = pad.elements[: contents.size // lanes]
-        self.memory[buffer] = first.reshape(buffer.shape)
+        self.memory[buffer] = pad.elements.reshape(buffer.shape)
 
     def free(self, buffer: Buffer) -> None:
         self._pads.pop(buffer, None)
 
-    def _pad(self, buffer: Buffer, count: int, base: int | str | None) -> Scratchpad:
-        lanes = self.lanes(buffer.scope)
-        if base is None:
-            elements = np.empty((count, lanes), buffer.dtype.numpy)
-            return Scratchpad(buffer.scope, elements, np.zeros(count, bool), buffer.name)
-        first = int(base)
+    def _pad(self, buffer: Buffer, contents: Array, marks: Mapping[str, int | str]) -> Scratchpad:
+        """At its base, or in a memory of its own: one for each of its slots, in turn."""
+        count = len(contents)
+        if "base" not in marks:
+            turn = self._turns[buffer.name] % int(marks.get("slots", 1))
+            self._turns[buffer.name] += 1
+            name = f"{buffer.name} (slot {turn})" if turn else buffer.name
+            return Scratchpad(buffer.scope, contents, np.zeros(count, bool), name)
+        first = int(marks["base"])
         bank, results = self._bank(buffer.scope, first + count)
         window = slice(first, first + count)
+        bank[window] = contents
         return Scratchpad(buffer.scope, bank[window], results[window], buffer.scope, first)
 
     def _bank(self, scope: str, count: int) -> tuple[Array, Array]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from compile_worker.ir.evaluate import Array, Memory, Values, evaluate, memory_of, place
+from compile_worker.ir.evaluate import Memory, Value, Values, evaluate, memory_of, place
 from compile_worker.ir.expr import Add, Expr, Load, Max, Min, Var
 from compile_worker.ir.stmt import Block, For, Stmt, Store
 from compile_worker.ir.visit import find, variables
@@ -27,25 +27,30 @@ _COMBINE: Final[Mapping[type[Expr], np.ufunc]] = {
     Min: np.minimum,
 }
 
+Accumulation: TypeAlias = tuple[np.ufunc, Expr]
+
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Perfectly nested loops, outermost first, around one store."""
+    """Perfectly nested loops around one store, and what can be said about it once and for all.
 
-    loops: tuple[For, ...]
+    `axes` has each loop variable's values along an axis of its own; loops with one trip have none.
+    `reduced` are the variables of the nest that the store reduces over. `in_place` says that it
+    reads the element that it writes, `accumulation` with what it combines it if it does just that.
+    """
+
+    axes: Mapping[Var, Value]
+    shape: tuple[int, ...]
     store: Store
     init: Store | None
     reductions: tuple[Expr, ...]
-
-    @property
-    def reduced(self) -> frozenset[Var]:
-        """Loop variables of this nest that the store reduces over."""
-        inside = frozenset(loop.var for loop in self.loops)
-        return inside & frozenset(var for each in self.reductions for var in variables(each))
+    reduced: frozenset[Var]
+    in_place: bool
+    accumulation: Accumulation | None
 
 
 def nest_at(loop: For) -> Nest | None:
-    """The nest that starts at `loop`, if there is nothing else in it and it is not too large."""
+    """The nest that starts at `loop`, if it can be done at once and is not too large."""
     loops: list[For] = []
     at: Stmt = loop
     while isinstance(at, For):
@@ -55,43 +60,41 @@ def nest_at(loop: For) -> Nest | None:
         return None
     match at:
         case Store():
-            return Nest(tuple(loops), at, None, ())
+            return _nest(loops, at, None, ())
         case Block(body=Store() as store, init=Store() | None as init, reductions=reductions):
-            return Nest(tuple(loops), store, init, reductions)
+            return _nest(loops, store, init, reductions)
         case _:
             return None
 
 
-def run_nest(nest: Nest, values: Values, memory: Memory) -> bool:
-    """Does the whole nest and returns True, or does nothing and returns False."""
-    axes = _axes(nest)
-    store = nest.store
-    everywhere = {**values, **axes}
-    loads = [load for load in find(store.value, Load) if load.buffer is store.buffer]
-    if any(load.index != store.index for load in loads) or _depends_on_itself(store):
-        return False
-    starts = nest.init is not None and _starts(nest, everywhere, memory)
-    if starts and not _initialises_once(nest, everywhere, memory):
-        return False
-    work = _planned(nest, everywhere, memory, accumulates=bool(loads), starts=starts)
-    if work is None:
-        return False
-    if starts and nest.init is not None:
-        zeros = {var: axes[var].ravel()[:1].reshape(()) for var in nest.reduced}
-        _assign(nest.init, {**everywhere, **zeros}, memory, None)
-    work()
-    return True
+def _nest(
+    loops: list[For], store: Store, init: Store | None, reductions: tuple[Expr, ...]
+) -> Nest | None:
+    inside = frozenset(loop.var for loop in loops)
+    reduced = inside & frozenset(var for each in reductions for var in variables(each))
+    own = [load for load in find(store.value, Load) if load.buffer is store.buffer]
+    if any(load.index != store.index for load in own) or _depends_on_itself(store):
+        return None
+    if init is not None and not _starts_alike(init, store, reductions, reduced):
+        return None
+    shape = tuple(loop.extent for loop in loops if loop.extent > 1)
+    accumulation = _accumulation(store)
+    return Nest(_axes(loops), shape, store, init, reductions, reduced, bool(own), accumulation)
 
 
-def _axes(nest: Nest) -> dict[Var, Array]:
-    """Each loop variable as an array along its own axis."""
-    count = len(nest.loops)
-    return {
-        loop.var: np.arange(loop.extent, dtype=np.int64).reshape(
-            [loop.extent if axis == position else 1 for axis in range(count)]
-        )
-        for position, loop in enumerate(nest.loops)
-    }
+def _axes(loops: list[For]) -> dict[Var, Value]:
+    count = sum(loop.extent > 1 for loop in loops)
+    axes: dict[Var, Value] = {}
+    position = 0
+    for loop in loops:
+        if loop.extent == 1:
+            axes[loop.var] = 0
+            continue
+        shape = [1] * count
+        shape[position] = loop.extent
+        axes[loop.var] = np.arange(loop.extent, dtype=np.int64).reshape(shape)
+        position += 1
+    return axes
 
 
 def _depends_on_itself(store: Store) -> bool:
@@ -99,92 +102,98 @@ def _depends_on_itself(store: Store) -> bool:
     return any(load.buffer is store.buffer for index in store.index for load in find(index, Load))
 
 
-def _starts(nest: Nest, values: Values, memory: Memory) -> bool:
-    """Whether some iteration of the nest is the first of its reduction."""
-    return all((evaluate(each, values, memory) == 0).any() for each in nest.reductions)
+def _starts_alike(
+    init: Store, store: Store, reductions: tuple[Expr, ...], reduced: frozenset[Var]
+) -> bool:
+    """Whether the initialisation is that of the store's elements, one for each whole reduction."""
+    return (
+        init.buffer is store.buffer
+        and init.index == store.index
+        and all(type(each) is Var for each in reductions)
+        and not any(True for _ in find(init.value, Load))
+        and not any(variables(index) & reduced for index in store.index)
+    )
 
 
-def _initialises_once(nest: Nest, values: Values, memory: Memory) -> bool:
-    """Whether no element is initialised twice, so that doing it first is the same."""
-    init, reduced = nest.init, nest.reduced
-    if init is None or init.buffer is not nest.store.buffer or init.index != nest.store.index:
-        return False
-    if any(type(each) is not Var for each in nest.reductions) or _reads(init):
-        return False
-    if any(variables(index) & reduced for index in nest.store.index):
-        return False
-    kept = [loop for loop in nest.loops if loop.var not in reduced]
-    return _distinct(nest.store, kept, values, memory)
-
-
-def _reads(store: Store) -> bool:
-    return any(True for _ in find(store.value, Load))
-
-
-def _distinct(store: Store, loops: list[For], values: Values, memory: Memory) -> bool:
-    """Whether the iterations of `loops` write distinct elements."""
-    at = place(store.buffer, store.index, values, memory)
-    flat = np.ravel_multi_index(np.broadcast_arrays(*at), store.buffer.shape) if at else np.zeros(1)
-    count = math.prod(loop.extent for loop in loops)
-    return flat.size == count and np.unique(flat).size == count
-
-
-def _planned(
-    nest: Nest, values: Values, memory: Memory, *, accumulates: bool, starts: bool
-) -> Callable[[], None] | None:
-    """What to do for the store itself; None if it has to be iterated."""
-    store = nest.store
-    shape = tuple(loop.extent for loop in nest.loops)
-    if not accumulates:
-        return lambda: _assign(store, values, memory, shape)
-    combine, rest = _accumulation(store)
-    if combine is not None and rest is not None:
-        return lambda: _accumulate(store, combine, rest, values, memory, shape)
-    if starts or not _distinct(store, list(nest.loops), values, memory):
-        return None
-    return lambda: _assign(store, values, memory, shape)
-
-
-def _accumulation(store: Store) -> tuple[np.ufunc | None, Expr | None]:
+def _accumulation(store: Store) -> Accumulation | None:
     """How an integer is combined into the element itself, and with what.
 
     Not for floats: their sums depend on the order.
     """
     value = store.value
     if type(value) not in _COMBINE or not isinstance(value, Add | Max | Min):
-        return None, None
+        return None
     own = Load(store.buffer, store.index)
     rest = value.right if value.left is own else value.left if value.right is own else None
     if rest is None or value.dtype.is_float or own in find(rest, Load):
-        return None, None
+        return None
     return _COMBINE[type(value)], rest
+
+
+def run_nest(nest: Nest, values: Values, memory: Memory) -> bool:
+    """Does the whole nest and returns True, or does nothing and returns False."""
+    everywhere = {**values, **nest.axes}
+    starts = nest.init is not None and all(
+        np.equal(evaluate(each, everywhere, memory), 0).any() for each in nest.reductions
+    )
+    if starts and not _distinct(nest, everywhere, memory, without=nest.reduced):
+        return False
+    work = _planned(nest, everywhere, memory, starts=starts)
+    if work is None:
+        return False
+    if starts and nest.init is not None:
+        start: dict[Var, Value] = {**everywhere, **dict.fromkeys(nest.reduced, 0)}
+        _assign(nest.init, start, memory, None)
+    work()
+    return True
+
+
+def _planned(
+    nest: Nest, values: Values, memory: Memory, *, starts: bool
+) -> Callable[[], None] | None:
+    """What to do for the store itself; None if it has to be iterated."""
+    if not nest.in_place:
+        return lambda: _assign(nest.store, values, memory, nest.shape)
+    if nest.accumulation is not None:
+        combine, rest = nest.accumulation
+        return lambda: _accumulate(nest, combine, rest, values, memory)
+    if starts or not _distinct(nest, values, memory):
+        return None
+    return lambda: _assign(nest.store, values, memory, nest.shape)
+
+
+def _distinct(
+    nest: Nest, values: Values, memory: Memory, without: frozenset[Var] = frozenset()
+) -> bool:
+    """Whether the iterations of all loops but some write distinct elements."""
+    store = nest.store
+    count = math.prod(np.size(axis) for var, axis in nest.axes.items() if var not in without)
+    at = place(store.buffer, store.index, values, memory)
+    if count == 1:
+        return True
+    flat = np.ravel_multi_index(np.broadcast_arrays(*at), store.buffer.shape)
+    return flat.size == count and np.unique(flat).size == count
 
 
 def _assign(store: Store, values: Values, memory: Memory, shape: tuple[int, ...] | None) -> None:
     """Stores all elements; the last iteration wins where several write one."""
     new = evaluate(store.value, values, memory)
     at = place(store.buffer, store.index, values, memory)
-    if shape is not None:
+    if shape is not None and np.broadcast_shapes(*map(np.shape, at)) != shape:
         new = np.broadcast_to(new, shape)
         at = tuple(np.broadcast_to(each, shape) for each in at)
     memory_of(store.buffer, memory)[at] = new
 
 
-def _accumulate(
-    store: Store,
-    combine: np.ufunc,
-    rest: Expr,
-    values: Values,
-    memory: Memory,
-    shape: tuple[int, ...],
-) -> None:
+def _accumulate(nest: Nest, combine: np.ufunc, rest: Expr, values: Values, memory: Memory) -> None:
     """Combines along the axes that the element does not depend on, then into the elements."""
+    store, shape = nest.store, nest.shape
     at = place(store.buffer, store.index, values, memory)
     amounts = np.broadcast_to(evaluate(rest, values, memory), shape)
-    kept = np.broadcast_shapes(*(each.shape for each in at), (1,) * len(shape))
+    target = np.broadcast_shapes(*map(np.shape, at))
+    kept = (1,) * (len(shape) - len(target)) + target
     gone = tuple(axis for axis, extent in enumerate(kept) if extent == 1 and shape[axis] > 1)
     if gone:
         amounts = combine.reduce(amounts, axis=gone, keepdims=True, dtype=amounts.dtype)
-    at = tuple(np.broadcast_to(each, amounts.shape) for each in at)
-    where = tuple(np.broadcast_to(each, amounts.shape) for each in at)
-    combine.at(memory_of(store.buffer, memory), where, amounts)
+    where = tuple(np.asarray(each) for each in at)
+    combine.at(memory_of(store.buffer, memory), where, amounts.reshape(target))

@@ -1,11 +1,13 @@
 """Values of expressions, for one iteration or for a whole block of them at once.
 
-Loop variables are numpy integers; give arrays that broadcast against one another and the value is
-an array over all their combinations. Integers wrap at their width, as on the machine.
+Loop variables are integers; give arrays that broadcast against one another instead, and the value
+is an array over all their combinations. Integers wrap at their width, as on the machine; indices,
+which never come near it, are plain numbers where they are not arrays.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +16,7 @@ import numpy.typing as npt
 from tilefarm.errors import TilefarmError
 
 from compile_worker.ir.expr import (
+    INDEX,
     Add,
     And,
     Binary,
@@ -44,7 +47,10 @@ from compile_worker.ir.printer import show
 
 Array: TypeAlias = npt.NDArray[Any]
 Memory: TypeAlias = Mapping[Buffer, Array]
-Values: TypeAlias = Mapping[Var, Array]
+Value: TypeAlias = Array | int
+"""An index or a truth value may be a plain number; everything else is an array, maybe of rank 0."""
+
+Values: TypeAlias = Mapping[Var, Value]
 """The value of every loop variable in scope."""
 
 
@@ -55,7 +61,7 @@ class InterpretError(TilefarmError):
 INTRINSICS: Final[Mapping[str, Callable[..., Array]]] = {"round_even": np.rint}
 """Intrinsic name -> its meaning. round_even: to the nearest integer, halves to the even one."""
 
-OPERATORS: Final[Mapping[type[Expr], Callable[[Array, Array], Array]]] = {
+OPERATORS: Final[Mapping[type[Expr], Callable[[Value, Value], Array]]] = {
     Add: np.add,
     Sub: np.subtract,
     Mul: np.multiply,
@@ -73,8 +79,25 @@ OPERATORS: Final[Mapping[type[Expr], Callable[[Array, Array], Array]]] = {
     Or: np.logical_or,
 }
 
+_OF_NUMBERS: Final[Mapping[type[Expr], Callable[[int, int], int]]] = {
+    Add: operator.add,
+    Sub: operator.sub,
+    Mul: operator.mul,
+    FloorDiv: operator.floordiv,
+    FloorMod: operator.mod,
+    Min: min,
+    Max: max,
+    Shr: operator.rshift,
+    Lt: operator.lt,
+    Le: operator.le,
+    Eq: operator.eq,
+    Ne: operator.ne,
+    And: operator.and_,
+    Or: operator.or_,
+}
 
-def evaluate(expr: Expr, values: Values, memory: Memory, where: Array | None = None) -> Array:
+
+def evaluate(expr: Expr, values: Values, memory: Memory, where: Array | None = None) -> Value:
     """The value of `expr`; elements where `where` is false may be anything, and never fail.
 
     Raises:
@@ -87,15 +110,16 @@ def evaluate(expr: Expr, values: Values, memory: Memory, where: Array | None = N
                 raise InterpretError(f"loop variable {name} has no value here")
             return values[expr]
         case Const(value, dtype):
-            return np.asarray(value, dtype.numpy)
+            return int(value) if dtype is INDEX else np.asarray(value, dtype.numpy)
         case Binary() | Logical():
             left = evaluate(expr.left, values, memory, where)
             right = evaluate(expr.right, values, memory, where)
             return _operate(expr, left, right, where)
         case Load(buffer, index):
-            return memory_of(buffer, memory)[place(buffer, index, values, memory, where)]
+            found: Array = memory_of(buffer, memory)[place(buffer, index, values, memory, where)]
+            return found
         case Cast(dtype, value):
-            return evaluate(value, values, memory, where).astype(dtype.numpy)
+            return np.asarray(evaluate(value, values, memory, where)).astype(dtype.numpy)
         case Select(condition, then, otherwise):
             return _select(condition, then, otherwise, values, memory, where)
         case Call(name, args):
@@ -119,17 +143,18 @@ def place(
     values: Values,
     memory: Memory,
     where: Array | None = None,
-) -> tuple[Array, ...]:
+) -> tuple[Value, ...]:
     """Element coordinates in `buffer`, checked against its shape; unchecked ones are clipped."""
     if len(index) != len(buffer.shape):
         raise InterpretError(f"{buffer.name} has rank {len(buffer.shape)}, not {len(index)}")
     found = []
     for axis, (expr, extent) in enumerate(zip(index, buffer.shape, strict=True)):
         at = evaluate(expr, values, memory, where)
-        outside = (at < 0) | (at >= extent)
-        if outside.any():
-            if where is None or (outside & where).any():
-                bad = at[outside].flat[0] if where is None else _first(at, outside & where)
+        if not _inside(at, extent):
+            outside = np.less(at, 0) | np.greater_equal(at, extent)
+            wrong = outside if where is None else outside & where
+            if wrong.any():
+                bad = np.broadcast_to(at, wrong.shape)[wrong].flat[0]
                 raise InterpretError(
                     f"{show(buffer[index])}: index {axis} is {bad}, extent {extent}"
                 )
@@ -138,27 +163,33 @@ def place(
     return tuple(found)
 
 
-def _first(values: Array, chosen: Array) -> Any:
-    return np.broadcast_to(values, chosen.shape)[chosen].flat[0]
+def _inside(at: Value, extent: int) -> bool:
+    if isinstance(at, int):
+        return 0 <= at < extent
+    return bool(at.min() >= 0 and at.max() < extent)
 
 
-def _operate(expr: Expr, left: Array, right: Array, where: Array | None) -> Array:
-    if type(expr) in (FloorDiv, FloorMod):
-        right = _checked(right, right == 0, 1, f"division by zero in {show(expr)}", where)
-    elif type(expr) is Shr:
+def _operate(expr: Expr, left: Value, right: Value, where: Array | None) -> Value:
+    kind = type(expr)
+    if kind in (FloorDiv, FloorMod):
+        wrong = np.equal(right, 0)
+        right = _checked(right, wrong, 1, f"division by zero in {show(expr)}", where)
+    elif kind is Shr:
         width = 8 * expr.dtype.nbytes
-        wrong = (right < 0) | (right >= width)
+        wrong = np.less(right, 0) | np.greater_equal(right, width)
         right = _checked(right, wrong, 0, f"shift outside 0..{width - 1} in {show(expr)}", where)
-    return OPERATORS[type(expr)](left, right)
+    if isinstance(left, int) and isinstance(right, int):
+        return _OF_NUMBERS[kind](left, right)
+    return OPERATORS[kind](left, right)
 
 
-def _checked(values: Array, wrong: Array, harmless: int, why: str, where: Array | None) -> Array:
+def _checked(values: Value, wrong: Array, harmless: int, why: str, where: Array | None) -> Value:
     """`values` with the wrong ones made harmless; they must be where it does not matter."""
     if not wrong.any():
         return values
     if where is None or (wrong & where).any():
         raise InterpretError(why)
-    return np.where(wrong, values.dtype.type(harmless), values)
+    return np.where(wrong, np.asarray(values).dtype.type(harmless), values)
 
 
 def _select(
@@ -168,9 +199,9 @@ def _select(
     values: Values,
     memory: Memory,
     where: Array | None,
-) -> Array:
+) -> Value:
     holds = evaluate(condition, values, memory, where)
-    if holds.ndim == 0:
+    if isinstance(holds, int) or holds.ndim == 0:
         return evaluate(then if holds else otherwise, values, memory, where)
     yes = holds if where is None else holds & where
     no = ~holds if where is None else ~holds & where

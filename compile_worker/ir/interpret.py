@@ -5,6 +5,7 @@ Every schedule primitive and every pass is right if this gives the same outputs 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -44,10 +45,11 @@ def interpret(func: Func, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The outputs of `func` by name; `arrays` gives the inputs, which stay as they are.
 
     Outputs are the parameters that the function writes. One that `arrays` names as well starts
-    with those contents, otherwise with garbage.
+    with those contents, otherwise with garbage. An array may have another shape than its parameter
+    as long as it has as many elements: lowered functions have flat parameters.
 
     Raises:
-        InterpretError: an access out of bounds, a parameter that is missing or of another shape or
+        InterpretError: an access out of bounds, a parameter that is missing or of another size or
             type, tokens that do not come or are left over, instructions that race, an operand that
             the accelerator cannot take.
     """
@@ -76,16 +78,17 @@ def _argument(param: Buffer, arrays: Mapping[str, Array], written: bool) -> Arra
             return _garbage(param)
         raise InterpretError(f"parameter {param.name} is missing")
     given = np.asarray(arrays[param.name])
-    if given.shape != param.shape or given.dtype != param.dtype.numpy:
+    if given.size != math.prod(param.shape) or given.dtype != param.dtype.numpy:
         raise InterpretError(
             f"parameter {param.name} is {param.dtype}{list(param.shape)},"
             f" not {given.dtype}{list(given.shape)}"
         )
-    return np.array(given, order="C") if written else np.ascontiguousarray(given)
+    taken = np.array(given, order="C") if written else np.ascontiguousarray(given)
+    return taken.reshape(param.shape)
 
 
 def _garbage(buffer: Buffer) -> Array:
-    size = int(np.prod(buffer.shape)) * buffer.dtype.nbytes
+    size = math.prod(buffer.shape) * buffer.dtype.nbytes
     return np.full(size, _GARBAGE, np.uint8).view(buffer.dtype.numpy).reshape(buffer.shape)
 
 
@@ -160,7 +163,7 @@ class _Machine:
         if nest is not None and run_nest(nest, self.values, self.memory):
             return
         for value in range(loop.extent):
-            self.values[loop.var] = np.asarray(value, np.int64)
+            self.values[loop.var] = value
             self.run(loop.body)
         self.values.pop(loop.var, None)
 
