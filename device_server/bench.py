@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -193,7 +192,7 @@ def _blobs(job: RunJob) -> tuple[Digest, ...]:
 
 def _faults(job: RunJob, nbytes_of: Callable[[Digest], int]) -> Iterator[str]:
     """What is wrong with a job, before anything runs."""
-    if not 0 < job.timeout_seconds <= _MAX_TIMEOUT_SECONDS or math.isnan(job.timeout_seconds):
+    if not 0 < job.timeout_seconds <= _MAX_TIMEOUT_SECONDS:
         yield f"a timeout of {job.timeout_seconds} s is not within 0..{_MAX_TIMEOUT_SECONDS} s"
     if job.samples < 1:
         yield "no samples"
