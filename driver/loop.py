@@ -26,6 +26,7 @@ from driver.executor import Build, Executor
 from driver.measuring import Task
 from driver.moves import Ask, Command, Compile, Drop, Event, Finish, JobId, Measure, Outcome, Tell
 from driver.summary import Span, Split
+from driver.tuner_thread import Proposals, TunerThread
 from tuner.session import TuningSession
 
 _QUIET_SECONDS: Final = 10.0
@@ -60,7 +61,7 @@ class StopSwitch:
         self._messages = messages
 
 
-Message = Build | BaseException | Up | Done | Lost | NoDevice | moves.Stop
+Message = Build | BaseException | Proposals | Up | Done | Lost | NoDevice | moves.Stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,9 @@ class Loop:
 
     Args:
         tasks: by the names that the session uses.
+        session: belongs to the loop from now on.
         wall_origin: wall seconds of the command's begin; spans and events are counted from it.
+        defaults: cycles of default schedules that earlier sessions measured, by task.
     """
 
     def __init__(
@@ -119,9 +122,14 @@ class Loop:
         clock: Clock,
         wall_origin: float,
         listen: Listener,
+        defaults: Mapping[str, int] | None = None,
     ) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._tasks = tasks
-        self._session = session
+        self._tuner = TunerThread(session, report=self._put, clock=clock)
+        self._told = session.told
+        self._budget = session.budget
+        self._best = {name: trial.cycles for name in tasks if (trial := session.best(name))}
         self._records = records
         self._executor = executor
         self._settings = settings
@@ -129,7 +137,6 @@ class Loop:
         self._origin = wall_origin
         self._listen = listen
         self._source = devices
-        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._campaign = Campaign(windows=settings.windows)
         self._candidates: dict[JobId, Candidate] = {}
         self._last_job = 0
@@ -140,7 +147,7 @@ class Loop:
         self._trials = 0
         self._first_measured: float | None = None
         self._spent: dict[str, float] = {}
-        self._defaults: dict[str, int] = {}
+        self._defaults = dict(defaults or {})
         self.spans: list[Span] = []
 
     def run(self, stop: StopSwitch) -> SearchResult:
@@ -171,6 +178,9 @@ class Loop:
 
     # ---- messages in -----------------------------------------------------------------------------
 
+    def _put(self, message: Message) -> None:
+        self._messages.put(message)
+
     def _next_message(self) -> Message:
         while True:
             try:
@@ -182,6 +192,8 @@ class Loop:
         match message:
             case Build():
                 self._built(message)
+            case Proposals():
+                self._proposed(message)
             case Up(slot=slot, lease=lease):
                 self._slots[lease.device.name] = slot
                 self._empty_slots.pop(slot, None)
@@ -247,7 +259,7 @@ class Loop:
     def _obey(self, command: Command) -> None:
         match command:
             case Ask(count):
-                self._ask(count)
+                self._tuner.ask(count)
             case Compile(jobs):
                 self._compile(jobs)
             case Measure(device, job):
@@ -259,18 +271,16 @@ class Loop:
             case Finish(why):
                 self._result = why
 
-    def _ask(self, count: int) -> None:
-        began = self._clock.wall_seconds()
-        proposals = self._session.ask(count)
-        ended = self._clock.wall_seconds()
+    def _proposed(self, answer: Proposals) -> None:
+        began, ended = answer.began_seconds, answer.ended_seconds
         numbers = []
-        for proposal in proposals:
+        for proposal in answer.proposals:
             self._last_job += 1
             numbers.append(self._last_job)
             task = self._tasks[proposal.task]
             candidate = Candidate(task, proposal.point, task.trace(proposal.point))
             self._candidates[self._last_job] = candidate
-            share = (ended - began) / len(proposals)
+            share = (ended - began) / len(answer.proposals)
             at = began + share * (len(numbers) - 1)
             self._note(candidate, "propose", "driver", at, at + share)
         self._feed(moves.Proposed(tuple(numbers)))
@@ -303,20 +313,22 @@ class Loop:
         candidate = self._candidates.pop(number)
         trial = self._trial(candidate, outcome, story)
         self._records.insert(trial, run=self._settings.run_id)
-        self._session.tell(candidate.task.name, trial)
-        self._trials += 1
         name = candidate.task.name
+        self._tuner.tell(name, trial)
+        self._trials += 1
+        self._told += 1
         if trial.cycles is not None and trial.point == _default_point(candidate.task):
             self._defaults[name] = trial.cycles
-        best = self._session.best(name)
+        if trial.cycles is not None:
+            self._best[name] = min(trial.cycles, self._best.get(name) or trial.cycles)
         self._listen(
             TrialEnded(
-                number=self._session.told,
-                total=self._session.budget,
+                number=self._told,
+                total=self._budget,
                 workload=name,
                 status=trial.status.value,
                 cycles=trial.cycles,
-                best_cycles=best.cycles if best else None,
+                best_cycles=self._best.get(name),
                 default_cycles=self._defaults.get(name),
                 device=trial.device,
                 why=trial.why,
@@ -332,7 +344,7 @@ class Loop:
             point=_sorted_point(candidate.point),
             status=Status.CANCELLED,
         )
-        self._session.tell(candidate.task.name, trial)
+        self._tuner.tell(candidate.task.name, trial)
 
     def _trial(self, candidate: Candidate, outcome: Outcome, story: tuple[str, ...]) -> Trial:
         good = outcome if isinstance(outcome, Measurement) else None
@@ -366,6 +378,7 @@ class Loop:
             )
 
     def _close(self) -> None:
+        self._tuner.close()
         for thread in self._threads:
             thread.close()
         for thread in self._threads:

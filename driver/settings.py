@@ -86,6 +86,15 @@ class TuneSettings:
         _at_least("--seed", self.seed, 0)
 
 
+def quiet_libraries() -> None:
+    """Environment of libraries that read it when they are imported; call it before.
+
+    gRPC's fork handlers wait for its own threads, and Ray, which forks to start, would never come
+    up beside live channels.
+    """
+    os.environ.update(GRPC_ENABLE_FORK_SUPPORT="0", GRPC_VERBOSITY="NONE")
+
+
 def add_farm_options(parser: argparse.ArgumentParser) -> None:
     """The options of `FarmSettings`."""
     default = FarmSettings()

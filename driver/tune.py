@@ -6,6 +6,7 @@ import os
 import platform
 import queue
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -45,7 +46,7 @@ from driver.report import write_report
 from driver.report.trace import chrome_trace
 from driver.settings import TuneSettings
 from driver.stages import Stages
-from driver.summarise import best_trial, layer_rows, trial_rows, workload_row
+from driver.summarise import best_trial, default_trial, layer_rows, trial_rows, workload_row
 from driver.summary import Accuracy, KernelTimeline, RunSummary, Span
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
@@ -55,6 +56,8 @@ EXIT_INTERRUPTED: Final = 75
 _SECONDS_PER_GMAC: Final = 100.0
 """A slow simulator's time, for the limit on a run of the network."""
 _REFERENCE_CHUNK: Final = 64
+_SWITCH_SECONDS: Final = 0.0005
+"""The tuner computes in Python; threads that only pass messages on must not queue behind it."""
 _VERSIONED: Final = ("tilefarm", "numpy", "llvmlite", "onnx", "ray", "xgboost-cpu", "grpcio")
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -98,6 +101,7 @@ def tune(
         Interrupted: Ctrl-C where there was nothing to save.
     """
     clock = clock or SystemClock()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     scratch = _scratch_folder()
     stop = StopSwitch()
     stages = Stages(
@@ -246,22 +250,28 @@ class _Tune:
             clock=stages.clock,
             wall_origin=stages.wall_origin,
             listen=stages.listen,
+            defaults={
+                name: trial.cycles
+                for name, task in prepared.tasks.items()
+                if (trial := default_trial(task, history[name])) and trial.cycles is not None
+            },
         )
+        known = session.told
         description = {"model": prepared.model_digest.hex, "seed": settings.seed}
         store.begin_run(stages.run_id, description, begun=stages.clock.wall_seconds())
         stages.listen(
             SearchBegan(
                 workloads=tuple((task.name, task.count) for task in prepared.tasks.values()),
                 trials=session.budget,
-                done=session.told,
+                done=known,
                 seconds=stages.now,
             )
         )
         with stages.step("search") as say:
             result = loop.run(stages.stop)
             say(f"{result.trials} trials in {result.seconds:.1f} s")
-            if session.told > result.trials:
-                say(f"{session.told - result.trials} from earlier sessions")
+            if known:
+                say(f"{known} from earlier sessions")
             say(f"compiled on {house.compiled_on}")
         stages.spans += loop.spans
         store.end_run(stages.run_id, result.why, ended=stages.clock.wall_seconds())

@@ -19,6 +19,9 @@ from driver.places import Job, Place, PlaceCrashed, PlaceTimedOut, ProcessPlace,
 from driver.token import create_token
 
 _OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
+_PATIENCE_SECONDS: Final = 8.0
+_START_SECONDS: Final = 120
+"""On a busy machine Ray's own 30 s are not enough."""
 
 
 class RayPlace:
@@ -77,8 +80,9 @@ class RayCluster:
         self._folder = folder
         self._workers = workers
         self._up = threading.Event()
+        self._closing = threading.Event()
         self._why_not = ""
-        self._thread = threading.Thread(target=self._start, name="ray-start", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="ray", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -93,18 +97,20 @@ class RayCluster:
         return up
 
     def close(self) -> None:
+        self._closing.set()
         self._thread.join()
-        if not self._why_not:
-            import ray
 
-            ray.shutdown()
-
-    def _start(self) -> None:
+    def _run(self) -> None:
+        """Start it, stay, end it: Ray's processes die with the thread that started them."""
         try:
             self._init()
         except Exception as error:
             self._why_not = _first_line(error)
         self._up.set()
+        self._closing.wait()
+        import ray
+
+        ray.shutdown()
 
     def _init(self) -> None:
         token = self._folder / "ray_token"
@@ -113,10 +119,12 @@ class RayCluster:
             RAY_AUTH_MODE="token",
             RAY_AUTH_TOKEN_PATH=str(token),
             RAY_USAGE_STATS_ENABLED="0",
+            RAY_raylet_start_wait_time_s=str(_START_SECONDS),
             RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0",
         )
         import ray
 
+        logging.getLogger("ray").setLevel(logging.ERROR)
         ray.init(
             address="local",
             num_cpus=self._workers,
@@ -132,8 +140,10 @@ class RayCluster:
 
 
 class RayWhenUp:
-    """A Ray slot. While the cluster starts, a process of ours if this is the `first` slot; and for
-    good if it cannot start.
+    """A Ray slot; a process of ours while the cluster is not up.
+
+    The `first` slot does not wait for it at all, so that something is compiled at once; the others
+    wait a while, for a process that is used for seconds only costs more than it gives.
     """
 
     def __init__(self, cluster: RayCluster, log: Path, *, first: bool) -> None:
@@ -154,7 +164,7 @@ class RayWhenUp:
 
     def _place(self) -> Place:
         try:
-            up = self._cluster.wait(0 if self._first else None)
+            up = self._cluster.wait(0 if self._first else _PATIENCE_SECONDS)
         except InfraError:
             return self._process
         if not up:

@@ -13,6 +13,7 @@ from driver.settings import (
     add_farm_options,
     farm_settings,
     given,
+    quiet_libraries,
 )
 
 _EPILOG = """\
@@ -75,6 +76,7 @@ def tune_with(args: argparse.Namespace) -> int:
     """Run with complete options, and show it."""
     settings = TuneSettings(farm=farm_settings(args), **given(args, TuneSettings))
     began = SystemClock().wall_seconds()
+    quiet_libraries()
     from driver.tune import tune
     from driver.views import stdout_view
 

@@ -1,0 +1,74 @@
+"""The tuner on a thread of its own: while it thinks, builds and runs go on.
+
+Results are queued in front of the next question, so every proposal has seen all results that came
+before it was asked for.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilefarm.clock import Clock
+from tilefarm.measurement import Trial
+
+from tuner.session import Proposal, TuningSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposals:
+    """The answer to one question, with the wall seconds of its making."""
+
+    proposals: tuple[Proposal, ...]
+    began_seconds: float
+    ended_seconds: float
+
+
+Report = Callable[[Proposals | BaseException], None]
+
+
+class TunerThread:
+    """Owns a session from now on.
+
+    Args:
+        report: takes the answers, on this thread; an exception means that the tuner broke.
+    """
+
+    def __init__(self, session: TuningSession, *, report: Report, clock: Clock) -> None:
+        self._session = session
+        self._report = report
+        self._clock = clock
+        self._queue: queue.SimpleQueue[int | tuple[str, Trial] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._main, name="tuner", daemon=True)
+        self._thread.start()
+
+    def ask(self, count: int) -> None:
+        """Ask for at most so many candidates; answered once."""
+        self._queue.put(count)
+
+    def tell(self, task: str, trial: Trial) -> None:
+        """Let it learn."""
+        self._queue.put((task, trial))
+
+    def close(self) -> None:
+        """Answer what was asked, learn what was told, and end."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            while (message := self._queue.get()) is not None:
+                if isinstance(message, int):
+                    self._answer(message)
+                else:
+                    self._session.tell(*message)
+        except Exception as broken:
+            self._report(broken)
+
+    def _answer(self, count: int) -> None:
+        began = self._clock.wall_seconds()
+        proposals = tuple(self._session.ask(count))
+        ended = self._clock.wall_seconds()
+        self._report(Proposals(proposals=proposals, began_seconds=began, ended_seconds=ended))
