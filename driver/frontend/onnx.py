@@ -160,7 +160,8 @@ def _inputs(model: onnx.ModelProto, path: Path) -> list[GraphInput]:
 def _input(value: onnx.ValueInfoProto, path: Path) -> GraphInput:
     kind = value.type.tensor_type
     if kind.elem_type != onnx.TensorProto.FLOAT:
-        given = onnx.TensorProto.DataType.Name(kind.elem_type).lower()
+        names = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
+        given = names.get(kind.elem_type, f"of the unknown type {kind.elem_type}")
         raise ModelError(f"{path}: input {value.name!r} is {given}; only float32 is supported")
     if not kind.HasField("shape"):
         raise ModelError(f"{path}: input {value.name!r} has no shape", _BATCH_HINT)

@@ -42,8 +42,9 @@ def correlate(x: NDArray[Any], weight: NDArray[Any], window: Window) -> NDArray[
 def _one_product(x: NDArray[Any], kernel: NDArray[Any], window: Window) -> NDArray[Any]:
     view = patches(padded(x.astype(kernel.dtype, copy=False), window), window)
     n, c, oh, ow, kh, kw = view.shape
-    columns = view.transpose(0, 1, 4, 5, 2, 3).reshape(n, c * kh * kw, oh * ow)
-    return np.asarray(kernel @ columns).reshape(n, kernel.shape[0], oh, ow)
+    columns = view.transpose(1, 4, 5, 0, 2, 3).reshape(c * kh * kw, n * oh * ow)
+    sums = np.asarray(kernel @ columns)
+    return sums.reshape(-1, n, oh, ow).transpose(1, 0, 2, 3)
 
 
 def _sample_chunks(x: NDArray[Any], kernel: NDArray[Any], window: Window) -> Iterator[NDArray[Any]]:

@@ -45,8 +45,10 @@ def requantized(
     total: NDArray[Any], bias: NDArray[Any], shift: NDArray[Any] | int, lo: int, hi: int
 ) -> Int8Array:
     """int8(clip((total + bias) >> shift, lo, hi)) with the sum in wrapping int32."""
-    acc = total.astype(np.int64) + bias
-    return np.asarray(np.clip(acc.astype(np.int32) >> shift, lo, hi), np.int8)
+    acc = _wrapped(total)
+    acc += np.asarray(bias, np.int32)
+    acc >>= shift
+    return np.clip(acc, lo, hi, out=acc).astype(np.int8)
 
 
 def add(
@@ -103,6 +105,13 @@ def softmax(x: Int8Array, table: FloatArray) -> FloatArray:
 def half(shift: int) -> int:
     """What makes `>> shift` round to nearest."""
     return 1 << (shift - 1) if shift else 0
+
+
+def _wrapped(total: NDArray[Any]) -> Int32Array:
+    """Whole numbers of any type as int32, modulo 2^32; a fresh array."""
+    if total.dtype == np.float64:
+        total = total.astype(np.int64)
+    return np.array(total, np.int32)
 
 
 def _exact(weight: Int8Array) -> NDArray[Any]:

@@ -113,6 +113,10 @@ def integers(made: onnx.ModelProto) -> None:
     made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
 
 
+def unknown_type(made: onnx.ModelProto) -> None:
+    made.graph.input[0].type.tensor_type.elem_type = 119
+
+
 def without_input(made: onnx.ModelProto) -> None:
     del made.graph.input[:]
 
@@ -146,6 +150,7 @@ def odd_attribute(made: onnx.ModelProto) -> None:
     [
         (without_shape, "input 'x' has no shape"),
         (integers, "input 'x' is uint8; only float32 is supported"),
+        (unknown_type, "input 'x' is of the unknown type 119; only float32 is supported"),
         (without_input, "the network has no input"),
         (without_opset, "names no operator set; 8 to 21 are supported"),
         (another_output, "no node makes the output z"),
