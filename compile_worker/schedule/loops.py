@@ -12,13 +12,13 @@ from compile_worker.ir.stmt import Block, For, LoopKind, Stmt, Store
 from compile_worker.ir.visit import find
 from compile_worker.schedule.places import (
     Path,
+    below,
     chain,
     inside,
     loop_path,
     loop_target,
     rebind,
     replaced,
-    statements,
 )
 from compile_worker.schedule.schedule import Schedule, primitive
 
@@ -51,21 +51,21 @@ def fuse(schedule: Schedule, outer: str, inner: str) -> Func:
     """
     path = loop_path("fuse", schedule.func, outer)
     above = _serial("fuse", loop_target(path))
-    below = above.body
-    if not isinstance(below, For) or below.var.name != inner:
+    nested = above.body
+    if not isinstance(nested, For) or nested.var.name != inner:
         raise ScheduleError("fuse", outer, f"{inner} is not directly inside", "reorder them first")
-    _serial("fuse", below)
-    for block in find(below, Block):
-        if (above.var in block.reductions) != (below.var in block.reductions):
+    _serial("fuse", nested)
+    for block in find(nested, Block):
+        if (above.var in block.reductions) != (nested.var in block.reductions):
             why = f"one of {outer} and {inner} is a reduction of {block.name}, the other is not"
             raise ScheduleError("fuse", outer, why)
     fused = _fresh("fuse", schedule.func, f"{outer}_{inner}")
     values: dict[Var, Expr] = {
-        above.var: fused // below.extent,
-        below.var: fused % below.extent,
+        above.var: fused // nested.extent,
+        nested.var: fused % nested.extent,
     }
-    body = rebind(below.body, values, {above.var: (fused,), below.var: (fused,)})
-    return replaced(schedule.func, path, For(fused, above.extent * below.extent, body))
+    body = rebind(nested.body, values, {above.var: (fused,), nested.var: (fused,)})
+    return replaced(schedule.func, path, For(fused, above.extent * nested.extent, body))
 
 
 @primitive
@@ -211,7 +211,7 @@ def _is_float(block: Block) -> bool:
 
 def _fresh(primitive: str, func: Func, name: str) -> Var:
     """A variable with a name that no loop has."""
-    taken = {path.target.var.name for path in statements(func.body) if isinstance(path.target, For)}
+    taken = {at.var.name for at in below(func.body) if isinstance(at, For)}
     if name in taken:
         raise ScheduleError(primitive, name, "there already is a loop of this name")
     return Var(name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilefarm.errors import ScheduleError
 
@@ -11,7 +12,7 @@ from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt
-from compile_worker.ir.visit import children, map_children
+from compile_worker.ir.visit import find, map_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,60 +35,69 @@ class Path:
         return Path(self.steps[self.steps.index(outer) :])
 
 
-def statements(stmt: Stmt) -> Iterator[Path]:
-    """A path to every statement at or below `stmt`, blocks being leaves; parents first."""
-    stack: list[tuple[Stmt, ...]] = [(stmt,)]
+def below(stmt: Stmt) -> list[Stmt]:
+    """Every statement at or below `stmt`, blocks being leaves; parents first."""
+    found: list[Stmt] = []
+    stack = [stmt]
     while stack:
-        steps = stack.pop()
-        yield Path(steps)
-        stack.extend((*steps, child) for child in reversed(inside(steps[-1])))
+        found.append(stack.pop())
+        stack.extend(reversed(inside(found[-1])))
+    return found
+
+
+def blocks(stmt: Stmt) -> list[Block]:
+    """Every block at or below `stmt`, in program order."""
+    return [at for at in below(stmt) if type(at) is Block]
 
 
 def inside(stmt: Stmt) -> tuple[Stmt, ...]:
     """Statements directly inside; none for a block, which schedules treat as one piece of work."""
-    match stmt:
-        case For(body=body) | Alloc(body=body):
-            return (body,)
-        case Seq(stmts=stmts):
-            return stmts
-        case If(then=then, otherwise=otherwise):
-            return (then,) if otherwise is None else (then, otherwise)
-        case _:
-            return ()
+    if isinstance(stmt, For | Alloc):
+        return (stmt.body,)
+    if isinstance(stmt, Seq):
+        return stmt.stmts
+    if isinstance(stmt, If):
+        return (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
+    return ()
 
 
 def loop_path(primitive: str, func: Func, loop: str) -> Path:
     """The path to a loop, by the name of its variable."""
-    names = []
-    for path in statements(func.body):
-        if isinstance(path.target, For):
-            if path.target.var.name == loop:
-                return path
-            names.append(path.target.var.name)
-    raise ScheduleError(primitive, loop, "there is no such loop", f"one of {', '.join(names)}")
+    found = _path_to(func.body, lambda at: type(at) is For and at.var.name == loop)
+    if not found:
+        names = ", ".join(at.var.name for at in below(func.body) if isinstance(at, For))
+        raise ScheduleError(primitive, loop, "there is no such loop", f"one of {names}")
+    return Path(found)
 
 
 def block_path(primitive: str, func: Func, stage: str) -> Path:
     """The path to the block of a stage."""
-    names = []
-    for path in statements(func.body):
-        if isinstance(path.target, Block):
-            if path.target.name == stage:
-                return path
-            names.append(path.target.name)
-    raise ScheduleError(primitive, stage, "there is no such stage", f"one of {', '.join(names)}")
+    found = _path_to(func.body, lambda at: type(at) is Block and at.name == stage)
+    if not found:
+        names = ", ".join(block.name for block in blocks(func.body))
+        raise ScheduleError(primitive, stage, "there is no such stage", f"one of {names}")
+    return Path(found)
 
 
 def alloc_path(primitive: str, func: Func, buffer: str) -> Path:
     """The path to the allocation of a buffer."""
-    names = []
-    for path in statements(func.body):
-        if isinstance(path.target, Alloc):
-            if path.target.buffer.name == buffer:
-                return path
-            names.append(path.target.buffer.name)
-    hint = f"one of {', '.join(names)}" if names else ""
-    raise ScheduleError(primitive, buffer, "there is no such allocation", hint)
+    found = _path_to(func.body, lambda at: type(at) is Alloc and at.buffer.name == buffer)
+    if not found:
+        names = ", ".join(at.buffer.name for at in below(func.body) if isinstance(at, Alloc))
+        hint = f"one of {names}" if names else ""
+        raise ScheduleError(primitive, buffer, "there is no such allocation", hint)
+    return Path(found)
+
+
+def _path_to(stmt: Stmt, wanted: Callable[[Stmt], bool]) -> tuple[Stmt, ...]:
+    """Statements from `stmt` down to the first wanted one; empty when there is none."""
+    if wanted(stmt):
+        return (stmt,)
+    for child in inside(stmt):
+        found = _path_to(child, wanted)
+        if found:
+            return (stmt, *found)
+    return ()
 
 
 def nest_path(path: Path) -> Path:
@@ -191,16 +201,12 @@ def rebind(
     return result
 
 
-def loads(node: Node) -> Iterator[Load]:
-    """Every element read at or below `node`."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, Load):
-            yield top
-        stack.extend(children(top))
+@lru_cache(maxsize=4096)
+def loads(block: Block) -> tuple[Load, ...]:
+    """Every element that a block reads."""
+    return tuple(find(block, Load))
 
 
-def reads(node: Node, buffer: Buffer) -> bool:
-    """Whether anything at or below `node` reads `buffer`."""
-    return any(load.buffer is buffer for load in loads(node))
+def reads(stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether a block at or below `stmt` reads `buffer`."""
+    return any(load.buffer is buffer for block in blocks(stmt) for load in loads(block))

@@ -10,8 +10,10 @@ from compile_worker.ir.stmt import Block, For, Seq, Stmt, Store
 from compile_worker.ir.visit import rewrite, substitute
 from compile_worker.schedule.places import (
     Path,
+    below,
     block_path,
     block_target,
+    blocks,
     chain,
     in_sequence,
     loads,
@@ -21,7 +23,6 @@ from compile_worker.schedule.places import (
     reads,
     rebind,
     replaced,
-    statements,
 )
 from compile_worker.schedule.region import ZERO, Span, required
 from compile_worker.schedule.schedule import Schedule, primitive
@@ -55,9 +56,10 @@ def compute_at(schedule: Schedule, stage: str, loop: str) -> Func:
     store = _plain_store("compute_at", block, source)
     if store.buffer in func.params:
         raise ScheduleError("compute_at", stage, "it is the function's result, nothing consumes it")
-    below = loop_target(goal).body
     needed = _consumed("compute_at", func, block, store.buffer, goal)
-    spans = required(needed, _extents(below), {at.var: at.extent for at in goal.loops})
+    spans = required(
+        needed, _extents(loop_target(goal).body), {at.var: at.extent for at in goal.loops}
+    )
     moved = _shrunk(source.within(nest.target), store, spans)
     func = replaced(func, nest, None)
     goal = loop_path("compute_at", func, loop)
@@ -114,12 +116,12 @@ def _plain_store(primitive: str, block: Block, path: Path) -> Store:
 def _consumed(primitive: str, func: Func, block: Block, buffer: Buffer, goal: Path) -> list[Load]:
     """What blocks below the goal read of the buffer, given that no block elsewhere does."""
     found: list[Load] = []
-    for path in statements(func.body):
-        reader = path.target
-        if not isinstance(reader, Block) or reader is block:
-            continue
+    near = set(blocks(goal.target))
+    for reader in blocks(func.body):
         wanted = [load for load in loads(reader) if load.buffer is buffer]
-        if wanted and goal.target not in path.steps:
+        if not wanted or reader is block:
+            continue
+        if reader not in near:
             why = f"{reader.name} needs it too, outside of {loop_target(goal).var.name}"
             raise ScheduleError(primitive, block.name, why)
         found += wanted
@@ -131,8 +133,7 @@ def _consumed(primitive: str, func: Func, block: Block, buffer: Buffer, goal: Pa
 
 def _extents(stmt: Stmt) -> dict[Var, int]:
     """Extents of every loop at or below a statement."""
-    loops = (path.target for path in statements(stmt))
-    return {loop.var: loop.extent for loop in loops if isinstance(loop, For)}
+    return {loop.var: loop.extent for loop in below(stmt) if isinstance(loop, For)}
 
 
 def _shrunk(nest: Path, store: Store, spans: tuple[Span, ...]) -> Stmt:

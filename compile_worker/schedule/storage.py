@@ -11,11 +11,11 @@ from compile_worker.ir.visit import replace_buffers
 from compile_worker.schedule.places import (
     Path,
     alloc_path,
+    below,
+    blocks,
     in_sequence,
-    nest_path,
     reads,
     replaced,
-    statements,
     with_body,
 )
 from compile_worker.schedule.schedule import Schedule, primitive
@@ -73,8 +73,7 @@ def cache_write(schedule: Schedule, buffer: str, scope: str) -> Func:
     writer = next((part for part in parts if _writes(part, source)), None)
     if writer is None:
         raise ScheduleError("cache_write", buffer, "nothing writes it")
-    block = next(p for p in statements(writer) if isinstance(p.target, Block))
-    if nest_path(block).target is not writer:
+    if not isinstance(_innermost(writer), Block):
         raise ScheduleError("cache_write", buffer, "its stage shares loops with other stages")
     at = parts.index(writer)
     stage = _copy_nest(f"{buffer}_stored", source, copy)
@@ -121,9 +120,9 @@ def double_buffer(schedule: Schedule, buffer: str, slots: int) -> Func:
 
 def without_allocation(func: Func, buffer: Buffer) -> Func:
     """The function without the allocation of a buffer that nothing uses any more."""
-    for path in statements(func.body):
-        if isinstance(path.target, Alloc) and path.target.buffer is buffer:
-            return replaced(func, path, path.target.body)
+    for at in below(func.body):
+        if isinstance(at, Alloc) and at.buffer is buffer:
+            return replaced(func, alloc_path("", func, buffer.name), at.body)
     return func
 
 
@@ -144,7 +143,7 @@ def _fresh_buffer(primitive: str, func: Func, source: Buffer, scope: str) -> Buf
     """A buffer like `source` in another memory, with a name that is not taken."""
     _known_scope(primitive, source.name, scope)
     name = f"{source.name}_{scope}"
-    taken = {p.target.buffer.name for p in statements(func.body) if isinstance(p.target, Alloc)}
+    taken = {at.buffer.name for at in below(func.body) if isinstance(at, Alloc)}
     if name in taken | {param.name for param in func.params}:
         raise ScheduleError(primitive, source.name, f"there already is a buffer {name}")
     return Buffer(name, source.shape, source.dtype, scope)
@@ -178,11 +177,16 @@ def _with_parts(func: Func, parts: list[Stmt], alloc: Alloc) -> Func:
     return with_body(func, body)
 
 
+def _innermost(stmt: Stmt) -> Stmt:
+    """What a nest of loops holds."""
+    while isinstance(stmt, For):
+        stmt = stmt.body
+    return stmt
+
+
 def _writes(stmt: Stmt, buffer: Buffer) -> bool:
-    blocks = (path.target for path in statements(stmt))
     return any(
-        isinstance(block, Block) and isinstance(block.body, Store) and block.body.buffer is buffer
-        for block in blocks
+        isinstance(block.body, Store) and block.body.buffer is buffer for block in blocks(stmt)
     )
 
 
