@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -12,39 +11,37 @@ from tuner.sampler import Sampler
 from tuner.search import Rows
 
 _LISTED: Final = 10_000
+_STOCK: Final = 384
 _TRIES: Final = 3
 
 
 class Deck:
     """Remembers which candidates are out, and deals unseen ones.
 
-    A space of at most 10 000 points is listed in full; a larger one is sampled, and searched from
-    one end to the other only when sampling finds nothing new.
+    A space of at most 10 000 points is listed in full; of a larger one a stock of random points is
+    kept, and the space is searched from one end to the other only when sampling finds nothing new.
     """
 
     def __init__(self, sampler: Sampler, rng: np.random.Generator) -> None:
         self.sampler = sampler
         self._rng = rng
         self._seen: set[tuple[int, ...]] = set()
-        self._all: Rows | None = None
-        self._counted = False
-        self._scanned_out = False
+        self._stock = np.empty((0, len(sampler.names)), dtype=np.int64)
+        self._positions: dict[tuple[int, ...], int] | None = None
+        self._unseen = np.empty(0, dtype=np.bool_)
+        self._was_opened = False
 
     def mark(self, point: Point) -> None:
         """From now on this point is seen."""
-        self._seen.add(self.sampler.key(point))
+        self._mark(self.sampler.key(point))
 
     def has_seen(self, point: Point) -> bool:
         return self.sampler.key(point) in self._seen
 
     def all_unseen(self) -> Rows | None:
         """Every unseen row; None when the space is too large to list."""
-        if not self._counted:
-            self._all, self._counted = self.sampler.all_rows(_LISTED), True
-        if self._all is None:
-            return None
-        self._all = self.unseen(self._all)
-        return self._all
+        self._open()
+        return None if self._positions is None else self._stock[self._unseen]
 
     def unseen(self, rows: Rows) -> Rows:
         """The rows that are unseen, each once, in the same order."""
@@ -56,30 +53,47 @@ class Deck:
 
     def draw(self, n: int) -> Rows:
         """At most n random unseen rows; fewer only when there are no others. They stay unseen."""
-        rest = self.all_unseen()
-        if rest is not None:
-            return rest[self._rng.permutation(len(rest))[:n]]
-        found: Rows = np.empty((0, len(self.sampler.names)), dtype=np.int64)
+        self._open()
+        if self._positions is not None:
+            rest = np.flatnonzero(self._unseen)
+            chosen: Rows = self._stock[self._rng.permutation(rest)[:n]]
+            return chosen
+        self._stock = self.unseen(self._stock)
         for attempt in range(_TRIES):
-            rows, _ = self.sampler.draw(4 * n << attempt, self._rng)
-            found = self.unseen(np.concatenate([found, rows]))
-            if len(found) >= n:
-                return found[:n]
-        return self._scanned(n, found)
+            if len(self._stock) >= n:
+                break
+            fresh, _ = self.sampler.draw(max(_STOCK, 2 * n) << attempt, self._rng)
+            self._stock = self.unseen(np.concatenate([self._stock, fresh]))
+        if len(self._stock) < n:
+            self._search_for(n)
+        return self._stock[:n]
 
     def deal(self, rows: Rows) -> list[Point]:
         """The points of unseen rows, which are seen from now on."""
-        points = self.sampler.points(rows)
-        for point in points:
-            self.mark(point)
-        return [*points]
+        for key in self.sampler.keys(rows):
+            self._mark(key)
+        return [*self.sampler.points(rows)]
 
-    def _scanned(self, n: int, found: Rows) -> Rows:
-        """Completes a draw by searching the whole space; what sampling missed cannot hide there."""
-        blocks: Iterable[Rows] = () if self._scanned_out else self.sampler.scan()
-        for block in blocks:
-            found = self.unseen(np.concatenate([found, block]))
-            if len(found) >= n:
-                return found[:n]
-        self._scanned_out = True
-        return found
+    def _mark(self, key: tuple[int, ...]) -> None:
+        self._seen.add(key)
+        at = None if self._positions is None else self._positions.get(key)
+        if at is not None:
+            self._unseen[at] = False
+
+    def _open(self) -> None:
+        """Lists a small space, once and when first needed."""
+        if self._was_opened:
+            return
+        self._was_opened = True
+        rows = self.sampler.all_rows(_LISTED)
+        if rows is not None:
+            self._stock = self.unseen(rows)
+            self._positions = {k: at for at, k in enumerate(self.sampler.keys(self._stock))}
+            self._unseen = np.ones(len(self._stock), dtype=np.bool_)
+
+    def _search_for(self, n: int) -> None:
+        """Completes the stock by searching the whole space; nothing unseen can hide from that."""
+        for block in self.sampler.scan():
+            self._stock = self.unseen(np.concatenate([self._stock, block]))
+            if len(self._stock) >= n:
+                return

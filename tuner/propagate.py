@@ -42,20 +42,24 @@ Narrow: TypeAlias = Callable[[Boxes], None]
 
 
 def narrower(
-    constraint: Constraint, index: Mapping[str, int], known: Collection[str], signed: bool
+    constraint: Constraint,
+    index: Mapping[str, int],
+    known: Collection[str],
+    *,
+    only: Collection[str] | None = None,
+    signed: bool = False,
 ) -> Narrow | None:
     """The propagator of one constraint at a moment when the variables in `known` are fixed.
 
-    Args:
-        index: row of each variable in the arrays of bounds. known: variables whose lower and upper
-        bound are equal in every box. signed: whether a variable of the constraint may be negative;
-        products are then only checked.
+    None when nothing follows yet. `index` gives the row of each variable in the arrays of bounds,
+    `only` the variables to narrow (None: all that are open), and `signed` says whether a variable
+    of the constraint may be negative; products are then only checked.
     """
     match constraint:
         case Prod():
-            return _prod(constraint, index, known, signed)
+            return _prod(constraint, index, known, only, signed)
         case Sum():
-            return _sum(constraint, index, known)
+            return _sum(constraint, index, known, only)
         case Le(left=left, bound=bound):
             if isinstance(bound, str):
                 return _less(index[left], index[bound])
@@ -66,14 +70,28 @@ def narrower(
             return _table(constraint, index, known)
 
 
-def _prod(c: Prod, index: Mapping[str, int], known: Collection[str], signed: bool) -> Narrow | None:
+def _is_open(name: str, known: Collection[str], only: Collection[str] | None) -> bool:
+    return name not in known and (only is None or name in only)
+
+
+def _prod(
+    c: Prod,
+    index: Mapping[str, int],
+    known: Collection[str],
+    only: Collection[str] | None,
+    signed: bool,
+) -> Narrow | None:
     product, scale = index[c.product], float(c.coefficient)
     factors = [index[f] for f in c.factors]
     fixed = [index[f] for f in c.factors if f in known]
+    if len(fixed) == len(factors):
+        return _prod_of_known(product, scale, factors)
     if signed or c.coefficient < 0:
-        return _prod_check(product, scale, factors) if len(fixed) == len(factors) else None
-    open_at = [i for i, f in enumerate(c.factors) if f not in known]
-    divides = c.product in known and bool(fixed) and bool(open_at)
+        return None
+    open_at = [i for i, f in enumerate(c.factors) if _is_open(f, known, only)]
+    if not open_at:
+        return _prod_forward(product, scale, factors)
+    divides = c.product in known and bool(fixed)
 
     def narrow(box: Boxes) -> None:
         below = _products_of_others([box.lower[f] for f in factors], scale)
@@ -97,9 +115,25 @@ def _prod(c: Prod, index: Mapping[str, int], known: Collection[str], signed: boo
     return narrow
 
 
-def _prod_check(product: int, scale: float, factors: Sequence[int]) -> Narrow:
+def _prod_forward(product: int, scale: float, factors: Sequence[int]) -> Narrow:
     def narrow(box: Boxes) -> None:
-        value = np.clip(scale * np.prod(box.lower[factors], axis=0), -FAR, FAR)
+        below, above = scale * box.lower[factors[0]], scale * box.upper[factors[0]]
+        for f in factors[1:]:
+            below *= box.lower[f]
+            above = np.minimum(above * box.upper[f], FAR)
+        np.minimum(below, FAR, out=below)
+        np.maximum(box.lower[product], below, out=box.lower[product])
+        np.minimum(box.upper[product], above, out=box.upper[product])
+
+    return narrow
+
+
+def _prod_of_known(product: int, scale: float, factors: Sequence[int]) -> Narrow:
+    def narrow(box: Boxes) -> None:
+        value = np.full(box.alive.shape, scale)
+        for f in factors:
+            value *= box.lower[f]
+        np.clip(value, -FAR, FAR, out=value)
         np.maximum(box.lower[product], value, out=box.lower[product])
         np.minimum(box.upper[product], value, out=box.upper[product])
 
@@ -118,9 +152,13 @@ def _products_of_others(values: Sequence[Floats], scale: float) -> list[Floats]:
     return [*others, suffix[-1]]
 
 
-def _sum(c: Sum, index: Mapping[str, int], known: Collection[str]) -> Narrow:
+def _sum(
+    c: Sum, index: Mapping[str, int], known: Collection[str], only: Collection[str] | None
+) -> Narrow:
     total = index[c.total]
-    terms = [(float(k), index[v], v not in known) for k, v in c.terms if k]
+    terms = [(float(k), index[v], _is_open(v, known, only)) for k, v in c.terms if k]
+    if not any(is_open for _, _, is_open in terms):
+        return _sum_forward(total, float(c.constant), [(k, v) for k, v, _ in terms])
 
     def narrow(box: Boxes) -> None:
         ends = [_scaled(k, box.lower[v], box.upper[v]) for k, v, _ in terms]
@@ -135,6 +173,19 @@ def _sum(c: Sum, index: Mapping[str, int], known: Collection[str]) -> Narrow:
                 )
                 np.maximum(box.lower[v], np.ceil(_rounded(least)), out=box.lower[v])
                 np.minimum(box.upper[v], np.floor(_rounded(most)), out=box.upper[v])
+
+    return narrow
+
+
+def _sum_forward(total: int, constant: float, terms: Sequence[tuple[float, int]]) -> Narrow:
+    def narrow(box: Boxes) -> None:
+        below, above = np.full(box.alive.shape, constant), np.full(box.alive.shape, constant)
+        for k, v in terms:
+            low, high = _scaled(k, box.lower[v], box.upper[v])
+            below += low
+            above += high
+        np.maximum(box.lower[total], np.clip(below, -FAR, FAR), out=box.lower[total])
+        np.minimum(box.upper[total], np.clip(above, -FAR, FAR), out=box.upper[total])
 
     return narrow
 

@@ -87,7 +87,7 @@ class Sampler:
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Rows, bool]:
         """At most `n` distinct valid rows in random order, and whether the space has no others."""
         for factor in _WIDER:
-            rows, _, whole = self.search.beam(rng, max(_WIDTH, 2 * n) * factor)
+            rows, _, whole = self.search.beam(rng, max(_WIDTH, n + n // 2) * factor)
             if whole or len(rows) >= n:
                 return rng.permutation(rows)[:n], whole and len(rows) <= n
         found: list[Rows] = []

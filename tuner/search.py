@@ -26,6 +26,8 @@ Allowed: TypeAlias = Mapping[int, Flags]
 
 _CHUNK: Final = 1024
 _ROOT_ROUNDS: Final = 4
+_SPARE: Final = 2
+"""Copies that a sampler makes for every partial point it keeps; some of them die."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,10 @@ class Front:
         return int(self.owner.shape[0])
 
     def kept(self, which: Flags | NDArray[np.intp]) -> Front:
-        return Front(self.lower[:, which], self.upper[:, which], self.owner[which])
+        at = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        return Front(
+            np.take(self.lower, at, axis=1), np.take(self.upper, at, axis=1), self.owner[at]
+        )
 
 
 class Search:
@@ -63,6 +68,14 @@ class Search:
         self.index = {v.name: i for i, v in enumerate(space.variables)}
         self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
         self._signs = Signs.of(space)
+        evaluation = self._definitions(
+            {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
+        )
+        self._outputs = {id(d.constraint): d.fixes for d in evaluation}
+        self._evaluated = (
+            *(d.constraint for d in evaluation),
+            *(c for c in self._constraints if id(c) not in self._outputs),
+        )
         self._pruning = self._constraints_that_prune()
         self._root = self._narrowed_root()
         self.levels = self._plan() if self._root.count else ()
@@ -91,15 +104,11 @@ class Search:
                 if len(rows):
                     yield rows
                 continue
-            after = self._expand(depth, front, allowed)
+            after = self._expand(depth, front, allowed, None)
             looked_at += after.count
             if give_up_after is not None and looked_at > give_up_after:
                 raise TimeoutError(f"no end after {looked_at} partial points")
-            chunks = [
-                after.kept(np.arange(at, min(at + _CHUNK, after.count)))
-                for at in range(0, after.count, _CHUNK)
-            ]
-            stack += [(depth + 1, chunk) for chunk in reversed(chunks)]
+            stack += [(depth + 1, chunk) for chunk in reversed(_chunks(after))]
 
     def beam(
         self,
@@ -116,28 +125,33 @@ class Search:
         """
         front = self._root.kept(np.zeros(owners if self._root.count else 0, dtype=np.intp))
         front.owner = np.arange(front.count)
-        whole = True
+        thinning = _Thinning(rng, width)
         for depth in range(len(self.levels)):
             if not front.count:
                 break
-            front = self._expand(depth, front, allowed)
-            thinned = _thinned(front, width, rng)
-            whole &= thinned.count == front.count
-            front = thinned
-        return (*self._finished(front), whole)
+            front = self._expand(depth, front, allowed, thinning)
+        return (*self._finished(front), not thinning.has_dropped)
 
     # -- one level ---------------------------------------------------------------------------------
 
-    def _expand(self, depth: int, front: Front, allowed: Allowed | None) -> Front:
+    def _expand(
+        self, depth: int, front: Front, allowed: Allowed | None, thinning: _Thinning | None
+    ) -> Front:
         level = self.levels[depth]
         v, values = level.variable, level.values
         fits = (values >= front.lower[v][:, None]) & (values <= front.upper[v][:, None])
         if allowed is not None and v in allowed:
             fits &= allowed[v][front.owner]
         source, which = np.nonzero(fits)
+        if thinning is not None:
+            some = thinning.chosen(front.owner[source], _SPARE)
+            source, which = source[some], which[some]
         after = front.kept(source)
         after.lower[v] = after.upper[v] = values[which]
-        return _narrowed(after, level.narrows, level.members, allowed)
+        alive = np.flatnonzero(_alive(after, level.narrows, level.members, allowed))
+        if thinning is not None:
+            alive = alive[thinning.chosen(after.owner[alive], 1)]
+        return after if len(alive) == after.count else after.kept(alive)
 
     def _finished(self, front: Front) -> tuple[Rows, NDArray[np.intp]]:
         """Points of a front with every variable branched over; doubtful ones checked exactly."""
@@ -169,22 +183,23 @@ class Search:
         upper = np.asarray([[float(v.domain[-1]) if v.domain else FAR] for v in variables])
         front = Front(lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp))
         constants = {v.name for v in variables if len(v.domain) == 1}
-        narrows = [n for c in self._topological() for n in self._narrow(c, constants)]
+        narrows = [n for c in self._evaluated for n in self._narrow(c, constants)]
         for _ in range(_ROOT_ROUNDS):
-            front = _narrowed(front, narrows, (), None)
+            front = front.kept(_alive(front, narrows, (), None))
             if not front.count:
                 break
         return front
 
-    def _narrow(self, constraint: Constraint, known: Collection[str]) -> list[Narrow]:
+    def _narrow(
+        self, constraint: Constraint, known: Collection[str], only: Collection[str] | None = None
+    ) -> list[Narrow]:
         signed = any(v in self._signs.negative for v in variables_of(constraint))
-        narrow = narrower(constraint, self.index, known, signed)
+        narrow = narrower(constraint, self.index, known, only=only, signed=signed)
         return [] if narrow is None else [narrow]
 
     def _plan(self) -> tuple[Level, ...]:
         """The levels: tunables first, then derived variables that nothing fixes."""
         known = {v.name for v in self._space.variables if len(v.domain) == 1}
-        evaluated = self._topological()
         levels: list[Level] = []
         for pool in (
             [v.name for v in self._space.variables if v.tunable],
@@ -194,7 +209,7 @@ class Search:
                 name = max(waiting, key=lambda v: self._urgency(v, known))
                 fixed = self._definitions(known | {name})
                 after = known | {name} | {v for d in fixed for v in d.fixes}
-                levels.append(self._level(name, known, after, fixed, evaluated))
+                levels.append(self._level(name, known, after, fixed))
                 known = after
         return tuple(levels)
 
@@ -213,63 +228,49 @@ class Search:
                 touched += any(v in known for v in others)
         return closed, touched, -len(self._values[name])
 
-    def _topological(self) -> list[Constraint]:
-        """Constraints in the order in which values flow when all tunables are known."""
-        known = {v.name for v in self._space.variables if v.tunable or len(v.domain) == 1}
-        defining = [d.constraint for d in self._definitions(known)]
-        seen = {id(c) for c in defining}
-        return [*defining, *(c for c in self._constraints if id(c) not in seen)]
-
     def _level(
         self,
         name: str,
         before: Collection[str],
         after: Collection[str],
         fixed: Sequence[Definition],
-        evaluated: Sequence[Constraint],
     ) -> Level:
+        """What follows from fixing `name`: definitions, then what is closed by it, then bounds."""
         new = set(after) - set(before)
-        first = [d.constraint for d in fixed if any(v in new for v in d.fixes)]
-        ran = {id(c) for c in first}
-        closing = [
-            c
-            for c in evaluated
-            if id(c) not in ran
-            and any(v in new for v in variables_of(c))
-            and all(v in after for v in variables_of(c))
-        ]
-        changed = set(new)
-        forward = self._affected(evaluated, changed, after)
-        backward = self._affected(list(reversed(evaluated)), changed, after)
-        narrows = [n for c in (*closing, *forward, *backward) for n in self._narrow(c, set(after))]
-        progressive = self._progressive(first, before, name)
-        members = tuple(
-            (self.index[v], self._values[v]) for v in sorted(new - {name}) if len(self._values[v])
-        )
-        return Level(self.index[name], self._values[name], (*progressive, *narrows), members)
-
-    def _progressive(
-        self, first: Sequence[Constraint], before: Collection[str], name: str
-    ) -> list[Narrow]:
-        """Propagators of definitions, each knowing only what was fixed before it."""
-        known, narrows = {*before, name}, list[Narrow]()
-        for constraint in first:
-            narrows += self._narrow(constraint, known)
-            known.update(variables_of(constraint))
-        return narrows
-
-    def _affected(
-        self, order: Sequence[Constraint], changed: set[str], known: Collection[str]
-    ) -> list[Constraint]:
-        """Constraints with an open variable that a change reaches; grows `changed` as it goes."""
-        reached = []
-        for constraint in order:
+        narrows, known, done = list[Narrow](), {*before, name}, set[int]()
+        for definition in fixed:
+            if new.intersection(definition.fixes):
+                narrows += self._narrow(definition.constraint, known)
+                known.update(definition.fixes)
+                done.add(id(definition.constraint))
+        for constraint in self._evaluated:
             variables = variables_of(constraint)
-            open_ = [v for v in variables if v not in known]
-            if open_ and id(constraint) in self._pruning and any(v in changed for v in variables):
-                reached.append(constraint)
-                changed.update(open_)
-        return reached
+            if (
+                id(constraint) not in done
+                and new.intersection(variables)
+                and known.issuperset(variables)
+            ):
+                narrows += self._narrow(constraint, known)
+        narrows += self._bounds(new, known)
+        members = [
+            (self.index[v], self._values[v]) for v in sorted(new - {name}) if len(self._values[v])
+        ]
+        return Level(self.index[name], self._values[name], tuple(narrows), tuple(members))
+
+    def _bounds(self, new: Collection[str], known: Collection[str]) -> list[Narrow]:
+        """Propagators of constraints that still have open variables and that the change reaches.
+
+        In the order of evaluation, each definition from its inputs to its outputs only: the values
+        of the variables to come are few, so trying them costs less than narrowing them first.
+        """
+        changed, narrows = set(new), list[Narrow]()
+        for constraint in self._evaluated:
+            open_ = [v for v in variables_of(constraint) if v not in known]
+            if open_ and id(constraint) in self._pruning and changed & {*variables_of(constraint)}:
+                outputs = self._outputs.get(id(constraint))
+                narrows += self._narrow(constraint, known, only=outputs)
+                changed.update(open_ if outputs is None else outputs)
+        return narrows
 
     def _constraints_that_prune(self) -> set[int]:
         """Ids of constraints worth running while variables are open: those that lead to a limit.
@@ -277,8 +278,6 @@ class Search:
         A constraint that only computes a value nobody limits (a feature of the cost model) is run
         once, when all that it needs is known.
         """
-        known = {v.name for v in self._space.variables if v.tunable or len(v.domain) == 1}
-        outputs = {id(d.constraint): d.fixes for d in self._definitions(known)}
         limited = {v.name for v in self._space.variables if v.domain}
         prune: set[int] = set()
         while True:
@@ -287,8 +286,8 @@ class Search:
                 for c in self._constraints
                 if id(c) not in prune
                 and (
-                    id(c) not in outputs
-                    or any(v in limited for v in outputs[id(c)])
+                    id(c) not in self._outputs
+                    or any(v in limited for v in self._outputs[id(c)])
                     or (isinstance(c, Sum) and (c.constant < 0 or any(k < 0 for k, _ in c.terms)))
                 )
             ]
@@ -299,13 +298,33 @@ class Search:
                 limited.update(variables_of(constraint))
 
 
-def _narrowed(
+class _Thinning:
+    """Chance decides who stays when there are too many; remembers whether there ever were."""
+
+    def __init__(self, rng: np.random.Generator, width: int) -> None:
+        self._rng = rng
+        self._width = width
+        self.has_dropped = False
+
+    def chosen(self, owner: NDArray[np.intp], spare: int) -> NDArray[np.intp]:
+        """Positions of at most `width * spare` random ones of every owner, in their order."""
+        counts = np.bincount(owner)
+        if counts.size == 0 or counts.max() <= self._width * spare:
+            return np.arange(len(owner))
+        self.has_dropped = True
+        order = np.lexsort((self._rng.random(len(owner)), owner))
+        starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        rank = np.arange(len(owner)) - starts[owner[order]]
+        return np.sort(order[rank < self._width * spare])
+
+
+def _alive(
     front: Front,
     narrows: Sequence[Narrow],
     members: Sequence[tuple[int, Floats]],
     allowed: Allowed | None,
-) -> Front:
-    """The boxes that survive: not refuted, no empty range, fixed values within what is allowed."""
+) -> Flags:
+    """Narrows all boxes. Which survive: not refuted, no empty range, fixed values allowed."""
     box = Boxes(front.lower, front.upper, np.ones(front.count, dtype=np.bool_))
     for narrow in narrows:
         narrow(box)
@@ -316,15 +335,11 @@ def _narrowed(
         if allowed is not None and variable in allowed:
             member &= allowed[variable][front.owner, rank]
         alive &= member | (front.lower[variable] < front.upper[variable])
-    return front if alive.all() else front.kept(alive)
+    return alive
 
 
-def _thinned(front: Front, width: int, rng: np.random.Generator) -> Front:
-    """At most `width` random boxes of every owner."""
-    counts = np.bincount(front.owner)
-    if counts.size == 0 or counts.max() <= width:
-        return front
-    order = np.lexsort((rng.random(front.count), front.owner))
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    rank = np.arange(front.count) - starts[front.owner[order]]
-    return front.kept(np.sort(order[rank < width]))
+def _chunks(front: Front) -> list[Front]:
+    if front.count <= _CHUNK:
+        return [front]
+    ends = range(_CHUNK, front.count + _CHUNK, _CHUNK)
+    return [front.kept(np.arange(end - _CHUNK, min(end, front.count))) for end in ends]

@@ -14,39 +14,36 @@ _ROUNDS: Final = 80
 
 @dataclass(slots=True)
 class XgbModel:
-    """Boosted regression on log cycles, or pairwise ranking by them.
+    """Boosted regression trees, small ones for few samples.
 
     One thread: proposing shares the machine with compilers and simulated devices. xgboost is
     imported by the first fit, because importing it takes longer than a first batch of kernels.
     """
 
-    objective: str = "reg:squarederror"
     seed: int = 0
     _booster: Any = field(default=None, init=False)
+    _mean: float = field(default=0.0, init=False)
+    _spread: float = field(default=1.0, init=False)
 
-    def fit(self, features: Floats, cycles: Floats) -> None:
+    def fit(self, features: Floats, costs: Floats) -> None:
         import xgboost
 
-        log_cycles = np.log(cycles)
-        spread = float(log_cycles.std()) or 1.0
-        labels = (log_cycles - log_cycles.mean()) / spread
-        ranking = self.objective.startswith("rank:")
-        data = xgboost.DMatrix(features, label=-labels if ranking else labels, nthread=1)
-        if ranking:
-            data.set_group([len(labels)])
+        self._mean, self._spread = float(costs.mean()), float(costs.std()) or 1.0
+        labels = (costs - self._mean) / self._spread
         parameters = {
-            "objective": self.objective,
+            "objective": "reg:squarederror",
             "seed": self.seed % (1 << 31),
             "nthread": 1,
             "tree_method": "hist",
-            "max_depth": 4,
+            "max_depth": 5,
             "eta": 0.15,
             "min_child_weight": 1,
             "subsample": 0.9,
-            "colsample_bytree": 0.6,
+            "colsample_bytree": 0.5,
             "lambda": 0.5,
             "verbosity": 0,
         }
+        data = xgboost.DMatrix(features, label=labels, nthread=1)
         self._booster = xgboost.train(parameters, data, _ROUNDS)
 
     def predict(self, features: Floats) -> Floats:
@@ -54,4 +51,4 @@ class XgbModel:
 
         raw = self._booster.predict(xgboost.DMatrix(features, nthread=1))
         scores: Floats = np.asarray(raw, dtype=np.float64)
-        return -scores if self.objective.startswith("rank:") else scores
+        return self._mean + self._spread * scores
