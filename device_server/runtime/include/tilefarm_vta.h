@@ -28,7 +28,8 @@ typedef enum {
   TILEFARM_VTA_DRAM_RANGE = 7,      /* a DRAM access that is not inside one live buffer */
   TILEFARM_VTA_DEADLOCK = 8,        /* modules wait for tokens that nobody will give */
   TILEFARM_VTA_TOKENS_LEFT = 9,     /* tokens or waits remain where there must be none */
-  TILEFARM_VTA_NO_MEMORY = 10       /* the host or the address space is exhausted */
+  TILEFARM_VTA_NO_MEMORY = 10,      /* the host or the address space is exhausted */
+  TILEFARM_VTA_HAZARD = 11 /* two modules touch an element in an order that no token fixes */
 } tilefarm_vta_status;
 
 /* The keys of vta_config.json (log2 values), then the bus and memory behind it. */

@@ -12,28 +12,30 @@ Accelerator::Accelerator(const Config& config)
     : config_(config),
       encoding_(config_),
       dram_(config.burst_nbytes()),
-      functional_(config_, encoding_) {}
+      functional_(config_, encoding_),
+      hazards_(config_) {}
 
 void Accelerator::run(const std::vector<Word>& words) {
   std::vector<Instruction> instructions;
   instructions.reserve(words.size());
   for (const Word& word : words) instructions.push_back(encoding_.decode(word));
   const Tokens before = tokens_;
-  run_in_token_order(instructions, tokens_, [&](size_t index) {
-    functional_.execute(instructions[index], dram_, counters_);
-  });
+  const CycleResult* timing = config_.functional_only ? nullptr : memo_.find(words, before);
+  const bool is_new = timing == nullptr && !config_.functional_only;
+  execute(instructions, is_new);
   counters_.instructions += instructions.size();
   if (config_.functional_only) return;
-  const CycleResult& timing = timing_of(words, instructions, before);
-  if (recording_) add_timeline(timing, instructions);
-  add_timing(timing);
+  if (is_new) timing = &memo_.keep(words, before, count_cycles(config_, instructions, before));
+  if (recording_) add_timeline(*timing, instructions);
+  add_timing(*timing);
 }
 
-const CycleResult& Accelerator::timing_of(const std::vector<Word>& words,
-                                          const std::vector<Instruction>& instructions,
-                                          const Tokens& before) {
-  if (const CycleResult* known = memo_.find(words, before)) return *known;
-  return memo_.keep(words, before, count_cycles(config_, instructions, before));
+void Accelerator::execute(const std::vector<Instruction>& instructions, bool check_hazards) {
+  if (check_hazards) hazards_.begin(instructions, tokens_);
+  run_in_token_order(instructions, tokens_, [&](size_t index) {
+    functional_.execute(instructions[index], dram_, counters_);
+    if (check_hazards) hazards_.visit(index, functional_.uops());
+  });
 }
 
 void Accelerator::add_timing(const CycleResult& timing) {

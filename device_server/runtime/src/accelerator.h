@@ -11,6 +11,7 @@
 #include "dram.h"
 #include "encoding.h"
 #include "functional.h"
+#include "hazards.h"
 #include "tokens.h"
 
 namespace tilefarm {
@@ -40,8 +41,7 @@ class Accelerator {
   void record_timeline(bool on) { recording_ = on; }
 
  private:
-  const CycleResult& timing_of(const std::vector<Word>& words,
-                               const std::vector<Instruction>& instructions, const Tokens& before);
+  void execute(const std::vector<Instruction>& instructions, bool check_hazards);
   void add_timing(const CycleResult& timing);
   void add_timeline(const CycleResult& timing, const std::vector<Instruction>& instructions);
 
@@ -49,6 +49,7 @@ class Accelerator {
   const Encoding encoding_;
   Dram dram_;
   Functional functional_;
+  HazardChecker hazards_;
   CycleMemo memo_;
   Tokens tokens_{};
   tilefarm_vta_counters counters_{};

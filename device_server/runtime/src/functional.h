@@ -19,7 +19,8 @@ namespace tilefarm {
 class Functional {
  public:
   Functional(const Config& config, const Encoding& encoding);
-  void reset();  // on-chip buffers to zero
+  const std::vector<Uop>& uops() const { return uop_; }  // the micro-op buffer
+  void reset();                                          // on-chip buffers to zero
 
   // Executes one instruction other than FINISH; adds to the moved bytes and executed micro-ops.
   void execute(const Instruction& instruction, Dram& dram, tilefarm_vta_counters& counters);

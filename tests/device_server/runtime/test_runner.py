@@ -174,6 +174,7 @@ def test_large_outputs_come_back(runner: Runner, blobs: Blobs, compiled: dict[st
         ("does_not_synchronize", Status.RUN_CRASH, 0, "not synchronized"),
         ("waits_for_ever", Status.RUN_CRASH, 0, "compute waits for store->compute"),
         ("reuses_an_accumulator_at_once", Status.RUN_CRASH, 0, "dst 5 is written again"),
+        ("stores_without_waiting", Status.RUN_CRASH, 0, "no token orders it against instruction"),
         ("not_there", Status.LOAD_ERROR, 0, "no entry not_there"),
     ],
 )

@@ -178,3 +178,20 @@ KERNEL(reuses_an_accumulator_at_once) {
   VTASynchronize(cmd, 1u << 31);
   return 0;
 }
+
+static int record_one(void* closure) {
+  (void)closure;
+  VTAUopPush(0, 0, 0, 0, 0, 0, 0, 0);
+  return 0;
+}
+
+/* The right answer on this simulator, but nothing keeps the product from being stored too early. */
+KERNEL(stores_without_waiting) {
+  static void* handle;
+  void* cmd = VTATLSCommandHandle();
+  (void)offsets;
+  VTAPushGEMMOp(&handle, record_one, 0, 0);
+  VTAStoreBuffer2D(cmd, 0, OUT, buffers[0], 0, 1, 1, 1);
+  VTASynchronize(cmd, 1u << 31);
+  return 0;
+}
