@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import gcd
-from typing import TypeVar, cast
+from typing import cast, overload
 
 from tilefarm.dtype import DType
 
@@ -32,24 +32,35 @@ from compile_worker.ir.expr import (
     Sub,
     Var,
 )
+from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import NOTHING, Block, For, If, Seq, Stmt, sequence
 from compile_worker.ir.visit import map_children
-
-_N = TypeVar("_N", bound=Node)
 
 TRUE = Const(True, DType.BOOL)
 FALSE = Const(False, DType.BOOL)
 
 
-def simplify(node: _N, extents: Mapping[Var, int] | None = None) -> _N:
+@overload
+def simplify(node: Expr, extents: Mapping[Var, int] | None = None) -> Expr: ...
+
+
+@overload
+def simplify(node: Stmt, extents: Mapping[Var, int] | None = None) -> Stmt: ...
+
+
+@overload
+def simplify(node: Func, extents: Mapping[Var, int] | None = None) -> Func: ...
+
+
+def simplify(node: Node, extents: Mapping[Var, int] | None = None) -> Node:
     """`node` with every expression in it simplified.
 
     `extents` bounds variables of loops around `node`; loops inside are known by themselves. A
     variable with one value becomes 0; its loop stays, as do blocks and marks. `If`s whose condition
     is decided become what they do.
     """
-    return cast(_N, _Simplifier({**extents_of(node), **(extents or {})}).node(node))
+    return _Simplifier({**extents_of(node), **(extents or {})}).node(node)
 
 
 class _Simplifier:

@@ -1,0 +1,145 @@
+"""Element accesses with what is known where they happen, and whether they stay in bounds.
+
+Intervals prove nearly all of them, with the help of the conditions around; what they cannot is
+evaluated for every iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from compile_worker.ir.bounds import Extents, interval
+from compile_worker.ir.evaluate import Array, evaluate
+from compile_worker.ir.expr import (
+    INDEX,
+    And,
+    Buffer,
+    Expr,
+    Le,
+    Load,
+    Lt,
+    Select,
+    Sub,
+    Var,
+    index,
+)
+from compile_worker.ir.node import Node
+from compile_worker.ir.stmt import Block, If, Store
+from compile_worker.ir.visit import children, find, variables
+
+LIMIT: Final = 1 << 20
+"""Iterations that are tried at most to show an access in bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A read or write of an element: where, and which conditions hold when it happens."""
+
+    place: Load | Store
+    conditions: tuple[Expr, ...]
+
+    @property
+    def buffer(self) -> Buffer:
+        return self.place.buffer
+
+
+def accesses(node: Node, conditions: tuple[Expr, ...] = ()) -> Iterator[Access]:
+    """Every Load and Store at or below `node`, outermost first."""
+    match node:
+        case Load() | Store():
+            yield Access(node, conditions)
+        case Select(condition, then, otherwise) | If(condition, then, otherwise):
+            yield from accesses(condition, conditions)
+            yield from accesses(then, (*conditions, *conjuncts(condition)))
+            if otherwise is not None:
+                yield from accesses(otherwise, (*conditions, *negated(condition)))
+            return
+        case Block(body=body, init=init):
+            for each in (init, body):
+                if each is not None:
+                    yield from accesses(each, conditions)
+            return
+    for child in children(node):
+        yield from accesses(child, conditions)
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The conditions that `condition` is the conjunction of."""
+    if isinstance(condition, And):
+        return conjuncts(condition.left) + conjuncts(condition.right)
+    return (condition,)
+
+
+def negated(condition: Expr) -> tuple[Expr, ...]:
+    """What holds when `condition` does not, as far as it is of use."""
+    match condition:
+        case Lt(left, right):
+            return (Le(right, left),)
+        case Le(left, right):
+            return (Lt(right, left),)
+        case _:
+            return ()
+
+
+def outside(access: Access, extents: Extents) -> str:
+    """Why the access may be out of bounds; nothing if it never is.
+
+    Coordinates that depend on data are taken on trust.
+    """
+    for axis, (at, extent) in enumerate(zip(access.place.index, access.buffer.shape, strict=True)):
+        if any(True for _ in find(at, Load)) or _proved(at, extent, access.conditions, extents):
+            continue
+        why = _tried(at, extent, access.conditions, extents)
+        if why:
+            return f"index {axis} of {access.buffer.name} {why}, extent {extent}"
+    return ""
+
+
+def _proved(at: Expr, extent: int, conditions: tuple[Expr, ...], extents: Extents) -> bool:
+    """0 <= at < extent by intervals, alone or together with one of the conditions."""
+    slack = [index(0), *(_slack(condition) for condition in conditions)]
+    low = any(interval(Sub(at, each), extents).low >= 0 for each in slack)
+    room = index(extent - 1) - at
+    return low and any(interval(Sub(room, each), extents).low >= 0 for each in slack)
+
+
+def _slack(condition: Expr) -> Expr:
+    """An index that is not negative where the condition holds."""
+    match condition:
+        case Le(left, right) if left.dtype is INDEX:
+            return right - left
+        case Lt(left, right) if left.dtype is INDEX:
+            return right - left - 1
+        case _:
+            return index(0)
+
+
+def _tried(at: Expr, extent: int, conditions: tuple[Expr, ...], extents: Extents) -> str:
+    """What goes wrong when every iteration is tried."""
+    usable = [each for each in conditions if not any(True for _ in find(each, Load))]
+    free = sorted({v for each in (at, *usable) for v in variables(each)}, key=lambda v: v.name)
+    if any(var not in extents for var in free):
+        return "depends on what no loop binds"
+    if math.prod(extents[var] for var in free) > LIMIT:
+        return "cannot be shown to be in bounds"
+    values = _grid(free, extents)
+    found = np.asarray(evaluate(at, values, {}))
+    wrong = (found < 0) | (found >= extent)
+    for condition in usable:
+        wrong = np.logical_and(wrong, evaluate(condition, values, {}))
+    if not np.any(wrong):
+        return ""
+    return f"can be {np.broadcast_to(found, wrong.shape)[wrong].flat[0]}"
+
+
+def _grid(free: list[Var], extents: Mapping[Var, int]) -> dict[Var, Array]:
+    """Every combination of the variables' values, each along an axis of its own."""
+    return {
+        var: np.arange(extents[var]).reshape([-1 if axis == at else 1 for axis in range(len(free))])
+        for at, var in enumerate(free)
+    }
