@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +41,7 @@ FLAGS: Final = (
 
 
 def link(code: bytes, host: Host) -> bytes:
-    """The shared object made of one object file.
+    """The shared object of one object file that needs nothing but the VTA runtime.
 
     Raises:
         TargetError: no linker for the host's processor on this machine.
@@ -49,10 +49,14 @@ def link(code: bytes, host: Host) -> bytes:
     """
     strangers = undefined_symbols(code) - FUNCTIONS.keys()
     if strangers:
-        raise InfraError(
-            f"object code calls {', '.join(sorted(strangers))}, not of the VTA runtime"
-        )
-    linker = _linker(host)
+        names = ", ".join(sorted(strangers))
+        raise InfraError(f"object code calls {names}, not of the VTA runtime")
+    return shared_object(code, host)
+
+
+def shared_object(code: bytes, host: Host) -> bytes:
+    """The shared object of one object file, whatever it needs; raises as `link` does."""
+    linker = find_linker(host)
     with tempfile.TemporaryDirectory(prefix="tilefarm-link-") as folder:
         source, result = Path(folder, "kernel.o"), Path(folder, "kernel.so")
         source.write_bytes(code)
@@ -63,11 +67,16 @@ def link(code: bytes, host: Host) -> bytes:
         return result.read_bytes()
 
 
-def _linker(host: Host) -> str:
+def find_linker(host: Host, which: Callable[[str], str | None] = shutil.which) -> str:
+    """The path of a linker for the host's processor.
+
+    Raises:
+        TargetError: there is none on this machine.
+    """
     processor = host.triple.split("-", 1)[0]
     names = LINKERS.get(processor, ("ld.lld",))
     for name in names:
-        if (path := shutil.which(name)) is not None:
+        if (path := which(name)) is not None:
             return path
     raise TargetError(
         f"no linker for {processor} on this machine: looked for {', '.join(names)}",

@@ -14,6 +14,7 @@ from tilefarm.target import Target
 
 from compile_worker.ir.func import Func
 from compile_worker.ir.simplify import simplify
+from compile_worker.passes.check_memories import check_memories
 from compile_worker.passes.compact_buffers import compact_buffers
 from compile_worker.passes.decompose_reductions import decompose_reductions
 from compile_worker.passes.flatten import flatten
@@ -51,6 +52,7 @@ LOWERING: Final[tuple[Pass, ...]] = (
     Pass("decompose_reductions", decompose_reductions),
     Pass("compact_buffers", compact_buffers),
     Pass("merge_in_place", merge_in_place),
+    Pass("check_memories", check_memories),
     Pass("lower_gemm", lower_gemm),
     Pass("lower_alu", lower_alu),
     Pass("lower_dma", lower_dma),

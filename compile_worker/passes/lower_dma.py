@@ -87,6 +87,8 @@ def _instructions(block: Block, loops: Sequence[For], around: Mapping[Var, int])
     )
     columns, rows, repeats = _two_dimensions(axes)
     for edge in edges:
+        if edge.var is None:  # a single row, which in some iteration does not exist at all
+            require(STAGE, dma_fields_fit(0, columns.extent, 0, (0, 0, 0, 0)))
         if edge not in (columns.edge, rows.edge):
             raise unsupported(STAGE, f"{block.name} pads an axis that is neither rows nor columns")
     dma = _dma(copy, [loop.var for loop in inner], columns, rows, repeats, extents)

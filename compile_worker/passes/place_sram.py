@@ -3,8 +3,8 @@
     for k: alloc inp x[2, 16] {copies=2}       alloc x {copies=2, base=0}
              alloc inp y[8]: ...          ->     alloc y {base=32}: for k: ...
 
-Buffers of one memory lie one after the other for the whole function. This is also where everything
-that only shows up in the sum is refused: memories, micro-ops and slot keys.
+Buffers of one memory lie one after the other for the whole function. Micro-ops stay resident for
+the whole function too, in one copy for every slot key: this is where their sum is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, For, MicroKernel, Stmt
 from compile_worker.ir.visit import rewrite
-from compile_worker.limits import SramScope, scope_fits, slot_keys_fit, uops_fit
+from compile_worker.limits import SramScope, slot_keys_fit, uops_fit
 from compile_worker.passes.nests import of_kind
 from compile_worker.passes.slots import combinations, digits_of
 
@@ -42,8 +42,6 @@ def place_sram(func: Func, target: Target) -> Func:
                 used[scope] += prod(alloc.buffer.shape[:-_LANE_AXES])
     if not placed:
         return func
-    for scope, elements in used.items():
-        require(STAGE, scope_fits(target, scope, elements))
     _check_uops(func, target)
     body: Stmt = rewrite(func.body, _dropped)
     for alloc in reversed(placed):

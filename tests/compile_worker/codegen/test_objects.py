@@ -1,0 +1,85 @@
+"""Objects: what they leave undefined, that they are reproducible, and hosts other than this one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from kit.golden import Golden
+from kit.nests import EXAMPLES, SIM, conv2d
+from kit.schedules import Tiling, scheduled
+from tilefarm.errors import InfraError, TargetError
+from tilefarm.target import Host
+
+from compile_worker.codegen.elf import undefined_symbols
+from compile_worker.codegen.emit import Kernel, kernel_object, kernel_text
+from compile_worker.codegen.link import find_linker, link, shared_object
+from compile_worker.codegen.machine import object_code
+from compile_worker.codegen.runtime_abi import FUNCTIONS, declarations
+from compile_worker.passes import lower
+from compile_worker.te import nest_of
+
+ARM = Host(triple="aarch64-unknown-linux-gnu", cpu="cortex-a53")
+ARM32 = Host(triple="armv7-unknown-linux-gnueabihf", cpu="cortex-a9", features="+neon")
+CONV = lower(scheduled(conv2d(2, 2, 4, 8), Tiling(co=2, h=2, slots=2, acc_slots=2)), SIM)
+
+
+def code_of(name: str, host: Host) -> bytes:
+    kernel = Kernel("entry", lower(nest_of(EXAMPLES[name], SIM), SIM))
+    text = f"{declarations()}\n{kernel_text(kernel, SIM)}"
+    return object_code(text, host, fast_code=True)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_cpu_kernels_call_nothing_but_the_runtime(name: str) -> None:
+    assert undefined_symbols(code_of(name, SIM.host)) == {"VTATLSCommandHandle", "VTABufferCPUPtr"}
+
+
+@pytest.mark.parametrize("host", [ARM, ARM32], ids=["aarch64", "armv7"])
+@pytest.mark.parametrize("name", ["quantize", "max_pool2d", "softmax"])
+def test_other_processors_need_no_library_either(name: str, host: Host) -> None:
+    assert undefined_symbols(code_of(name, host)) <= FUNCTIONS.keys()
+
+
+def test_accelerator_kernels_call_the_runtime() -> None:
+    text = f"{declarations()}\n{kernel_text(Kernel('entry', CONV), SIM)}"
+    found = undefined_symbols(object_code(text, SIM.host, fast_code=False))
+    assert found == FUNCTIONS.keys() - {"VTABufferCPUPtr"}
+
+
+def test_the_same_kernel_gives_the_same_bytes() -> None:
+    kernel = Kernel("entry", CONV)
+    assert kernel_object(kernel, SIM) == kernel_object(kernel, SIM)
+
+
+def test_a_stranger_is_named() -> None:
+    text = "declare float @expf(float)\ndefine float @f() {\n  %x = call float @expf(float 1.0)\n"
+    code = object_code(f"{text}  ret float %x\n}}", SIM.host, fast_code=False)
+    with pytest.raises(InfraError, match="calls expf, not of the VTA runtime"):
+        link(code, SIM.host)
+
+
+def test_a_linker_that_is_missing_is_named() -> None:
+    with pytest.raises(TargetError, match=r"no linker for aarch64.*: looked for aarch64-.*ld.lld"):
+        find_linker(ARM, which=lambda name: None)
+
+
+def test_what_the_linker_says_is_quoted() -> None:
+    with pytest.raises(InfraError, match=r"ld failed with 1: .*format not recognized"):
+        shared_object(b"not an object", SIM.host)
+
+
+def test_a_processor_that_llvm_does_not_know() -> None:
+    unknown = replace(SIM, host=Host(triple="pdp11-unknown-none", cpu="generic"))
+    with pytest.raises(TargetError, match="no code generator for pdp11"):
+        kernel_object(Kernel("entry", CONV), unknown)
+
+
+def test_host_code_and_recorders_as_text(golden: Golden) -> None:
+    golden(kernel_text(Kernel("entry", CONV), SIM))
+
+
+def test_entry_type_is_the_documented_one() -> None:
+    text = kernel_text(Kernel("entry", CONV), SIM)
+    assert re.search(r"define\s+i32 @entry\(ptr %buffers, ptr %offsets\)", text)

@@ -1,0 +1,167 @@
+"""Expressions as machine code, against plain evaluation."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kit.nests import VARS, index_exprs
+from kit.runtime_double import call, runtime_double
+from tilefarm.dtype import DType
+from tilefarm.target import TARGETS
+
+from compile_worker.codegen.emit import Kernel, kernel_object
+from compile_worker.ir.evaluate import evaluate
+from compile_worker.ir.expr import (
+    INDEX,
+    Add,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Select,
+    Shr,
+    Sub,
+    Var,
+)
+from compile_worker.ir.expr import Lt as Less
+from compile_worker.ir.func import Func
+from compile_worker.ir.interpret import interpret
+from compile_worker.ir.stmt import For, Stmt, Store
+
+SIM = TARGETS["sim"]
+
+pytestmark = [
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code"),
+    pytest.mark.usefixtures("runtime"),
+]
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return runtime_double(tmp_path_factory.mktemp("runtime"))
+
+
+def run(func: Func, folder: Path, *arrays: np.ndarray[Any, Any]) -> None:
+    kernel = folder / f"{abs(hash(func))}.so"
+    kernel.write_bytes(kernel_object(Kernel("entry", func), SIM))
+    assert call(kernel, "entry", arrays) == 0
+
+
+def table_of(expr: Expr) -> Func:
+    """Writes the value of an index expression for every value of its variables."""
+    *_, last = at = list(VARS)
+    position: Expr = Const(0, INDEX)
+    for var in at:
+        position = Add(Mul(position, Const(VARS[var], INDEX)), var)
+    out = Buffer("out", (int(np.prod(list(VARS.values()))),), INDEX)
+    body: Stmt = Store(out, (position,), expr)
+    for var in reversed(at):
+        body = For(var, VARS[var], body)
+    assert last is at[-1]
+    return Func("table", (out,), body)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(expr=index_exprs())
+def test_index_arithmetic(expr: Expr, tmp_path: Path) -> None:
+    func = table_of(expr)
+    found = np.zeros(func.params[0].shape, np.int64)
+    run(func, tmp_path, found)
+    grids = np.meshgrid(*(np.arange(n) for n in VARS.values()), indexing="ij")
+    wanted = evaluate(expr, dict(zip(VARS, grids, strict=True)), {})
+    np.testing.assert_array_equal(found, np.broadcast_to(wanted, grids[0].shape).reshape(-1))
+
+
+COUNT = 64
+LEFT = Buffer("left", (COUNT,), DType.INT32)
+RIGHT = Buffer("right", (COUNT,), DType.INT32)
+X, Y = Buffer("x", (COUNT,), DType.FLOAT32), Buffer("y", (COUNT,), DType.FLOAT32)
+I = Var("i")  # noqa: E741
+
+
+def over(value: Expr, *inputs: Buffer) -> Func:
+    out = Buffer("out", (COUNT,), value.dtype)
+    return Func("over", (*inputs, out), For(I, COUNT, Store(out, (I,), value)))
+
+
+left, right = Load(LEFT, (I,)), Load(RIGHT, (I,))
+x, y = Load(X, (I,)), Load(Y, (I,))
+few = Max(Min(right, Const(31, DType.INT32)), Const(0, DType.INT32))
+some = Select(Less(right, Const(1, DType.INT32)), Const(7, DType.INT32), right)
+
+INTEGERS = {
+    "add": left + right,
+    "sub": left - right,
+    "mul": left * right,
+    "shr": Shr(left, few),
+    "floor_div": FloorDiv(left, some),
+    "floor_mod": FloorMod(left, some),
+    "narrow": Cast(DType.INT8, left),
+    "widen": Cast(DType.INT64, Cast(DType.INT8, left)),
+    "unsigned": Cast(DType.INT32, Cast(DType.UINT8, left)),
+    "to_float": Cast(DType.FLOAT32, left),
+    "guarded": Select(Less(left, right), Load(LEFT, (Const(3, INDEX),)), right),
+    "truth": Less(left, right),
+}
+FLOATS = {
+    "add": x + y,
+    "sub": Sub(x, y),
+    "mul": x * y,
+    "div": Div(x, y),
+    "min": Min(x, y),
+    "max": Max(x, y),
+    "even": Call("round_even", (x,), DType.FLOAT32),
+    "truncate": Cast(DType.INT32, x),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_wrap(name: str, tmp_path: Path) -> None:
+    func = over(INTEGERS[name], LEFT, RIGHT)
+    rng = np.random.default_rng(1)
+    low, high = -(2**31), 2**31 - 1
+    arrays: dict[str, np.ndarray[Any, Any]] = {
+        n: rng.integers(low, high, COUNT).astype(np.int32) for n in ("left", "right")
+    }
+    check(func, arrays, tmp_path)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_floats(name: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    halves = np.arange(COUNT, dtype=np.float32) / 2 - 16
+    noise = rng.normal(0, 9, COUNT).astype(np.float32)
+    arrays: dict[str, np.ndarray[Any, Any]] = {"x": halves, "y": noise}
+    check(over(FLOATS[name], X, Y), arrays, tmp_path)
+
+
+@given(st.floats(-(2.0**21), 2.0**21, width=32))
+@settings(max_examples=200)
+def test_rounding_trick_rounds_half_to_even(value: float) -> None:
+    """The two float32 additions that the code generator emits."""
+    lifter = np.float32(12582912.0)
+    assert (np.float32(value) + lifter) - lifter == np.rint(np.float32(value))
+
+
+def check(func: Func, arrays: dict[str, np.ndarray[Any, Any]], folder: Path) -> None:
+    out = func.params[-1]
+    found = np.zeros(out.shape, out.dtype.numpy)
+    run(func, folder, *arrays.values(), found)
+    np.testing.assert_array_equal(found, interpret(func, arrays)["out"])

@@ -1,0 +1,51 @@
+"""A stand-in for the VTA runtime, made by our own back end: enough to run CPU kernels anywhere.
+
+Handles are addresses, so a buffer is its own memory; queue functions do nothing and answer 0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tilefarm.target import Host
+
+from compile_worker.codegen.link import shared_object
+from compile_worker.codegen.machine import object_code
+from compile_worker.codegen.runtime_abi import FUNCTIONS
+
+Array = npt.NDArray[Any]
+
+
+def runtime_double(folder: Path) -> ctypes.CDLL:
+    """Load the stand-in so that kernels loaded later find its functions."""
+    library = folder / "libdouble.so"
+    text = "\n".join(_definition(name, kind) for name, kind in FUNCTIONS.items())
+    library.write_bytes(shared_object(object_code(text, Host(), fast_code=False), Host()))
+    return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+
+
+def _definition(name: str, kind: str) -> str:
+    result, arguments = kind.split(" ", 1)
+    answer = {"ptr": "ret ptr null", "i32": "ret i32 0", "void": "ret void"}[result]
+    if name == "VTABufferCPUPtr":
+        answer = "ret ptr %1"
+    return f"define {result} @{name}{arguments} {{\n  {answer}\n}}"
+
+
+def call(path: Path, entry: str, arrays: Sequence[Array], offsets: Sequence[int] = ()) -> int:
+    """Call an entry of a shared object on arrays' memory; gives its answer."""
+    function = getattr(ctypes.CDLL(str(path)), entry)
+    function.restype = ctypes.c_int32
+    handles = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+    places = (ctypes.c_int64 * len(arrays))(*(offsets or [0] * len(arrays)))
+    return int(function(handles, places))
+
+
+def outputs_like(shapes: Mapping[str, tuple[tuple[int, ...], Any]]) -> dict[str, Array]:
+    """Arrays full of garbage for a kernel to write."""
+    return {name: np.full(shape, 77, dtype) for name, (shape, dtype) in shapes.items()}
