@@ -11,8 +11,6 @@ from tilefarm.errors import DataError
 from driver.graph.float_run import run_float
 from driver.graph.ir import FloatArray, Graph
 
-_SAMPLES_AT_ONCE = 32
-
 
 def calibrate(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) -> dict[str, float]:
     """The largest magnitude of every tensor over the samples, in the tensor's own unit.
@@ -22,7 +20,7 @@ def calibrate(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) 
         calibration: [samples, ...] per input by name; the array itself for a single input.
 
     Raises:
-        DataError: a tensor leaves float32 on these data.
+        DataError: there are no samples, or a tensor leaves float32 on them.
     """
     arrays = by_name(graph, calibration)
     ranges: dict[str, float] = dict.fromkeys(graph.shapes, 0.0)
@@ -36,11 +34,10 @@ def calibrate(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) 
             )
         ranges[name] = max(ranges[name], reach)
 
-    samples = len(next(iter(arrays.values())))
-    for start in range(0, samples, _SAMPLES_AT_ONCE):
-        part = {name: values[start : start + _SAMPLES_AT_ONCE] for name, values in arrays.items()}
-        with np.errstate(over="ignore", invalid="ignore"):
-            run_float(graph, part, observe=observe)
+    if not all(len(values) for values in arrays.values()):
+        raise DataError(f"no samples to calibrate {graph.name} on")
+    with np.errstate(over="ignore", invalid="ignore"):
+        run_float(graph, arrays, observe=observe)
     return ranges
 
 

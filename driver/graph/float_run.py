@@ -22,6 +22,7 @@ from driver.graph.ir import (
     Reshape,
     Softmax,
 )
+from driver.graph.parts import in_parts
 
 
 def look_away(_name: str, _values: FloatArray) -> None:
@@ -36,8 +37,14 @@ def run_float(
 ) -> dict[str, FloatArray]:
     """The outputs by name, float32 [samples, ...], for inputs [samples, ...] in the graph's layout.
 
-    `observe` sees every tensor, the inputs included, once.
+    `observe` sees every tensor, the inputs included, a part of the samples at a time.
     """
+    return in_parts(lambda part: _run_part(graph, part, observe), inputs)
+
+
+def _run_part(
+    graph: Graph, inputs: Mapping[str, FloatArray], observe: Callable[[str, FloatArray], None]
+) -> dict[str, FloatArray]:
     values: dict[str, FloatArray] = {}
     for i in graph.inputs:
         values[i.name] = np.asarray(inputs[i.name], np.float32)

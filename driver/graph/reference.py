@@ -13,6 +13,7 @@ from driver.graph import integer
 from driver.graph.blocks import from_blocks, lanes_from_blocks, to_blocks, weight_from_blocks
 from driver.graph.ir import FloatArray, Window
 from driver.graph.network import Network
+from driver.graph.parts import in_parts
 from driver.graph.qir import (
     Dequantize,
     QAdd,
@@ -38,6 +39,12 @@ def run(
 
     With `keep` every tensor by its own name comes with them.
     """
+    return in_parts(lambda part: _run_part(graph, part, keep=keep), inputs)
+
+
+def _run_part(
+    graph: QuantGraph, inputs: Mapping[str, FloatArray], *, keep: bool
+) -> dict[str, Array]:
     values: dict[str, Array] = {
         i.name: np.asarray(inputs[i.name], np.float32) for i in graph.inputs
     }

@@ -103,7 +103,10 @@ def _random_step(draw: st.DrawFn, rng: np.random.Generator, b: Builder, name: st
     match draw(st.sampled_from(kinds)):
         case "conv":
             return b.put(
-                conv(rng, channels, draw(st.sampled_from([2, 16, 18])), _any_window(draw)), name
+                conv(
+                    rng, channels, draw(st.sampled_from([2, 16, 18])), _any_window(draw, smallest)
+                ),
+                name,
             )
         case "affine":
             mul, add = (rng.standard_normal(channels).astype(np.float32) for _ in range(2))
@@ -120,14 +123,14 @@ def _random_step(draw: st.DrawFn, rng: np.random.Generator, b: Builder, name: st
     return b.put(AvgPool2d(window=w, divisor=np.full(places, 4, np.float32)), name)
 
 
-def _any_window(draw: st.DrawFn) -> Window:
-    kernel = draw(st.integers(1, 3))
+def _any_window(draw: st.DrawFn, smallest: int) -> Window:
+    """A window that fits an image whose shorter side is `smallest`."""
+    kernel = draw(st.integers(1, min(3, smallest)))
     pad = draw(st.tuples(*[st.integers(0, 2)] * 4))
     return Window(
         kernel=(kernel, kernel),
         stride=draw(st.tuples(st.integers(1, 2), st.integers(1, 2))),
         pad=pad,
-        dilation=(1, 1),
     )
 
 

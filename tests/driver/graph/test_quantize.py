@@ -151,6 +151,24 @@ def test_data_that_overflow_float32_are_refused() -> None:
         quantize(graph, np.full((2, 1), 1e30, np.float32))
 
 
+def test_no_samples_are_refused() -> None:
+    b = Builder((1, 2))
+    graph = b.graph(b.put(dense(RNG, 2, 3), "x"))
+    with pytest.raises(DataError, match="no samples"):
+        quantize(graph, np.zeros((0, 2), np.float32))
+
+
+def test_many_samples_run_in_parts_and_in_order() -> None:
+    b = Builder((1, 2))
+    graph = b.graph(b.put(dense(RNG, 2, 3), "x"))
+    data = samples_for(graph, 0, count=150)
+    quantized = quantize(graph, data)
+    for outputs in (run_float(graph, data), run(quantized, data)):
+        assert outputs["out0"].shape == (150, 3)
+    alone = run(quantized, {"x": data["x"][149:]})["out0"]
+    assert (run(quantized, data)["out0"][149:] == alone).all()
+
+
 def test_layers_too_wide_for_the_accumulator_are_all_listed() -> None:
     b = Builder((1, 140_000))
     wide = Dense(weight=np.ones((1, 140_000), np.float32), bias=np.zeros(1, np.float32))
