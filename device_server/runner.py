@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError
+from tilefarm.errors import InfraError, TargetError
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.target import Target
 
@@ -59,7 +59,8 @@ class Runner:
         limits: of the child; device: the name to put into records.
 
     Raises:
-        InfraError: library or executable are not built.
+        InfraError: library or executable are not built. Everything that starts a child may raise it
+            too when that fails, and TargetError when no hardware can have the target's parameters.
     """
 
     def __init__(
@@ -254,18 +255,27 @@ class Runner:
         except OSError as error:
             raise InfraError(f"cannot start {self._executable}: {error.strerror}") from None
         try:
-            reply = child.hello(self._limits.start_seconds)
-            if isinstance(reply, Ready):
-                reply = child.configure(self._target, self._limits.start_seconds)
+            self._ready = self._introduce(child)
         except (ChildGone, ChildSilent):
             why = child.last_words()
             child.close()
             raise InfraError(f"{self._executable} does not start: {why}") from None
-        if not isinstance(reply, Ready):
+        except BaseException:
             child.close()
-            raise InfraError(f"{self._executable} does not start: {reply}")
-        self._ready = reply
+            raise
         return child
+
+    def _introduce(self, child: RunnerChild) -> Ready:
+        """Hear the child's first words and tell it which accelerator it is."""
+        hello = child.hello(self._limits.start_seconds)
+        if not isinstance(hello, Ready):
+            raise InfraError(f"{self._executable} does not start: {hello}")
+        ready = child.configure(self._target, self._limits.start_seconds)
+        if isinstance(ready, Failed):
+            raise TargetError(f"{self._target.name}: {ready.why}")
+        if not isinstance(ready, Ready):
+            raise InfraError(f"{self._executable} does not take a configuration: {ready}")
+        return ready
 
     def _drop_child(self) -> None:
         if self._child is not None:

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import os
+import select
 import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tilefarm
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError
+from tilefarm.errors import InfraError, TargetError
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS, Target, VtaConfig
 
+import device_server
 from device_server.runner import Runner, RunnerLimits
 
 from .conftest import Blobs
@@ -302,6 +307,45 @@ def test_closing_leaves_no_process(blobs: Blobs, compiled: dict[str, Digest]) ->
         assert child is not None
         assert child.alive
     assert not child.alive
+
+
+def test_an_impossible_target_is_the_users_error(blobs: Blobs) -> None:
+    target = Target(name="big", vta=VtaConfig(log_uop_buff_size=16))
+    with Runner(target=target) as runner, pytest.raises(TargetError, match="big: impossible"):
+        assert runner.sandbox
+
+
+ORPHAN_MAKER = """
+import sys
+from pathlib import Path
+from device_server.runner import Runner
+from tilefarm.digest import Digest
+from tilefarm.measurement import RunJob
+from tilefarm.target import TARGETS
+
+runner = Runner(target=TARGETS["sim"])
+runner.sandbox
+print(runner._child._process.pid, flush=True)
+job = RunJob(artifact=Digest(sys.argv[2]), entry="endless", buffers=(), timeout_seconds=60)
+runner.run(job, lambda digest: Path(sys.argv[1]) / digest.hex)
+"""
+
+
+def test_a_killed_server_leaves_no_child(blobs: Blobs, compiled: dict[str, Digest]) -> None:
+    folder = blobs.path(compiled["bad"]).parent
+    roots = [str(Path(tilefarm.__file__).parents[1]), str(Path(device_server.__file__).parents[1])]
+    with subprocess.Popen(
+        [sys.executable, "-c", ORPHAN_MAKER, str(folder), compiled["bad"].hex],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": ":".join(roots)},
+    ) as server:
+        assert server.stdout is not None
+        child = int(server.stdout.readline())
+        with os.fdopen(os.pidfd_open(child)) as alive:
+            server.kill()
+            ended, _, _ = select.select([alive], [], [], 10)
+    assert ended
 
 
 def test_an_executable_that_is_not_there_is_an_infra_error(blobs: Blobs, tmp_path: Path) -> None:
