@@ -4,47 +4,25 @@ from __future__ import annotations
 
 import mmap
 import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, TargetError
-from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.measurement import Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.target import Target
 
 from device_server.native import find_executable, find_library
 from device_server.runner_child import ChildGone, ChildSilent, RunnerChild, RunnerLimits
-from device_server.runner_frames import Done, Failed, FailureKind, Fault, Ready, Reply
-from device_server.system_calls import system_call_name
+from device_server.runner_frames import Done, Failed, Fault, Ready, Reply
+from device_server.runner_verdicts import Blob, Problem, death, describe_mismatch, refusal
 
 __all__ = ["Runner", "RunnerLimits"]
-
-Blob = Callable[[Digest], Path]
-
-_STATUSES: Final = {
-    FailureKind.LOAD: Status.LOAD_ERROR,
-    FailureKind.RUNTIME: Status.RUN_CRASH,
-    FailureKind.MEMORY: Status.RESOURCE_EXCEEDED,
-    FailureKind.UNSTABLE: Status.WRONG_RESULT,
-    FailureKind.PROTOCOL: Status.INFRA_ERROR,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """A RunFailure without what every failure of a job has in common."""
-
-    status: Status
-    why: str
-    signal: int = 0
-    mismatch: str = ""
 
 
 class Runner:
@@ -134,7 +112,7 @@ class Runner:
         self._drop_child()
         self._starter.shutdown()
 
-    def _outcome(self, job: RunJob, blob: Blob) -> Measurement | _Problem:
+    def _outcome(self, job: RunJob, blob: Blob) -> Measurement | Problem:
         problem = _missing_content(job, blob) or self._load(job, blob)
         if problem is not None:
             return problem
@@ -150,23 +128,23 @@ class Runner:
                 return reply
             return self._checked(job, blob, reply, results)
 
-    def _ask(self, job: RunJob, descriptors: list[int]) -> Done | _Problem:
+    def _ask(self, job: RunJob, descriptors: list[int]) -> Done | Problem:
         assert self._child is not None
         try:
             reply = self._child.run(job, descriptors, job.timeout_seconds)
         except ChildSilent:
             self._drop_child()
-            return _Problem(Status.RUN_TIMEOUT, f"no result after {job.timeout_seconds:g} s")
+            return Problem(Status.RUN_TIMEOUT, f"no result after {job.timeout_seconds:g} s")
         except ChildGone:
             return self._post_mortem(None)
         except InfraError as error:
             self._drop_child()
-            return _Problem(Status.RUN_CRASH, f"the kernel broke the connection: {error.what}")
+            return Problem(Status.RUN_CRASH, f"the kernel broke the connection: {error.what}")
         if isinstance(reply, Done):
             return reply
         return self._explain(reply)
 
-    def _checked(self, job: RunJob, blob: Blob, done: Done, results: int) -> Measurement | _Problem:
+    def _checked(self, job: RunJob, blob: Blob, done: Done, results: int) -> Measurement | Problem:
         outputs: list[tuple[str, bytes]] = []
         offset = 0
         for spec in job.buffers:
@@ -176,8 +154,8 @@ class Runner:
             if spec.expected is not None or spec.fetch:
                 content = _read(results, offset, nbytes)
                 if spec.expected is not None and Digest.of(content) != spec.expected:
-                    mismatch = _describe_mismatch(spec, content, blob)
-                    return _Problem(Status.WRONG_RESULT, mismatch, mismatch=mismatch)
+                    mismatch = describe_mismatch(spec, content, blob)
+                    return Problem(Status.WRONG_RESULT, mismatch, mismatch=mismatch)
                 if spec.fetch:
                     outputs.append((spec.name, content))
             offset += nbytes
@@ -193,7 +171,7 @@ class Runner:
             run_seconds=done.run_seconds,
         )
 
-    def _load(self, job: RunJob, blob: Blob) -> _Problem | None:
+    def _load(self, job: RunJob, blob: Blob) -> Problem | None:
         """Make sure that a child has the job's artifact; a problem when it cannot be loaded."""
         if self._child is not None and self._child.alive and self._loaded == job.artifact:
             self._load_seconds = 0.0
@@ -206,7 +184,7 @@ class Runner:
             reply = child.load(blob(job.artifact), self._limits.start_seconds)
         except ChildSilent:
             self._drop_child()
-            return _Problem(Status.LOAD_ERROR, "loading the artifact does not end")
+            return Problem(Status.LOAD_ERROR, "loading the artifact does not end")
         except ChildGone:
             return self._post_mortem(None)
         if not isinstance(reply, Ready):
@@ -215,26 +193,26 @@ class Runner:
         self._load_seconds = self._clock.seconds() - begin
         return None
 
-    def _explain(self, reply: Reply) -> _Problem:
+    def _explain(self, reply: Reply) -> Problem:
         """What a reply that is no success means; the child that sent it is not used again."""
         if isinstance(reply, Fault):
             return self._post_mortem(reply)
         self._drop_child()
         if isinstance(reply, Failed):
-            return _Problem(_STATUSES[reply.kind], reply.why)
-        return _Problem(Status.INFRA_ERROR, f"unexpected reply {reply} from the runner child")
+            return refusal(reply)
+        return Problem(Status.INFRA_ERROR, f"unexpected reply {reply} from the runner child")
 
-    def _post_mortem(self, fault: Fault | None) -> _Problem:
+    def _post_mortem(self, fault: Fault | None) -> Problem:
         """Why the child died, from its last words and its exit status."""
         assert self._child is not None
         status = self._child.wait()
         words = self._child.last_words()
         self._drop_child()
         number = fault.signal if fault is not None else max(0, -status)
-        problem = _death(number, status, fault)
+        problem = death(number, status, fault)
         if not words:
             return problem
-        return _Problem(problem.status, f"{problem.why}; it wrote: {words}", problem.signal)
+        return Problem(problem.status, f"{problem.why}; it wrote: {words}", problem.signal)
 
     def _ready_words(self) -> Ready:
         if self._ready is None:
@@ -284,45 +262,6 @@ class Runner:
         self._loaded = None
 
 
-def _death(number: int, status: int, fault: Fault | None) -> _Problem:
-    """The typed reason of a death by that signal, or by exiting with that status."""
-    if number == 0:
-        return _Problem(Status.RUN_CRASH, f"the kernel ended its process with status {status}")
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    if fault is not None and fault.system_call is not None:
-        call = system_call_name(fault.system_call)
-        return _Problem(Status.RUN_CRASH, f"forbidden system call {call}{_place(fault)}", number)
-    if number == signal.SIGXCPU:
-        return _Problem(Status.RUN_TIMEOUT, "the processor time is used up", number)
-    if number in (signal.SIGKILL, signal.SIGXFSZ) or (fault is not None and fault.memory_exhausted):
-        return _Problem(Status.RESOURCE_EXCEEDED, f"{name}: memory or file limit reached", number)
-    place = "" if fault is None else f" at address {fault.address:#x}{_place(fault)}"
-    return _Problem(Status.RUN_CRASH, f"{name}{place}", number)
-
-
-def _place(fault: Fault) -> str:
-    if fault.artifact_offset is None:
-        return ""
-    return f" in the artifact at +{fault.artifact_offset:#x}"
-
-
-def _describe_mismatch(spec: BufferSpec, content: bytes, blob: Blob) -> str:
-    """The first wrong byte of an output where the expected bytes are at hand."""
-    assert spec.expected is not None
-    try:
-        expected = blob(spec.expected).read_bytes()
-    except (OSError, KeyError, InfraError):
-        return f"output {spec.name}: digest {Digest.of(content).short}, not {spec.expected.short}"
-    if len(expected) != len(content):
-        return f"output {spec.name}: {len(content)} bytes, expected {len(expected)}"
-    wrong = [k for k, (a, b) in enumerate(zip(content, expected, strict=True)) if a != b]
-    sample, position = divmod(wrong[0], spec.nbytes)
-    return (
-        f"output {spec.name}: {len(wrong)} of {len(content)} bytes differ, first in sample "
-        f"{sample} at byte {position}: {content[wrong[0]]}, expected {expected[wrong[0]]}"
-    )
-
-
 @contextmanager
 def _results_file(job: RunJob) -> Iterator[int]:
     """A file in memory for the outputs of all samples."""
@@ -344,7 +283,7 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _missing_content(job: RunJob, blob: Blob) -> _Problem | None:
+def _missing_content(job: RunJob, blob: Blob) -> Problem | None:
     """A problem when a content is smaller than its buffer and samples need: the job is wrong."""
     for spec in job.buffers:
         if spec.content is None:
@@ -353,7 +292,7 @@ def _missing_content(job: RunJob, blob: Blob) -> _Problem | None:
         nbytes = blob(spec.content).stat().st_size
         if nbytes < needed:
             why = f"buffer {spec.name}: content has {nbytes} bytes, {needed} are needed"
-            return _Problem(Status.LOAD_ERROR, why)
+            return Problem(Status.LOAD_ERROR, why)
     return None
 
 
