@@ -27,9 +27,8 @@ VECTOR_CYCLES: Final = 1 + 2 + 2 + 1 + 1
 
 def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
     """Loads, copies, bytes, instructions and cycles of each module."""
-    vta, bus = target.vta, target.timing.bus_nbytes
+    vta = target.vta
     _copies(draft, layer)
-    vectors = layer.output_vectors
     draft.prod("inp_nbytes", "inp_moved", coefficient=vta.inp_nbytes)
     draft.prod("wgt_nbytes", "wgt_moved", coefficient=vta.wgt_nbytes)
     draft.prod("acc_nbytes", "bias_moved", coefficient=vta.acc_nbytes)
@@ -48,27 +47,52 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
     )
     most = limits.instruction_capacity()
     draft.at_most("insn_queue", "instructions", most, why=f"the queue holds {most} instructions")
+    _cycles(draft, layer, target)
+    _prediction(draft)
+
+
+def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
+    """How long each module is busy, and what cannot overlap: the first load, the last store."""
+    vta, bus = target.vta, target.timing.bus_nbytes
+    vectors, latency = layer.output_vectors, LOAD_LATENCY
+    inp, wgt, acc = (n // bus for n in (vta.inp_nbytes, vta.wgt_nbytes, vta.acc_nbytes))
+    instructions = START * (1 + ALU_INSTRUCTIONS)
     draft.total(
-        "compute_cycles",
-        {
-            "steps": START,
-            "tiles": START * (1 + ALU_INSTRUCTIONS),
-            "bias_moved": vta.acc_nbytes // bus,
-            "bias_loads": 2 * LOAD_LATENCY,
-        },
+        "cycles_computing",
+        {"steps": START, "tiles": instructions, "bias_moved": acc, "bias_loads": 2 * latency},
         constant=layer.gemm_cycles + VECTOR_CYCLES * vectors,
     )
     draft.total(
-        "load_cycles",
-        {
-            "inp_moved": vta.inp_nbytes // bus,
-            "wgt_moved": vta.wgt_nbytes // bus,
-            "inp_copies": LOAD_LATENCY,
-            "wgt_copies": LOAD_LATENCY,
-        },
+        "cycles_loading",
+        {"inp_moved": inp, "wgt_moved": wgt, "inp_copies": latency, "wgt_copies": latency},
     )
-    draft.total("store_cycles", {"out_copies": 2}, constant=STORE_ELEMENT * vectors)
-    draft.total("serial_cycles", {"compute_cycles": 1, "load_cycles": 1, "store_cycles": 1})
+    draft.total("cycles_storing", {"out_copies": 2}, constant=STORE_ELEMENT * vectors)
+    first = {"inp_elements": inp, "wgt_elements": wgt}
+    draft.total("cycles_first_load", first, constant=2 * latency)
+    draft.total("cycles_last_store", {"tile_vectors": STORE_ELEMENT}, constant=latency)
+
+
+def _prediction(draft: Draft) -> None:
+    """One estimate of a kernel's time, in quarters of a cycle.
+
+    With one slot, computing waits for loading. With two they overlap, and the estimate is
+    computing + loading / 4: constraints cannot say the larger of two, but this orders schedules as
+    that does, except those that only load.
+    """
+    draft.constant("zero", 0)
+    serial = {"cycles_computing": 4, "cycles_loading": 4}
+    overlapped = {
+        "cycles_computing": 4,
+        "cycles_loading": 1,
+        "cycles_first_load": 4,
+        "cycles_last_store": 4,
+    }
+    draft.total("quarters_serial", serial)
+    draft.total("quarters_overlapped", overlapped)
+    draft.select("quarters_operands", "slots", ["zero", "quarters_serial", "quarters_overlapped"])
+    draft.select("cycles_store_exposed", "acc_slots", ["zero", "cycles_storing", "zero"])
+    both = {"quarters_operands": 1, "cycles_store_exposed": 4}
+    draft.total("predicted_quarter_cycles", both)
 
 
 def _copies(draft: Draft, layer: Layer) -> None:
