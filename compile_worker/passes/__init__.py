@@ -14,6 +14,7 @@ from tilefarm.target import Target
 
 from compile_worker.ir.func import Func
 from compile_worker.ir.simplify import simplify
+from compile_worker.ir.verify import Stage, verify
 from compile_worker.passes.check_memories import check_memories
 from compile_worker.passes.compact_buffers import compact_buffers
 from compile_worker.passes.decompose_reductions import decompose_reductions
@@ -34,10 +35,11 @@ Watcher: TypeAlias = Callable[[str, Func], None]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A named step of lowering."""
+    """A named step of lowering, and the stage whose rules hold afterwards."""
 
     name: str
     run: Callable[[Func, Target], Func]
+    leaves: Stage
 
 
 def _simplify(func: Func, target: Target) -> Func:
@@ -46,21 +48,21 @@ def _simplify(func: Func, target: Target) -> Func:
 
 
 LOWERING: Final[tuple[Pass, ...]] = (
-    Pass("inline_stages", inline_stages),
-    Pass("fuse_reductions", fuse_reductions),
-    Pass("sink_lanes", sink_lanes),
-    Pass("decompose_reductions", decompose_reductions),
-    Pass("compact_buffers", compact_buffers),
-    Pass("merge_in_place", merge_in_place),
-    Pass("check_memories", check_memories),
-    Pass("lower_gemm", lower_gemm),
-    Pass("lower_alu", lower_alu),
-    Pass("lower_dma", lower_dma),
-    Pass("rotate_slots", rotate_slots),
-    Pass("insert_tokens", insert_tokens),
-    Pass("place_sram", place_sram),
-    Pass("flatten", flatten),
-    Pass("simplify", _simplify),
+    Pass("inline_stages", inline_stages, Stage.SCHEDULED),
+    Pass("fuse_reductions", fuse_reductions, Stage.SCHEDULED),
+    Pass("sink_lanes", sink_lanes, Stage.SCHEDULED),
+    Pass("decompose_reductions", decompose_reductions, Stage.DECOMPOSED),
+    Pass("compact_buffers", compact_buffers, Stage.DECOMPOSED),
+    Pass("merge_in_place", merge_in_place, Stage.DECOMPOSED),
+    Pass("check_memories", check_memories, Stage.DECOMPOSED),
+    Pass("lower_gemm", lower_gemm, Stage.DECOMPOSED),
+    Pass("lower_alu", lower_alu, Stage.DECOMPOSED),
+    Pass("lower_dma", lower_dma, Stage.EXPLICIT),
+    Pass("rotate_slots", rotate_slots, Stage.EXPLICIT),
+    Pass("insert_tokens", insert_tokens, Stage.EXPLICIT),
+    Pass("place_sram", place_sram, Stage.PLACED),
+    Pass("flatten", flatten, Stage.FLAT),
+    Pass("simplify", _simplify, Stage.FLAT),
 )
 
 
@@ -68,18 +70,22 @@ def look_away(name: str, func: Func) -> None:
     """The watcher that does not look."""
 
 
-def lower(func: Func, target: Target, *, watch: Watcher = look_away) -> Func:
+def lower(func: Func, target: Target, *, watch: Watcher = look_away, check: bool = False) -> Func:
     """Run every pass of LOWERING.
 
     Args:
         func: a scheduled function, or the plain nest of a CPU operator.
         target: the accelerator, whose limits are respected.
         watch: is shown the function after each pass.
+        check: verify the rules of its stage after each pass, which takes longer than the pass.
 
     Raises:
         Refused: the accelerator cannot hold what the schedule asks for.
+        VerifyError: a pass has left something that its stage forbids, which is a bug.
     """
     for step in LOWERING:
         func = step.run(func, target)
+        if check:
+            verify(func, step.leaves)
         watch(step.name, func)
     return func

@@ -18,7 +18,7 @@ from tilefarm.target import Target
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
-from compile_worker.ir.stmt import Alloc, For, Stmt, Store
+from compile_worker.ir.stmt import Alloc, For, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import rewrite
 from compile_worker.passes.linear import Linear, linear
 from compile_worker.passes.nests import Access, common_loops, of_kind, uses
@@ -59,6 +59,8 @@ def compact_buffers(func: Func, target: Target) -> Func:
                 return Store(plan.buffer, _relative(index, plan.bases), value)
             case Alloc(body=body):
                 return body
+            case Seq(stmts):
+                return sequence(stmts)
             case For(var, extent, body, kind, marks) if var in homes:
                 return For(var, extent, allocate(body, var), kind, marks)
             case _:

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from compile_worker.errors import require
 from compile_worker.ir.expr import And, Const, Expr, Le, Lt, Max, Var, index
 from compile_worker.ir.stmt import For
+from compile_worker.limits import dma_fields_fit
 from compile_worker.passes.elements import moving, unsupported
 from compile_worker.passes.linear import Linear
 
@@ -64,12 +66,16 @@ def edges_of(
         extents: trips of every loop.
 
     Raises:
-        Refused: the condition is not about these indices.
+        Refused: the condition is not about these indices, or never holds.
     """
     limits: dict[int, list[int | None]] = {}
     for condition in _conditions(inside):
-        dim, side, value = _limit(stage, condition, dims, extents)
-        limits.setdefault(dim, [None, None])[side] = value
+        slack = _slack(stage, condition, extents)
+        if slack.terms:
+            dim, side, value = _limit(stage, slack, dims)
+            limits.setdefault(dim, [None, None])[side] = value
+        elif slack.constant < 0:  # never holds: all of the copy is padding
+            require(stage, dma_fields_fit(0, 1, 0, (0, 0, 0, 0)))
     found = (
         _edge(stage, dims[dim], low, high, loops, extents) for dim, (low, high) in limits.items()
     )
@@ -107,18 +113,18 @@ def _conditions(inside: Expr | None) -> Iterator[Expr]:
         yield inside
 
 
-def _limit(
-    stage: str, condition: Expr, dims: Sequence[Linear], extents: Mapping[Var, int]
-) -> tuple[int, int, int]:
-    """A comparison as (dimension, 0 for a lower and 1 for an upper limit, the limit)."""
+def _slack(stage: str, condition: Expr, extents: Mapping[Var, int]) -> Linear:
+    """What is at least 0 exactly where a comparison holds."""
     match condition:
         case Le(small, large) | Lt(small, large):
             left, right = moving(small, extents), moving(large, extents)
-        case _:
-            left = right = None
-    if left is None or right is None:
-        raise unsupported(stage, "a copy's condition is not a comparison of indices")
-    slack = right - left - Linear({}, int(isinstance(condition, Lt)))  # holds iff slack >= 0
+            if left is not None and right is not None:
+                return right - left - Linear({}, int(isinstance(condition, Lt)))
+    raise unsupported(stage, "a copy's condition is not a comparison of indices")
+
+
+def _limit(stage: str, slack: Linear, dims: Sequence[Linear]) -> tuple[int, int, int]:
+    """`slack >= 0` as (dimension, 0 for a lower and 1 for an upper limit, the limit)."""
     for dim, at in enumerate(dims):
         if not (slack - at).terms:
             return dim, 0, -(slack - at).constant

@@ -19,7 +19,7 @@ from compile_worker.errors import require
 from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
-from compile_worker.ir.stmt import Alloc, For, MicroKernel, Stmt
+from compile_worker.ir.stmt import Alloc, For, MicroKernel, Seq, Stmt, sequence
 from compile_worker.ir.visit import rewrite
 from compile_worker.limits import SramScope, slot_keys_fit, uops_fit
 from compile_worker.passes.nests import of_kind
@@ -50,7 +50,13 @@ def place_sram(func: Func, target: Target) -> Func:
 
 
 def _dropped(node: Node) -> Node | None:
-    return node.body if isinstance(node, Alloc) and node.buffer.scope != "local" else None
+    match node:
+        case Alloc(buffer, body) if buffer.scope != "local":
+            return body
+        case Seq(stmts):
+            return sequence(stmts)
+        case _:
+            return None
 
 
 def _check_uops(func: Func, target: Target) -> None:

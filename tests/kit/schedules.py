@@ -15,6 +15,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
+from compile_worker.ir.verify import verify
 from compile_worker.passes import LOWERING
 from compile_worker.schedule import replay
 from compile_worker.te import nest_of
@@ -88,9 +89,10 @@ def scheduled(workload: Workload, tiling: Tiling, target: Target = SIM) -> Func:
 
 
 def lowering(func: Func, target: Target = SIM) -> Iterator[tuple[str, Func]]:
-    """The function after each pass that changed it, with the pass's name."""
+    """The function after each pass that changed it, with the pass's name; verified each time."""
     for step in LOWERING:
         after = step.run(func, target)
+        verify(after, step.leaves)
         if after is not func:
             yield step.name, after
         func = after

@@ -74,5 +74,5 @@ def test_no_pass_changes_a_cpu_kernel(name: str) -> None:
 
 def test_the_watcher_sees_every_pass() -> None:
     seen: list[str] = []
-    lower(nest("add"), SIM, watch=lambda name, _: seen.append(name))
+    lower(nest("add"), SIM, watch=lambda name, _: seen.append(name), check=True)
     assert seen == [step.name for step in LOWERING]
