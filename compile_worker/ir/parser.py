@@ -42,7 +42,7 @@ from compile_worker.ir.expr import (
     Var,
 )
 from compile_worker.ir.func import Func
-from compile_worker.ir.printer import DMA_NUMBERS, INDENT, LITERALS
+from compile_worker.ir.printer import DMA_PADS, DMA_SHAPE, INDENT, LITERALS
 from compile_worker.ir.stmt import (
     NOTHING,
     Alloc,
@@ -245,7 +245,7 @@ class _Parser:
         line = self._next()
         try:
             return _Expressions(self.buffers).statement(line.text)
-        except (SyntaxError, KeyError, ValueError, TypeError, AttributeError) as error:
+        except (SyntaxError, LookupError, ValueError, TypeError, AttributeError) as error:
             self.at -= 1
             raise self._error(f"is no statement ({error})") from None
 
@@ -257,6 +257,9 @@ class _Parser:
             raise self._error("has no expression that can be understood") from None
 
 
+_ZERO: Final = ast.Constant(0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Expressions:
     """Turns Python's syntax trees into expressions and simple statements."""
@@ -266,7 +269,7 @@ class _Expressions:
     def read(self, text: str) -> Expr:
         try:
             return self.expr(ast.parse(text, mode="eval").body)
-        except (SyntaxError, KeyError, ValueError, TypeError, AttributeError) as error:
+        except (SyntaxError, LookupError, ValueError, TypeError, AttributeError) as error:
             raise ParseError(f"no expression ({error}): {text[:80]}") from None
 
     def statement(self, text: str) -> Stmt:
@@ -324,8 +327,9 @@ class _Expressions:
                 return Synchronize()
             case "load" | "store":
                 sram, dram = (self._ref(arg) for arg in call.args)
-                numbers = [self.expr(named[each]) for each in DMA_NUMBERS]
-                return Dma(name, sram, dram, *numbers)
+                shape = [self.expr(named[each]) for each in DMA_SHAPE]
+                pads = [self.expr(named.get(each, _ZERO)) for each in DMA_PADS]
+                return Dma(name, sram, dram, *shape, *pads)
             case _:
                 return self._kernel(name, cast(ast.Name, call.args[0]).id, named)
 

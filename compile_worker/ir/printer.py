@@ -252,20 +252,15 @@ def _simple(stmt: Stmt) -> str:
             raise TypeError(f"no text for {type(stmt).__name__}")
 
 
+DMA_SHAPE: Final = ("rows", "columns", "stride")
+DMA_PADS: Final = ("pad_top", "pad_left", "pad_bottom", "pad_right")
+"""Names of a copy's numbers; a pad that is not written is 0."""
+
+
 def _dma(dma: Dma) -> str:
-    numbers = ", ".join(f"{name}={show(getattr(dma, name))}" for name in DMA_NUMBERS)
-    return f"{dma.direction}({_part(dma.sram)}, {_part(dma.dram)}, {numbers})"
-
-
-DMA_NUMBERS: Final = (
-    "rows",
-    "columns",
-    "stride",
-    "pad_top",
-    "pad_left",
-    "pad_bottom",
-    "pad_right",
-)
+    numbers = [(name, show(getattr(dma, name))) for name in DMA_SHAPE + DMA_PADS]
+    written = [f"{name}={text}" for name, text in numbers if name in DMA_SHAPE or text != "0"]
+    return f"{dma.direction}({_part(dma.sram)}, {_part(dma.dram)}, {', '.join(written)})"
 
 
 def _kernel(kernel: MicroKernel) -> str:

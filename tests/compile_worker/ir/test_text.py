@@ -1,0 +1,67 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit import functions, nests
+from kit.golden import Golden
+
+from compile_worker.ir.expr import Expr
+from compile_worker.ir.func import Func
+from compile_worker.ir.parser import ParseError, parse, parse_expr
+from compile_worker.ir.printer import show
+
+
+@given(nests.nests())
+@settings(max_examples=20, deadline=None)
+def test_nests_survive_printing_and_parsing(func: Func) -> None:
+    assert parse(show(func)) is func
+
+
+@given(functions.functions())
+@settings(max_examples=60, deadline=None)
+def test_any_function_survives_printing_and_parsing(func: Func) -> None:
+    assert parse(show(func)) is func
+
+
+@given(st.one_of(nests.index_exprs(), functions.values(2)))
+@settings(max_examples=100, deadline=None)
+def test_any_expression_survives_printing_and_parsing(expr: Expr) -> None:
+    buffers = {buffer.name: buffer for buffer in functions.BUFFERS}
+    assert parse_expr(show(expr), buffers) is expr
+
+
+def test_text_of_every_statement(golden: Golden) -> None:
+    golden(show(functions.everything()))
+    assert parse(show(functions.everything())) is functions.everything()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "ends too early"),
+        ("function f", "line 1 cannot be understood: function f"),
+        ("func f\nparam a: int32[4] dram\n", "ends too early"),
+        ("func f\npass\n  pass", "line 3 is indented too far"),
+        ("func f\nfor i in 4\npass", "line 3 is where a statement should be"),
+        ("func f\na[0] = i32(1)", "line 2 is no statement"),
+        ("func f\nparam a: int32[4] dram\na[0] = i32(1) +", "line 3 is no statement"),
+        ("func f\nparam a: int32[4] dram\na[0] = sin(a[0])", "line 3 is no statement"),
+        ("func f\nfrobnicate()", "line 2 is no statement"),
+        ("func f\nif 1 <\n  pass", "line 2 has no expression"),
+        ("func f\npush(load, nowhere)", "line 2 is no statement"),
+        ("func f\npass\nelse\n  pass", "line 3 does not belong"),
+    ],
+)
+def test_what_is_wrong_with_a_text(text: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        parse(text)
+
+
+def test_blank_lines_do_not_matter() -> None:
+    func = nests.nest("dense")
+    assert parse(show(func).replace("\n", "\n\n") + "\n") is func
+
+
+@pytest.mark.parametrize("text", ["1 +", "f(", "a < b < c", "'text'", "lambda: 1", "min(1)"])
+def test_what_is_no_expression(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse_expr(text)
