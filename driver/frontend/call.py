@@ -19,6 +19,10 @@ class RefusedError(ValueError):
     """Why a node cannot be taken; becomes one line of the final ModelError."""
 
 
+class UnknownError(Exception):
+    """A node needs the value of one that was refused: nothing more can be said of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """An ONNX node with its attributes decoded; an absent optional input is ""."""
@@ -72,7 +76,10 @@ class Lowered:
 
 @dataclass(slots=True)
 class Scope:
-    """Everything known so far: constants, activations by their current names, nodes made."""
+    """Everything known so far: constants, activations by their current names, nodes made.
+
+    What refused nodes would have made is `unknown`; some of it has a shape nevertheless.
+    """
 
     constants: dict[str, Array]
     inputs: dict[str, GraphInput]
@@ -105,9 +112,12 @@ class Scope:
 
         Raises:
             RefusedError: it is absent or not constant.
+            UnknownError: a refused node would have made it.
         """
         if not call.has_input(index):
             raise RefusedError(f"{what} is missing")
+        if call.inputs[index] in self.unknown:
+            raise UnknownError
         if call.inputs[index] not in self.constants:
             raise RefusedError(f"{what} {call.inputs[index]!r} is not a constant")
         return self.constants[call.inputs[index]]

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from tilefarm.errors import ModelError
 
 from driver.frontend.call import Array
+from driver.graph.ir import Shape
 
 OPSETS: Final = range(8, 22)
 
@@ -97,6 +98,21 @@ def read_initializers(model: onnx.ModelProto, path: Path) -> dict[str, Array]:
     if reasons:
         raise ModelError(f"{path}: " + "; ".join(reasons))
     return weights
+
+
+def inferred_shapes(model: onnx.ModelProto) -> dict[str, Shape]:
+    """The static shapes that ONNX infers for what nodes make; empty where it cannot."""
+    try:
+        values = onnx.shape_inference.infer_shapes(model).graph.value_info
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        return {}
+    shapes = {}
+    for value in values:
+        dims = value.type.tensor_type.shape.dim
+        shape = tuple(dim.dim_value for dim in dims)
+        if len(shape) > 1 and min(shape) > 0:
+            shapes[value.name] = shape
+    return shapes
 
 
 def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:

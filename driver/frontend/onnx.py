@@ -12,12 +12,12 @@ import onnx
 from tilefarm.errors import ModelError
 
 from driver.frontend import arithmetic, reshapes, windows
-from driver.frontend.call import Call, Lowered, RefusedError, Scope, call_of
+from driver.frontend.call import Call, Lowered, RefusedError, Scope, UnknownError, call_of
 from driver.frontend.constants import CONSTANT_OPERATORS, constant_result
-from driver.frontend.file import opset_of, read_initializers, read_model
+from driver.frontend.file import inferred_shapes, opset_of, read_initializers, read_model
 from driver.frontend.order import needed_in_order
 from driver.graph.fold import fold
-from driver.graph.ir import Graph, GraphInput, GraphOutput, Node
+from driver.graph.ir import Graph, GraphInput, GraphOutput, Node, Shape
 from driver.graph.shapes import graph_of, result_shape
 
 RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
@@ -70,7 +70,7 @@ def import_model(path: Path) -> Graph:
     known = weights.keys() | scope.inputs.keys()
     nodes = needed_in_order(model.graph, known, path)
     scope.readers = _reader_counts(model.graph, nodes)
-    reasons = [reason for reason in (_take(n, scope, opset) for n in _named(nodes)) if reason]
+    reasons = _take_all(model, _named(nodes), scope, opset)
     if reasons:
         raise _refusal(path, reasons)
     outputs = _outputs(model.graph, scope, path)
@@ -83,21 +83,42 @@ def import_model(path: Path) -> Graph:
     return graph
 
 
-def _take(named: tuple[str, onnx.NodeProto], scope: Scope, opset: int) -> str | None:
+def _take_all(
+    model: onnx.ModelProto, nodes: Sequence[tuple[str, onnx.NodeProto]], scope: Scope, opset: int
+) -> list[str]:
+    """Adds the nodes to the scope; gives a reason for each that cannot be taken.
+
+    What a refused node makes keeps the shape that ONNX infers for it, so that the nodes behind it
+    are checked as well and one error lists them all.
+    """
+    reasons: list[str] = []
+    inferred: dict[str, Shape] = {}
+    for name, node in nodes:
+        reason = _take(name, node, scope, opset)
+        if reason and not reasons:
+            inferred = inferred_shapes(model)
+        if reason:
+            reasons.append(reason)
+        if scope.unknown.intersection(node.output):
+            scope.shapes |= {n: inferred[n] for n in node.output if n in inferred}
+    return reasons
+
+
+def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | None:
     """Adds one node to the scope, or says why not."""
-    name, node = named
     try:
         call = call_of(node, name, opset)
         _check_supported(call)
-        if scope.unknown.intersection(call.inputs):
-            scope.unknown.update(call.outputs)
-            return None
+        if scope.unknown.intersection(call.inputs) - scope.shapes.keys():
+            raise UnknownError
         _check_outputs(call, scope)
         value = constant_result(call, scope)
         if value is not None:
             scope.constants[call.outputs[0]] = value
         else:
             _emit(call, _rule(call)(call, scope), scope)
+    except UnknownError:
+        scope.unknown.update(node.output)
     except ValueError as reason:
         scope.unknown.update(node.output)
         return f"{name} ({node.op_type}): {reason}"

@@ -102,12 +102,8 @@ def _random_step(draw: st.DrawFn, rng: np.random.Generator, b: Builder, name: st
     kinds = ["conv", "affine", "clip", "residual"] + (["max", "avg"] if smallest >= 2 else [])
     match draw(st.sampled_from(kinds)):
         case "conv":
-            return b.put(
-                conv(
-                    rng, channels, draw(st.sampled_from([2, 16, 18])), _any_window(draw, smallest)
-                ),
-                name,
-            )
+            co, w = draw(st.sampled_from([2, 16, 18])), _any_window(draw, smallest)
+            return b.put(conv(rng, channels, co, w), name)
         case "affine":
             mul, add = (rng.standard_normal(channels).astype(np.float32) for _ in range(2))
             return b.put(Affine(mul=mul, add=add), name)

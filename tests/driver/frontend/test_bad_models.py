@@ -28,7 +28,7 @@ def refused(made: onnx.ModelProto, folder: Path) -> str:
 def test_every_offending_node_is_listed(tmp_path: Path) -> None:
     nodes = [
         node("Sigmoid", ["x"], "a"),
-        node("Conv", ["a", "w"], "b"),
+        node("Relu", ["a"], "b"),
         node("Conv", ["x", "w"], "c", group=3),
         node("LSTM", ["b"], "d"),
         node("Mish", ["d"], "e"),
@@ -41,6 +41,25 @@ def test_every_offending_node_is_listed(tmp_path: Path) -> None:
         "  c_n (Conv): group 3; only group 1 is supported\n"
         "  d_n (LSTM): operator is not supported\n"
         "  e_n (Mish): operator is not supported"
+    )
+
+
+def test_nodes_behind_a_refused_one_are_checked_too(tmp_path: Path) -> None:
+    """Grouped convolutions in a row: the second is listed although the first made no tensor."""
+    weights = {"w": np.zeros((3, 1, 1, 1), np.float32), "full": np.zeros((3, 3, 1, 1), np.float32)}
+    nodes = [
+        node("Conv", ["x", "w"], "a", group=3),
+        node("Conv", ["a", "full"], "b"),
+        node("Conv", ["b", "w"], "c", group=3),
+        node("Sqrt", ["full"], "root"),
+        node("Tanh", ["full"], "bent"),
+        node("Conv", ["c", "bent"], "y"),
+    ]
+    assert refused(model(nodes, weights), tmp_path) == (
+        "3 nodes cannot be taken:\n"
+        "  a_n (Conv): group 3; only group 1 is supported\n"
+        "  c_n (Conv): group 3; only group 1 is supported\n"
+        "  bent_n (Tanh): operator is not supported"
     )
 
 

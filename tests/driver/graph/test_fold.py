@@ -136,7 +136,7 @@ def test_nodes_without_readers_go() -> None:
     assert node.op.weight.shape == (4, 6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(networks())
 def test_folding_never_changes_the_answer(case: tuple[Graph, int]) -> None:
     graph, _ = case

@@ -140,7 +140,7 @@ def test_a_blocked_conv_is_the_loop_over_its_tiles() -> None:
 
 
 @pytest.mark.parametrize("target", [TARGETS["sim"], WIDE], ids=lambda t: t.name)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=networks())
 def test_the_partitioned_network_is_the_integer_network(
     target: Target, case: tuple[Graph, int]
