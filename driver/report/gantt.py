@@ -5,8 +5,9 @@ from __future__ import annotations
 from driver.report.svg import Scale, box, drawing, element, label, short
 from driver.summary import Span
 
+_STEP = "#9ca3af"
 _COLOURS = {
-    "start": "#9ca3af",
+    "step": _STEP,
     "propose": "#7c3aed",
     "compile": "#2563eb",
     "transfer": "#d97706",
@@ -46,11 +47,12 @@ def busy_seconds(spans: list[Span]) -> float:
 
 
 def _lanes(spans: tuple[Span, ...]) -> list[str]:
-    """Driver, compile workers, devices: each group by name."""
+    """Driver, tuner, compile workers, devices: each group by name."""
 
     def order(lane: str) -> tuple[int, str]:
-        group = 0 if lane == "driver" else 1 if lane.startswith("compile") else 2
-        return group, lane
+        first = lane.split(" ", 1)[0]
+        known = ("driver", "tuner", "compile")
+        return known.index(first) if first in known else len(known), lane
 
     return sorted({s.lane for s in spans}, key=order)
 
@@ -59,7 +61,7 @@ def _bar(span: Span, x: Scale, y: float) -> str:
     begin, end = x(span.begin_seconds), x(span.end_seconds)
     seconds = span.end_seconds - span.begin_seconds
     tip = f"{span.kind}: {span.label} ({seconds * 1000:.1f} ms at {span.begin_seconds:.2f} s)"
-    return box(begin, y + 3, max(end - begin, 0.4), _LANE - 6, _COLOURS.get(span.kind, "#111"), tip)
+    return box(begin, y + 3, max(end - begin, 0.4), _LANE - 6, _COLOURS.get(span.kind, _STEP), tip)
 
 
 def _key() -> list[str]:

@@ -8,11 +8,11 @@ from html import escape
 from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short, steps
 from driver.summary import RunSummary, TrialRow, WorkloadRow
 
-_WIDTH, _PLOT_RIGHT, _HEIGHT = 1000.0, 720.0, 340.0
+_WIDTH, _PLOT_RIGHT, _HEIGHT = 1000.0, 690.0, 340.0
 
 
 def progress_chart(summary: RunSummary) -> str:
-    """One step line a workload: best cycles so far as a share of the first good trial's.
+    """One step line a workload: best cycles so far as a share of the untuned schedule's.
 
     The horizontal axis counts all trials of the network; ticks at the bottom are failures.
     """
@@ -24,9 +24,9 @@ def progress_chart(summary: RunSummary) -> str:
     highest = max(value for _, points in curves for _, value in points)
     x = Scale(0, max(t.number for t in summary.trials), 60, _PLOT_RIGHT)
     y = Scale(lowest * 0.85, highest * 1.15, _HEIGHT - 60, 30, logarithmic=True)
-    parts = [axes(x, y, x_words="trials", y_words="cycles, 1 = first schedule", y_text=short)]
+    parts = [axes(x, y, x_words="trials", y_words="cycles, 1 = untuned schedule", y_text=short)]
     for index, (workload, points) in enumerate(curves):
-        tip = f"{workload.name}: {short(1 / points[-1][1])}x faster than its first schedule"
+        tip = f"{workload.name}: {short(1 / points[-1][1])}x faster than its untuned schedule"
         parts.append(
             element(
                 "path",
@@ -42,7 +42,7 @@ def progress_chart(summary: RunSummary) -> str:
 
 
 def _curve(workload: WorkloadRow, trials: tuple[TrialRow, ...]) -> Iterator[tuple[float, float]]:
-    first: int | None = None
+    first = workload.default_cycles
     best: int | None = None
     for trial in trials:
         if trial.workload != workload.name or not trial.cycles:
@@ -62,7 +62,7 @@ def _legend(curves: list[tuple[WorkloadRow, list[tuple[float, float]]]]) -> list
     parts = []
     for index, (workload, points) in enumerate(curves):
         y = 40 + 20 * index
-        gain = f"{short(1 / points[-1][1])}x"
+        words = f"{short(1 / points[-1][1])}x  {workload.name}"
         parts.append(box(_PLOT_RIGHT + 18, y - 8, 10, 10, colour(index)))
-        parts.append(label(_PLOT_RIGHT + 34, y + 1, f"{workload.name}  {gain}", class_="tick"))
+        parts.append(label(_PLOT_RIGHT + 34, y + 1, words, class_="tick"))
     return parts
