@@ -16,8 +16,8 @@ Floats: TypeAlias = NDArray[np.float64]
 class CostModel(Protocol):
     """Learns to order candidates by cost."""
 
-    def fit(self, features: Floats, costs: Floats) -> None:
-        """Learn from measured candidates: features [n, f], costs [n]. Forgets earlier fits."""
+    def fit(self, features: Floats, costs: Floats, weights: Floats) -> None:
+        """Learn from candidates: features [n, f], costs [n], weights [n]. Forgets earlier fits."""
         ...
 
     def predict(self, features: Floats) -> Floats:
@@ -26,16 +26,20 @@ class CostModel(Protocol):
 
 
 class Featurizer:
-    """Rows of a space as features: log2(1 + value) of every variable that can vary."""
+    """Rows of a space as features: log2(1 + value) of every variable.
+
+    Constants are features too: between spaces with the same variables they differ.
+    """
 
     def __init__(self, space: SearchSpace) -> None:
-        self._columns = [i for i, v in enumerate(space.variables) if len(v.domain) != 1]
+        self.kind = tuple(v.name for v in space.variables)
+        """Spaces of the same kind have features that mean the same."""
         self._estimates = [
             i for i, v in enumerate(space.variables) if not v.tunable and v.name.endswith("_cycles")
         ]
 
     def __call__(self, rows: Rows) -> Floats:
-        return _logs(rows[:, self._columns])
+        return _logs(rows)
 
     def estimate(self, rows: Rows) -> Floats | None:
         """What the space itself says about cost, lower is better; None when it says nothing.

@@ -12,11 +12,16 @@ from tilefarm.space import Point, SearchSpace
 
 from tuner.cost_model import CostModel, Featurizer, Floats
 from tuner.deck import Deck
+from tuner.experience import Experience
 from tuner.sampler import Sampler
 from tuner.search import Rows
 from tuner.xgb_model import XgbModel
 
 _WARM_UP: Final = 8
+_OWN_WARM_UP: Final = 2
+_OTHERS_ENOUGH: Final = 24
+_OTHERS_MOST: Final = 256
+_OTHERS_WEIGHT: Final = 0.3
 _POOL: Final = 384
 _PROMISING_SHARE: Final = 0.25
 _POPULATION: Final = 128
@@ -33,7 +38,8 @@ class Guided:
     Of the proposals after the warm-up 80 % are the best by prediction, 12 % drawn by rank and the
     rest random. A small space is ranked in full; in a large one a population evolves on predicted
     cost by the constrained crossover of Heron (ASPLOS 2023). The model is fitted again as trials
-    come in, less often as they become many.
+    come in, less often as they become many; what other searches measured on spaces with the same
+    variables counts too, and shortens the warm-up.
     """
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None = None) -> None:
@@ -47,15 +53,20 @@ class Guided:
         self._known: list[Rows] = []
         """What was asked or told before there was a model: the spread keeps away from these."""
         self._fitted = 0
+        self._experience = Experience()
         nothing = np.empty((0, len(self._sampler.names)), dtype=np.int64)
         self._pool: Rows = nothing
         self._ranked: Rows = nothing
         self._is_first = True
 
+    def join(self, experience: Experience) -> None:
+        """Learn from other searches as well, and let them learn from this one."""
+        self._experience = experience
+
     def ask(self, n: int) -> list[Point]:
         points = self._default() if self._is_first and n else []
         self._is_first = False
-        if len(self._cycles) < _WARM_UP:
+        if self._is_warming_up:
             points += self._spread(n - len(points))
         else:
             self._refresh()
@@ -73,8 +84,21 @@ class Guided:
             if len(self._cycles) < _WARM_UP:
                 self._known.append(row)
             if trial.status is Status.OK and trial.cycles is not None:
-                self._rows.append(row)
-                self._cycles.append(max(1, trial.cycles))
+                self._learn(row, max(1, trial.cycles))
+
+    def _learn(self, row: Rows, cycles: int) -> None:
+        self._rows.append(row)
+        self._cycles.append(cycles)
+        estimate = self._features.estimate(row[None])
+        if estimate is not None:
+            cost = float(np.log2(cycles) - estimate[0])
+            self._experience.add(self._features.kind, self, self._features(row[None])[0], cost)
+
+    @property
+    def _is_warming_up(self) -> bool:
+        own = len(self._cycles)
+        others = self._experience.count_of_others(self._features.kind, self)
+        return own < (_OWN_WARM_UP if others >= _OTHERS_ENOUGH else _WARM_UP)
 
     # -- before there is a model -------------------------------------------------------------------
 
@@ -110,7 +134,7 @@ class Guided:
     def _refresh(self) -> None:
         """Fits and ranks again when enough was learned since the last time, or nothing is left."""
         news = len(self._cycles) - self._fitted
-        if self._fitted and news < max(4, self._fitted // 8) and len(self._ranked):
+        if self._fitted and news < max(3, self._fitted // 8) and len(self._ranked):
             return
         if news:
             self._fit()
@@ -120,8 +144,16 @@ class Guided:
     def _fit(self) -> None:
         """Learns log cycles, as far as the space's own estimate does not explain them."""
         rows, costs = np.asarray(self._rows), np.log2(np.asarray(self._cycles, dtype=np.float64))
+        features, weights = self._features(rows), np.ones(len(rows))
         estimate = self._features.estimate(rows)
-        self._model.fit(self._features(rows), costs if estimate is None else costs - estimate)
+        if estimate is not None:
+            costs = costs - estimate
+            more, their_costs = self._experience.of_others(self._features.kind, self, _OTHERS_MOST)
+            if len(more):
+                features = np.concatenate([features, more])
+                costs = np.concatenate([costs, their_costs])
+                weights = np.concatenate([weights, np.full(len(more), _OTHERS_WEIGHT)])
+        self._model.fit(features, costs, weights)
         self._fitted = len(self._cycles)
 
     def _ranked_picks(self, n: int) -> list[Point]:

@@ -12,6 +12,7 @@ from tilefarm.space import Point, SearchSpace
 
 from tuner import make_proposer
 from tuner.allocate import Stake, TaskScheduler
+from tuner.experience import Experience, Learner
 from tuner.proposer import Proposer
 from tuner.sampler import Sampler
 
@@ -80,6 +81,10 @@ class TuningSession:
             )
             for name, task in named.items()
         }
+        experience = Experience()
+        for search in self._searches.values():
+            if isinstance(search.proposer, Learner):
+                search.proposer.join(experience)
         self._budget = max(trials, len(named))
         self._scheduler = TaskScheduler(
             {

@@ -25,7 +25,7 @@ class XgbModel:
     _mean: float = field(default=0.0, init=False)
     _spread: float = field(default=1.0, init=False)
 
-    def fit(self, features: Floats, costs: Floats) -> None:
+    def fit(self, features: Floats, costs: Floats, weights: Floats) -> None:
         import xgboost
 
         self._mean, self._spread = float(costs.mean()), float(costs.std()) or 1.0
@@ -43,7 +43,7 @@ class XgbModel:
             "lambda": 0.5,
             "verbosity": 0,
         }
-        data = xgboost.DMatrix(features, label=labels, nthread=1)
+        data = xgboost.DMatrix(features, label=labels, weight=weights, nthread=1)
         self._booster = xgboost.train(parameters, data, _ROUNDS)
 
     def predict(self, features: Floats) -> Floats:

@@ -51,8 +51,9 @@ class Knowall:
         self._score = score
         self.rows_seen: list[int] = []
 
-    def fit(self, features: Floats, cycles: Floats) -> None:
-        self.rows_seen.append(len(cycles))
+    def fit(self, features: Floats, costs: Floats, weights: Floats) -> None:
+        assert len(features) == len(costs) == len(weights)
+        self.rows_seen.append(len(costs))
 
     def predict(self, features: Floats) -> Floats:
         return self._score(features)
@@ -102,7 +103,7 @@ def test_guided_asks_for_the_default_point_first() -> None:
 def test_guided_follows_its_model() -> None:
     space = conv_like_space(14, 14, 4, 4, 3)
     wanted = "steps"
-    column = [v.name for v in space.variables if len(v.domain) != 1].index(wanted)
+    column = [v.name for v in space.variables].index(wanted)
     model = Knowall(lambda features: features[:, column])
     proposer = Guided(space, seed=1, model=model)
     for _ in range(3):
