@@ -17,7 +17,7 @@ from driver.fleet import Farm, Leases, LocalFarm, RemoteFarm
 from driver.places import Place, ProcessPlace
 from driver.settings import FarmSettings
 from driver.token import read_token
-from driver.workers import RayCluster, RayWhenUp
+from driver.workers import RayHost, RayWhenUp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Farmhouse:
         self._settings = settings
         self._owned = ExitStack()
         try:
-            self._cluster = self._start_ray(folders) if compile_workers else None
+            self._ray = self._start_ray(folders) if compile_workers else None
             farm = self._farm(target, folders)
             self._owned.callback(farm.close)
             self.leases = Leases(farm, target, owner=owner, clock=clock)
@@ -77,20 +77,20 @@ class Farmhouse:
     def compiled_on(self) -> str:
         """Where kernels are compiled, in words."""
         processes = f"{self._settings.processes} processes"
-        if self._cluster is None:
+        if self._ray is None:
             return processes
         try:
-            up = self._cluster.wait(0)
+            up = self._ray.wait(0)
         except InfraError as error:
             return f"{processes}, because {error.what}"
         return f"Ray, {self._settings.processes} workers" if up else "a process while Ray started"
 
-    def _start_ray(self, folders: Folders) -> RayCluster | None:
+    def _start_ray(self, folders: Folders) -> RayHost | None:
         if not self._settings.ray:
             return None
-        cluster = RayCluster(folders.scratch, self._settings.processes)
-        self._owned.callback(cluster.close)
-        return cluster
+        host = RayHost(folders.scratch, self._settings.processes, folders.log / "ray.log")
+        self._owned.callback(host.close)
+        return host
 
     def _farm(self, target: Target, folders: Folders) -> Farm:
         settings = self._settings
@@ -102,6 +102,6 @@ class Farmhouse:
     def _places(self, folders: Folders) -> list[Place]:
         log = folders.log / "compile.log"
         count = self._settings.processes
-        if self._cluster is None:
+        if self._ray is None:
             return [ProcessPlace(log) for _ in range(count)]
-        return [RayWhenUp(self._cluster, log, first=n == 0) for n in range(count)]
+        return [RayWhenUp(self._ray, n, log) for n in range(count)]

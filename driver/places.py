@@ -11,7 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -82,11 +82,8 @@ class ProcessPlace:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, str(self._log)), daemon=True)
-        old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by the child
-        try:
+        with muted():
             self._process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, old)
         theirs.close()
         self._pipe = ours
         return ours
@@ -101,6 +98,16 @@ class ProcessPlace:
         code = process.exitcode
         process.close()
         return code
+
+
+@contextlib.contextmanager
+def muted() -> Iterator[None]:
+    """No Ctrl-C for this thread, nor for the processes that it starts meanwhile."""
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
 
 
 def _serve(pipe: Connection, log: str) -> None:

@@ -1,71 +1,40 @@
-"""Compiling on Ray: a local cluster that starts in the background, and one slot of it.
+"""Compiling on Ray: a local cluster behind a process of its own. The driver's one door to ray.
 
-The driver's one door to ray. Tasks are stateless and never retried by Ray: the executor owns what a
-death means.
+Ray forks to start, dies with the thread that started it, and ends its whole process when it cannot
+go on; none of that may happen to a driver with numerical threads and live channels. So a child, the
+host, runs Ray, and each slot of the driver hands its batches through a pipe. Tasks are stateless
+and never retried by Ray: the executor owns what a death means.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.errors import InfraError
 
-from driver.places import Job, Place, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result
+from driver.children import kill_descendants
+from driver.places import Job, Place, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result, muted
 from driver.token import create_token
 
 _OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
 _PATIENCE_SECONDS: Final = 8.0
 _START_SECONDS: Final = 120
 """On a busy machine Ray's own 30 s are not enough."""
+_END_SECONDS: Final = 6.0
+_CRASHED, _TIMED_OUT, _DONE = "crashed", "timed out", "done"
 
 
-class RayPlace:
-    """One slot of a Ray cluster: tasks without state, retries and results left behind."""
-
-    def __init__(self) -> None:
-        self._task: Any = None
-
-    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
-        import ray
-        from ray import exceptions
-
-        from compile_worker import tasks
-
-        task = self._task = tasks.compile_batch.remote(list(jobs))
-        ready, _ = ray.wait([task], timeout=timeout_seconds)
-        if not ready:
-            ray.cancel(task, force=True)
-            raise PlaceTimedOut(f"no answer within {timeout_seconds:g} s")
-        try:
-            results: list[Result] = ray.get(task)
-        except (
-            exceptions.WorkerCrashedError,
-            exceptions.OutOfMemoryError,
-            exceptions.TaskCancelledError,
-        ) as error:
-            raise PlaceCrashed(f"the Ray worker ended: {_first_line(error)}") from None
-        finally:
-            self._task = None
-        return results
-
-    def kill(self) -> None:
-        task = self._task
-        if task is not None:
-            import ray
-
-            ray.cancel(task, force=True)
-
-    def close(self) -> None:
-        """Nothing: the cluster is closed by who started it."""
-
-
-class RayCluster:
-    """A local Ray, started in the background and ended with the run.
+class RayHost:
+    """A child process with a local Ray in it, started in the background.
 
     Ray listens on every interface and reads its own settings from the environment; what can be
     closed is: a random token in a file of mode 0600, no dashboard, no usage reports, nothing in the
@@ -74,83 +43,105 @@ class RayCluster:
     Args:
         folder: for the token and Ray's sockets; a short path, for sockets have short names.
         workers: tasks at once.
+        log: gets what Ray prints.
     """
 
-    def __init__(self, folder: Path, workers: int) -> None:
-        self._folder = folder
-        self._workers = workers
-        self._up = threading.Event()
-        self._closing = threading.Event()
+    def __init__(self, folder: Path, workers: int, log: Path) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._control, control = context.Pipe()
+        pairs = [context.Pipe() for _ in range(workers)]
+        self.pipes = [ours for ours, _ in pairs]
+        far_ends = [theirs for _, theirs in pairs]
+        self._process = context.Process(
+            target=_host, args=(control, far_ends, str(folder), str(log)), name="ray host"
+        )
+        with muted():
+            self._process.start()
+        for end in (control, *far_ends):
+            end.close()
+        self._settled = threading.Event()
         self._why_not = ""
-        self._thread = threading.Thread(target=self._run, name="ray", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="ray", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Whether it is up, after waiting at most so long.
+        """Whether Ray is up, after waiting at most so long.
 
         Raises:
-            InfraError: it will never be.
+            InfraError: it will never be, or is gone.
         """
-        up = self._up.wait(seconds)
+        settled = self._settled.wait(seconds)
         if self._why_not:
-            raise InfraError(f"Ray did not start: {self._why_not}", "`--no-ray` works without it")
-        return up
+            raise InfraError(f"Ray is not up: {self._why_not}", "`--no-ray` works without it")
+        return settled
+
+    def end(self) -> None:
+        """Tell it to end; does not wait."""
+        with contextlib.suppress(OSError):
+            self._control.send("end")
 
     def close(self) -> None:
-        self._closing.set()
+        """End it and everything below it."""
+        self.end()
+        self._process.join(_END_SECONDS)
+        if self._process.is_alive() and self._process.pid is not None:
+            kill_descendants(self._process.pid)
+            self._process.kill()
+            self._process.join()
         self._thread.join()
+        for pipe in (self._control, *self.pipes):
+            pipe.close()
 
-    def _run(self) -> None:
-        """Start it, stay, end it: Ray's processes die with the thread that started them."""
+    def _listen(self) -> None:
+        """Takes the one message of the start, then notices the end."""
         try:
-            self._init()
-        except Exception as error:
-            self._why_not = _first_line(error)
-        self._up.set()
-        self._closing.wait()
-        import ray
+            self._why_not = str(self._control.recv())
+            self._settled.set()
+            self._control.recv()
+        except (EOFError, OSError):
+            self._why_not = self._why_not or "its process ended"
+            self._settled.set()
 
-        ray.shutdown()
 
-    def _init(self) -> None:
-        token = self._folder / "ray_token"
-        create_token(token)
-        os.environ.update(
-            RAY_AUTH_MODE="token",
-            RAY_AUTH_TOKEN_PATH=str(token),
-            RAY_USAGE_STATS_ENABLED="0",
-            RAY_raylet_start_wait_time_s=str(_START_SECONDS),
-            RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0",
-        )
-        import ray
+class RayPlace:
+    """One slot of the host."""
 
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        ray.init(
-            address="local",
-            num_cpus=self._workers,
-            num_gpus=0,
-            include_dashboard=False,
-            log_to_driver=False,
-            configure_logging=False,
-            logging_level=logging.ERROR,
-            object_store_memory=_OBJECT_STORE_NBYTES,
-            _node_ip_address="127.0.0.1",
-            _temp_dir=str(self._folder / "ray"),
-        )
+    def __init__(self, host: RayHost, slot: int) -> None:
+        self._host = host
+        self._pipe = host.pipes[slot]
+
+    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
+        try:
+            self._pipe.send((list(jobs), timeout_seconds))
+            kind, content = self._pipe.recv()
+        except (EOFError, OSError):
+            raise PlaceCrashed("Ray's process ended") from None
+        if kind == _CRASHED:
+            raise PlaceCrashed(content)
+        if kind == _TIMED_OUT:
+            raise PlaceTimedOut(content)
+        results: list[Result] = content
+        return results
+
+    def kill(self) -> None:
+        self._host.end()
+
+    def close(self) -> None:
+        """Nothing: the host is closed by who started it."""
 
 
 class RayWhenUp:
-    """A Ray slot; a process of ours while the cluster is not up.
+    """A Ray slot; a process of ours while Ray is not up.
 
     The `first` slot does not wait for it at all, so that something is compiled at once; the others
     wait a while, for a process that is used for seconds only costs more than it gives.
     """
 
-    def __init__(self, cluster: RayCluster, log: Path, *, first: bool) -> None:
-        self._cluster = cluster
+    def __init__(self, host: RayHost, slot: int, log: Path) -> None:
+        self._host = host
+        self._first = slot == 0
         self._process = ProcessPlace(log)
-        self._first = first
-        self._ray = RayPlace()
+        self._ray = RayPlace(host, slot)
 
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         return self._place().compile(jobs, timeout_seconds)
@@ -164,13 +155,86 @@ class RayWhenUp:
 
     def _place(self) -> Place:
         try:
-            up = self._cluster.wait(0 if self._first else _PATIENCE_SECONDS)
+            up = self._host.wait(0 if self._first else _PATIENCE_SECONDS)
         except InfraError:
             return self._process
         if not up:
             return self._process
         self._process.close()
         return self._ray
+
+
+def _host(control: Connection, pipes: list[Connection], folder: str, log: str) -> None:
+    """The child: start Ray, serve the slots, end when told to or when the driver is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with Path(log).open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        _start(Path(folder), len(pipes))
+    except Exception as error:
+        control.send(_first_line(error))
+        return
+    for pipe in pipes:
+        threading.Thread(target=_serve, args=(pipe,), daemon=True).start()
+    control.send("")
+    with contextlib.suppress(EOFError):
+        control.recv()
+    import ray
+
+    ray.shutdown()
+
+
+def _start(folder: Path, workers: int) -> None:
+    token = folder / "ray_token"
+    create_token(token)
+    os.environ.update(
+        RAY_AUTH_MODE="token",
+        RAY_AUTH_TOKEN_PATH=str(token),
+        RAY_USAGE_STATS_ENABLED="0",
+        RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0",
+        RAY_raylet_start_wait_time_s=str(_START_SECONDS),
+    )
+    import ray
+
+    ray.init(
+        address="local",
+        num_cpus=workers,
+        num_gpus=0,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        object_store_memory=_OBJECT_STORE_NBYTES,
+        _node_ip_address="127.0.0.1",
+        _temp_dir=str(folder / "ray"),
+    )
+
+
+def _serve(pipe: Connection) -> None:
+    """One slot in the child: batches in, (kind, content) out."""
+    while True:
+        try:
+            jobs, timeout_seconds = pipe.recv()
+            pipe.send(_run(jobs, timeout_seconds))
+        except (EOFError, OSError):
+            return
+
+
+def _run(jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
+    import ray
+    from ray import exceptions
+
+    from compile_worker import tasks
+
+    task = tasks.compile_batch.remote(jobs)
+    ready, _ = ray.wait([task], timeout=timeout_seconds)
+    if not ready:
+        ray.cancel(task, force=True)
+        return _TIMED_OUT, f"no answer within {timeout_seconds:g} s"
+    try:
+        return _DONE, ray.get(task)
+    except exceptions.RayError as error:
+        return _CRASHED, f"the Ray worker ended: {_first_line(error)}"
 
 
 def _first_line(error: BaseException) -> str:
