@@ -81,15 +81,16 @@ def test_conv2d_is_the_loop(window: Window, seed: int, relu: bool) -> None:
     assert (got == slow_conv(x, w, bias, shift, window, lo, 127)).all()
 
 
-@pytest.mark.parametrize("terms", [1023, 1024, 1025, 4608])
+@pytest.mark.parametrize("terms", [1023, 1024, 1025, 4609])
 def test_dense_is_exact_where_float32_is_not(terms: int) -> None:
-    x = np.full((1, terms), -128, np.int8)
-    w = np.full((2, terms), -128, np.int8)
-    w[1, 0] = -127
-    top = terms * 128 * 128
-    bias = np.array([-top, -top], np.int32)
-    got = integer.dense(x, w, bias, np.zeros(2, np.int32), lo=-128, hi=127)
-    assert got.tolist() == [[0, -128]]
+    """Odd sums beyond 2^24 have no float32; the biases leave only the last unit of each."""
+    rng = np.random.default_rng(terms)
+    x = rng.integers(100, 128, (1, terms), dtype=np.int8)
+    w = rng.integers(100, 128, (40, terms), dtype=np.int8)
+    left = np.arange(40) - 20
+    bias = (left - w.astype(np.int64) @ x[0].astype(np.int64)).astype(np.int32)
+    got = integer.dense(x, w, bias, np.zeros(40, np.int32), lo=-128, hi=127)
+    assert got[0].tolist() == left.tolist()
 
 
 def test_sums_wrap_as_the_accelerators_do() -> None:

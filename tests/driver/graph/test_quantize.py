@@ -178,6 +178,18 @@ def test_cancelling_branches_do_not_break_the_scales() -> None:
     assert np.abs(got - run_float(graph, data)["out0"]).max() < 1000 * 4 / 127
 
 
+def test_weights_that_cancel_do_not_leave_int8() -> None:
+    """The result is ten thousand times smaller than the weights would let it be."""
+    b = Builder((1, 2))
+    weight = np.array([[100.0, -99.99]], np.float32)
+    graph = b.graph(b.put(Dense(weight=weight, bias=np.zeros(1, np.float32)), "x"))
+    data = {"x": np.repeat(np.linspace(-1, 1, 21, dtype=np.float32)[:, None], 2, axis=1)}
+    quantized = quantize(graph, data)
+    (layer,) = [n.op for n in quantized.nodes if isinstance(n.op, QDense)]
+    assert layer.weight.tolist() == [[127, -127]]
+    assert np.abs(run(quantized, data)["out0"]).max() < 0.1
+
+
 def test_ranges_cover_every_tensor() -> None:
     b = Builder((1, 2))
     graph = b.graph(b.put(dense(RNG, 2, 3), "x"))
