@@ -29,6 +29,7 @@ from compile_worker.passes.merge_in_place import merge_in_place
 from compile_worker.passes.place_sram import place_sram
 from compile_worker.passes.rotate_slots import rotate_slots
 from compile_worker.passes.sink_lanes import sink_lanes
+from compile_worker.passes.skip_rows import skip_rows
 
 Watcher: TypeAlias = Callable[[str, Func], None]
 
@@ -53,6 +54,7 @@ LOWERING: Final[tuple[Pass, ...]] = (
     Pass("sink_lanes", sink_lanes, Stage.SCHEDULED),
     Pass("decompose_reductions", decompose_reductions, Stage.DECOMPOSED),
     Pass("compact_buffers", compact_buffers, Stage.DECOMPOSED),
+    Pass("skip_rows", skip_rows, Stage.DECOMPOSED),
     Pass("merge_in_place", merge_in_place, Stage.DECOMPOSED),
     Pass("check_memories", check_memories, Stage.DECOMPOSED),
     Pass("lower_gemm", lower_gemm, Stage.DECOMPOSED),

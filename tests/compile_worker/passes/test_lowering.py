@@ -16,6 +16,8 @@ TILED = Tiling(co=2, h=4, w=4, slots=2, acc_slots=2)
 
 SMALL = conv2d(ci=2, co=2, height=4, width=8)
 
+POINTWISE = conv2d(2, 2, 8, 8, kernel=(1, 1), stride=(2, 2), pad=(0, 0, 0, 0))
+
 SCHEDULES = {
     "plain": Tiling(h=2),
     "two slots": Tiling(h=2, slots=2, acc_slots=2),
@@ -47,6 +49,14 @@ def test_an_average_pool_after(name: str, golden: Golden) -> None:
     golden(show(steps[name]) if name in steps else "unchanged")
 
 
+@pytest.mark.parametrize("data_at", ["conv_kw_0", "out_h_0", ""])
+def test_a_strided_convolution_loads_every_other_row(data_at: str, golden: Golden) -> None:
+    tiling = Tiling(h=2, kh=1, kw=1, data_at=data_at)
+    func = scheduled(POINTWISE, tiling)
+    keeps_meaning(POINTWISE, func)
+    golden(show(lower(func, SIM)))
+
+
 @pytest.mark.parametrize("tiling", SCHEDULES.values(), ids=SCHEDULES.keys())
 def test_no_pass_changes_what_a_schedule_computes(tiling: Tiling) -> None:
     keeps_meaning(SMALL, scheduled(SMALL, tiling))
@@ -58,12 +68,15 @@ def test_no_pass_changes_what_a_schedule_computes(tiling: Tiling) -> None:
         conv2d(2, 1, 9, 9, stride=(2, 2), pad=(1, 1, 1, 1)),
         conv2d(1, 2, 4, 12, pad=(2, 0, 0, 2)),
         conv2d(2, 1, 5, 8, pad=(0, 0, 0, 0)),
+        POINTWISE,
     ],
-    ids=["strided", "lopsided", "unpadded"],
+    ids=["strided", "lopsided", "unpadded", "pointwise"],
 )
 def test_no_pass_changes_what_shapes_compute(work: Workload) -> None:
     width = work.outputs[0].shape[3]
-    keeps_meaning(work, scheduled(work, Tiling(w=width, h=1, slots=2, acc_slots=2)))
+    kernel_h, kernel_w = work.inputs[1].shape[2:4]
+    tiling = Tiling(w=width, h=1, kh=kernel_h, kw=kernel_w, slots=2, acc_slots=2)
+    keeps_meaning(work, scheduled(work, tiling))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
