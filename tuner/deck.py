@@ -10,7 +10,7 @@ from tilefarm.space import Point
 from tuner.sampler import Sampler
 from tuner.search import Rows
 
-_LISTED: Final = 10_000
+_LISTED: Final = 4_000
 _STOCK: Final = 384
 _TRIES: Final = 3
 
@@ -18,7 +18,7 @@ _TRIES: Final = 3
 class Deck:
     """Remembers which candidates are out, and deals unseen ones.
 
-    A space of at most 10 000 points is listed in full; of a larger one a stock of random points is
+    A space of at most 4000 points is listed in full; of a larger one a stock of random points is
     kept, and the space is searched from one end to the other only when sampling finds nothing new.
     """
 

@@ -18,24 +18,24 @@ from tuner.search import Rows
 from tuner.xgb_model import XgbModel
 
 _WARM_UP: Final = 8
-_OWN_WARM_UP: Final = 2
-_OTHERS_ENOUGH: Final = 24
+_OWN_WARM_UP: Final = 1
+_OTHERS_ENOUGH: Final = 8
 _OTHERS_MOST: Final = 256
-_OTHERS_WEIGHT: Final = 0.3
+_OTHERS_WEIGHT: Final = 0.6
 _POOL: Final = 384
-_PROMISING_SHARE: Final = 0.25
+_PROMISING_SHARE: Final = 0.12
 _POPULATION: Final = 128
 _ELITE: Final = 32
 _GENERATIONS: Final = 2
-_BEST_SHARE: Final = 0.8
-_ROULETTE_SHARE: Final = 0.12
+_BEST_SHARE: Final = 0.85
+_ROULETTE_SHARE: Final = 0.08
 
 
 class Guided:
     """The default point, then a spread of points, then what a model of the measured ones likes.
 
-    The spread is over the quarter of the space that its own estimates call cheapest, if it has any.
-    Of the proposals after the warm-up 80 % are the best by prediction, 12 % drawn by rank and the
+    The spread is over the eighth of the space that its own estimates call cheapest, if it has any.
+    Of the proposals after the warm-up 85 % are the best by prediction, 8 % drawn by rank and the
     rest random. A small space is ranked in full; in a large one a population evolves on predicted
     cost by the constrained crossover of Heron (ASPLOS 2023). The model is fitted again as trials
     come in, less often as they become many; what other searches measured on spaces with the same
