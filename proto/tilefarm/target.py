@@ -17,6 +17,8 @@ from tilefarm.errors import TargetError
 
 _VTA_WORD_BITS: Final = 32
 _INSTRUCTION_INDEX_BITS: Final = 64
+_ALU_FIXED_BITS: Final = 20
+_LOG_UOP_BUFF_MOST: Final = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +235,10 @@ def impossibilities(target: Target) -> list[str]:
     inp, wgt, acc, _ = logs.values()
     if acc + max(acc, inp) + wgt > _VTA_WORD_BITS:
         reasons.append("vta: buffer indices do not fit the 32 bits of a micro-op")
+    if vta.log_uop_buff_size > _LOG_UOP_BUFF_MOST:
+        reasons.append("vta.log_uop_buff_size: micro-op addresses do not fit an instruction")
+    if 4 * acc + _ALU_FIXED_BITS > _INSTRUCTION_INDEX_BITS:
+        reasons.append("vta: accumulator factors do not fit an ALU instruction")
     if 2 * (acc + inp + wgt) > _INSTRUCTION_INDEX_BITS:
         reasons.append("vta: index factors do not fit the 128 bits of an instruction")
     if timing.bus_nbytes not in (8, 16, 32, 64):

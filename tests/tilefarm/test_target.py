@@ -130,6 +130,8 @@ def test_a_number_that_is_not_an_integer_is_named(section: str, key: str) -> Non
         ([("vta", "log_uop_buff_size", 1)], "vta.log_uop_buff_size: the buffer holds less"),
         ([("vta", "log_wgt_buff_size", 30)], "32 bits of a micro-op"),
         ([("vta", "log_acc_buff_size", 21)], "32 bits of a micro-op"),
+        ([("vta", "log_acc_buff_size", 18)], "factors do not fit an ALU instruction"),
+        ([("vta", "log_uop_buff_size", 16)], "micro-op addresses do not fit"),
         ([("timing", "bus_nbytes", 12)], "timing.bus_nbytes: 12"),
         ([("timing", "log_burst_beats", 0)], "timing.log_burst_beats: 0"),
         ([("timing", "log_burst_beats", 9)], "timing.log_burst_beats: 9"),

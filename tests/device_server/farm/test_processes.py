@@ -69,15 +69,7 @@ def test_a_device_registers_serves_and_takes_its_leave(tmp_path: Path) -> None:
         assert client.devices() == []
 
 
-NUMPY_IN_NATIVE = pytest.mark.xfail(
-    strict=True, reason="device_server.native imports numpy at its top, for tests only"
-)
-
-
-@pytest.mark.parametrize(
-    "module",
-    ["tracker", "client", "servicer", pytest.param("server", marks=NUMPY_IN_NATIVE)],
-)
+@pytest.mark.parametrize("module", ["tracker", "client", "servicer", "server"])
 def test_a_small_board_can_import_it(module: str) -> None:
     code = f"""
         import sys

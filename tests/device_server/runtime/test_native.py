@@ -10,7 +10,8 @@ from tilefarm.errors import InfraError, TargetError
 from tilefarm.target import TARGETS, Target, VtaConfig
 
 import device_server
-from device_server.native import VtaError, VtaLibrary, find_library
+from device_server.library import VtaError, VtaLibrary
+from device_server.native import find_library
 
 FINISH = [3, 0]
 NOP_LOAD = [2 << 7, 0]
