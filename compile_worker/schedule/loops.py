@@ -35,6 +35,8 @@ def split(schedule: Schedule, loop: str, factor: int) -> Func:
         ScheduleError: the factor does not divide the extent.
     """
     path = loop_path("split", schedule.func, loop)
+    for part in (0, 1):
+        _fresh("split", schedule.func, f"{loop}_{part}")
     return replaced(schedule.func, path, _split("split", loop_target(path), factor))
 
 

@@ -56,12 +56,12 @@ def cache_read(schedule: Schedule, buffer: str, scope: str) -> Func:
 
 @primitive
 def cache_write(schedule: Schedule, buffer: str, scope: str) -> Func:
-    """Write a buffer through one in another memory, `<buffer>_<scope>`; stage `<buffer>_stored`.
+    """Write a buffer through one in another memory, and a stage that copies it back.
 
         for j: b[j] = f(j)
     ->                                                          cache_write("b", "acc")
         for j: b_acc[j] = f(j)
-        for b_stored_i0: b[b_stored_i0] = b_acc[b_stored_i0]
+        for b_acc_back_i0: b[b_acc_back_i0] = b_acc[b_acc_back_i0]
 
     Raises:
         ScheduleError: the stage that writes the buffer was moved into a loop before.
@@ -76,7 +76,7 @@ def cache_write(schedule: Schedule, buffer: str, scope: str) -> Func:
     if not isinstance(_innermost(writer), Block):
         raise ScheduleError("cache_write", buffer, "its stage shares loops with other stages")
     at = parts.index(writer)
-    stage = _copy_nest(f"{buffer}_stored", source, copy)
+    stage = _copy_nest(f"{copy.name}_back", source, copy)
     into = replace_buffers(writer, {source: copy})
     return _with_parts(func, [*parts[:at], into, stage, *parts[at + 1 :]], Alloc(copy, stage))
 

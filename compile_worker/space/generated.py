@@ -40,9 +40,8 @@ class Generated:
         return Trace(tuple(step for steps in TRACE for step in steps(self.layer, full)))
 
 
-def has_space(workload: Workload, target: Target | None = None) -> bool:
+def has_space(workload: Workload) -> bool:
     """Whether there is anything to choose for a workload; others are compiled as they are."""
-    del target
     return layer_of(workload) is not None
 
 

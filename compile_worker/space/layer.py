@@ -45,15 +45,25 @@ class Layer:
 
     @property
     def image_vectors(self) -> int:
-        """Vectors of the input, padding included."""
-        top, left, bottom, right = self.pad
-        plane = (self.rows + top + bottom) * (self.columns + left + right)
-        return self.batches * self.extents["ci"] * plane
+        """Vectors of the input that are on the chip when all of it is, padding included."""
+        rows = self.kept(self.padded(0), self.extents["oh"], self.extents["kh"])
+        return self.batches * self.extents["ci"] * rows * self.padded(1)
 
     def covered(self, axis: int, tile: int, kernel: int) -> int:
         """Input rows (axis 0) or columns (axis 1) under `tile` outputs and `kernel` kernel rows."""
         span = (tile - 1) * self.stride[axis] + (kernel - 1) * self.dilation[axis] + 1
         return min(span, self.padded(axis))
+
+    def window(self, axis: int, tile: int, kernel: int) -> int:
+        """Input rows (axis 0) or columns (axis 1) that are on the chip for `covered` ones."""
+        span = self.covered(axis, tile, kernel)
+        return span if axis else self.kept(span, tile, kernel)
+
+    def kept(self, rows: int, tile: int, kernel: int) -> int:
+        """How many of `rows` input rows are loaded: without padding, only those that are used."""
+        steps = [self.stride[0] * (tile > 1), self.dilation[0] * (kernel > 1)]
+        every = 1 if any(self.pad) else max(1, math.gcd(*steps))
+        return (rows - 1) // every + 1
 
     def padded(self, axis: int) -> int:
         """Input rows (axis 0) or columns (axis 1), padding included."""

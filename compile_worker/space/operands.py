@@ -7,6 +7,7 @@ step of the reduction, for every tile that needs another part, for every row of 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Final
 
 from tilefarm.space import Point
@@ -21,7 +22,8 @@ from compile_worker.space.tiling import reduced_axes, tile_loop
 
 WEIGHT_AT: Final = ("step", "tile", "once")
 DATA_AT: Final = ("step", "tile", "row", "once")
-STEP, TILE, ROW = 0, 1, 2
+STEP, TILE, ROW, ONCE = range(len(DATA_AT))
+FLAGS: Final = (0, 1)
 
 
 def declare_operands(draft: Draft, layer: Layer, target: Target) -> None:
@@ -63,35 +65,20 @@ def operand_steps(layer: Layer, point: Point) -> Iterator[Step]:
 
 
 def _positions(draft: Draft, layer: Layer) -> None:
-    flags = (0, 1)
     draft.require_rows(
         "canonical_weight_at",
         ["weight_at", "many_co", "many_reduced"],
         (
             (at, co, reduced)
-            for at in range(len(WEIGHT_AT))
-            for co in flags
-            for reduced in flags
+            for at, co, reduced in product(range(len(WEIGHT_AT)), FLAGS, FLAGS)
             if (at, co) != (TILE, 0) and (at, reduced) != (STEP, 0)
         ),
         why="loading inside a loop that runs once is loading outside of it",
     )
-    again = int(layer.batches > 1)
     draft.require_rows(
         "canonical_data_at",
         ["data_at", "tile_order", "many_oh", "many_ow", "many_reduced"],
-        (
-            (at, order, oh, ow, reduced)
-            for at in range(len(DATA_AT))
-            for order, axes in enumerate(TILE_ORDERS)
-            for oh in flags
-            for ow in flags
-            for reduced in flags
-            for many in [[{"oh": oh, "ow": ow}[axis] for axis in axes if axis != "co"]]
-            if (at != STEP or reduced)
-            and (at != TILE or many[1] or again)
-            and (at != ROW or many[0])
-        ),
+        _data_rows(layer),
         why="loading inside a loop that runs once is loading outside of it",
     )
     draft.require_rows(
@@ -99,13 +86,20 @@ def _positions(draft: Draft, layer: Layer) -> None:
         ["data_at", "weight_at", "many_reduced"],
         (
             (data, weight, reduced)
-            for data in range(len(DATA_AT))
-            for weight in range(len(WEIGHT_AT))
-            for reduced in flags
+            for data, weight, reduced in product(range(len(DATA_AT)), range(len(WEIGHT_AT)), FLAGS)
             if not reduced or STEP in (data, weight)
         ),
         why="a reduction is cut into steps to load less at a time",
     )
+
+
+def _data_rows(layer: Layer) -> Iterator[tuple[int, ...]]:
+    """(data_at, tile_order, are oh, ow, the reduction cut) where the loop loaded in runs often."""
+    for order, axes in enumerate(TILE_ORDERS):
+        for oh, ow, reduced in product(FLAGS, repeat=3):
+            row, tile = (oh, ow) if axes.index("oh") < axes.index("ow") else (ow, oh)
+            often = {STEP: reduced, TILE: tile or layer.batches > 1, ROW: row, ONCE: True}
+            yield from ((at, order, oh, ow, reduced) for at in often if often[at])
 
 
 def _weights(draft: Draft, layer: Layer, target: Target) -> None:
@@ -134,7 +128,7 @@ def _image(draft: Draft, layer: Layer, target: Target) -> None:
     for axis, name in enumerate(("h", "w")):
         _rows(draft, layer, axis, name)
     ci = layer.extents["ci"]
-    height, width = (layer.covered(a, *_whole(layer, a)) for a in (0, 1))
+    height, width = (layer.window(a, *_whole(layer, a)) for a in (0, 1))
     draft.prod("inp_step", "tile_ci", "ih", "iw")
     draft.prod("inp_tile", "ih_tile", "iw_tile", coefficient=ci)
     draft.prod("inp_row_h", "ih_tile", coefficient=ci * width)
@@ -148,6 +142,11 @@ def _image(draft: Draft, layer: Layer, target: Target) -> None:
     draft.prod("inp_resident", "inp_elements", "inp_slots")
     depth = limits.scope_depth(target, "inp")
     draft.at_most("inp_sram", "inp_resident", depth, why=f"INP holds {depth} vectors")
+    _image_loads(draft, layer)
+
+
+def _image_loads(draft: Draft, layer: Layer) -> None:
+    """How often the image, or a part of it, is loaded."""
     last = [max("oh", "ow", key=order.index) for order in TILE_ORDERS]
     first = [min("oh", "ow", key=order.index) for order in TILE_ORDERS]
     orders = list(zip(TILE_ORDERS, first, last, strict=True))
@@ -163,21 +162,18 @@ def _image(draft: Draft, layer: Layer, target: Target) -> None:
 
 
 def _rows(draft: Draft, layer: Layer, axis: int, name: str) -> None:
-    """Ih and iw: input rows and columns of a step, and of a tile with the whole kernel."""
+    """Input rows (ih) or columns (iw) of a step, and of a tile with the whole kernel."""
     out, kernel = ("oh", "ow")[axis], ("kh", "kw")[axis]
     tiles, kernels = _choices(draft, out), _choices(draft, kernel)
     whole = layer.extents[kernel]
-    fits = {
-        (tile, part): _copies_fit(layer, axis, tile, part) for tile in tiles for part in kernels
-    }
+    fits = {key: _copies_fit(layer, axis, *key) for key in product(tiles, kernels)}
     draft.table(
         f"window_{name}",
         [f"tile_{out}", f"tile_{kernel}"],
         [f"i{name}", f"i{name}_tile"],
         (
-            (tile, part, layer.covered(axis, tile, part), layer.covered(axis, tile, whole))
-            for tile in tiles
-            for part in kernels
+            (tile, part, layer.window(axis, tile, part), layer.window(axis, tile, whole))
+            for tile, part in product(tiles, kernels)
         ),
     )
     if not all(fits.values()):
@@ -186,10 +182,8 @@ def _rows(draft: Draft, layer: Layer, axis: int, name: str) -> None:
             ["data_at", f"tile_{out}", f"tile_{kernel}"],
             (
                 (at, tile, part)
-                for at in range(len(DATA_AT))
-                for tile in tiles
-                for part in kernels
-                if at > ROW or fits[(tile, part if at == STEP else whole)]
+                for at, tile, part in product(range(len(DATA_AT)), tiles, kernels)
+                if at == ONCE or fits[(tile, part if at == STEP else whole)]
             ),
             why="a copy has at least one row and column that is not padding, and pads of 0 to 15",
         )
@@ -212,21 +206,11 @@ def _copies_fit(layer: Layer, axis: int, tile: int, kernel: int) -> bool:
 
 def _keys(draft: Draft, layer: Layer, target: Target) -> None:
     """What operands' base elements depend on: slots, and where a step's part of a load begins."""
-    rows = []
-    for slots in range(1, target.limits.buffers + 1):
-        for data in range(len(DATA_AT)):
-            for weight in range(len(WEIGHT_AT)):
-                of_data = slots if data < len(DATA_AT) - 1 else 1
-                of_weight = slots if weight < len(WEIGHT_AT) - 1 else 1
-                together = data == STEP == weight
-                digits = slots if together else of_data * of_weight
-                if slots == 1 or digits > 1:
-                    rows.append((slots, data, weight, digits, int(not together)))
     draft.table(
         "operand_slots",
         ["slots", "data_at", "weight_at"],
         ["slot_cases", "parts"],
-        rows,
+        _slot_rows(target.limits.buffers),
         why="slots are for what is loaded more than once",
     )
     draft.select("part_keys", "parts", ["one", "trips_reduced"])
@@ -234,6 +218,17 @@ def _keys(draft: Draft, layer: Layer, target: Target) -> None:
     draft.prod("pixel_cases", "trips_oh_ow", coefficient=layer.batches)
     draft.select("pixel_keys", "data_at", ["one", "one", "row_tiles", "pixel_cases"])
     draft.prod("operand_keys", "slot_cases", "part_keys", "co_keys", "pixel_keys")
+
+
+def _slot_rows(most: int) -> Iterator[tuple[int, ...]]:
+    """(slots, data_at, weight_at, cases of both slots, is a step's part somewhere in a load)."""
+    places = product(range(1, most + 1), enumerate(DATA_AT), enumerate(WEIGHT_AT))
+    for slots, (data, data_at), (weight, weight_at) in places:
+        together = data_at == weight_at == "step"
+        loaded_again = [place for place in (data_at, weight_at) if place != "once"]
+        cases = slots if together else slots ** len(loaded_again)
+        if slots == 1 or loaded_again:
+            yield (slots, data, weight, cases, int(not together))
 
 
 def _trips_down_to(axis: str, order: tuple[str, ...]) -> str:

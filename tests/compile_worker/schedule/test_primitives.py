@@ -72,6 +72,11 @@ REFUSED: dict[str, tuple[str, list[Call], str]] = {
     "no such stage": ("affine", [("compute_inline", "in")], "there is no such stage"),
     "no such buffer": ("dense", [("set_scope", "out", "acc")], "there is no such allocation"),
     "no such memory": ("dense", [("set_scope", "dot", "l2")], "there is no memory 'l2'"),
+    "split twice": (
+        "affine",
+        [("split", "out_h", 3), ("split", "out_h", 3)],
+        "there is no such loop",
+    ),
     "fuse apart": ("affine", [("fuse", "out_co", "out_w")], "out_w is not directly inside"),
     "fuse mixed": ("dense", [("fuse", "dot_o", "dot_ci")], "is a reduction of dot"),
     "reorder apart": ("dense", [("reorder", "dot_n", "out_n")], "not in the perfect nest"),
