@@ -7,7 +7,7 @@ evaluated for every iteration.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -122,12 +122,12 @@ def _slack(condition: Expr) -> Expr:
 def _tried(at: Expr, extent: int, conditions: tuple[Expr, ...], extents: Extents) -> str:
     """What goes wrong when every iteration is tried."""
     usable = [each for each in conditions if not any(True for _ in find(each, Load))]
-    free = sorted({v for each in (at, *usable) for v in variables(each)}, key=lambda v: v.name)
+    free = {var for each in (at, *usable) for var in variables(each)}
     if any(var not in extents for var in free):
         return "depends on what no loop binds"
     if math.prod(extents[var] for var in free) > LIMIT:
         return "cannot be shown to be in bounds"
-    values = _grid(free, extents)
+    values = every_value(free, extents)
     found = np.asarray(evaluate(at, values, {}))
     wrong = (found < 0) | (found >= extent)
     for condition in usable:
@@ -137,9 +137,10 @@ def _tried(at: Expr, extent: int, conditions: tuple[Expr, ...], extents: Extents
     return f"can be {np.broadcast_to(found, wrong.shape)[wrong].flat[0]}"
 
 
-def _grid(free: list[Var], extents: Mapping[Var, int]) -> dict[Var, Array]:
+def every_value(free: Collection[Var], extents: Mapping[Var, int]) -> dict[Var, Array]:
     """Every combination of the variables' values, each along an axis of its own."""
+    shape = [1] * len(free)
     return {
-        var: np.arange(extents[var]).reshape([-1 if axis == at else 1 for axis in range(len(free))])
-        for at, var in enumerate(free)
+        var: np.arange(extents[var]).reshape([*shape[:at], -1, *shape[at + 1 :]])
+        for at, var in enumerate(sorted(free, key=lambda var: var.name))
     }

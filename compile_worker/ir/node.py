@@ -25,6 +25,15 @@ _INTERNED: Final[dict[object, _Reference]] = {}
 """Every node alive. A plain dictionary of references: WeakValueDictionary costs twice the time."""
 
 
+_PLAIN: Final = frozenset(
+    {
+        *("bool", "int", "str", "int | float", "int | None", "DType", "LoopKind", "Module"),
+        *("tuple[int, ...]", "tuple[Mark, ...]", "tuple[tuple[str, int | str], ...]"),
+    }
+)
+"""Annotations of fields that hold no nodes; walking and rewriting pass them by."""
+
+
 def _forget(gone: _Reference) -> None:
     """Drops a dead node's entry, unless an equal node has taken its place already."""
     if _INTERNED.get(gone.key) is gone:
@@ -41,6 +50,8 @@ class Node:
     __slots__ = ("__weakref__",)
     __match_args__: ClassVar[tuple[str, ...]] = ()
     _setters: ClassVar[tuple[Callable[[Any, Any], None], ...]] = ()
+    links: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that hold nodes or tuples of nodes."""
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         if named or len(args) != len(cls.__match_args__):
@@ -86,4 +97,5 @@ def node(cls: _T) -> _T:
     """Declare a node class: a frozen, slotted dataclass whose equality is identity."""
     made = cast(_T, dataclass(frozen=True, slots=True, eq=False, init=False)(cls))
     made._setters = tuple(vars(made)[name].__set__ for name in made.__match_args__)
+    made.links = tuple(f.name for f in fields(cast(Any, made)) if f.type not in _PLAIN)
     return made

@@ -35,6 +35,7 @@ from compile_worker.ir.expr import (
     Var,
 )
 from compile_worker.ir.func import Func
+from compile_worker.ir.instructions import misplaced
 from compile_worker.ir.node import Node
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import (
@@ -97,7 +98,7 @@ class VerifyError(TilefarmError):
 Finding: TypeAlias = tuple[str, Node]
 """What is wrong, and where."""
 
-Check: TypeAlias = Callable[[Func], Iterator[Finding]]
+Check: TypeAlias = Callable[[Func], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +398,7 @@ RULES: Final[Iterable[Rule]] = (
     Rule("no reduction initialises", _no_init, Stage.DECOMPOSED),
     Rule("the host stays off the chip", _host_off_chip, Stage.EXPLICIT),
     Rule("operands are in their memories", _refs_in_scope),
+    Rule("instructions stay in their buffers", misplaced),
     Rule("on-chip buffers are placed", _bases_given, Stage.PLACED),
     Rule("the accelerator is waited for", _ends_synchronized, Stage.PLACED),
     Rule("no blocks are left", _no_blocks, Stage.FLAT),

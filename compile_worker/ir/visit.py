@@ -14,14 +14,12 @@ _N = TypeVar("_N", bound=Node)
 
 def children(node: Node) -> Iterator[Node]:
     """Nodes directly below, in field order."""
-    for name in node.__match_args__:
+    for name in node.links:
         value = getattr(node, name)
-        if isinstance(value, Node):
+        if type(value) is tuple:
+            yield from value
+        elif value is not None:
             yield value
-        elif type(value) is tuple:
-            for item in value:
-                if isinstance(item, Node):
-                    yield item
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -40,25 +38,20 @@ def find(node: Node, kind: type[_N]) -> Iterator[_N]:
 
 def map_children(node: _N, change: Callable[[Node], Node]) -> _N:
     """`node` with every direct child replaced by `change(child)`; itself if none changed."""
-    values = [getattr(node, name) for name in node.__match_args__]
-    changed = False
-    for position, old in enumerate(values):
-        if isinstance(old, Node):
-            new: object = change(old)
-        elif type(old) is tuple and old:
-            new = _map_items(old, change)
-        else:
-            continue
-        if new is not old:
-            values[position] = new
-            changed = True
-    return type(node)(*values) if changed else node
-
-
-def _map_items(items: tuple[object, ...], change: Callable[[Node], Node]) -> tuple[object, ...]:
-    """The tuple with its nodes changed; the same object if none did."""
-    new = tuple([change(item) if isinstance(item, Node) else item for item in items])
-    return items if all(map(is_, new, items)) else new
+    changes: dict[str, object] = {}
+    for name in node.links:
+        old = getattr(node, name)
+        if type(old) is tuple:
+            items = tuple([change(item) for item in old])
+            if not all(map(is_, items, old)):
+                changes[name] = items
+        elif old is not None:
+            new = change(old)
+            if new is not old:
+                changes[name] = new
+    if not changes:
+        return node
+    return type(node)(*[changes.get(f, getattr(node, f)) for f in node.__match_args__])
 
 
 def rewrite(node: _N, rule: Callable[[Node], Node | None]) -> _N:

@@ -4,12 +4,13 @@ import pickle
 
 import pytest
 from hypothesis import given, settings
-from kit import nests
+from kit import functions, nests
 from tilefarm.dtype import DType
 
 from compile_worker.ir import node as node_module
 from compile_worker.ir.expr import INDEX, Add, Buffer, Const, Expr, Load, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import NOTHING, For, LoopKind, Seq, Store, sequence
 from compile_worker.ir.visit import (
     find,
@@ -83,6 +84,17 @@ def test_dead_nodes_are_forgotten() -> None:
     gc.collect()
     assert len(node_module._INTERNED) == before
     assert Add(Var("kept"), Var("other")) is kept
+
+
+def test_links_are_the_fields_with_nodes() -> None:
+    for at in walk(functions.everything()):
+        for name in at.__match_args__:
+            value = getattr(at, name)
+            items = value if isinstance(value, tuple) else (value,)
+            if name in at.links:
+                assert all(item is None or isinstance(item, Node) for item in items)
+            else:
+                assert not any(isinstance(item, Node) for item in items)
 
 
 def test_walk_is_parents_first_and_finds_every_occurrence() -> None:

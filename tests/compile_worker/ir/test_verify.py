@@ -95,6 +95,20 @@ BROKEN = [
         f"{DEVICE}{LOADED}gemm(mac, dst=d @ 0, src=d @ 0, wgt=d @ 0, loops=[], uops=[(0, 0, 0)])"
         f"\n{BACK}",
     ),
+    *(
+        ("instructions stay in their buffers", Stage.EXPLICIT, f"{DEVICE}{LOADED}{line}\n{BACK}")
+        for line in (
+            f"load(d @ 8, x @ 0, {COPY})",
+            f"load(d @ 0, x @ 8, {COPY})",
+            f"for k in 9\n  load(d @ 0, x @ (k - 1), {COPY})",
+            f"for k in 9\n  load(d @ k, x @ 0, {COPY})",
+            f"for k in 8\n  load(d @ k, x @ 0, {COPY}, pad_top=k % 2)",
+            f"load(d @ 0, x @ 0, {COPY}, pad_top=16)",
+            f"load(d @ 0, x @ 0, {COPY.replace('rows=1', 'rows=0')})",
+            f"for k in 8\n  load(d @ 0, x @ k, {COPY.replace('columns=1', 'columns=2')})",
+            "alloc u: int32[2, 16] acc:\n  gemm(reset, dst=u @ 1, loops=[], uops=[(1, 0, 0)])",
+        )
+    ),
     (
         "on-chip buffers are placed",
         Stage.PLACED,
@@ -128,6 +142,26 @@ def test_what_text_cannot_say() -> None:
         verify(Func("f", (A, OUT), Seq((COPIED,))), Stage.FLAT)
     with pytest.raises(VerifyError, match="buffers are declared: buffer out does not exist"):
         verify(Func("f", (A,), COPIED), Stage.FLAT)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"for k in 9\n  if k < 8\n    load(d @ k, x @ k, {COPY})",
+        f"for k in 8\n  load(d @ k, x @ (7 - k), {COPY}, pad_top=0 * k)",
+        f"load(d @ 0, x @ 0, {COPY}, pad_top=1, pad_left=1, pad_bottom=1, pad_right=0)",
+        "gemm(reset, dst=t @ 0, loops=[(2, 4, 0, 0), (2, 2, 0, 0)], uops=[(0, 0, 0), (1, 0, 0)])",
+    ],
+)
+def test_instructions_that_stay_in_their_buffers(line: str) -> None:
+    text = f"{DEVICE}alloc t: int32[8, 16] acc\n{LOADED}{line}\nstore(t @ 0, out @ 0, {COPY})"
+    verify(parse(text), Stage.EXPLICIT)
+
+
+def test_instructions_in_too_many_iterations_are_not_checked() -> None:
+    text = f"{DEVICE}{LOADED}for k in 2000\n  for l in 2000\n    load(d @ (k * l), x @ 0, {COPY})"
+    with pytest.raises(VerifyError, match="too many iterations"):
+        verify(parse(f"{text}\n{BACK}"), Stage.EXPLICIT)
 
 
 @given(nests.nests())
