@@ -27,6 +27,7 @@ from compile_worker.ir.expr import Const, Expr, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Dma, For, If, MicroKernel, Seq, Stmt, Store, Synchronize
 from compile_worker.ir.visit import variables
+from compile_worker.passes.check_instructions import CLOSING
 from compile_worker.passes.nests import of_kind
 from compile_worker.passes.slots import combinations, digits_of
 
@@ -38,9 +39,6 @@ LOAD_CYCLES: Final = 23
 
 STORE_CYCLES: Final = 3
 """Cycles of a store for every element and for every burst."""
-
-CLOSING_INSTRUCTIONS: Final = 4
-"""What a synchronization adds to the stream."""
 
 
 def features_of(func: Func, target: Target) -> dict[str, float]:
@@ -139,7 +137,7 @@ class _Tally:
         return {
             **named,
             **modules,
-            "instructions": dmas + c["kernels"] + c["uop_loads"] + CLOSING_INSTRUCTIONS,
+            "instructions": dmas + c["kernels"] + c["uop_loads"] + CLOSING,
             "bound_cycles": max(modules.values()),
             "serial_cycles": sum(modules.values()),
         }

@@ -15,6 +15,7 @@ from tilefarm.target import Target
 from compile_worker.ir.func import Func
 from compile_worker.ir.simplify import simplify
 from compile_worker.ir.verify import Stage, verify
+from compile_worker.passes.check_instructions import check_instructions
 from compile_worker.passes.check_memories import check_memories
 from compile_worker.passes.compact_buffers import compact_buffers
 from compile_worker.passes.decompose_reductions import decompose_reductions
@@ -62,6 +63,7 @@ LOWERING: Final[tuple[Pass, ...]] = (
     Pass("lower_dma", lower_dma, Stage.EXPLICIT),
     Pass("rotate_slots", rotate_slots, Stage.EXPLICIT),
     Pass("insert_tokens", insert_tokens, Stage.EXPLICIT),
+    Pass("check_instructions", check_instructions, Stage.EXPLICIT),
     Pass("place_sram", place_sram, Stage.PLACED),
     Pass("flatten", flatten, Stage.FLAT),
     Pass("simplify", _simplify, Stage.FLAT),

@@ -6,7 +6,6 @@ field that happens to be too narrow for it.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Final
 
 from tilefarm.target import Target
@@ -14,11 +13,10 @@ from tilefarm.target import Target
 from compile_worker.errors import require
 from compile_worker.ir.func import Func
 from compile_worker.limits import SramScope, scope_fits
+from compile_worker.passes.elements import elements_of
 from compile_worker.passes.turns import homes, trips
 
 STAGE: Final = "check_memories"
-
-_LANE_AXES: Final = 2
 
 
 def check_memories(func: Func, target: Target) -> Func:
@@ -32,7 +30,7 @@ def check_memories(func: Func, target: Target) -> Func:
         for scope in used:
             if alloc.buffer.scope == scope:
                 copies = min(int(dict(alloc.marks).get("slots", 1)), trips(path))
-                used[scope] += copies * prod(alloc.buffer.shape[:-_LANE_AXES])
+                used[scope] += copies * elements_of(alloc.buffer)
     for scope, elements in used.items():
         require(STAGE, scope_fits(target, scope, elements))
     return func

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import prod
 from operator import mul
+from typing import Final
 
 from compile_worker.errors import Refused
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
@@ -17,7 +19,8 @@ from compile_worker.ir.stmt import For, Store
 from compile_worker.limits import Violation
 from compile_worker.passes.linear import Linear, combined, linear
 
-_LANE_AXES = 2
+LANE_AXES: Final = 2
+"""Blocked tensors end in two axes that are one hardware element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,11 @@ class Place:
     lanes: tuple[Var | None, Var | None]
 
 
+def elements_of(buffer: Buffer) -> int:
+    """Hardware elements that a blocked buffer holds."""
+    return prod(buffer.shape[:-LANE_AXES])
+
+
 def place_of(stage: str, access: Load | Store, extents: Mapping[Var, int]) -> Place:
     """An element-wise access as a place in hardware elements.
 
@@ -37,13 +45,13 @@ def place_of(stage: str, access: Load | Store, extents: Mapping[Var, int]) -> Pl
         Refused: the index is not linear, or does not cover whole elements.
     """
     buffer, index = access.buffer, access.index
-    dims = [_linear(stage, buffer, at, extents) for at in index[:-_LANE_AXES]]
-    sizes = buffer.shape[:-_LANE_AXES]
+    dims = [_linear(stage, buffer, at, extents) for at in index[:-LANE_AXES]]
+    sizes = buffer.shape[:-LANE_AXES]
     strides = [*accumulate(reversed(sizes[1:]), mul, initial=1)][::-1] if sizes else []
     element = combined(zip(strides, dims, strict=True))
     lanes = [
         _lane(stage, buffer, at, size, extents)
-        for at, size in zip(index[-_LANE_AXES:], buffer.shape[-_LANE_AXES:], strict=True)
+        for at, size in zip(index[-LANE_AXES:], buffer.shape[-LANE_AXES:], strict=True)
     ]
     return Place(buffer, tuple(dims), element, (lanes[0], lanes[1]))
 

@@ -10,7 +10,6 @@ Its buffer then holds the lanes of one vector only, and the innermost loop runs 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from tilefarm.target import Target
 
@@ -18,10 +17,8 @@ from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import substitute
+from compile_worker.passes.elements import LANE_AXES
 from compile_worker.passes.nests import Path, perfect_nest, uses, wrap
-
-_LANE_AXES: Final = 2
-"""Blocked tensors end in two axes, batch and lane, that stay together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ def _fits(producer: _Stage, reader: _Stage, readers: dict[Buffer, str]) -> bool:
     spatial = tuple(loop.var for loop in reader.loops[:rank])
     reads = [a.index for a in uses(reader.block).of[buffer]]
     return (
-        rank > _LANE_AXES
+        rank > LANE_AXES
         and len(reader.loops) == rank
         and all(index == spatial for index in reads)
         and producer.store.index == tuple(loop.var for loop in producer.loops[:rank])
@@ -95,7 +92,7 @@ def _fits(producer: _Stage, reader: _Stage, readers: dict[Buffer, str]) -> bool:
 
 def _together(producer: _Stage, reader: _Stage) -> Stmt:
     rank = len(producer.store.buffer.shape)
-    outer, lanes = rank - _LANE_AXES, producer.loops[rank - _LANE_AXES : rank]
+    outer, lanes = rank - LANE_AXES, producer.loops[rank - LANE_AXES : rank]
     reductions = producer.loops[rank:]
     renamed = {
         old.var: new.var

@@ -9,7 +9,6 @@ The slot becomes part of every reference; a buffer never has more copies than tu
 
 from __future__ import annotations
 
-from math import prod
 from typing import Final
 
 from tilefarm.target import Target
@@ -19,11 +18,10 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Ref
 from compile_worker.ir.visit import rewrite
+from compile_worker.passes.elements import elements_of
 from compile_worker.passes.turns import homes, slot, trips
 
 _ON_CHIP: Final = ("inp", "wgt", "acc")
-
-_LANE_AXES: Final = 2
 
 
 def rotate_slots(func: Func, target: Target) -> Func:
@@ -59,8 +57,9 @@ def _with_copies(buffer: Buffer, copies: int) -> Buffer:
 
 def _offset(buffer: Buffer, at: Expr) -> Expr:
     """First element of a slot."""
-    elements = prod(buffer.shape[:-_LANE_AXES])
-    return Mul(at, Const(elements, INDEX)) if not isinstance(at, Const) else Const(0, INDEX)
+    return (
+        Mul(at, Const(elements_of(buffer), INDEX)) if not isinstance(at, Const) else Const(0, INDEX)
+    )
 
 
 def _sum(left: Expr, right: Expr) -> Expr:

@@ -11,9 +11,8 @@ from tilefarm.target import Target
 
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, Stmt, Store
+from compile_worker.passes.elements import LANE_AXES
 from compile_worker.passes.nests import descend, perfect_nest, wrap
-
-_LANE_AXES = 2
 
 
 def sink_lanes(func: Func, target: Target) -> Func:
@@ -37,8 +36,8 @@ def _reordered(stmt: Stmt, loops: tuple[For, ...], block: Block) -> Stmt:
     store = block.body
     if block.init is None or block.marks or not isinstance(store, Store):
         return stmt
-    lanes = store.index[-_LANE_AXES:]
-    if len(store.index) <= _LANE_AXES or not set(lanes) <= {loop.var for loop in loops}:
+    lanes = store.index[-LANE_AXES:]
+    if len(store.index) <= LANE_AXES or not set(lanes) <= {loop.var for loop in loops}:
         return stmt
     outer = [loop for loop in loops if loop.var not in lanes]
     inner = [loop for loop in loops if loop.var in lanes]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import Final
 
 from tilefarm.target import Target
 
@@ -21,10 +22,11 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, For, Store
 from compile_worker.ir.visit import rewrite, substitute
+from compile_worker.passes.elements import LANE_AXES
 from compile_worker.passes.linear import Linear, linear
 from compile_worker.passes.nests import Access, of_kind, uses
 
-_COLUMN_AND_LANES = 3
+_COLUMN_AND_LANES: Final = 1 + LANE_AXES
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ REFUSED = {
     "uop_sram": job(Tiling(h=8, w=8), replace(SIM, limits=Limits(kernel_uops=64))),
     "acc_distance": job(Tiling(w=2)),
     "dma_fields": job(Tiling(h=1, w=8, kh=1)),
+    "insn_queue": job(Tiling(w=4), work=conv2d(ci=40, co=40, height=64, width=128)),
     "slot_keys": job(Tiling(w=4, kh=1, kw=1, data_at="")),
 }
 
