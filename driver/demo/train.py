@@ -1,7 +1,8 @@
 """Trains the digit classifier and writes the model and its arrays: `python -m driver.demo.train`.
 
 The images are scikit-learn's copy of the UCI "Optical Recognition of Handwritten Digits" test set:
-1797 of 8x8 pixels within 0..16. Takes about a minute; the same seed gives the same files.
+1797 of 8x8 pixels within 0..16. Takes about a minute; on one machine the same seed gives the same
+files.
 """
 
 from __future__ import annotations
