@@ -32,10 +32,14 @@ _ARENA, _CONSTANTS, _FIRST_INPUT = range(3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """An input or an output of the program: one sample's float32 values in the logical shape."""
+    """An input or an output of the program: one sample's float32 values in the logical shape.
+
+    `axes` of an input are those of `driver.graph.ir.GraphInput`.
+    """
 
     name: str
     shape: tuple[int, ...]
+    axes: tuple[int, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -44,10 +48,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkProgram:
-    """What is deployed: code, constants, and what a caller must know to run them.
-
-    `axes` of an input are those of `driver.graph.ir.GraphInput`.
-    """
+    """What is deployed: code, constants, and what a caller must know to run them."""
 
     name: str
     target: Target
@@ -184,7 +185,7 @@ def network_program(
         code=artifact.code,
         constants=constants,
         arena_nbytes=arena_nbytes,
-        inputs=tuple(Parameter(name=i.name, shape=i.shape) for i in network.inputs),
+        inputs=tuple(Parameter(name=i.name, shape=i.shape, axes=i.axes) for i in network.inputs),
         outputs=tuple(Parameter(name=o.name, shape=o.shape) for o in network.outputs),
     )
 
@@ -229,4 +230,4 @@ def _buffer_tensors(network: Network) -> Sequence[str]:
 
 
 def _parameter_row(p: Parameter) -> dict[str, object]:
-    return {"name": p.name, "dtype": "float32", "shape": list(p.shape)}
+    return {"name": p.name, "dtype": "float32", "shape": list(p.shape), "axes": list(p.axes)}

@@ -95,6 +95,11 @@ class OutputFolder:
         """Write what machines read of the summary."""
         write_whole(self.summary, (json.dumps(brief(summary), indent=2) + "\n").encode())
 
+    def is_of_another_model(self, model: Digest) -> bool:
+        """Whether a run of another model made it; False where there is nothing."""
+        file = self.path / _RUN_FILE
+        return file.exists() and _identity_in(file).model != model
+
     def forget(self) -> None:
         """Remove the folder if it is one that a run made.
 

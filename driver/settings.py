@@ -147,4 +147,6 @@ def given(args: argparse.Namespace, kind: type) -> dict[str, Any]:
 
 def _at_least(option: str, value: float, bound: float) -> None:
     if not value >= bound:
-        raise SettingsError(f"{option} {value:g}: must be at least {bound:g}")
+        raise SettingsError(
+            f"{option} {value:g}: must be at least {bound:g}", f"{option} {max(bound, 1):g}"
+        )

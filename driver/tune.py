@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import queue
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
-from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError, NoDeviceError
-from tilefarm.measurement import Measurement, Trial
+from tilefarm.errors import NoDeviceError
 from tilefarm.names import RandomIds
 from tilefarm.target import Target, load_target
 
 from driver.arena import Arena, plan_arena
 from driver.campaign import Windows
-from driver.device_thread import Done, Order
-from driver.errands import Errands
-from driver.evaluate import differing_samples, run_program
 from driver.events import Ended, Listener, SearchBegan
-from driver.executor import Build
 from driver.farmhouse import Farmhouse, Folders
+from driver.finish import Finish, Finished
 from driver.frontend import Dataset, import_model, load_data
-from driver.graph import Graph, Network, QuantGraph, partition, quantize, run, run_float
+from driver.graph import Graph, partition, quantize
 from driver.interrupts import Interrupts
 from driver.loop import Loop, SearchResult, SearchSettings, StopSwitch
-from driver.measuring import Task
-from driver.model import NetworkProgram, network_program, program_job
+from driver.machine import machine, versions
 from driver.output import Identity, OutputFolder, write_whole
+from driver.prepared import Prepared, trials_of
 from driver.preparing import tasks_of
 from driver.report import write_report
 from driver.report.trace import chrome_trace
 from driver.settings import TuneSettings
 from driver.stages import Stages
 from driver.summarise import best_trial, default_trial, layer_rows, trial_rows, workload_row
-from driver.summary import Accuracy, KernelTimeline, RunSummary, Span
+from driver.summary import RunSummary
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
 from tuner.store import Store
@@ -61,28 +50,6 @@ _SWITCH_SECONDS: Final = 0.0005
 _VERSIONED: Final = ("tilefarm", "numpy", "llvmlite", "onnx", "ray", "xgboost-cpu", "grpcio")
 
 Arrays = Mapping[str, NDArray[Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """What the files say, in all the forms that later steps need."""
-
-    graph: Graph
-    quantized: QuantGraph
-    network: Network
-    tasks: Mapping[str, Task]
-    evaluation: Dataset
-    model_digest: Digest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """What the last steps add when the search was not stopped."""
-
-    program: NetworkProgram
-    accuracy: Accuracy
-    network_cycles: int | None
-    timeline: KernelTimeline | None
 
 
 def tune(
@@ -148,7 +115,8 @@ class _Tune:
             result = self._search(prepared, store, house)
             arena = self._plan(prepared, store)
             stopped = result.why != "exhausted"
-            done = None if stopped else self._finish(prepared, store, house, arena, folder)
+            finish = Finish(self._stages, prepared, store, house)
+            done = None if stopped else finish.run(arena, folder)
             summary = self._summary(prepared, store, result, arena, done)
             paths = self._write(folder, summary, done)
         self._stages.listen(Ended(summary=summary, paths=paths, seconds=self._stages.now))
@@ -290,116 +258,6 @@ class _Tune:
         }
         return plan_arena(prepared.network, cycles)
 
-    # ---- 9 and 10: the program -------------------------------------------------------------------
-
-    def _finish(
-        self,
-        prepared: Prepared,
-        store: Store,
-        house: Farmhouse,
-        arena: Arena,
-        folder: OutputFolder,
-    ) -> Finished:
-        program = self._assemble(prepared, store, house, arena)
-        folder.write_program(program, versions())
-        timeline = self._timeline(prepared, store, house)
-        accuracy, cycles = self._evaluate(prepared, program, house)
-        return Finished(
-            program=program, accuracy=accuracy, network_cycles=cycles, timeline=timeline
-        )
-
-    def _assemble(
-        self, prepared: Prepared, store: Store, house: Farmhouse, arena: Arena
-    ) -> NetworkProgram:
-        with self._stages.step("assemble") as say:
-            traces = {
-                task.workload: task.trace(dict(_best(task, trials_of(task, store)).point))
-                for task in prepared.tasks.values()
-            }
-            job, constants = program_job(prepared.network, traces, arena.offsets)
-            artifact = _compiled(house, job)
-            say(f"{len(job.calls)} calls of {len(job.kernels)} kernels")
-            say(f"code {_kib(artifact.code)}, weights {_kib(constants)}")
-            say(f"arena {arena.nbytes // 1024} KiB (bound {arena.picture.bound_nbytes // 1024})")
-            return network_program(prepared.network, job, artifact, constants, arena.nbytes)
-
-    def _timeline(
-        self, prepared: Prepared, store: Store, house: Farmhouse
-    ) -> KernelTimeline | None:
-        """The slowest of the best kernels once more, with its instructions' times."""
-        best = [(_best(task, trials_of(task, store)), task) for task in prepared.tasks.values()]
-        if not best:
-            return None
-        trial, task = max(best, key=lambda pair: pair[0].cycles or 0)
-        artifact = _compiled(house, task.compile_job(task.trace(dict(trial.point))))
-        order = Order(
-            number=0,
-            job=task.run_job(
-                artifact, timeout_seconds=self._farm_settings.run_timeout_seconds, timeline=True
-            ),
-            blobs={artifact.digest: artifact.code, **task.blobs},
-            request_id=f"{self._stages.run_id}-timeline",
-        )
-        (done,) = self._errands(house).run([order])
-        if not isinstance(done.result, Measurement):
-            return None
-        layers = [s.name for s in prepared.network.steps if s.workload == task.workload]
-        return KernelTimeline(
-            workload=task.name,
-            layer=layers[0],
-            cycles=done.result.counters.cycles,
-            events=done.result.timeline,
-        )
-
-    def _evaluate(
-        self, prepared: Prepared, program: NetworkProgram, house: Farmhouse
-    ) -> tuple[Accuracy, int | None]:
-        data = prepared.evaluation
-        with self._stages.step("evaluate") as say:
-            floats = _in_chunks(lambda part: run_float(prepared.graph, part), data.inputs)
-            integers = _in_chunks(lambda part: run(prepared.quantized, part), data.inputs)
-            answer = run_program(
-                program,
-                data.inputs,
-                self._errands(house, watch=self._note_network_run),
-                seconds_per_sample=1.0 + prepared.network.macs / 1e9 * _SECONDS_PER_GMAC,
-                run_id=self._stages.run_id,
-            )
-            differing = differing_samples(answer.outputs, integers)
-            say(f"{data.samples} samples on the device, {differing} differ from the reference")
-        labelled = data.labels is not None
-        scores = prepared.network.outputs[0].name
-        accuracy = Accuracy(
-            images=data.samples,
-            labelled=data.samples if labelled else 0,
-            float_correct=data.correct(floats[scores]) if labelled else 0,
-            reference_correct=data.correct(integers[scores]) if labelled else 0,
-            device_correct=data.correct(answer.outputs[scores]) if labelled else 0,
-            differing=differing,
-        )
-        return accuracy, answer.cycles[-1] if answer.cycles else None
-
-    def _errands(self, house: Farmhouse, watch: Callable[[Done], None] | None = None) -> Errands:
-        return Errands(
-            house.leases,
-            devices=self._farm_settings.devices,
-            wait_seconds=self._farm_settings.device_wait_seconds,
-            clock=self._stages.clock,
-            watch=watch,
-        )
-
-    def _note_network_run(self, done: Done) -> None:
-        origin = self._stages.wall_origin
-        self._stages.spans.append(
-            Span(
-                lane=done.device,
-                kind="network",
-                label="the whole network",
-                begin_seconds=done.began_seconds - origin,
-                end_seconds=done.ended_seconds - origin,
-            )
-        )
-
     # ---- what is left behind ---------------------------------------------------------------------
 
     def _summary(
@@ -453,71 +311,6 @@ class _Tune:
         if done is not None:
             paths.insert(0, ("program", folder.program))
         return tuple((what, str(path)) for what, path in paths)
-
-
-def trials_of(task: Task, store: Store) -> list[Trial]:
-    """The task's trials whose point still means the schedule that was measured."""
-    return [trial for trial in store.trials(task.workload.digest) if _means_the_same(task, trial)]
-
-
-def versions() -> dict[str, str]:
-    """Versions of what decides the results."""
-    found = {}
-    for name in _VERSIONED:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return {"python": platform.python_version(), **found}
-
-
-def machine() -> str:
-    """The machine that runs the driver, in words."""
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-
-
-def _means_the_same(task: Task, trial: Trial) -> bool:
-    try:
-        return task.trace(dict(trial.point)).digest == trial.trace
-    except (KeyError, ValueError):
-        return False
-
-
-def _best(task: Task, trials: Sequence[Trial]) -> Trial:
-    best = best_trial(trials)
-    if best is None:
-        why = next((f"{t.status.value}: {t.why}" for t in trials), "nothing was measured")
-        raise InfraError(f"no schedule of {task.name} ended well; first: {why}")
-    return best
-
-
-def _compiled(house: Farmhouse, job: CompileJob | ProgramJob) -> Artifact:
-    builds: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
-    house.executor.submit([(1, job)], builds.put)
-    build = builds.get()
-    if isinstance(build, BaseException):
-        raise build
-    if not isinstance(build.result, Artifact):
-        failure = build.result
-        raise InfraError(
-            f"the program does not compile: {failure.status.value} in {failure.stage}:"
-            f" {failure.why}"
-        )
-    return build.result
-
-
-def _kib(content: bytes) -> str:
-    return f"{-(-len(content) // 1024)} KiB"
-
-
-def _in_chunks(execute: Callable[[Arrays], Arrays], inputs: Arrays) -> dict[str, NDArray[Any]]:
-    """Outputs for all samples, a part at a time, so that memory stays small."""
-    samples = len(next(iter(inputs.values())))
-    parts = [
-        execute({name: values[at : at + _REFERENCE_CHUNK] for name, values in inputs.items()})
-        for at in range(0, samples, _REFERENCE_CHUNK)
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _plain_settings(settings: TuneSettings) -> dict[str, object]:

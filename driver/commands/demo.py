@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tilefarm.digest import Digest
+
 from driver.commands.tune import add_search_options, tune_with
 from driver.demo import CALIBRATION, MODEL, TEST
-from driver.settings import add_farm_options
+from driver.settings import add_farm_options, quiet_libraries
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +30,10 @@ def run(args: argparse.Namespace) -> int:
     args.model, args.calibrate, args.evaluate = MODEL, CALIBRATION, TEST
     if args.out is None:
         args.out = Path("tilefarm-out") / "demo"
-    if args.fresh:
-        from driver.output import OutputFolder
+    quiet_libraries()
+    from driver.output import OutputFolder
 
-        OutputFolder(args.out).forget()
+    folder = OutputFolder(args.out)
+    if args.fresh or folder.is_of_another_model(Digest.of(MODEL.read_bytes())):
+        folder.forget()
     return tune_with(args)

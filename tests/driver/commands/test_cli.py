@@ -1,0 +1,122 @@
+"""The command line says little and means it: help, one-line errors, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tilefarm.target import load_target
+
+from driver import cli
+from driver.commands import COMMANDS, targets
+
+
+def run(*words: str) -> int:
+    return cli.main(words)
+
+
+def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("--help")
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert "tilefarm demo" in shown
+
+
+def test_help_is_fast() -> None:
+    script = (
+        "import sys, driver.cli as c\n"
+        "try: c.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'onnx', 'grpc', 'ray', 'rich', 'llvmlite'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_teaches_by_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(command, "--help")
+    assert f"tilefarm {command}" in capsys.readouterr().out.split("options:")[-1]
+
+
+def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    assert "COMMAND" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out.startswith("tilefarm ")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("nosuch",), "nosuch"),
+        (("targets", "--nosuch"), "--nosuch"),
+        (("tune",), "MODEL.onnx"),
+        (("tune", "a.onnx", "--calibrate", "b.npz", "--trials", "x"), "--trials"),
+        (("tune", "a.onnx", "--calibrate", "b.npz", "--trials", "0"), "--trials 0"),
+        (("tune", "a.onnx", "--calibrate", "b.npz", "--devices", "0"), "--devices 0"),
+        (("tune", "a.onnx", "--calibrate", "b.npz", "--tracker", "h:1"), "--token-file"),
+        (("targets", "--show", "nosuch"), "unknown target 'nosuch'"),
+        (("tracker", "--token-file", "/nosuch/folder/token"), "/nosuch/folder/token"),
+        (("device", "--name", "d", "--token-file", "/nosuch"), "/nosuch"),
+    ],
+)
+def test_a_bad_word_is_one_line_and_what_to_try(
+    words: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*words) == 2
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert captured.out == ""
+    assert len(lines) == 2
+    assert lines[0].startswith("tilefarm")
+    assert reason in lines[0]
+    assert lines[1].startswith("  try: ")
+
+
+def test_targets_lists_and_shows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("targets") == 0
+    assert "sim-de10" in capsys.readouterr().out
+    assert run("targets", "--show", "sim") == 0
+    file = tmp_path / "mine.json"
+    file.write_text(capsys.readouterr().out)
+    assert load_target(str(file)).digest == load_target("sim").digest
+
+
+def test_a_bug_is_one_line_and_a_traceback_in_a_file(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(args: object) -> int:
+        raise RuntimeError("first line\nsecond line")
+
+    monkeypatch.setattr(targets, "run", broken)
+    assert run("targets") == 70
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    assert "RuntimeError: first line\n" in error
+    log = Path(error.split("read ")[1].split(",")[0])
+    assert "second line" in log.read_text()
+    log.unlink()
+
+
+def test_ctrl_c_outside_of_a_run_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(args: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(targets, "run", interrupted)
+    assert run("targets") == 75
+    assert capsys.readouterr().err == "tilefarm targets: interrupted\n"
