@@ -35,8 +35,7 @@ def split(schedule: Schedule, loop: str, factor: int) -> Func:
         ScheduleError: the factor does not divide the extent.
     """
     path = loop_path("split", schedule.func, loop)
-    for part in (0, 1):
-        _fresh("split", schedule.func, f"{loop}_{part}")
+    _free("split", schedule.func, f"{loop}_0", f"{loop}_1")
     return replaced(schedule.func, path, _split("split", loop_target(path), factor))
 
 
@@ -61,7 +60,8 @@ def fuse(schedule: Schedule, outer: str, inner: str) -> Func:
         if (above.var in block.reductions) != (nested.var in block.reductions):
             why = f"one of {outer} and {inner} is a reduction of {block.name}, the other is not"
             raise ScheduleError("fuse", outer, why)
-    fused = _fresh("fuse", schedule.func, f"{outer}_{inner}")
+    _free("fuse", schedule.func, f"{outer}_{inner}")
+    fused = Var(f"{outer}_{inner}")
     values: dict[Var, Expr] = {
         above.var: fused // nested.extent,
         nested.var: fused % nested.extent,
@@ -211,12 +211,12 @@ def _is_float(block: Block) -> bool:
     return isinstance(block.body, Store) and block.body.value.dtype.is_float
 
 
-def _fresh(primitive: str, func: Func, name: str) -> Var:
-    """A variable with a name that no loop has."""
+def _free(primitive: str, func: Func, *names: str) -> None:
+    """Refuse names that loops have already."""
     taken = {at.var.name for at in below(func.body) if isinstance(at, For)}
-    if name in taken:
-        raise ScheduleError(primitive, name, "there already is a loop of this name")
-    return Var(name)
+    for name in names:
+        if name in taken:
+            raise ScheduleError(primitive, name, "there already is a loop of this name")
 
 
 def _serial(primitive: str, loop: For) -> For:

@@ -129,9 +129,16 @@ class Draft:
         """The values of a variable."""
         return self._variables[name].domain
 
-    def violations(self, point: Point) -> list[str]:
-        """Names of the constraints that a full point breaks."""
-        return [rule.name for rule in self._constraints if not holds(rule, point)]
+    def lists(self, name: str, point: Point) -> bool:
+        """Whether the table of this name has a row with the values of `point`."""
+        table = next(c for c in self._constraints if isinstance(c, Table) and c.name == name)
+        at = [table.variables.index(variable) for variable in point]
+        values = list(point.values())
+        return any([row[i] for i in at] == values for row in table.rows)
+
+    def holds(self, point: Point) -> bool:
+        """Whether a full point satisfies every constraint."""
+        return all(holds(rule, point) for rule in self._constraints)
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:

@@ -67,7 +67,7 @@ def _plain(draft: Draft, layer: Layer) -> dict[str, int] | None:
     """The plain schedule: the smallest valid tiles, all loaded as late as can be, one slot."""
     for tiles in _smallest_tiles(draft, layer):
         for point in _plainest(draft, layer, tiles):
-            if not draft.violations(full := draft.completed(point)):
+            if draft.holds(full := draft.completed(point)):
                 return full
     return None
 
@@ -90,11 +90,14 @@ def _plainest(draft: Draft, layer: Layer, tiles: dict[str, int]) -> Iterator[dic
     """With given tiles: one slot, the first order, late loads, and every micro-op order."""
     point = {**tiles, "slots": 1, "acc_slots": 1}
     for axis in (*SPATIAL, *REDUCED):
-        point[f"many_{axis}"] = int(tiles[f"tile_{axis}"] < layer.extents[axis])
+        tile = tiles[f"tile_{axis}"]
+        point |= {f"many_{axis}": int(tile < layer.extents[axis]), f"long_{axis}": int(tile > 1)}
     point["many_reduced"] = max(point[f"many_{axis}"] for axis in REDUCED)
     for name in ("tile_order", "weight_at", "data_at", "bias_at"):
         allowed = (v for v in draft.domain(name) if draft.allows({**point, name: v}))
         point[name] = next(allowed, -1)
     if -1 not in point.values():
+        shape = {name: value for name, value in point.items() if name.startswith("long_")}
         for order in draft.domain("micro_order"):
-            yield {**point, "micro_order": order}
+            if draft.lists("canonical_micro_order", {**shape, "micro_order": order}):
+                yield {**point, "micro_order": order}
