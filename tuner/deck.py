@@ -68,6 +68,13 @@ class Deck:
             self._search_for(n)
         return self._stock[:n]
 
+    def glance(self, n: int) -> Rows:
+        """As `draw`, but in a large space each time others."""
+        rows = self.draw(n)
+        if self._positions is None:
+            self._stock = self._stock[len(rows) :]
+        return rows
+
     def deal(self, rows: Rows) -> list[Point]:
         """The points of unseen rows, which are seen from now on."""
         for key in self.sampler.keys(rows):
@@ -81,11 +88,12 @@ class Deck:
             self._unseen[at] = False
 
     def _open(self) -> None:
-        """Lists a small space, once and when first needed."""
+        """Lists a small space, once and when first needed. The surveyed rows are a first stock."""
         if self._was_opened:
             return
         self._was_opened = True
-        rows = self.sampler.all_rows(_LISTED)
+        self._stock, about = self.sampler.survey(self._rng)
+        rows = self.sampler.all_rows(_LISTED) if about < 2 * _LISTED else None
         if rows is not None:
             self._stock = self.unseen(rows)
             self._positions = {k: at for at, k in enumerate(self.sampler.keys(self._stock))}

@@ -26,7 +26,7 @@ _POOL: Final = 384
 _PROMISING_SHARE: Final = 0.12
 _POPULATION: Final = 128
 _ELITE: Final = 32
-_GENERATIONS: Final = 2
+_FRESH: Final = 96
 _BEST_SHARE: Final = 0.85
 _ROULETTE_SHARE: Final = 0.08
 
@@ -134,7 +134,7 @@ class Guided:
     def _refresh(self) -> None:
         """Fits and ranks again when enough was learned since the last time, or nothing is left."""
         news = len(self._cycles) - self._fitted
-        if self._fitted and news < max(3, self._fitted // 8) and len(self._ranked):
+        if self._fitted and news < max(4, self._fitted // 8) and len(self._ranked):
             return
         if news:
             self._fit()
@@ -167,22 +167,20 @@ class Guided:
         return points
 
     def _evolved(self) -> Rows:
-        """Candidates of a large space: crossover of the best, selected by prediction.
+        """Candidates of a large space: one more generation, selected by prediction.
 
         The population of the last time takes part again, next to the best measured points and fresh
         random ones.
         """
         elite = np.argsort(np.asarray(self._cycles), kind="stable")[:_ELITE]
-        fresh, _ = self._sampler.draw(_POOL, self._rng)
+        fresh = self._deck.glance(_FRESH)
         population = np.concatenate(
             [np.asarray(self._rows)[elite], self._ranked[:_POPULATION], fresh]
         )
-        for _ in range(_GENERATIONS):
-            parents = self._ordered(population)[: _POPULATION // 2]
-            mothers, fathers = self._by_rank(len(parents)), self._by_rank(len(parents))
-            children = self._sampler.crossed(parents[mothers], parents[fathers], self._rng)
-            population = np.concatenate([population, children])
-        return self._ordered(self._deck.unseen(population))
+        parents = self._ordered(population)[: _POPULATION // 2]
+        mothers, fathers = self._by_rank(len(parents)), self._by_rank(len(parents))
+        children = self._sampler.crossed(parents[mothers], parents[fathers], self._rng)
+        return self._ordered(self._deck.unseen(np.concatenate([population, children])))
 
     def _by_rank(self, count: int) -> NDArray[np.int64]:
         """A population of random positions; the first ones are likelier."""

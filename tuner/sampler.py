@@ -87,9 +87,9 @@ class Sampler:
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Rows, bool]:
         """At most `n` distinct valid rows in random order, and whether the space has no others."""
         for factor in _WIDER:
-            rows, _, whole = self.search.beam(rng, max(_WIDTH, n + n // 2) * factor)
-            if whole or len(rows) >= n:
-                return rng.permutation(rows)[:n], whole and len(rows) <= n
+            rows, _, stands_for = self.search.beam(rng, max(_WIDTH, n + n // 2) * factor)
+            if stands_for == 1.0 or len(rows) >= n:
+                return rng.permutation(rows)[:n], stands_for == 1.0 and len(rows) <= n
         found: list[Rows] = []
         for block in self.search.scan():
             found.append(block)
@@ -97,6 +97,11 @@ class Sampler:
                 break
         rows = np.concatenate([*found, rows[:0]])
         return rng.permutation(rows)[:n], len(rows) <= n
+
+    def survey(self, rng: np.random.Generator) -> tuple[Rows, float]:
+        """Some random rows, and about how many valid points there are: exactly, if as many came."""
+        rows, _, stands_for = self.search.beam(rng, _WIDTH)
+        return rng.permutation(rows), len(rows) * stands_for
 
     def enumerate(self, limit: int) -> list[Point] | None:
         """All valid points in the order of the search; None when there are more than `limit`."""

@@ -117,11 +117,11 @@ class Search:
         *,
         owners: int = 1,
         allowed: Allowed | None = None,
-    ) -> tuple[Rows, NDArray[np.intp], bool]:
+    ) -> tuple[Rows, NDArray[np.intp], float]:
         """Valid points found while keeping at most `width` random partial ones per owner and level.
 
-        Returns the points, the owner of each, and whether nothing was dropped, so that these are
-        all.
+        Returns the points, the owner of each, and for how many points each one stands: 1 when
+        nothing was dropped, so that these are all; else an estimate (Knuth 1975, for one owner).
         """
         front = self._root.kept(np.zeros(owners if self._root.count else 0, dtype=np.intp))
         front.owner = np.arange(front.count)
@@ -130,7 +130,7 @@ class Search:
             if not front.count:
                 break
             front = self._expand(depth, front, allowed, thinning)
-        return (*self._finished(front), not thinning.has_dropped)
+        return (*self._finished(front), thinning.stands_for)
 
     # -- one level ---------------------------------------------------------------------------------
 
@@ -299,23 +299,24 @@ class Search:
 
 
 class _Thinning:
-    """Chance decides who stays when there are too many; remembers whether there ever were."""
+    """Chance decides who stays when there are too many; counts for how many each one stands."""
 
     def __init__(self, rng: np.random.Generator, width: int) -> None:
         self._rng = rng
         self._width = width
-        self.has_dropped = False
+        self.stands_for = 1.0
 
     def chosen(self, owner: NDArray[np.intp], spare: int) -> NDArray[np.intp]:
         """Positions of at most `width * spare` random ones of every owner, in their order."""
         counts = np.bincount(owner)
         if counts.size == 0 or counts.max() <= self._width * spare:
             return np.arange(len(owner))
-        self.has_dropped = True
         order = np.lexsort((self._rng.random(len(owner)), owner))
         starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
         rank = np.arange(len(owner)) - starts[owner[order]]
-        return np.sort(order[rank < self._width * spare])
+        chosen = np.sort(order[rank < self._width * spare])
+        self.stands_for *= len(owner) / len(chosen)
+        return chosen
 
 
 def _alive(
