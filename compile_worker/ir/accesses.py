@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from compile_worker.ir.bounds import Extents, interval
+from compile_worker.ir.bounds import Extents, extents_of, interval
 from compile_worker.ir.evaluate import Array, evaluate
 from compile_worker.ir.expr import (
     INDEX,
@@ -28,6 +28,8 @@ from compile_worker.ir.expr import (
     Var,
     index,
 )
+from compile_worker.ir.findings import Finding
+from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Block, If, Store
 from compile_worker.ir.visit import children, find, variables
@@ -46,6 +48,18 @@ class Access:
     @property
     def buffer(self) -> Buffer:
         return self.place.buffer
+
+
+def in_bounds(func: Func) -> Iterator[Finding]:
+    """No access leaves its buffer."""
+    extents = extents_of(func.body)
+    seen: set[Access] = set()
+    for access in accesses(func.body):
+        if access not in seen:
+            seen.add(access)
+            why = outside(access, extents)
+            if why:
+                yield why, access.place
 
 
 def accesses(node: Node, conditions: tuple[Expr, ...] = ()) -> Iterator[Access]:

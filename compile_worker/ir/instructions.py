@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -17,11 +17,10 @@ from compile_worker.ir.accesses import LIMIT, conjuncts, every_value, negated
 from compile_worker.ir.bounds import Extents, extents_of
 from compile_worker.ir.evaluate import Array, Value, evaluate
 from compile_worker.ir.expr import Buffer, Expr, Var
+from compile_worker.ir.findings import Finding
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Dma, If, MicroKernel, Ref, Stmt
 from compile_worker.ir.visit import children, variables
-
-Finding: TypeAlias = tuple[str, Stmt]
 
 PAD_LIMIT: Final = 15
 """Pads are fields of 4 bits."""
