@@ -68,11 +68,11 @@ class Deck:
             self._search_for(n)
         return self._stock[:n]
 
-    def glance(self, n: int) -> Rows:
-        """As `draw`, but in a large space each time others."""
+    def glance(self, n: int, *, leaving: int) -> Rows:
+        """As `draw`, but of a large space the first `leaving` ones will be others next time."""
         rows = self.draw(n)
         if self._positions is None:
-            self._stock = self._stock[len(rows) :]
+            self._stock = self._stock[leaving:]
         return rows
 
     def deal(self, rows: Rows) -> list[Point]:

@@ -24,9 +24,10 @@ _OTHERS_MOST: Final = 256
 _OTHERS_WEIGHT: Final = 0.6
 _POOL: Final = 384
 _PROMISING_SHARE: Final = 0.12
-_POPULATION: Final = 128
+_POPULATION: Final = 96
 _ELITE: Final = 32
 _FRESH: Final = 96
+_GENERATIONS: Final = 2
 _BEST_SHARE: Final = 0.85
 _ROULETTE_SHARE: Final = 0.08
 
@@ -167,20 +168,22 @@ class Guided:
         return points
 
     def _evolved(self) -> Rows:
-        """Candidates of a large space: one more generation, selected by prediction.
+        """Candidates of a large space: more generations, selected by prediction.
 
         The population of the last time takes part again, next to the best measured points and fresh
         random ones.
         """
         elite = np.argsort(np.asarray(self._cycles), kind="stable")[:_ELITE]
-        fresh = self._deck.glance(_FRESH)
+        fresh = self._deck.glance(_POOL, leaving=_FRESH)
         population = np.concatenate(
             [np.asarray(self._rows)[elite], self._ranked[:_POPULATION], fresh]
         )
-        parents = self._ordered(population)[: _POPULATION // 2]
-        mothers, fathers = self._by_rank(len(parents)), self._by_rank(len(parents))
-        children = self._sampler.crossed(parents[mothers], parents[fathers], self._rng)
-        return self._ordered(self._deck.unseen(np.concatenate([population, children])))
+        for _ in range(_GENERATIONS):
+            parents = self._ordered(population)[: _POPULATION // 2]
+            mothers, fathers = self._by_rank(len(parents)), self._by_rank(len(parents))
+            children = self._sampler.crossed(parents[mothers], parents[fathers], self._rng)
+            population = np.concatenate([population, children])
+        return self._ordered(self._deck.unseen(population))
 
     def _by_rank(self, count: int) -> NDArray[np.int64]:
         """A population of random positions; the first ones are likelier."""

@@ -86,6 +86,34 @@ def test_a_fan_out_reaches_its_bound() -> None:
     assert validate(problem, found) is GOOD
 
 
+def residual_network() -> Problem:
+    """A ResNet-8 on 32x32 images in int8: each block's input lives until its addition."""
+    buffers, ops = [Buffer(name="stem", nbytes=16384)], [Op(name="stem", writes=("stem",))]
+    before = "stem"
+    for stage, nbytes in enumerate((16384, 8192, 4096)):
+        first, second, total = (f"{part}{stage}" for part in ("first", "second", "sum"))
+        parts = {first: nbytes, second: nbytes, total: nbytes}
+        skip = before
+        if stage:
+            skip = f"skip{stage}"
+            parts[skip] = nbytes
+            ops.append(Op(name=skip, reads=(before,), writes=(skip,)))
+        buffers += [Buffer(name=n, nbytes=k) for n, k in parts.items()]
+        ops.append(Op(name=first, reads=(before,), writes=(first,)))
+        ops.append(Op(name=second, reads=(first,), writes=(second,)))
+        ops.append(Op(name=total, reads=(second, skip), writes=(total,)))
+        before = total
+    buffers.append(Buffer(name="pooled", nbytes=64))
+    ops.append(Op(name="pooled", reads=(before,), writes=("pooled",)))
+    return Problem(buffers=tuple(buffers), ops=tuple(ops))
+
+
+def test_a_residual_network_reaches_its_bound() -> None:
+    found = plan(residual_network())
+    assert found.peak_nbytes == found.bound_nbytes == 3 * 16384
+    assert validate(residual_network(), found) is GOOD
+
+
 def test_two_outputs_of_the_network_stay_to_the_end() -> None:
     problem = Problem(
         buffers=(
