@@ -111,7 +111,13 @@ def descendants(root: int) -> list[int]:
 
 
 def kill_descendants(root: int) -> None:
-    """End everything below a process at once; fit for a signal handler."""
+    """End everything below a process at once; fit for a signal handler.
+
+    The process itself is held still meanwhile, so that it starts nothing new.
+    """
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if root != os.getpid():
+            os.kill(root, signal.SIGSTOP)
     for pid in descendants(root):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)

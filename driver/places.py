@@ -7,17 +7,15 @@ called from another thread.
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
 import signal
-from collections.abc import Iterator, Sequence
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
+
+from driver.pipes import PipeChild, far_ends
 
 Job: TypeAlias = CompileJob | ProgramJob
 Result: TypeAlias = Artifact | BuildFailure
@@ -52,75 +50,50 @@ class ProcessPlace:
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        self._process: BaseProcess | None = None
-        self._pipe: Connection | None = None
+        self._child: PipeChild | None = None
 
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
-        pipe = self._pipe or self._start()
+        child = self._child
+        if child is None:
+            child = self._child = PipeChild("driver.places", [], pipes=1, log=self._log)
+        pipe = child.pipes[0]
         try:
             pipe.send(list(jobs))
             if not pipe.poll(timeout_seconds):
                 self.close()
                 raise PlaceTimedOut(f"no answer within {timeout_seconds:g} s")
             results: list[Result] = pipe.recv()
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            code = self._end()
-            raise PlaceCrashed(f"the compile process ended: {_death(code)}") from None
+        except (EOFError, OSError):
+            self._child = None
+            raise PlaceCrashed(f"the compile process ended: {_death(child.close())}") from None
         return results
 
     def kill(self) -> None:
-        process = self._process
-        if process is not None:
-            with contextlib.suppress(ValueError):  # its own thread closed it just now
-                process.kill()
+        child = self._child
+        if child is not None:
+            child.kill()
 
     def close(self) -> None:
-        self.kill()
-        self._end()
-
-    def _start(self) -> Connection:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, str(self._log)), daemon=True)
-        with muted():
-            self._process.start()
-        theirs.close()
-        self._pipe = ours
-        return ours
-
-    def _end(self) -> int | None:
-        process, pipe, self._process, self._pipe = self._process, self._pipe, None, None
-        if pipe is not None:
-            pipe.close()
-        if process is None:
-            return None
-        process.join()
-        code = process.exitcode
-        process.close()
-        return code
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.close()
 
 
-@contextlib.contextmanager
-def muted() -> Iterator[None]:
-    """No Ctrl-C for this thread, nor for the processes that it starts meanwhile."""
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+def _death(code: int | None) -> str:
+    if code is not None and code < 0:
+        return signal.Signals(-code).name
+    return f"exit code {code}"
 
 
-def _serve(pipe: Connection, log: str) -> None:
+def _main(argument: str) -> None:
     """The child: batches in, results out, until the other end is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Path(log).open("ab") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
+    (pipe,) = far_ends(argument)
     from compile_worker.compiler import compile_kernel, compile_program
 
     while True:
         try:
-            jobs: list[Any] = pipe.recv()
+            jobs: list[Job] = pipe.recv()
         except EOFError:
             return
         pipe.send(
@@ -131,7 +104,5 @@ def _serve(pipe: Connection, log: str) -> None:
         )
 
 
-def _death(code: int | None) -> str:
-    if code is not None and code < 0:
-        return signal.Signals(-code).name
-    return f"exit code {code}"
+if __name__ == "__main__":
+    _main(sys.argv[1])

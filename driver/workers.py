@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import multiprocessing
 import os
-import signal
+import sys
 import threading
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
@@ -21,15 +20,14 @@ from typing import Any, Final
 
 from tilefarm.errors import InfraError
 
-from driver.children import kill_descendants
-from driver.places import Job, Place, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result, muted
+from driver.pipes import PipeChild, far_ends
+from driver.places import Job, Place, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result
 from driver.token import create_token
 
 _OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
 _PATIENCE_SECONDS: Final = 8.0
 _START_SECONDS: Final = 120
 """On a busy machine Ray's own 30 s are not enough."""
-_END_SECONDS: Final = 6.0
 _CRASHED, _TIMED_OUT, _DONE = "crashed", "timed out", "done"
 
 
@@ -47,18 +45,8 @@ class RayHost:
     """
 
     def __init__(self, folder: Path, workers: int, log: Path) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._control, control = context.Pipe()
-        pairs = [context.Pipe() for _ in range(workers)]
-        self.pipes = [ours for ours, _ in pairs]
-        far_ends = [theirs for _, theirs in pairs]
-        self._process = context.Process(
-            target=_host, args=(control, far_ends, str(folder), str(log)), name="ray host"
-        )
-        with muted():
-            self._process.start()
-        for end in (control, *far_ends):
-            end.close()
+        self._child = PipeChild("driver.workers", [str(folder)], pipes=1 + workers, log=log)
+        self._control, *self.pipes = self._child.pipes
         self._settled = threading.Event()
         self._why_not = ""
         self._thread = threading.Thread(target=self._listen, name="ray", daemon=True)
@@ -75,22 +63,15 @@ class RayHost:
             raise InfraError(f"Ray is not up: {self._why_not}", "`--no-ray` works without it")
         return settled
 
-    def end(self) -> None:
-        """Tell it to end; does not wait."""
-        with contextlib.suppress(OSError):
-            self._control.send("end")
+    def kill(self) -> None:
+        """End it and everything below it; from any thread."""
+        self._child.kill()
 
     def close(self) -> None:
-        """End it and everything below it."""
-        self.end()
-        self._process.join(_END_SECONDS)
-        if self._process.is_alive() and self._process.pid is not None:
-            kill_descendants(self._process.pid)
-            self._process.kill()
-            self._process.join()
+        """End it and everything below it at once: there is nothing in Ray that is worth a wait."""
+        self._child.kill()
         self._thread.join()
-        for pipe in (self._control, *self.pipes):
-            pipe.close()
+        self._child.close()
 
     def _listen(self) -> None:
         """Takes the one message of the start, then notices the end."""
@@ -124,7 +105,7 @@ class RayPlace:
         return results
 
     def kill(self) -> None:
-        self._host.end()
+        self._host.kill()
 
     def close(self) -> None:
         """Nothing: the host is closed by who started it."""
@@ -164,12 +145,9 @@ class RayWhenUp:
         return self._ray
 
 
-def _host(control: Connection, pipes: list[Connection], folder: str, log: str) -> None:
-    """The child: start Ray, serve the slots, end when told to or when the driver is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Path(log).open("ab") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
+def _main(argument: str, folder: str) -> None:
+    """The child: start Ray, serve the slots, end when the driver is gone."""
+    control, *pipes = far_ends(argument)
     try:
         _start(Path(folder), len(pipes))
     except Exception as error:
@@ -178,7 +156,7 @@ def _host(control: Connection, pipes: list[Connection], folder: str, log: str) -
     for pipe in pipes:
         threading.Thread(target=_serve, args=(pipe,), daemon=True).start()
     control.send("")
-    with contextlib.suppress(EOFError):
+    with contextlib.suppress(EOFError, OSError):
         control.recv()
     import ray
 
@@ -240,3 +218,7 @@ def _run(jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], sys.argv[2])

@@ -127,10 +127,9 @@ def test_a_process_answers_a_bad_schedule_with_a_typed_failure(tmp_path: Path) -
 def test_a_killed_process_is_a_crash_and_the_next_call_starts_another(tmp_path: Path) -> None:
     place = ProcessPlace(tmp_path / "log")
     place.compile([job(1)], 60.0)
-    process = place._process
-    assert process is not None
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
+    child = place._child
+    assert child is not None
+    os.kill(child.pid, signal.SIGKILL)
     with pytest.raises(PlaceCrashed, match="SIGKILL"):
         place.compile([job(1)], 60.0)
     assert isinstance(place.compile([job(1)], 60.0)[0], BuildFailure)
