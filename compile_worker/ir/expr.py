@@ -295,7 +295,7 @@ class Load(Expr):
 
 @node
 class Call(Expr):
-    """A pure intrinsic. INTRINSICS in `interpret` gives their meaning: `round_even` and so on."""
+    """A pure intrinsic. INTRINSICS in `evaluate` gives their meaning: `round_even` and so on."""
 
     name: str
     args: tuple[Expr, ...]

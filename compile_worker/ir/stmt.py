@@ -99,8 +99,8 @@ class Block(Stmt):
 class Alloc(Stmt):
     """`buffer` exists while `body` runs; its contents are undefined at first.
 
-    On-chip buffers carry the marks ("slots", n): n copies that iterations alternate between, and
-    once placed ("base", e): first hardware element.
+    On-chip buffers carry the marks ("slots", n): n copies of which each time the allocation is
+    entered takes the next, and once placed ("base", e): first hardware element.
     """
 
     buffer: Buffer
