@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,9 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 def run(func: Func, folder: Path, *arrays: np.ndarray[Any, Any]) -> None:
-    kernel = folder / f"{abs(hash(func))}.so"
-    kernel.write_bytes(kernel_object(Kernel("entry", func), SIM))
+    with NamedTemporaryFile(dir=folder, suffix=".so", delete=False) as file:
+        file.write(kernel_object(Kernel("entry", func), SIM))  # a loaded file may not change
+    kernel = Path(file.name)
     assert call(kernel, "entry", arrays) == 0
 
 
