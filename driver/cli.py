@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 import tempfile
 import traceback
@@ -80,6 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{where}: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient second one while ending
         print(f"{where}: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -110,7 +110,7 @@ class LocalFarm:
         if self._failure is not None:
             raise self._failure
         if not self._address:
-            raise InfraError(f"the tracker did not start within {wait_seconds:g} s")
+            raise InfraError(f"the tracker did not start within {wait_seconds:.3g} s")
         return self._address
 
     def check(self) -> None:
@@ -266,7 +266,7 @@ class Leases:
     def _missing(self, tracker: TrackerClient, wait_seconds: float) -> tuple[str, str]:
         devices = tracker.devices()
         fitting = [d for d in devices if d.target == self._target.digest]
-        wanted = f"no device with target {self._target.name} within {wait_seconds:g} s"
+        wanted = f"no device with target {self._target.name} within {wait_seconds:.3g} s"
         if fitting:
             names = ", ".join(d.name for d in fitting)
             return f"{wanted}: {names} in use by others", "wait longer: --device-wait"

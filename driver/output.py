@@ -114,13 +114,13 @@ class OutputFolder:
     def _claim(self, identity: Identity, facts: Mapping[str, Any]) -> None:
         file = self.path / _RUN_FILE
         if file.exists():
-            self.log.mkdir(exist_ok=True)
             differences = identity.differences(_identity_in(file))
             if differences:
                 raise OutputError(
                     f"{self.path}: belongs to {' and '.join(differences)}",
                     "choose another folder with --out, or delete this one",
                 )
+            self.log.mkdir(exist_ok=True)
             return
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise OutputError(

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from tilefarm.errors import SettingsError
 
+from tuner import PROPOSERS
+
 DEFAULT_TRIALS: Final = 240
 
 
@@ -84,6 +86,10 @@ class TuneSettings:
     def __post_init__(self) -> None:
         _at_least("--trials", self.trials, 1)
         _at_least("--seed", self.seed, 0)
+        if self.proposer not in PROPOSERS:
+            raise SettingsError(
+                f"unknown proposer {self.proposer!r}", f"one of {', '.join(PROPOSERS)}"
+            )
 
 
 def quiet_libraries() -> None:

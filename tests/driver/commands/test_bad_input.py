@@ -1,0 +1,163 @@
+"""Bad input to `tilefarm tune`: one line with the reason, exit code 2, nothing made."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from tilefarm.target import TARGETS
+
+from driver import cli
+from driver.demo import CALIBRATION, MODEL
+
+
+@pytest.fixture
+def tune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs the command; gives its error after checking its form and that it left nothing."""
+
+    def run(
+        *words: str | Path, model: Path = MODEL, data: Path = CALIBRATION, code: int = 2
+    ) -> str:
+        out = tmp_path / "out"
+        command = ["tune", str(model), "--calibrate", str(data), "--out", str(out)]
+        assert cli.main([*command, *map(str, words)]) == code
+        error = capsys.readouterr().err
+        lines = error.splitlines()
+        assert lines[0].startswith("tilefarm tune: ")
+        assert "Traceback" not in error
+        assert not out.exists()
+        assert multiprocessing.active_children() == []
+        return error
+
+    return run
+
+
+def test_a_file_that_is_not_onnx(tune: Callable[..., str], tmp_path: Path) -> None:
+    file = tmp_path / "net.onnx"
+    file.write_text("these are not the bytes you are looking for")
+    assert "not an ONNX file" in tune(model=file)
+
+
+def test_an_absent_file(tune: Callable[..., str], tmp_path: Path) -> None:
+    assert "nosuch.onnx" in tune(model=tmp_path / "nosuch.onnx")
+
+
+def test_a_truncated_file(tune: Callable[..., str], tmp_path: Path) -> None:
+    file = tmp_path / "net.onnx"
+    content = MODEL.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    assert "cut off" in tune(model=file)
+
+
+def one_node(
+    file: Path, operator: str, *, shape: tuple[int | str, ...] = (1, 4), result: int = 4
+) -> Path:
+    graph = helper.make_graph(
+        [helper.make_node(operator, ["x"], ["y"], name="the_node")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(shape))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, result])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), str(file))
+    return file
+
+
+def test_an_unsupported_operator_is_named(tune: Callable[..., str], tmp_path: Path) -> None:
+    error = tune(model=one_node(tmp_path / "net.onnx", "Erf"))
+    assert "the_node (Erf)" in error
+
+
+def test_a_dynamic_shape_is_refused_with_a_way_out(
+    tune: Callable[..., str], tmp_path: Path
+) -> None:
+    error = tune(model=one_node(tmp_path / "net.onnx", "Relu", shape=("batch", 4)))
+    assert "batch" in error
+    assert "try: " in error
+
+
+def saved(file: Path, **arrays: Any) -> Path:
+    np.savez(file, **arrays)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (np.zeros((4, 3, 9, 9), np.float32), "shape [4, 3, 9, 9]"),
+        (np.full((4, 1, 8, 8), np.nan, np.float32), "NaN"),
+        (np.full((4, 1, 8, 8), np.inf), "float32"),
+        (np.zeros((0, 1, 8, 8), np.float32), "empty"),
+        (np.array(["a", "b"]), "not real numbers"),
+    ],
+)
+def test_calibration_data_that_do_not_fit(
+    values: np.ndarray, reason: str, tune: Callable[..., str], tmp_path: Path
+) -> None:
+    assert reason in tune(data=saved(tmp_path / "x.npz", x=values))
+
+
+def test_calibration_data_of_another_format(tune: Callable[..., str], tmp_path: Path) -> None:
+    file = tmp_path / "x.npz"
+    file.write_text("x = 1")
+    assert "not an .npz file" in tune(data=file)
+
+
+def test_evaluation_data_are_checked_before_anything_starts(
+    tune: Callable[..., str], tmp_path: Path
+) -> None:
+    bad = saved(tmp_path / "x.npz", x=np.full((2, 1, 8, 8), np.nan, np.float32))
+    assert "NaN" in tune("--evaluate", bad)
+
+
+def test_an_unknown_target(tune: Callable[..., str]) -> None:
+    assert "unknown target 'nosuch'" in tune("--target", "nosuch")
+
+
+def target_file(path: Path, change: Callable[[dict[str, dict[str, int]]], object]) -> Path:
+    document = json.loads(TARGETS["sim"].to_json())
+    change(document)
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_a_target_with_a_missing_value(tune: Callable[..., str], tmp_path: Path) -> None:
+    file = target_file(tmp_path / "t.json", lambda d: d["vta"].pop("log_block"))
+    assert "vta.log_block: missing" in tune("--target", file)
+
+
+def test_a_target_with_an_impossible_value(tune: Callable[..., str], tmp_path: Path) -> None:
+    file = target_file(tmp_path / "t.json", lambda d: d["timing"].update(bus_nbytes=7))
+    assert "timing.bus_nbytes" in tune("--target", file)
+
+
+def test_an_unknown_proposer(tune: Callable[..., str]) -> None:
+    error = tune("--proposer", "oracle")
+    assert "oracle" in error
+    assert "guided" in error
+
+
+def test_a_folder_of_another_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    document = {
+        "schema": 1,
+        "model_digest": "0" * 64,
+        "target_digest": TARGETS["sim"].digest.hex,
+        "seed": 0,
+        "proposer": "guided",
+    }
+    (out / "run.json").write_text(json.dumps(document))
+    words = ["tune", str(MODEL), "--calibrate", str(CALIBRATION), "--out", str(out)]
+    assert cli.main(words) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"tilefarm tune: {out}: belongs to another model",
+        "  try: choose another folder with --out, or delete this one",
+    ]
+    assert [p.name for p in out.iterdir()] == ["run.json"]

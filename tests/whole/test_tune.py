@@ -1,0 +1,267 @@
+"""The main job as a user runs it: separate processes, real compiler, tracker and devices."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kit.shared import shared_folder
+
+from driver.children import descendants
+from driver.demo import TEST
+
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(300)]
+
+ZOO = shared_folder()
+
+
+@dataclass
+class Command:
+    """A `tilefarm` command in a session of its own, like a terminal's foreground job."""
+
+    words: Sequence[str]
+    seen: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "driver.cli", *self.words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def ctrl_c(self) -> None:
+        """What the terminal does: a signal to the whole foreground group."""
+        self.seen |= {*descendants(self.process.pid)}
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def kill(self) -> None:
+        self.seen |= {*descendants(self.process.pid)}
+        self.process.kill()
+
+    def wait_for(self, event: str, count: int = 1) -> dict[str, Any]:
+        """Read JSON lines up to the `count`th of that event."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            document: dict[str, Any] = json.loads(line)
+            if document["event"] == event:
+                count -= 1
+                if count == 0:
+                    return document
+        raise AssertionError(f"no {event}: {self.process.communicate()[1]}")
+
+    def end(self) -> tuple[int, str, str]:
+        """Exit code, rest of stdout, stderr."""
+        out, err = self.process.communicate(timeout=240)
+        return self.process.returncode, out, err
+
+    def survivors(self) -> set[int]:
+        """Processes below it that still live, after they had a moment to end."""
+        deadline = time.monotonic() + 8
+        while (alive := set(filter(_alive, self.seen))) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return alive
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.fixture
+def run() -> Iterator[type[Command]]:
+    started: list[Command] = []
+
+    class Watched(Command):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            started.append(self)
+
+    yield Watched
+    for command in started:
+        if command.process.poll() is None:
+            command.kill()
+        command.process.communicate()
+
+
+def demo(out: Path, *words: str) -> list[str]:
+    return ["demo", "--json", "--out", str(out), "--seed", "1", *words]
+
+
+def summary_of(stdout: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(stdout.splitlines()[-1])
+    assert document["event"] == "summary"
+    return document
+
+
+def test_from_a_network_to_a_checked_program_and_on_again(
+    run: type[Command], tmp_path: Path
+) -> None:
+    code, out, err = run(demo(tmp_path / "o", "--no-ray", "--trials", "24")).end()
+    assert (code, err) == (0, "")
+    first = summary_of(out)
+    assert first["trials_this_session"] == 24
+    assert first["accuracy"]["differing"] == 0
+    assert first["accuracy"]["device_correct"] == first["accuracy"]["reference_correct"]
+    assert first["accuracy"]["device_correct"] > 0.95 * first["accuracy"]["images"]
+    assert first["speedup"] >= 3
+    assert {p.name for p in (tmp_path / "o").iterdir()} >= {
+        "run.json",
+        "records.sqlite",
+        "program",
+        "report.html",
+        "trace.json",
+        "summary.json",
+    }
+    html = (tmp_path / "o" / "report.html").read_text()
+    assert "<svg" in html
+    assert "http://" not in html.replace("http://www.w3.org/", "")
+
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "30")).end()
+    again = summary_of(out)
+    assert code == 0
+    assert again["trials_this_session"] == 6, "what was measured is not measured again"
+    assert again["best_cycles"] <= first["best_cycles"]
+
+    answers = tmp_path / "answers.npz"
+    words = ["run", str(tmp_path / "o" / "program"), "--input", str(TEST)]
+    code, out, err = run([*words, "--output", str(answers), "--devices", "1"]).end()
+    assert (code, err) == (0, "")
+    with np.load(answers) as found, np.load(TEST) as data:
+        scores = found[found.files[0]]
+        labels = data["y"] if "y" in data.files else data["Y"]
+        right = int((scores.reshape(len(scores), -1).argmax(axis=1) == labels).sum())
+    assert right == again["accuracy"]["device_correct"]
+
+
+def test_the_same_on_ray(run: type[Command], tmp_path: Path) -> None:
+    code, out, err = run(demo(tmp_path / "o", "--trials", "40")).end()
+    assert (code, err) == (0, "")
+    assert summary_of(out)["accuracy"]["differing"] == 0
+    search = next(d for d in map(json.loads, out.splitlines()) if d.get("step") == "search")
+    assert search["event"] in ("step_began", "step_ended")
+
+
+def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path) -> None:
+    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "500"))
+    command.wait_for("trial", 5)
+    command.ctrl_c()
+    code, out, err = command.end()
+    assert code == 75
+    assert "Traceback" not in err
+    stopped = summary_of(next(line for line in out.splitlines() if '"summary"' in line))
+    assert stopped["interrupted"]
+    assert stopped["trials_this_session"] >= 5
+    assert (tmp_path / "o" / "report.html").exists()
+    assert command.survivors() == set()
+
+    measured = stopped["trials_this_session"]
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", str(measured + 3))).end()
+    assert code == 0
+    assert summary_of(out)["trials_this_session"] == 3
+
+
+@pytest.mark.parametrize("ray", [["--no-ray"], []], ids=["no-ray", "ray"])
+def test_ctrl_c_twice_ends_at_once(run: type[Command], tmp_path: Path, ray: list[str]) -> None:
+    command = run(demo(tmp_path / "o", *ray, "--trials", "500"))
+    command.wait_for("trial", 2)
+    command.ctrl_c()
+    time.sleep(0.3)
+    began = time.monotonic()
+    if command.process.poll() is None:
+        command.ctrl_c()
+    code, _, err = command.end()
+    assert time.monotonic() - began < 5
+    assert code in (130, 75), "75 when the first one was done already"
+    assert "Traceback" not in err
+    assert command.survivors() == set()
+
+
+def test_a_killed_driver_leaves_no_process_and_loses_no_trial(
+    run: type[Command], tmp_path: Path
+) -> None:
+    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "500"))
+    number = command.wait_for("trial", 6)["number"]
+    command.kill()
+    command.end()
+    assert command.survivors() == set()
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", str(number + 20))).end()
+    assert code == 0
+    assert summary_of(out)["trials_this_session"] <= 20
+
+
+def test_no_device_is_exit_code_3(run: type[Command], tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    tracker = run(["tracker", "--token-file", str(token)])
+    assert tracker.process.stdout is not None
+    address = tracker.process.stdout.readline().split()[1]
+    began = time.monotonic()
+    code, _, err = run(
+        demo(
+            tmp_path / "o",
+            "--no-ray",
+            "--tracker",
+            address,
+            "--token-file",
+            str(token),
+            "--device-wait",
+            "0.5",
+        )
+    ).end()
+    assert code == 3
+    assert time.monotonic() - began < 30
+    lines = err.splitlines()
+    assert lines[0].startswith("tilefarm demo: no device with target sim within 0.5 s")
+    assert lines[1].startswith("  try: ")
+    assert len(lines) == 2
+
+
+def test_a_farm_that_somebody_serves(run: type[Command], tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    tracker = run(["tracker", "--token-file", str(token)])
+    assert tracker.process.stdout is not None
+    farm = ["--tracker", tracker.process.stdout.readline().split()[1], "--token-file", str(token)]
+    device = run(["device", "--name", "board7", *farm])
+    assert device.process.stdout is not None
+    assert device.process.stdout.readline().startswith("ready ")
+    code, out, _ = run(["devices", *farm]).end()
+    assert code == 0
+    assert out.startswith("board7")
+    code, out, err = run(
+        demo(tmp_path / "o", "--no-ray", "--trials", "6", "--devices", "1", *farm)
+    ).end()
+    assert (code, err) == (0, "")
+    joined = [d for d in map(json.loads, out.splitlines()) if d["event"] == "device_joined"]
+    assert {d["device"] for d in joined} == {"board7"}
+    for server in (device, tracker):
+        server.ctrl_c()
+        assert server.end()[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(ZOO is None, reason="the zoo is not here")
+def test_resnet8_reaches_its_gate(run: type[Command], tmp_path: Path) -> None:
+    assert ZOO is not None
+    data = str(ZOO / "zoo" / "data" / "ic01_cifar10_200.npz")
+    model = str(ZOO / "zoo" / "models" / "resnet8_f32_float.onnx")
+    words = ["tune", model, "--calibrate", data, "--evaluate", data, "--trials", "60", "--json"]
+    code, out, _ = run([*words, "--out", str(tmp_path / "o")]).end()
+    assert code == 0
+    accuracy = summary_of(out)["accuracy"]
+    assert accuracy["differing"] == 0
+    assert accuracy["device_correct"] >= 0.835 * accuracy["images"]
