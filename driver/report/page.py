@@ -31,6 +31,7 @@ p{margin:4px 0 10px}.sub{color:#6b7280}.bad{color:#b91c1c}
 th{text-align:left;font-weight:600;color:#6b7280;border-bottom:1px solid #d1d5db;
 padding:5px 10px 5px 0}
 td{border-bottom:1px solid #f3f4f6;padding:5px 10px 5px 0;white-space:nowrap}
+small{display:block;color:#6b7280;font-size:12px}
 td.n{font-variant-numeric:tabular-nums}
 .bar{display:inline-block;width:70px;height:9px;background:#e5e7eb;border-radius:3px;overflow:hidden}
 .bar i{display:block;height:100%;background:#2563eb}

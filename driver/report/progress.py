@@ -8,7 +8,7 @@ from html import escape
 from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short, steps
 from driver.summary import RunSummary, TrialRow, WorkloadRow
 
-_WIDTH, _PLOT_RIGHT, _HEIGHT = 1000.0, 690.0, 340.0
+_WIDTH, _PLOT_RIGHT, _HEIGHT = 1000.0, 650.0, 340.0
 
 
 def progress_chart(summary: RunSummary) -> str:

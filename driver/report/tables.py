@@ -27,18 +27,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1)
 def workload_table(workloads: Sequence[WorkloadRow]) -> str:
     """A row per distinct workload of the accelerator."""
     head = (
-        "workload", "shape", "count", "MACs", "ideal cycles", "untuned", "best", "gain",
+        "workload", "count", "MACs", "ideal cycles", "untuned", "best", "gain",
         "utilisation", "trials", "failures",
     )  # fmt: skip
-    return table(head, map(_workload_row, workloads), words=2)
+    return table(head, map(_workload_row, workloads))
 
 
 def _workload_row(w: WorkloadRow) -> tuple[str, ...]:
     failures = ", ".join(f"{count} {status}" for status, count in w.failures) or "0"
     tiles = ", ".join(f"{name}={value}" for name, value in w.best_point)
     return (
-        f'<span title="{escape(tiles)}">{escape(w.name)}</span>',
-        escape(w.shape),
+        f'<span title="{escape(tiles)}">{escape(w.name)}</span><small>{escape(w.shape)}</small>',
         str(w.count),
         count(w.macs),
         count(w.ideal_cycles),
