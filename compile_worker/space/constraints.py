@@ -83,6 +83,8 @@ class Draft:
     ) -> None:
         """Rows of known variables `keys` and of new variables `values` that they determine."""
         listed = self._possible(keys, rows)
+        for at, key in enumerate(keys):
+            self._narrow(key, {row[at] for row in listed})
         for at, value in enumerate(values, start=len(keys)):
             domain = tuple(sorted({row[at] for row in listed}))
             self._add(Variable(name=value, domain=domain, tunable=False))
@@ -107,7 +109,7 @@ class Draft:
         )
 
     def at_most(self, name: str, left: str, bound: int | str, *, why: str = "") -> None:
-        """Left <= bound"""
+        """`left` <= `bound`, a number or another variable."""
         self._require(name, Le(name=name, left=left, bound=bound, why=why))
 
     def space(self, name: str, version: int, default: Point) -> SearchSpace:
@@ -139,10 +141,6 @@ class Draft:
     def holds(self, point: Point) -> bool:
         """Whether a full point satisfies every constraint."""
         return all(holds(rule, point) for rule in self._constraints)
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        return tuple(self._constraints)
 
     def _possible(
         self, keys: Sequence[str], rows: Iterable[tuple[int, ...]]

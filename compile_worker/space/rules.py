@@ -1,8 +1,8 @@
-"""The generation rules: each fires on a kind of layer, adds variables, and turns them into steps.
+"""The generation rules: each adds variables and constraints, and turns their values into steps.
 
 The rules follow Heron (ASPLOS 2023, section 4.1): Multi-level-Tiling, Tensorize,
-Add-Multi-Scope-SPM and a user-defined one. Always-Inline has nothing to do here: no stage is both
-element-wise and not on the ALU. A new kind of layer or accelerator is a new row.
+Add-Multi-Scope-SPM and a user-defined one for the epilogue. All of them fire on every layer that
+`layer_of` knows. Always-Inline has nothing to do here: every element-wise stage is work of the ALU.
 """
 
 from __future__ import annotations
