@@ -10,8 +10,8 @@ from driver.summary import Accuracy, RunSummary, WorkloadRow
 def workload_table(summary: RunSummary) -> Table:
     """A row per workload of the accelerator, and their sum over the network."""
     table = Table(title="workloads of the accelerator", title_justify="left", box=None)
-    table.add_column("workload", overflow="fold")
-    for title in ("count", "MACs", "ideal", "default", "best", "gain", "utilisation", "trials"):
+    table.add_column("workload", overflow="ellipsis", no_wrap=True)
+    for title in ("count", "MACs", "ideal", "default", "best", "gain", "of ideal", "trials"):
         table.add_column(title, justify="right")
     table.add_column("failed")
     for row in summary.workloads:

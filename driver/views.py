@@ -237,7 +237,8 @@ class LiveTable:
     def _table(self) -> RenderableType:
         table = Table(box=None, pad_edge=False)
         for title in ("workload", "count", "trials", "failed", "default", "best", "gain"):
-            table.add_column(title, justify="left" if title == "workload" else "right")
+            left = title == "workload"
+            table.add_column(title, justify="left" if left else "right", no_wrap=True)
         for name, row in self._board.rows.items():
             gain = row.default / row.best if row.default and row.best else None
             table.add_row(

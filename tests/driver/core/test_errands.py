@@ -1,0 +1,140 @@
+"""Runs without a tuner: in order, on all devices, again when a device is lost; and comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kit.stand_ins import StandInDevices, cycles_of_tile, losing_first, toy_task
+from tilefarm.artifact import Artifact
+from tilefarm.clock import SystemClock
+from tilefarm.digest import Digest
+from tilefarm.errors import DeviceLostError, InfraError, NoDeviceError
+from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
+from tilefarm.target import TARGETS
+
+from driver.device_thread import Done, Order
+from driver.errands import Errands
+from driver.evaluate import differing_samples, run_program
+from driver.model import NetworkProgram, Parameter
+
+
+def order(inner: int) -> Order:
+    task = toy_task()
+    trace = task.trace({"inner": inner, "outer": 12 // inner})
+    artifact = Artifact(job=Digest.of(b""), code=trace.to_json().encode(), symbols=("kernel",))
+    job = task.run_job(artifact, timeout_seconds=1.0)
+    return Order(number=0, job=job, blobs={artifact.digest: artifact.code}, request_id="r")
+
+
+def errands(devices: StandInDevices, count: int = 1, wait: float = 5.0) -> Errands:
+    return Errands(devices, devices=count, wait_seconds=wait, clock=SystemClock())
+
+
+def cycles(answers: list[Done]) -> list[int]:
+    results = [done.result for done in answers]
+    return [r.counters.cycles for r in results if isinstance(r, Measurement)]
+
+
+def test_answers_come_in_the_order_of_the_orders() -> None:
+    orders = [order(inner) for inner in (1, 2, 4, 1)]
+    answers = errands(StandInDevices(3), 3).run(orders)
+    assert cycles(answers) == [1000, 500, 250, 1000]
+
+
+def test_a_run_on_a_lost_device_is_done_again() -> None:
+    devices = StandInDevices(1, losing_first(2))
+    assert cycles(errands(devices).run([order(1), order(2)])) == [1000, 500]
+    assert devices.released[0] == ("sim0", True)
+
+
+def test_an_order_that_loses_three_devices_is_an_error() -> None:
+    with pytest.raises(DeviceLostError, match="3 times"):
+        errands(StandInDevices(1, losing_first(9))).run([order(1)])
+
+
+def test_no_device_is_an_error() -> None:
+    with pytest.raises(NoDeviceError):
+        errands(StandInDevices(0), wait=0.05).run([order(1)])
+
+
+def test_devices_are_given_back_in_any_case() -> None:
+    devices = StandInDevices(2)
+    errands(devices, 2).run([order(1)] * 4)
+    assert sorted(devices.released) == [("sim0", False), ("sim1", False)]
+
+
+def doubling(batch: int = 1) -> NetworkProgram:
+    return NetworkProgram(
+        name="double",
+        target=TARGETS["sim"],
+        entry="network",
+        code=b"code",
+        constants=b"constants",
+        arena_nbytes=256,
+        inputs=(Parameter(name="x", shape=(batch, 3)),),
+        outputs=(Parameter(name="y", shape=(batch, 3)),),
+    )
+
+
+class DoublingDevices(StandInDevices):
+    """Devices whose program doubles its input; they look into the blobs that they were sent."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.samples: list[int] = []
+
+    def connect(self, lease):  # type: ignore[no-untyped-def]
+        client = super().connect(lease)
+
+        def run(code: bytes, job: RunJob) -> Measurement:
+            content = job.buffers[2].content
+            assert content is not None
+            values = np.frombuffer(client.blobs[content], np.float32)
+            self.samples.append(job.samples)
+            return Measurement(
+                artifact=job.artifact,
+                device="",
+                counters=Counters(),
+                sample_cycles=(7,) * job.samples,
+                outputs=(("y", (2 * values).tobytes()),),
+            )
+
+        client.run_kernel = run
+        return client
+
+
+@pytest.mark.parametrize(("samples", "batch"), [(1, 1), (60, 1), (7, 4), (50, 8)])
+def test_a_program_runs_all_samples_in_parts(samples: int, batch: int) -> None:
+    x = np.arange(3 * samples, dtype=np.float32).reshape(samples, 3)
+    devices = DoublingDevices(2)
+    answer = run_program(
+        doubling(batch), {"x": x}, errands(devices, 2), seconds_per_sample=1.0, run_id="r"
+    )
+    assert np.array_equal(answer.outputs["y"], 2 * x)
+    assert sum(devices.samples) * batch >= samples
+    assert set(answer.cycles) == {7}
+
+
+def test_a_program_that_fails_is_a_fault_and_says_where() -> None:
+    def crash(code: bytes, job: RunJob) -> RunFailure:
+        return RunFailure(artifact=job.artifact, status=Status.RUN_CRASH, why="signal 11")
+
+    x = {"x": np.zeros((1, 3), np.float32)}
+    with pytest.raises(InfraError, match="failed on sim0: run_crash: signal 11"):
+        run_program(
+            doubling(), x, errands(StandInDevices(1, crash)), seconds_per_sample=1.0, run_id="r"
+        )
+
+
+def test_samples_differ_by_their_bits() -> None:
+    reference = {"y": np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], np.float32)}
+    same = {"y": reference["y"].copy()}
+    assert differing_samples(same, reference) == 0
+    same["y"][0, 0] = -0.0
+    same["y"][2, 1] = np.nextafter(np.float32(5), np.float32(6))
+    assert differing_samples(same, reference) == 2
+
+
+def test_the_stand_in_is_what_it_says() -> None:
+    done = errands(StandInDevices(1, cycles_of_tile)).run([order(4)])[0]
+    assert done.device == "sim0"

@@ -1,0 +1,138 @@
+"""Devices of a run: simulated ones that are started again, leases, and reasons for having none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kit.farm import TOKEN, FakeRunner, Farm
+from tilefarm.errors import InfraError, NoDeviceError
+from tilefarm.target import TARGETS
+
+from driver.children import Child, descendants, kill_descendants
+from driver.fleet import Leases, LocalFarm, RemoteFarm
+
+SIM = TARGETS["sim"]
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Iterator[Farm]:
+    with Farm(tmp_path) as running:
+        yield running
+
+
+def test_leases_are_exclusive_and_given_back(farm: Farm) -> None:
+    tracker = farm.tracker()
+    farm.device("sim0", tracker=tracker, runner=FakeRunner())
+    leases = Leases(RemoteFarm(tracker.address, TOKEN), SIM, owner="test")
+    lease = leases.acquire(5.0)
+    assert lease.device.name == "sim0"
+    with pytest.raises(NoDeviceError, match="sim0 in use by others"):
+        leases.acquire(0.2)
+    leases.release(lease)
+    assert leases.acquire(5.0).device.name == "sim0"
+    leases.close()
+    again = Leases(RemoteFarm(tracker.address, TOKEN), SIM, owner="test")
+    assert again.acquire(5.0).device.name == "sim0"
+    again.close()
+
+
+def test_what_is_missing_is_named(farm: Farm) -> None:
+    tracker = farm.tracker()
+    leases = Leases(RemoteFarm(tracker.address, TOKEN), SIM, owner="test")
+    with pytest.raises(NoDeviceError, match=r"no device with target sim within 0.1 s: none is reg"):
+        leases.acquire(0.1)
+    farm.device("sim0", tracker=tracker, runner=FakeRunner())
+    other = Leases(RemoteFarm(tracker.address, TOKEN), TARGETS["sim-de10"], owner="test")
+    with pytest.raises(NoDeviceError, match="1 registered, all with other targets") as none:
+        other.acquire(0.1)
+    assert "tilefarm device --target sim-de10" in none.value.hint
+    other.close()
+    leases.close()
+
+
+def test_a_lease_that_the_tracker_forgot_is_lost(farm: Farm) -> None:
+    tracker = farm.tracker()
+    device = farm.device("sim0", tracker=tracker, runner=FakeRunner())
+    leases = Leases(RemoteFarm(tracker.address, TOKEN), SIM, owner="test")
+    lease = leases.acquire(5.0)
+    assert leases.lost(lease) == ""
+    device.stop()
+    deadline = time.monotonic() + 20
+    while not leases.lost(lease) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert leases.lost(lease)
+    leases.close()
+
+
+def test_a_dead_simulated_device_is_started_again_and_all_end_together(tmp_path: Path) -> None:
+    local = LocalFarm(SIM, 1, tmp_path, tmp_path)
+    leases = Leases(local, SIM, owner="test")
+    first = leases.acquire(20.0)
+    device = next(child for child in local._children if child.name == "sim0")
+    os.kill(device.pid, signal.SIGKILL)
+    leases.release(first, device_lost=True)
+    second = leases.acquire(20.0)
+    assert second.device.name == "sim0"
+    assert second.device.epoch != first.device.epoch
+    pids = [child.pid for child in local._children]
+    leases.close()
+    local.close()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+
+
+def test_devices_that_never_stay_up_are_no_reason_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = LocalFarm._start
+
+    def misnamed(self: LocalFarm, name: str, *words: str) -> Child:
+        return start(self, name, *(w.replace("--folder", "--nosuch") for w in words))
+
+    monkeypatch.setattr(LocalFarm, "_start", misnamed)
+    local = LocalFarm(SIM, 1, tmp_path, tmp_path)
+    leases = Leases(local, SIM, owner="test")
+    began = time.monotonic()
+    with pytest.raises(NoDeviceError, match=r"no simulated device stays up.*--nosuch"):
+        leases.acquire(100.0)
+    assert time.monotonic() - began < 50
+    leases.close()
+    local.close()
+
+
+def test_a_child_that_ends_early_says_why(tmp_path: Path) -> None:
+    child = Child("tracker", ["tracker", "--token-file", "/nosuch/token"], tmp_path / "log")
+    with pytest.raises(InfraError, match=r"exit code 2.*/nosuch/token"):
+        child.ready()
+    child.join()
+
+
+def test_children_die_with_the_thread_that_started_them(tmp_path: Path) -> None:
+    children: list[Child] = []
+
+    def start() -> None:
+        child = Child("tracker", ["tracker", "--token-file", str(tmp_path / "t")], tmp_path / "l")
+        children.append(child)
+        child.ready()
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    children[0].join()
+    assert not children[0].alive
+
+
+def test_everything_below_a_process_can_be_ended(tmp_path: Path) -> None:
+    child = Child("tracker", ["tracker", "--token-file", str(tmp_path / "t")], tmp_path / "log")
+    child.ready()
+    assert child.pid in descendants(os.getpid())
+    kill_descendants(child.pid)
+    child.kill()
+    child.join()
+    assert child.pid not in descendants(os.getpid())

@@ -1,0 +1,158 @@
+"""Whole networks as programs: where every tensor lies, and what is read back from a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from kit.networks import networks, samples_for
+from tilefarm.artifact import Artifact, CompileJob, ProgramJob
+from tilefarm.errors import ModelError
+from tilefarm.measurement import Role
+from tilefarm.target import TARGETS
+from tilefarm.trace import Trace
+
+from driver.arena import plan_arena
+from driver.deployed import read_program
+from driver.graph import Network, partition, quantize, run_network, run_workload
+from driver.graph.ir import Graph
+from driver.model import ALIGNMENT, NetworkProgram, network_program, program_job
+from driver.output import OutputFolder
+
+SIM = TARGETS["sim"]
+
+
+def network_of(graph: Graph, seed: int) -> Network:
+    return partition(quantize(graph, samples_for(graph, seed)), SIM)
+
+
+def execute(
+    network: Network, job: ProgramJob, constants: bytes, arena_nbytes: int, x: np.ndarray
+) -> bytes:
+    """The program in numpy, on flat buffers as a device has them; the first output's bytes."""
+    sizes = [arena_nbytes, 0, x.nbytes]
+    sizes += [network.tensors[o.tensor].nbytes for o in network.outputs]
+    buffers = [bytearray(size) for size in sizes]
+    buffers[1], buffers[2] = bytearray(constants), bytearray(x.tobytes())
+    kernels = {kernel.symbol: kernel for kernel in job.kernels}
+    for call in job.calls:
+        workload = kernels[call.kernel].workload
+        places = dict(zip(workload.tensors, call.arguments, strict=True))
+        inputs = {}
+        for spec in workload.inputs:
+            buffer, offset = places[spec]
+            view = np.frombuffer(buffers[buffer], np.uint8)[offset : offset + spec.nbytes]
+            inputs[spec.name] = view.copy().view(spec.dtype.numpy).reshape(spec.shape)
+        results = run_workload(workload, inputs)
+        for spec in workload.outputs:
+            buffer, offset = places[spec]
+            buffers[buffer][offset : offset + spec.nbytes] = results[spec.name].tobytes()
+    return bytes(buffers[3])
+
+
+@settings(max_examples=25, deadline=None)
+@given(networks())
+def test_a_program_on_shared_memory_gives_what_the_network_gives(drawn: tuple[Graph, int]) -> None:
+    graph, seed = drawn
+    network = network_of(graph, seed)
+    arena = plan_arena(network, {})
+    job, constants = program_job(network, {}, arena.offsets)
+    name = network.inputs[0].name
+    x = np.ascontiguousarray(samples_for(graph, seed + 1)[name][: network.batch], np.float32)
+    wanted = run_network(network, {name: x})
+    found = execute(network, job, constants, arena.nbytes, x)
+    assert found == wanted[network.outputs[0].name].astype(np.float32).tobytes()
+
+
+@settings(max_examples=15, deadline=None)
+@given(networks())
+def test_every_tensor_is_aligned_and_the_arena_is_no_larger_than_without_sharing(
+    drawn: tuple[Graph, int],
+) -> None:
+    network = network_of(*drawn)
+    arena = plan_arena(network, {})
+    job, constants = program_job(network, {}, arena.offsets)
+    offsets = [offset for call in job.calls for _, offset in call.arguments]
+    assert all(offset % ALIGNMENT == 0 for offset in offsets)
+    assert len(constants) % ALIGNMENT == 0
+    assert arena.picture.bound_nbytes <= arena.nbytes
+    assert {r.name for r in arena.picture.rects} == {
+        t.name for t in network.tensors_of("intermediate")
+    }
+
+
+def a_program() -> NetworkProgram:
+    from kit.networks import Builder, conv, window
+
+    rng = np.random.default_rng(0)
+    builder = Builder((1, 3, 6, 6), "small")
+    graph = builder.graph(builder.put(conv(rng, 3, 16, window(3, pad=1)), "x"))
+    network = network_of(graph, 0)
+    arena = plan_arena(network, {})
+    job, constants = program_job(network, {}, arena.offsets)
+    artifact = Artifact(job=job.digest, code=b"\x7fELF", symbols=(job.entry,))
+    return network_program(network, job, artifact, constants, arena.nbytes)
+
+
+def test_equal_workloads_are_one_kernel_and_buffers_have_their_order() -> None:
+    program = a_program()
+    x = {"x": np.zeros((5, 3, 6, 6), np.float32)}
+    job = program.run_job(x, seconds_per_sample=0.1)
+    assert [b.role for b in job.buffers] == [Role.SCRATCH, Role.CONSTANT, Role.INPUT, Role.OUTPUT]
+    assert job.samples == 5
+    assert job.buffers[2].nbytes * 5 == x["x"].nbytes
+    assert {b.content for b in job.buffers if b.content} <= set(program.blobs(x))
+
+
+def test_the_schedule_of_each_workload_is_in_its_kernel() -> None:
+    from kit.networks import Builder, conv, window
+    from tilefarm.trace import Step
+
+    rng = np.random.default_rng(0)
+    builder = Builder((1, 16, 6, 6), "small")
+    layer = conv(rng, 16, 16, window(3, pad=1))
+    first = builder.put(layer, "x")
+    graph = builder.graph(builder.put(layer, first))
+    network = network_of(graph, 0)
+    trace = Trace((Step("mark"),))
+    arena = plan_arena(network, {})
+    job, _ = program_job(network, {w: trace for w, _ in network.workloads()}, arena.offsets)
+    kernels: dict[str, CompileJob] = {kernel.symbol: kernel for kernel in job.kernels}
+    assert len(kernels) == len(job.kernels)
+    for kernel in job.kernels:
+        assert (kernel.trace == trace) == (kernel.workload.operator == "conv2d")
+
+
+def test_a_program_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    program = a_program()
+    folder = OutputFolder(tmp_path)
+    folder.write_program(program, {"tilefarm": "test"})
+    assert read_program(folder.program) == program
+    manifest = json.loads((folder.program / "manifest.json").read_text())
+    assert manifest["digest"] == program.digest.hex
+    assert manifest["target_digest"] == SIM.digest.hex
+    assert [b["role"] for b in manifest["buffers"]] == ["scratch", "constant", "input", "output"]
+
+
+@pytest.mark.parametrize("file", ["network.so", "weights.bin", "manifest.json"])
+def test_a_damaged_program_is_refused(file: str, tmp_path: Path) -> None:
+    folder = OutputFolder(tmp_path)
+    folder.write_program(a_program(), {})
+    content = (folder.program / file).read_bytes()
+    (folder.program / file).write_bytes(content[:-9])
+    with pytest.raises(ModelError) as refused:
+        read_program(folder.program)
+    assert file in refused.value.what
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"schema": 1}', '{"schema": 99}'])
+def test_a_manifest_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(ModelError):
+        read_program(tmp_path)
+    with pytest.raises(ModelError, match="No such file"):
+        read_program(tmp_path / "absent")

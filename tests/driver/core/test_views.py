@@ -1,0 +1,116 @@
+"""What is shown: plain lines and JSON lines as golden texts, and a live table that cleans up."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+
+import pytest
+from kit.summaries import a_summary
+from rich.console import Console
+
+from driver.events import (
+    DeviceJoined,
+    DeviceLeft,
+    Ended,
+    Notice,
+    Progress,
+    SearchBegan,
+    StepBegan,
+    StepEnded,
+    TrialEnded,
+)
+from driver.summary import Span
+from driver.views import JsonLines, LiveTable, PlainLines, view_for
+
+
+def trial(number: int, cycles: int | None, seconds: float) -> TrialEnded:
+    return TrialEnded(
+        number=number,
+        total=3,
+        workload="conv",
+        status="ok" if cycles else "run_timeout",
+        cycles=cycles,
+        best_cycles=400,
+        default_cycles=1000,
+        device="sim0",
+        why="" if cycles else "10 s",
+        seconds=seconds,
+    )
+
+
+def events() -> list[Progress | Span]:
+    return [
+        StepBegan(step="import", seconds=0.0),
+        StepEnded(step="import", seconds=0.5, detail="digits, 10 operators"),
+        SearchBegan(workloads=(("conv", 2),), trials=3, done=0, seconds=1.0),
+        StepBegan(step="search", seconds=1.0),
+        DeviceJoined(device="sim0", sandbox="seccomp", runtime="abc", seconds=1.1),
+        Span(lane="sim0", kind="run", label="conv", begin_seconds=1, end_seconds=2),
+        trial(1, 1000, 2.0),
+        trial(2, None, 6.5),
+        DeviceLeft(device="sim0", why="pulled", seconds=6.6),
+        Notice(text="something", seconds=6.7),
+        trial(3, 400, 7.0),
+        StepEnded(step="search", seconds=7.0, detail="3 trials"),
+        Ended(summary=a_summary(), paths=(("report", "out/report.html"),), seconds=8.0),
+    ]
+
+
+def test_plain_lines(golden: Callable[[str], None]) -> None:
+    stream = io.StringIO()
+    with PlainLines(stream) as view:
+        for event in events():
+            view(event)
+    golden("\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n")
+
+
+def test_json_lines_are_one_document_each() -> None:
+    stream = io.StringIO()
+    with JsonLines(stream) as view:
+        for event in events():
+            view(event)
+    documents = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [d["event"] for d in documents] == [
+        "step_began",
+        "step_ended",
+        "search_began",
+        "step_began",
+        "device_joined",
+        "trial",
+        "trial",
+        "device_left",
+        "notice",
+        "trial",
+        "step_ended",
+        "summary",
+    ]
+    assert documents[5]["cycles"] == 1000
+    assert documents[6]["status"] == "run_timeout"
+    assert documents[-1]["paths"] == {"report": "out/report.html"}
+    assert "spans" not in documents[-1]
+
+
+def test_a_live_table_shows_the_cursor_again() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=100)
+    with LiveTable(console) as view:
+        for event in events()[:8]:
+            view(event)
+    text = stream.getvalue()
+    assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")
+    assert "conv" in text
+
+
+def test_the_whole_run_on_a_terminal() -> None:
+    stream = io.StringIO()
+    with LiveTable(Console(file=stream, force_terminal=True, width=100)) as view:
+        for event in events():
+            view(event)
+    assert "out/report.html" in stream.getvalue()
+
+
+@pytest.mark.parametrize(("as_json", "kind"), [(True, JsonLines), (False, PlainLines)])
+def test_a_pipe_gets_lines(as_json: bool, kind: type) -> None:
+    assert isinstance(view_for(io.StringIO(), as_json=as_json), kind)
