@@ -48,7 +48,7 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
     most = limits.instruction_capacity()
     draft.at_most("insn_queue", "instructions", most, why=f"the queue holds {most} instructions")
     _cycles(draft, layer, target)
-    _prediction(draft)
+    _prediction(draft, target)
 
 
 def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
@@ -72,7 +72,7 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
     draft.total("cycles_last_store", {"tile_vectors": STORE_ELEMENT}, constant=latency)
 
 
-def _prediction(draft: Draft) -> None:
+def _prediction(draft: Draft, target: Target) -> None:
     """One estimate of a kernel's time, in quarters of a cycle.
 
     With one slot, computing waits for loading. With two they overlap, and the estimate is
@@ -89,8 +89,11 @@ def _prediction(draft: Draft) -> None:
     }
     draft.total("quarters_serial", serial)
     draft.total("quarters_overlapped", overlapped)
-    draft.select("quarters_operands", "slots", ["zero", "quarters_serial", "quarters_overlapped"])
-    draft.select("cycles_store_exposed", "acc_slots", ["zero", "cycles_storing", "zero"])
+    more = target.limits.buffers - 1
+    operands = ["zero", "quarters_serial", *["quarters_overlapped"] * more]
+    draft.select("quarters_operands", "slots", operands)
+    stores = ["zero", "cycles_storing", *["zero"] * more]
+    draft.select("cycles_store_exposed", "acc_slots", stores)
     both = {"quarters_operands": 1, "cycles_store_exposed": 4}
     draft.total("predicted_quarter_cycles", both)
 

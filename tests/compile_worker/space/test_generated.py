@@ -122,6 +122,7 @@ def test_valid_points_are_right(work: Workload, seed: int) -> None:
 
 OTHERS = {
     "one buffer": Target(name="other", limits=Limits(buffers=1)),
+    "four buffers": Target(name="other", limits=Limits(buffers=4)),
     "two rows": Target(name="other", vta=VtaConfig(log_batch=1)),
     "eight lanes": Target(name="other", vta=VtaConfig(log_block=3)),
     "no hazard": Target(name="other", limits=Limits(acc_distance=1)),
@@ -223,6 +224,15 @@ def test_trace_needs_only_the_tunables() -> None:
     point = valid_points(made, seed=5, count=1)[0]
     chosen = {v.name: point[v.name] for v in made.space.tunables}
     assert made.trace(chosen) == made.trace(point)
+
+
+def test_one_variable_predicts_the_whole() -> None:
+    made = generate(SANE["C8"], SIM)
+    derived = [v.name for v in made.space.variables if not v.tunable]
+    assert [name for name in derived if name.endswith("_cycles")] == ["predicted_quarter_cycles"]
+    best = min(p["predicted_quarter_cycles"] for p in valid_points(made, seed=7, count=30))
+    assert best / 4 < 1.6 * lower_bound_cycles(SANE["C8"], SIM)
+    assert dict(made.space.default)["predicted_quarter_cycles"] > 5 * best
 
 
 def test_tables_stay_small() -> None:
