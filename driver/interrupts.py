@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 from driver.children import kill_descendants
-from driver.loop import StopSwitch
+from driver.stop import StopSwitch
 
 EXIT_TWICE: Final = 130
 _SHOW_CURSOR: Final = "\x1b[?25h"

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
-from tilefarm.artifact import Artifact, BuildFailure
+from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
 from tilefarm.errors import NoDeviceError
-from tilefarm.measurement import Measurement, RunFailure, Status, Trial
-from tilefarm.space import Point
-from tilefarm.trace import Trace
+from tilefarm.log import Log
+from tilefarm.measurement import Measurement, RunFailure, Trial
 
 from driver import moves
-from driver.campaign import Campaign, Windows, step
+from driver.campaign import Campaign, step
+from driver.candidate import Candidate
 from driver.device_thread import DeviceThread, Done, LeaseSource, Lost, NoDevice, Order, Up
 from driver.events import DeviceJoined, DeviceLeft, Listener, Notice, TrialEnded
 from driver.executor import Build, Executor
 from driver.measuring import Task
 from driver.moves import Ask, Command, Compile, Drop, Event, Finish, JobId, Measure, Outcome, Tell
+from driver.search import Records, SearchResult, SearchSettings
+from driver.stop import StopSwitch
 from driver.summary import Span, Split
 from driver.tuner_thread import Proposals, TunerThread
 from tuner.session import TuningSession
@@ -33,71 +34,7 @@ _QUIET_SECONDS: Final = 10.0
 """After so long without a message, say what is waited for."""
 
 
-class Records(Protocol):
-    """Where trials are kept."""
-
-    def insert(self, trial: Trial, *, run: str) -> bool:
-        """Store one trial for good; False if it is there already."""
-        ...
-
-
-class StopSwitch:
-    """A request to stop that a signal handler may make."""
-
-    def __init__(self) -> None:
-        self._messages: queue.SimpleQueue[Message] | None = None
-        self.thrown = False
-
-    def throw(self) -> bool:
-        """Ask the search to stop; False when there is none to hear it."""
-        self.thrown = True
-        if self._messages is None:
-            return False
-        self._messages.put(moves.Stop())
-        return True
-
-    def connect(self, messages: queue.SimpleQueue[Message] | None) -> None:
-        """Who hears it from now on."""
-        self._messages = messages
-
-
 Message = Build | BaseException | Proposals | Up | Done | Lost | NoDevice | moves.Stop
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchSettings:
-    """How the loop treats candidates."""
-
-    devices: int
-    windows: Windows
-    device_wait_seconds: float
-    run_timeout_seconds: float
-    run_id: str
-    proposer: str = ""
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A live candidate: what it is, and what became of it so far."""
-
-    task: Task
-    point: Point
-    trace: Trace
-    artifact: Artifact | None = None
-    attempts: int = 0
-    spans: list[tuple[str, float, float]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult:
-    """How a search ended: "exhausted", "stopped" or "no device", and where its time went."""
-
-    why: str
-    trials: int
-    first_measured_seconds: float | None
-    seconds: float
-    split: Split
-    error: NoDeviceError | None = None
 
 
 class Loop:
@@ -108,6 +45,7 @@ class Loop:
         session: belongs to the loop from now on.
         wall_origin: wall seconds of the command's begin; spans and events are counted from it.
         defaults: cycles of default schedules that earlier sessions measured, by task.
+        log: gets the story of every trial.
     """
 
     def __init__(
@@ -123,9 +61,11 @@ class Loop:
         wall_origin: float,
         listen: Listener,
         defaults: Mapping[str, int] | None = None,
+        log: Log | None = None,
     ) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._tasks = tasks
+        self._log = log
         self._tuner = TunerThread(session, report=self._put, clock=clock)
         self._told = session.told
         self._budget = session.budget
@@ -157,11 +97,9 @@ class Loop:
             FarmFault: compiling is not possible any more.
         """
         began = self._clock.seconds()
-        stop.connect(self._messages)
+        stop.connect(lambda: self._messages.put(moves.Stop()))
         try:
             self._open()
-            if stop.thrown:
-                self._messages.put(moves.Stop())
             while self._result is None:
                 self._hear(self._next_message())
         finally:
@@ -311,13 +249,14 @@ class Loop:
 
     def _tell(self, number: JobId, outcome: Outcome, story: tuple[str, ...]) -> None:
         candidate = self._candidates.pop(number)
-        trial = self._trial(candidate, outcome, story)
+        trial = candidate.trial(outcome, story, self._settings.proposer)
         self._records.insert(trial, run=self._settings.run_id)
         name = candidate.task.name
         self._tuner.tell(name, trial)
         self._trials += 1
         self._told += 1
-        if trial.cycles is not None and trial.point == _default_point(candidate.task):
+        self._write(number, trial, story)
+        if trial.cycles is not None and candidate.is_default:
             self._defaults[name] = trial.cycles
         if trial.cycles is not None:
             self._best[name] = min(trial.cycles, self._best.get(name) or trial.cycles)
@@ -336,36 +275,28 @@ class Loop:
             )
         )
 
+    def _write(self, number: JobId, trial: Trial, story: Sequence[str]) -> None:
+        if self._log is not None:
+            self._log(
+                "trial",
+                run=self._settings.run_id,
+                job=number,
+                workload=trial.workload.short,
+                artifact=trial.artifact.short if trial.artifact else "-",
+                device=trial.device or "-",
+                status=trial.status.value,
+                cycles=trial.cycles or "-",
+                story=" > ".join(story),
+            )
+
     def _drop(self, number: JobId) -> None:
         candidate = self._candidates.pop(number)
-        trial = Trial(
-            workload=candidate.task.workload.digest,
-            trace=candidate.trace.digest,
-            point=_sorted_point(candidate.point),
-            status=Status.CANCELLED,
-        )
-        self._tuner.tell(candidate.task.name, trial)
-
-    def _trial(self, candidate: Candidate, outcome: Outcome, story: tuple[str, ...]) -> Trial:
-        good = outcome if isinstance(outcome, Measurement) else None
-        why = "" if isinstance(outcome, Measurement) else _why(outcome, story)
-        return Trial(
-            workload=candidate.task.workload.digest,
-            trace=candidate.trace.digest,
-            point=_sorted_point(candidate.point),
-            status=Status.OK if isinstance(outcome, Measurement) else outcome.status,
-            cycles=good.counters.cycles if good else None,
-            seconds=good.seconds if good else (),
-            artifact=candidate.artifact.digest if candidate.artifact else None,
-            device=getattr(outcome, "device", ""),
-            why=why,
-            proposer=self._settings.proposer,
-            spans=tuple(candidate.spans),
-        )
+        self._tuner.tell(candidate.task.name, candidate.cancelled())
 
     # ---- the rest --------------------------------------------------------------------------------
 
     def _open(self) -> None:
+        self._tuner.start()
         for slot in range(self._settings.devices):
             self._threads.append(
                 DeviceThread(
@@ -414,17 +345,3 @@ class Loop:
         waiting = ", ".join(f"{count} {stage}" for stage, count in stages.items()) or "none live"
         devices = ", ".join(self._campaign.devices) or "none yet"
         return f"quiet for {_QUIET_SECONDS:g} s; candidates: {waiting}; devices: {devices}"
-
-
-def _why(failure: BuildFailure | RunFailure, story: tuple[str, ...]) -> str:
-    if failure.status.is_farm_fault:
-        return "; ".join(story)
-    return failure.why
-
-
-def _sorted_point(point: Point) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(point.items()))
-
-
-def _default_point(task: Task) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(task.space.default))

@@ -84,6 +84,11 @@ class OutputFolder:
     def log(self) -> Path:
         return self.path / "log"
 
+    @property
+    def search_log(self) -> Path:
+        """One line for every trial: its life from proposal to end."""
+        return self.log / "search.log"
+
     def write_program(self, program: NetworkProgram, versions: Mapping[str, str]) -> None:
         """Write code, constants and, last, the manifest that names their digests."""
         self.program.mkdir(exist_ok=True)

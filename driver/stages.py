@@ -10,8 +10,8 @@ from pathlib import Path
 from tilefarm.clock import Clock
 
 from driver.events import Listener, Notice, StepBegan, StepEnded
-from driver.loop import StopSwitch
 from driver.settings import TuneSettings
+from driver.stop import StopSwitch
 from driver.summary import Span
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TextIO
 
-from numpy.typing import NDArray
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
-from tilefarm.errors import NoDeviceError
+from tilefarm.errors import InfraError, NoDeviceError
+from tilefarm.log import LineLog
 from tilefarm.names import RandomIds
 from tilefarm.target import Target, load_target
 
@@ -26,15 +25,17 @@ from driver.finish import Finish, Finished
 from driver.frontend import Dataset, import_model, load_data
 from driver.graph import Graph, partition, quantize
 from driver.interrupts import Interrupts
-from driver.loop import Loop, SearchResult, SearchSettings, StopSwitch
+from driver.loop import Loop
 from driver.machine import machine, versions
 from driver.output import Identity, OutputFolder, write_whole
 from driver.prepared import Prepared, trials_of
 from driver.preparing import tasks_of
 from driver.report import write_report
 from driver.report.trace import chrome_trace
+from driver.search import SearchResult, SearchSettings
 from driver.settings import TuneSettings
 from driver.stages import Stages
+from driver.stop import StopSwitch
 from driver.summarise import best_trial, default_trial, layer_rows, trial_rows, workload_row
 from driver.summary import RunSummary
 from tuner.session import Task as SessionTask
@@ -42,14 +43,8 @@ from tuner.session import TuningSession
 from tuner.store import Store
 
 EXIT_INTERRUPTED: Final = 75
-_SECONDS_PER_GMAC: Final = 100.0
-"""A slow simulator's time, for the limit on a run of the network."""
-_REFERENCE_CHUNK: Final = 64
 _SWITCH_SECONDS: Final = 0.0005
 """The tuner computes in Python; threads that only pass messages on must not queue behind it."""
-_VERSIONED: Final = ("tilefarm", "numpy", "llvmlite", "onnx", "ray", "xgboost-cpu", "grpcio")
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 def tune(
@@ -112,7 +107,8 @@ class _Tune:
                 )
             )
             prepared = self._prepare(graph, calibration, evaluation, model_digest, target)
-            result = self._search(prepared, store, house)
+            story = owned.enter_context(folder.search_log.open("a", encoding="utf-8", buffering=1))
+            result = self._search(prepared, store, house, story)
             arena = self._plan(prepared, store)
             stopped = result.why != "exhausted"
             finish = Finish(self._stages, prepared, store, house)
@@ -122,6 +118,12 @@ class _Tune:
         self._stages.listen(Ended(summary=summary, paths=paths, seconds=self._stages.now))
         if result.why == "no device":
             raise result.error or NoDeviceError("no device is left")
+        if done is not None and done.accuracy.differing:
+            raise InfraError(
+                f"{done.accuracy.differing} of {done.accuracy.images} images come out otherwise"
+                " than the integer reference says",
+                "do not deploy the program; report it with the output folder",
+            )
         if stopped:
             self._stages.say("stopped; the same command continues where this one ended")
         return EXIT_INTERRUPTED if stopped else 0
@@ -188,7 +190,9 @@ class _Tune:
 
     # ---- 5 to 8: the search ----------------------------------------------------------------------
 
-    def _search(self, prepared: Prepared, store: Store, house: Farmhouse) -> SearchResult:
+    def _search(
+        self, prepared: Prepared, store: Store, house: Farmhouse, story: TextIO
+    ) -> SearchResult:
         stages, settings = self._stages, self._settings
         history = {name: trials_of(task, store) for name, task in prepared.tasks.items()}
         session = TuningSession(
@@ -201,6 +205,7 @@ class _Tune:
             seed=settings.seed,
             history=history,
         )
+        known = session.told
         loop = Loop(
             tasks=prepared.tasks,
             session=session,
@@ -218,13 +223,13 @@ class _Tune:
             clock=stages.clock,
             wall_origin=stages.wall_origin,
             listen=stages.listen,
+            log=LineLog("search", story),
             defaults={
                 name: trial.cycles
                 for name, task in prepared.tasks.items()
                 if (trial := default_trial(task, history[name])) and trial.cycles is not None
             },
         )
-        known = session.told
         description = {"model": prepared.model_digest.hex, "seed": settings.seed}
         store.begin_run(stages.run_id, description, begun=stages.clock.wall_seconds())
         stages.listen(

@@ -42,6 +42,9 @@ class TunerThread:
         self._clock = clock
         self._queue: queue.SimpleQueue[int | tuple[str, Trial] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="tuner", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
         self._thread.start()
 
     def ask(self, count: int) -> None:

@@ -15,6 +15,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "device": ("driver.commands.device", "serve one device of a farm"),
     "devices": ("driver.commands.devices", "list the devices of a farm"),
     "targets": ("driver.commands.targets", "list the accelerators that are built in"),
+    "vta": ("driver.commands.vta", "look at, run, check and record programs of the accelerator"),
     "doctor": ("driver.commands.doctor", "say what is missing here, and what repairs it"),
 }
 """Name of the command: (module, caption)."""

@@ -17,7 +17,9 @@ from tilefarm.measurement import Measurement, RunFailure, RunJob, Status, Trial
 
 from driver.campaign import Windows
 from driver.events import DeviceLeft, Progress, TrialEnded
-from driver.loop import Loop, SearchResult, SearchSettings, StopSwitch
+from driver.loop import Loop
+from driver.search import SearchResult, SearchSettings
+from driver.stop import StopSwitch
 from driver.summary import Span
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
