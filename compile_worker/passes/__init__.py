@@ -31,6 +31,7 @@ from compile_worker.passes.place_sram import place_sram
 from compile_worker.passes.rotate_slots import rotate_slots
 from compile_worker.passes.sink_lanes import sink_lanes
 from compile_worker.passes.skip_rows import skip_rows
+from compile_worker.passes.stagger_stores import stagger_stores
 
 Watcher: TypeAlias = Callable[[str, Func], None]
 
@@ -62,6 +63,7 @@ LOWERING: Final[tuple[Pass, ...]] = (
     Pass("lower_alu", lower_alu, Stage.DECOMPOSED),
     Pass("lower_dma", lower_dma, Stage.EXPLICIT),
     Pass("rotate_slots", rotate_slots, Stage.EXPLICIT),
+    Pass("stagger_stores", stagger_stores, Stage.EXPLICIT),
     Pass("insert_tokens", insert_tokens, Stage.EXPLICIT),
     Pass("check_instructions", check_instructions, Stage.EXPLICIT),
     Pass("place_sram", place_sram, Stage.PLACED),

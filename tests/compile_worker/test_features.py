@@ -22,7 +22,11 @@ def test_traffic_of_whole_tiles() -> None:
     assert found["acc_nbytes"] == 2 * 2 * 64
     assert found["out_nbytes"] == 2 * 8 * 8 * 16
     assert (found["inp_dmas"], found["wgt_dmas"], found["acc_dmas"]) == (2, 1, 2)
-    assert (found["inp_rows"], found["wgt_rows"], found["out_rows"]) == (16, 1, 1)
+    assert (found["inp_rows"], found["wgt_rows"], found["out_rows"]) == (
+        16,
+        1,
+        2,
+    )  # stored in halves
 
 
 def test_padding_is_not_traffic() -> None:

@@ -57,6 +57,23 @@ def test_a_strided_convolution_loads_every_other_row(data_at: str, golden: Golde
     golden(show(lower(func, SIM)))
 
 
+@pytest.mark.parametrize(
+    "tiling",
+    [Tiling(co=4, h=14, w=14), Tiling(h=14, w=14)],
+    ids=["channels", "rows"],
+)
+def test_the_end_of_a_large_tile_is_staggered(tiling: Tiling, golden: Golden) -> None:
+    work = conv2d(1, 8, 14, 14)
+    func = scheduled(work, tiling)
+    keeps_meaning(work, func)
+    golden(show(dict(lowering(func))["stagger_stores"]).split("alu(add")[1])
+
+
+def test_a_store_that_nobody_waits_for_is_left_whole() -> None:
+    func = scheduled(conv2d(1, 8, 14, 14), Tiling(co=4, h=14, w=14, acc_slots=2))
+    assert "stagger_stores" not in dict(lowering(func))
+
+
 @pytest.mark.parametrize("tiling", SCHEDULES.values(), ids=SCHEDULES.keys())
 def test_no_pass_changes_what_a_schedule_computes(tiling: Tiling) -> None:
     keeps_meaning(SMALL, scheduled(SMALL, tiling))
