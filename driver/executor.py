@@ -92,6 +92,7 @@ class Workers:
 
     def _feed(self, place: Place, lane: str) -> None:
         try:
+            place.prepare()
             self._serve(place, lane)
         finally:
             place.close()

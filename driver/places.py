@@ -32,6 +32,10 @@ class PlaceTimedOut(Exception):
 class Place(Protocol):
     """Compiles a few jobs in one go."""
 
+    def prepare(self) -> None:
+        """Called once, before the first task; may wait while others do the work."""
+        ...
+
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         """One result per job, in order."""
         ...
@@ -51,6 +55,9 @@ class ProcessPlace:
     def __init__(self, log: Path) -> None:
         self._log = log
         self._child: PipeChild | None = None
+
+    def prepare(self) -> None:
+        """Nothing: the process is started when it is needed."""
 
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         child = self._child

@@ -45,6 +45,7 @@ class RayHost:
     """
 
     def __init__(self, folder: Path, workers: int, log: Path) -> None:
+        self.folder = folder
         self._child = PipeChild("driver.workers", [str(folder)], pipes=1 + workers, log=log)
         self._control, *self.pipes = self._child.pipes
         self._settled = threading.Event()
@@ -63,6 +64,11 @@ class RayHost:
             raise InfraError(f"Ray is not up: {self._why_not}", "`--no-ray` works without it")
         return settled
 
+    def gone(self) -> None:
+        """Note that a pipe found it ended."""
+        self._why_not = self._why_not or "its process ended"
+        self._settled.set()
+
     def kill(self) -> None:
         """End it and everything below it; from any thread."""
         self._child.kill()
@@ -80,8 +86,7 @@ class RayHost:
             self._settled.set()
             self._control.recv()
         except (EOFError, OSError):
-            self._why_not = self._why_not or "its process ended"
-            self._settled.set()
+            self.gone()
 
 
 class RayPlace:
@@ -91,11 +96,17 @@ class RayPlace:
         self._host = host
         self._pipe = host.pipes[slot]
 
+    def prepare(self) -> None:
+        """Wait for Ray; a host that ends instead is a crash of the first task."""
+        with contextlib.suppress(InfraError):
+            self._host.wait()
+
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         try:
             self._pipe.send((list(jobs), timeout_seconds))
             kind, content = self._pipe.recv()
         except (EOFError, OSError):
+            self._host.gone()
             raise PlaceCrashed("Ray's process ended") from None
         if kind == _CRASHED:
             raise PlaceCrashed(content)
@@ -114,8 +125,8 @@ class RayPlace:
 class RayWhenUp:
     """A Ray slot; a process of ours while Ray is not up.
 
-    The `first` slot does not wait for it at all, so that something is compiled at once; the others
-    wait a while, for a process that is used for seconds only costs more than it gives.
+    Slot 0 does not wait for it at all, so that something is compiled at once; the others take no
+    task for a while, for a process that is used for seconds only costs more than it gives.
     """
 
     def __init__(self, host: RayHost, slot: int, log: Path) -> None:
@@ -123,6 +134,11 @@ class RayWhenUp:
         self._first = slot == 0
         self._process = ProcessPlace(log)
         self._ray = RayPlace(host, slot)
+
+    def prepare(self) -> None:
+        """Wait a while for Ray, but not in slot 0."""
+        with contextlib.suppress(InfraError):
+            self._host.wait(0 if self._first else _PATIENCE_SECONDS)
 
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         return self._place().compile(jobs, timeout_seconds)
@@ -136,7 +152,7 @@ class RayWhenUp:
 
     def _place(self) -> Place:
         try:
-            up = self._host.wait(0 if self._first else _PATIENCE_SECONDS)
+            up = self._host.wait(0)
         except InfraError:
             return self._process
         if not up:

@@ -39,6 +39,9 @@ class Place:
     tasks: list[list[str]] = field(default_factory=list)
     broken: Exception | None = None
 
+    def prepare(self) -> None:
+        pass
+
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         names = [name_of(job) for job in jobs]
         self.tasks.append(names)

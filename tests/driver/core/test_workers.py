@@ -1,0 +1,73 @@
+"""Ray behind its own process: up, not up, never up, gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kit.stand_ins import SIM, toy_workload
+from tilefarm.artifact import BuildFailure, CompileJob
+from tilefarm.errors import InfraError
+from tilefarm.measurement import Status
+from tilefarm.trace import Step, Trace
+
+from driver.children import descendants
+from driver.places import PlaceCrashed, PlaceTimedOut
+from driver.workers import RayHost, RayPlace, RayWhenUp
+
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(200)]
+
+BAD = CompileJob(workload=toy_workload(), trace=Trace((Step("nosuch"),)), target=SIM)
+
+
+@pytest.fixture
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayHost]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="t-") as folder:  # sockets have short names
+        running = RayHost(Path(folder), 2, Path(folder) / "log")
+        yield running
+        running.close()
+
+
+def test_ray_answers_typed_and_survives_kills_and_timeouts(host: RayHost) -> None:
+    place = RayPlace(host, 0)
+    place.prepare()
+    (result,) = place.compile([BAD], 60.0)
+    assert isinstance(result, BuildFailure)
+    assert result.status is Status.COMPILE_ERROR
+    with pytest.raises(PlaceTimedOut):
+        place.compile([BAD] * 200, 0.001)
+    assert isinstance(place.compile([BAD], 60.0)[0], BuildFailure)
+    token = host.folder / "ray_token"
+    assert token.stat().st_mode & 0o777 == 0o600
+    below = descendants(os.getpid())
+    host.close()
+    assert not set(below) & set(descendants(os.getpid()))
+
+
+def test_the_end_of_the_host_is_a_crash_and_then_a_process_serves(
+    host: RayHost, tmp_path: Path
+) -> None:
+    slot = RayWhenUp(host, 0, tmp_path / "log")
+    slot.prepare()
+    assert isinstance(slot.compile([BAD], 60.0)[0], BuildFailure), "before Ray is up"
+    host.wait(100)
+    assert isinstance(slot.compile([BAD], 60.0)[0], BuildFailure), "on Ray"
+    host.kill()
+    with pytest.raises(PlaceCrashed):
+        slot.compile([BAD], 60.0)
+    with pytest.raises(InfraError, match="--no-ray"):
+        host.wait(5)
+    assert isinstance(slot.compile([BAD], 60.0)[0], BuildFailure), "after Ray"
+    slot.close()
+
+
+def test_a_host_that_cannot_start_is_told(tmp_path: Path) -> None:
+    (tmp_path / "ray_token").write_text("in the way")
+    host = RayHost(tmp_path, 1, tmp_path / "log")
+    with pytest.raises(InfraError, match=r"Ray is not up: SettingsError.*token"):
+        host.wait(60)
+    host.close()
