@@ -34,20 +34,26 @@ from compile_worker.passes.slots import Digit, digits_of
 _ON_CHIP: Final = frozenset(MEMORY)
 
 
-def accelerator_kernel(func: Func, symbol: str, vta: VtaConfig, linkage: str = "") -> str:
-    """LLVM text of the host code of a function whose work is done by the accelerator."""
-    return _QueueWriter(func, symbol, vta).write(linkage)
+def accelerator_kernel(
+    func: Func, symbol: str, vta: VtaConfig, linkage: str = "", *, waits: bool = True
+) -> str:
+    """LLVM text of the host code of a function whose work is done by the accelerator.
+
+    Unless it `waits`, the work is only queued, and somebody else starts it.
+    """
+    return _QueueWriter(func, symbol, vta, waits=waits).write(linkage)
 
 
 class _QueueWriter(HostWriter):
     """Writes one entry, its micro-op recorders and their handles."""
 
-    def __init__(self, func: Func, symbol: str, vta: VtaConfig) -> None:
+    def __init__(self, func: Func, symbol: str, vta: VtaConfig, *, waits: bool) -> None:
         text = FunctionText(symbol)
         super().__init__(text, Scalars(text, {}))
         self._func = func
         self._symbol = symbol
         self._vta = vta
+        self._waits = waits
         self._sites: list[str] = []
         self._sram: dict[str, int] = {}
         self._handles: dict[Buffer, str] = {}
@@ -173,6 +179,8 @@ class _QueueWriter(HostWriter):
         )
 
     def _synchronize(self) -> None:
+        if not self._waits:
+            return
         status = self._text.op(f"load i32, ptr {self._status}")
         with self._text.when(self._text.op(f"icmp eq i32 {status}, 0")):
             self._text.do(f"call void @VTASynchronize(ptr {self._command}, i32 {WAIT_CYCLES})")

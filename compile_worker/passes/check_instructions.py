@@ -7,6 +7,7 @@ them by a small number. A queue that runs full would be synchronized in the mids
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from tilefarm.target import Target
@@ -25,22 +26,40 @@ CLOSING: Final = 4
 """Instructions that a synchronization adds."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What a function leaves with the runtime: micro-ops that stay, instructions until it waits."""
+
+    uops: int
+    instructions: int
+
+
 def check_instructions(func: Func, target: Target) -> Func:
     """Count what the whole function records and queues.
 
     Raises:
         Refused: `slot_keys`, `uop_sram` or `insn_queue`.
     """
-    extents: Mapping[Var, int] = {loop.var: loop.extent for loop in of_kind(func.body, For)}
-    uops = loads = 0
-    for kernel in of_kind(func.body, MicroKernel):
-        keys = combinations(digits_of(kernel, extents))
+    for _, keys in _recorded(func):
         require(STAGE, slot_keys_fit(keys))
-        uops += keys * len(kernel.uops)
-        loads += keys
-    require(STAGE, uops_fit(target, uops))
-    require(STAGE, instructions_fit(_queued(func.body) + loads + CLOSING))
+    stream = stream_of(func)
+    require(STAGE, uops_fit(target, stream.uops))
+    require(STAGE, instructions_fit(stream.instructions + CLOSING))
     return func
+
+
+def stream_of(func: Func) -> Stream:
+    """The size of a function's stream; every slot key loads its micro-ops once."""
+    recorded = _recorded(func)
+    uops = sum(keys * len(kernel.uops) for kernel, keys in recorded)
+    return Stream(uops, _queued(func.body) + sum(keys for _, keys in recorded))
+
+
+def _recorded(func: Func) -> list[tuple[MicroKernel, int]]:
+    """Every micro-op kernel with the number of its slot keys."""
+    extents: Mapping[Var, int] = {loop.var: loop.extent for loop in of_kind(func.body, For)}
+    kernels = of_kind(func.body, MicroKernel)
+    return [(kernel, combinations(digits_of(kernel, extents))) for kernel in kernels]
 
 
 def _queued(stmt: Stmt) -> int:

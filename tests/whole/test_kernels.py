@@ -15,7 +15,7 @@ from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.digest import Digest
 from tilefarm.dtype import DType
 from tilefarm.errors import InfraError
-from tilefarm.measurement import BufferSpec, Measurement, Role, RunJob
+from tilefarm.measurement import BufferSpec, Counters, Measurement, Role, RunJob
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -150,6 +150,9 @@ def test_sampled_points_are_right_and_as_predicted(name: str, measure: Measure) 
         assert features["serial_cycles"] > 0.6 * counters.cycles
 
 
+REPEATS = 5
+
+
 def test_a_program_calls_kernels_with_places_in_its_own_buffers(measure: Measure) -> None:
     conv = conv2d(1, 1, 4, 4)
     image = (DType.INT8, conv.outputs[0].shape)
@@ -158,8 +161,10 @@ def test_a_program_calls_kernels_with_places_in_its_own_buffers(measure: Measure
     )
     arrays = inputs_of(conv)
     once = run_workload(conv, arrays)["out"]
-    twice = run_workload(conv, {**arrays, "data": once})["out"]
-    wanted = run_workload(add, {"a": once, "b": twice})["out"].tobytes()
+    last = once
+    for _ in range(REPEATS):
+        last = run_workload(conv, {**arrays, "data": last})["out"]
+    wanted = run_workload(add, {"a": once, "b": last})["out"].tobytes()
     job, weights = _network(conv, add, arrays)
     program = compile_program(job)
     assert isinstance(program, Artifact), program
@@ -167,13 +172,20 @@ def test_a_program_calls_kernels_with_places_in_its_own_buffers(measure: Measure
     buffers = [
         _buffer("weights", Role.CONSTANT, weights),
         _buffer("x", Role.INPUT, data),
-        BufferSpec(name="arena", role=Role.SCRATCH, nbytes=512),
+        BufferSpec(name="arena", role=Role.SCRATCH, nbytes=768),
         BufferSpec(
             name="y", role=Role.OUTPUT, nbytes=len(wanted), expected=Digest.of(wanted), fetch=True
         ),
     ]
     result = measure(program, "network", buffers, [weights, data, wanted])
     assert dict(result.outputs)["y"] == wanted
+    assert result.counters.instructions < (REPEATS + 1) * _alone(measure, conv).instructions
+
+
+def _alone(measure: Measure, work: Workload) -> Counters:
+    """What a kernel needs when it runs by itself."""
+    generated = generate(work, SIM)
+    return _checked(measure, work, generated.trace(dict(generated.space.default))).counters
 
 
 def _buffer(name: str, role: Role, content: bytes) -> BufferSpec:
@@ -181,7 +193,7 @@ def _buffer(name: str, role: Role, content: bytes) -> BufferSpec:
 
 
 def _network(conv: Workload, add: Workload, arrays: Arrays) -> tuple[ProgramJob, bytes]:
-    """y = add(conv(x), conv(conv(x))): buffers are weights, x, arena, y."""
+    """y = add(conv(x), conv(conv(... conv(x)))): buffers are weights, x, arena, y."""
     weights, places = b"", []
     for name in ("weight", "bias", "shift"):
         places.append((0, len(weights)))
@@ -195,10 +207,12 @@ def _network(conv: Workload, add: Workload, arrays: Arrays) -> tuple[ProgramJob,
         ),
         CompileJob(workload=add, trace=Trace(), target=SIM, symbol="add"),
     )
-    first, second = (2, 0), (2, 256)
-    calls = (
-        Call(kernel="conv", arguments=((1, 0), *places, first)),
-        Call(kernel="conv", arguments=(first, *places, second)),
-        Call(kernel="add", arguments=(first, second, (3, 0))),
-    )
-    return ProgramJob(kernels=kernels, calls=calls, buffers=4, target=SIM), weights
+    first, even, odd = (2, 0), (2, 256), (2, 512)
+    calls = [Call(kernel="conv", arguments=((1, 0), *places, first))]
+    source = first
+    for at in range(REPEATS):
+        to = odd if at % 2 else even
+        calls.append(Call(kernel="conv", arguments=(source, *places, to)))
+        source = to
+    calls.append(Call(kernel="add", arguments=(first, source, (3, 0))))
+    return ProgramJob(kernels=kernels, calls=tuple(calls), buffers=4, target=SIM), weights
