@@ -25,6 +25,7 @@ from tilefarm.errors import DataError
 from device_server.instructions import (
     ALU_OPERATIONS,
     MEMORIES,
+    NEIGHBOURS,
     UOP_MEMORY,
     Alu,
     Finish,
@@ -38,11 +39,6 @@ from device_server.instructions import (
 )
 from device_server.program import Bytes
 
-_NEIGHBOURS: Final = {
-    "load": ("nobody", "compute"),
-    "compute": ("load", "store"),
-    "store": ("compute", "nobody"),
-}
 _ALU_NUMBERS: Final = (*ALU_OPERATIONS, "op5", "op6", "op7")
 _MEMORY_NUMBERS: Final = (*MEMORIES, "mem6", "mem7")
 
@@ -223,7 +219,7 @@ def _operands(instruction: Instruction) -> tuple[_Operand, ...]:
 def _token_texts(tokens: Tokens, module: str) -> Iterator[str]:
     for verb in ("pop", "push"):
         flags = (getattr(tokens, f"{verb}_prev"), getattr(tokens, f"{verb}_next"))
-        names = [n for n, flag in zip(_NEIGHBOURS[module], flags, strict=True) if flag]
+        names = [n for n, flag in zip(NEIGHBOURS[module], flags, strict=True) if flag]
         if names:
             yield f"{verb}={','.join(names)}"
 
@@ -270,9 +266,9 @@ def _tokens(popped: str, pushed: str, module: str) -> Tokens:
     for verb, text in (("pop", popped), ("push", pushed)):
         names = text.split(",") if text else []
         for name in names:
-            if name not in _NEIGHBOURS[module]:
+            if name not in NEIGHBOURS[module]:
                 raise DataError(f"{verb}={text}: {name!r} is no neighbour of {module}")
-        for side, neighbour in zip(("prev", "next"), _NEIGHBOURS[module], strict=True):
+        for side, neighbour in zip(("prev", "next"), NEIGHBOURS[module], strict=True):
             flags[f"{verb}_{side}"] = int(neighbour in names)
     return Tokens(**flags)
 

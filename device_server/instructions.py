@@ -18,6 +18,13 @@ MEMORIES: Final = ("uop", "wgt", "inp", "acc", "out", "acc8")
 ALU_OPERATIONS: Final = ("min", "max", "add", "shr", "mul")
 UOP_MEMORY, WGT_MEMORY, INP_MEMORY, ACC_MEMORY, OUT_MEMORY, ACC8_MEMORY = range(6)
 
+NEIGHBOURS: Final = {
+    "load": ("nobody", "compute"),
+    "compute": ("load", "store"),
+    "store": ("compute", "nobody"),
+}
+"""Whose tokens "prev" and "next" mean, by module."""
+
 _WORD_BITS: Final = 64
 _IMMEDIATE_BITS: Final = 16
 

@@ -9,12 +9,15 @@ from tilefarm.target import VtaConfig
 
 from device_server.instructions import (
     MEMORIES,
+    NEIGHBOURS,
     Alu,
     Finish,
     Gemm,
     Instruction,
     Transfer,
+    Unknown,
     element_nbytes,
+    module_of,
 )
 
 
@@ -92,3 +95,27 @@ def _count_transfer(counted: StreamStatistics, record: Transfer, sizes: tuple[in
         name = MEMORIES[record.memory]
         loaded = elements * sizes[record.memory]
         counted.load_nbytes[name] = counted.load_nbytes.get(name, 0) + loaded
+
+
+def unbalanced(records: Iterable[Instruction]) -> dict[str, tuple[int, int]]:
+    """Queues of dependence tokens that do not end as they began.
+
+    By name, "from->to": how many tokens more were pushed than popped (negative: waited for in
+    vain), and the last instruction that touched the queue.
+    """
+    touched: dict[str, tuple[int, int]] = {}
+    for number, record in enumerate(records):
+        if isinstance(record, Unknown):
+            continue
+        module, tokens = module_of(record), record.tokens
+        before, behind = NEIGHBOURS[module]
+        changes = (
+            (f"{before}->{module}", -tokens.pop_prev),
+            (f"{behind}->{module}", -tokens.pop_next),
+            (f"{module}->{before}", tokens.push_prev),
+            (f"{module}->{behind}", tokens.push_next),
+        )
+        for queue, change in changes:
+            if change:
+                touched[queue] = (touched.get(queue, (0, 0))[0] + change, number)
+    return {queue: last for queue, last in touched.items() if last[0]}

@@ -13,7 +13,6 @@ ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "check": ("driver.vta.check", "compare cycles and memory with what program files promise"),
     "run": ("driver.vta.run", "run a program file on the simulator"),
     "show": ("driver.vta.show", "print a program's instructions and what they do"),
-    "dump": ("driver.vta.dump", "compile a layer and write what it runs as program files"),
 }
 """Name of the action: (module, caption)."""
 
@@ -21,7 +20,6 @@ _EPILOG = """\
 A program is an .npz file: instructions, memory before, and what must come out.
 
 examples:
-  tilefarm vta dump --conv 64,64,56,56,3,1,1 --out c2
   tilefarm vta check c2
   tilefarm vta show c2/*.npz
   tilefarm vta run c2/*.npz --svg timeline.svg

@@ -31,7 +31,7 @@ DENSE: Final = f"""
 """  # fmt: skip
 """Four rows of 16 times a 16x16 matrix, shifted by 4."""
 
-DENSE_CYCLES: Final = 190
+DENSE_CYCLES: Final = 168
 
 
 def stream(text: str, target: Target = SIM) -> Any:

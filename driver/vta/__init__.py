@@ -1,0 +1,1 @@
+"""Programs of the accelerator as files: `tilefarm vta check|run|show|dump`."""

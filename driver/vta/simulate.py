@@ -1,0 +1,55 @@
+"""One program on the simulator, with errors that name the file and the instruction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tilefarm.errors import DataError
+
+from device_server.disassembly import disassemble
+from device_server.instructions import Alu, Gemm, Instruction, InstructionSet, Unknown
+from device_server.library import StreamResult, VtaError, VtaLibrary
+from device_server.program import Program
+from device_server.stream_statistics import executed_uops, unbalanced
+
+MOST_UOPS: Final = 1 << 32
+"""Micro-ops that a program may execute; more would run for minutes."""
+
+
+def simulate(
+    library: VtaLibrary, program: Program, path: Path, *, timeline: bool = False
+) -> StreamResult:
+    """Run a program on the configured library.
+
+    Raises:
+        DataError: an instruction cannot be run, or they wait for one another; says which.
+    """
+    records = disassemble(program.instructions, InstructionSet(program.target.vta))
+    _refuse(records, path)
+    try:
+        result = library.run_stream(program.instructions, program.image(), timeline=timeline)
+    except VtaError as error:
+        raise DataError(f"{path}: {error.what}") from None
+    _refuse_leftovers(records, path)
+    return result
+
+
+def _refuse(records: tuple[Instruction, ...], path: Path) -> None:
+    total = 0
+    for number, record in enumerate(records):
+        if isinstance(record, Unknown):
+            raise DataError(f"{path}: instruction {number}: unknown opcode {record.low & 7}")
+        total += executed_uops(record) if isinstance(record, Gemm | Alu) else 0
+        if total > MOST_UOPS:
+            raise DataError(
+                f"{path}: instruction {number}: {total} micro-ops by then, at most {MOST_UOPS} run"
+            )
+
+
+def _refuse_leftovers(records: tuple[Instruction, ...], path: Path) -> None:
+    for queue, (tokens, number) in unbalanced(records).items():
+        if tokens > 0:
+            raise DataError(
+                f"{path}: instruction {number}: nobody takes {tokens} of the tokens {queue}"
+            )
