@@ -1,0 +1,86 @@
+"""From trials to the rows that people read."""
+
+from __future__ import annotations
+
+from kit.stand_ins import toy_task, toy_trace
+from tilefarm.measurement import Status, Trial
+
+from driver.summarise import best_trial, default_trial, shape_text, trial_rows, workload_row
+from driver.summary import Accuracy, WorkloadRow
+
+TASK = toy_task()
+
+
+def trial(inner: int, cycles: int | None, ended: float = 5.0) -> Trial:
+    point = {"inner": inner, "outer": 12 // inner, "extent": 12}
+    return Trial(
+        workload=TASK.workload.digest,
+        trace=toy_trace(point).digest,
+        point=tuple(sorted(point.items())),
+        status=Status.OK if cycles else Status.RUN_TIMEOUT,
+        cycles=cycles,
+        spans=(("run", ended - 1, ended),),
+    )
+
+
+TRIALS = [trial(1, 1000), trial(2, None), trial(4, 250), trial(3, 250), trial(6, None)]
+
+
+def test_the_best_is_the_first_of_the_fastest_good_ones() -> None:
+    assert best_trial(TRIALS) == TRIALS[2]
+    assert best_trial([trial(2, None)]) is None
+    assert best_trial([]) is None
+
+
+def test_the_default_is_found_by_its_point() -> None:
+    assert default_trial(TASK, TRIALS) == TRIALS[0]
+    assert default_trial(TASK, TRIALS[1:]) is None
+
+
+def test_a_workload_in_one_row() -> None:
+    row = workload_row(TASK, TRIALS)
+    assert (row.default_cycles, row.best_cycles, row.trials) == (1000, 250, 5)
+    assert row.failures == (("run_timeout", 2),)
+    assert row.best_point == (("inner", 4),)
+    assert row.speedup == 4
+    assert row.utilisation == TASK.ideal_cycles / 250
+
+
+def test_a_workload_without_a_good_trial_has_no_ratio() -> None:
+    row: WorkloadRow = workload_row(TASK, [trial(2, None)])
+    assert (row.speedup, row.utilisation, row.best_cycles) == (None, None, None)
+
+
+def test_trials_of_earlier_sessions_have_no_time() -> None:
+    rows = trial_rows({TASK.name: TASK}, [trial(1, 9, ended=5.0), trial(2, 8, ended=15.0)], 10.0)
+    assert [(row.number, row.ended_seconds) for row in rows] == [(1, None), (2, 5.0)]
+    assert [row.is_default for row in rows] == [True, False]
+
+
+def test_trials_of_workloads_that_are_gone_are_left_out() -> None:
+    assert trial_rows({}, TRIALS, 0.0) == ()
+
+
+def test_shapes_in_words() -> None:
+    assert shape_text(TASK.workload) == "1x1x1x16 -> 1x1x1x16"
+
+
+def test_shares_are_of_labelled_images() -> None:
+    some = Accuracy(
+        images=10,
+        labelled=8,
+        float_correct=8,
+        reference_correct=6,
+        device_correct=4,
+        differing=2,
+    )
+    assert some.share(some.device_correct) == 0.5
+    none = Accuracy(
+        images=10,
+        labelled=0,
+        float_correct=0,
+        reference_correct=0,
+        device_correct=0,
+        differing=0,
+    )
+    assert none.share(0) is None
