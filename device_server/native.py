@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +51,45 @@ COUNTER_FIELDS: Final = (
     "acc_load_nbytes",
     "uop_load_nbytes",
     "out_store_nbytes",
+    "load_token_stall_cycles",
+    "load_queue_stall_cycles",
+    "load_memory_stall_cycles",
+    "compute_token_stall_cycles",
+    "compute_queue_stall_cycles",
+    "compute_memory_stall_cycles",
+    "store_token_stall_cycles",
+    "store_queue_stall_cycles",
+    "store_memory_stall_cycles",
 )
+
+
+class Strictness(Enum):
+    """Whose rules a program is held to: the functional simulator's, or also a hardware's."""
+
+    FUNCTIONAL = "functional"
+    CHISEL = "chisel"
+    HLS = "hls"
+
+
+class TimingModel(Enum):
+    """Whose time is counted. CHISEL equals the RTL; HLS, the design for FPGAs, is an estimate."""
+
+    CHISEL = "chisel"
+    HLS = "hls"
+
+
+class TimingBasis(Enum):
+    """What the cycles of a configuration are worth."""
+
+    RTL = "equal to the RTL's"
+    EXTRAPOLATED = "extrapolated: the RTL was not run with this geometry, bus or memory"
+    ESTIMATE = "an estimate"
+
+
+STRICTNESSES: Final = tuple(Strictness)
+TIMING_MODELS: Final = tuple(TimingModel)
+TIMING_BASES: Final = tuple(TimingBasis)
+"""Enums in the order of their numbers in `tilefarm_vta.h`."""
 
 
 def find_library() -> Path:
@@ -67,11 +106,18 @@ def find_executable() -> Path:
     return _find(EXECUTABLE_NAME)
 
 
-def hardware_words(target: Target, *, functional_only: bool = False) -> tuple[int, ...]:
+def hardware_words(
+    target: Target,
+    *,
+    functional_only: bool = False,
+    strictness: Strictness = Strictness.FUNCTIONAL,
+    model: TimingModel = TimingModel.CHISEL,
+) -> tuple[int, ...]:
     """The integers of `tilefarm_vta_config`, in the order of its fields."""
     geometry = (getattr(target.vta, name) for name in CONFIG_FIELDS)
     timing = (getattr(target.timing, name) for name in TIMING_FIELDS)
-    return (*geometry, *timing, int(functional_only))
+    choices = STRICTNESSES.index(strictness), TIMING_MODELS.index(model)
+    return (*geometry, *timing, int(functional_only), *choices)
 
 
 def counters_from_words(words: Iterable[int]) -> Counters:

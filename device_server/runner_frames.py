@@ -14,10 +14,9 @@ from typing import Final, Protocol
 from tilefarm.errors import InfraError
 from tilefarm.measurement import BufferSpec, Counters, Role, RunJob, TimelineEvent
 
-from device_server.native import counters_from_words, timeline_event
+from device_server.native import COUNTER_FIELDS, counters_from_words, timeline_event
 
 _ROLES: Final = {Role.CONSTANT: 0, Role.INPUT: 1, Role.OUTPUT: 2, Role.SCRATCH: 3}
-_COUNTER_WORDS: Final = 12
 _OUTSIDE: Final = 0xFFFF_FFFF_FFFF_FFFF
 _MAX_REPLY_NBYTES: Final = 1 << 30
 
@@ -163,7 +162,7 @@ def _ready(cursor: _Cursor) -> Ready:
 
 def _done(cursor: _Cursor) -> Done:
     (run_seconds,) = cursor.floats(1)
-    counters = counters_from_words(cursor.numbers(f"{_COUNTER_WORDS}Q"))
+    counters = counters_from_words(cursor.numbers(f"{len(COUNTER_FIELDS)}Q"))
     (samples,) = cursor.numbers("I")
     sample_cycles = cursor.numbers(f"{samples}Q")
     (repeats,) = cursor.numbers("I")

@@ -83,7 +83,10 @@ class RunJob:
 class Counters:
     """What the accelerator did in one call of the entry, as its runtime reports it.
 
-    `busy_cycles` of (load, compute, store); bytes moved by kind, padding excluded.
+    Bytes moved by kind, padding excluded. Every cycle of a module (load, compute, store) is busy,
+    stalled by a cause, or idle: between two instructions or after the last one. Causes: `token`,
+    the next instruction waits for another module; `queue`, it is not fetched yet; `memory`, a
+    started instruction waits for DRAM. So busy + stalls + idle = cycles.
     """
 
     cycles: int = 0
@@ -98,6 +101,15 @@ class Counters:
     acc_load_nbytes: int = 0
     uop_load_nbytes: int = 0
     out_store_nbytes: int = 0
+    load_token_stall_cycles: int = 0
+    load_queue_stall_cycles: int = 0
+    load_memory_stall_cycles: int = 0
+    compute_token_stall_cycles: int = 0
+    compute_queue_stall_cycles: int = 0
+    compute_memory_stall_cycles: int = 0
+    store_token_stall_cycles: int = 0
+    store_queue_stall_cycles: int = 0
+    store_memory_stall_cycles: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

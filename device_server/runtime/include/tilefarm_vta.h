@@ -29,8 +29,30 @@ typedef enum {
   TILEFARM_VTA_DEADLOCK = 8,        /* modules wait for tokens that nobody will give */
   TILEFARM_VTA_TOKENS_LEFT = 9,     /* tokens or waits remain where there must be none */
   TILEFARM_VTA_NO_MEMORY = 10,      /* the host or the address space is exhausted */
-  TILEFARM_VTA_HAZARD = 11 /* two modules touch an element in an order that no token fixes */
+  TILEFARM_VTA_HAZARD = 11, /* two modules touch an element in an order that no token fixes */
+  TILEFARM_VTA_UNSUPPORTED =
+      12,                    /* the chosen hardware lacks it or does it differently; see findings */
+  TILEFARM_VTA_TOO_LONG = 13 /* more micro-ops than tilefarm_vta_limit_uops allows */
 } tilefarm_vta_status;
+
+/* Whose rules a program is held to. FUNCTIONAL: those of the original's functional simulator. The
+ * others add findings where that hardware hangs or computes something else. */
+typedef enum {
+  TILEFARM_VTA_FUNCTIONAL = 0,
+  TILEFARM_VTA_CHISEL = 1,
+  TILEFARM_VTA_HLS = 2
+} tilefarm_vta_strictness;
+
+/* Whose time is counted: the Chisel design with its tsim memory, or (an estimate) the HLS design.
+ */
+typedef enum { TILEFARM_VTA_TIME_CHISEL = 0, TILEFARM_VTA_TIME_HLS = 1 } tilefarm_vta_time_model;
+
+/* What cycles are worth: equal to the RTL's, beyond what the RTL can be, or an estimate. */
+typedef enum {
+  TILEFARM_VTA_BASIS_RTL = 0,
+  TILEFARM_VTA_BASIS_EXTRAPOLATED = 1,
+  TILEFARM_VTA_BASIS_ESTIMATE = 2
+} tilefarm_vta_basis;
 
 /* The keys of vta_config.json (log2 values), then the bus and memory behind it. */
 typedef struct {
@@ -39,14 +61,32 @@ typedef struct {
   int32_t log_uop_buff_size, log_inp_buff_size, log_wgt_buff_size, log_acc_buff_size;
   int32_t bus_nbytes, log_burst_beats, dram_delay_cycles, queue_entries, outstanding_bursts;
   int32_t functional_only; /* 1: results only, cycles stay 0 */
+  int32_t strictness;      /* tilefarm_vta_strictness */
+  int32_t time_model;      /* tilefarm_vta_time_model */
 } tilefarm_vta_config;
 
-/* What the accelerator did since tilefarm_vta_clear_counters; padding is not counted as moved. */
+/* What the accelerator did since tilefarm_vta_clear_counters; padding is not counted as moved.
+ *
+ * Every cycle of a module is busy (it works), stalled, or idle (between instructions, or after its
+ * last one), and the five add up to `cycles`. Causes of a stall: `token`, the next instruction
+ * waits for another module; `queue`, fetch has not delivered the next instruction; `memory`, a
+ * started instruction waits for DRAM. */
 typedef struct {
   uint64_t cycles, instructions, gemm_uops, alu_uops;
   uint64_t load_busy_cycles, compute_busy_cycles, store_busy_cycles;
   uint64_t inp_load_nbytes, wgt_load_nbytes, acc_load_nbytes, uop_load_nbytes, out_store_nbytes;
+  uint64_t load_token_stall_cycles, load_queue_stall_cycles, load_memory_stall_cycles;
+  uint64_t compute_token_stall_cycles, compute_queue_stall_cycles, compute_memory_stall_cycles;
+  uint64_t store_token_stall_cycles, store_queue_stall_cycles, store_memory_stall_cycles;
 } tilefarm_vta_counters;
+
+/* Where a program would go wrong on the chosen hardware. `severity` is 1 (warning) or 2 (error);
+ * `instruction` is a position in its stream. */
+typedef struct {
+  uint32_t severity, instruction;
+  char rule[16];
+  char text[232];
+} tilefarm_vta_finding;
 
 /* One instruction on module 0 (load), 1 (compute) or 2 (store): busy in [begin_cycle, end_cycle).
  */
@@ -56,8 +96,7 @@ typedef struct {
   char name[48];
 } tilefarm_vta_event;
 
-/* Starts over as another accelerator: drops all buffers, recorded kernels, queues and errors. Call
- * it only while no compiled kernel is loaded that has run before. */
+/* Starts over as another accelerator: drops all buffers, recorded kernels, queues and errors. */
 TILEFARM_VTA_API int tilefarm_vta_configure(const tilefarm_vta_config* config);
 
 /* On-chip buffers zero, tokens gone, queue empty, error cleared; DRAM and recorded kernels stay. */
@@ -78,8 +117,40 @@ TILEFARM_VTA_API void tilefarm_vta_read_counters(tilefarm_vta_counters* out);
 TILEFARM_VTA_API void tilefarm_vta_record_timeline(int on);
 TILEFARM_VTA_API size_t tilefarm_vta_read_timeline(tilefarm_vta_event* out, size_t max_events);
 
+/* Findings of every run since clear_counters, in order; at most one per rule and instruction, and
+ * the first few of each rule. A run with an error among them ends with UNSUPPORTED, after it has
+ * done everything that the functional rules say. */
+TILEFARM_VTA_API size_t tilefarm_vta_read_findings(tilefarm_vta_finding* out, size_t max_findings);
+
+/* What the cycles of the present configuration are worth: a tilefarm_vta_basis. */
+TILEFARM_VTA_API int tilefarm_vta_timing_basis(void);
+
+/* Runs with more executed micro-ops fail with TOO_LONG; 2^31 until something else is said. */
+TILEFARM_VTA_API void tilefarm_vta_limit_uops(uint64_t limit);
+
+/* The implementations of the matrix unit that this machine can run, separated by spaces, best
+ * first; and the choice of one of them, which resets the accelerator. BAD_ARGUMENT for an unknown
+ * name. */
+TILEFARM_VTA_API const char* tilefarm_vta_vector_paths(void);
+TILEFARM_VTA_API int tilefarm_vta_use_vector_path(const char* name);
+
+/* Streams as programs: while recording is on, every synchronization keeps its instructions, and all
+ * buffers before and after it as one image that begins at address 0. Switching it on forgets what
+ * was recorded. */
+typedef struct {
+  size_t instructions, image_nbytes;
+  tilefarm_vta_counters counters;
+} tilefarm_vta_recorded;
+TILEFARM_VTA_API void tilefarm_vta_record_streams(int on);
+TILEFARM_VTA_API size_t tilefarm_vta_recorded_streams(void);
+TILEFARM_VTA_API int tilefarm_vta_describe_recorded(size_t stream, tilefarm_vta_recorded* out);
+/* Fills two words per instruction, and those parts of the images (which must be zero) that buffers
+ * occupy. */
+TILEFARM_VTA_API int tilefarm_vta_read_recorded(size_t stream, uint64_t* instructions,
+                                                uint8_t* before, uint8_t* after);
+
 /* Runs `count` raw instructions (two words each, low first) on a DRAM image that begins at address
- * 0. Starts from a reset. Counters and timeline are those of this run. */
+ * 0. Starts from a reset. Counters, timeline and findings are those of this run. */
 TILEFARM_VTA_API int tilefarm_vta_run_stream(const uint64_t* instructions, size_t count,
                                              uint8_t* dram, size_t dram_nbytes,
                                              tilefarm_vta_counters* out);

@@ -12,8 +12,15 @@ Accelerator::Accelerator(const Config& config)
     : config_(config),
       encoding_(config_),
       dram_(config.burst_nbytes()),
-      functional_(config_, encoding_),
-      hazards_(config_) {}
+      hazards_(config_),
+      rules_(config_, findings_) {
+  use_vector_path("");
+}
+
+void Accelerator::use_vector_path(const std::string& name) {
+  functional_.emplace(config_, encoding_, name);
+  rules_.reset();
+}
 
 void Accelerator::run(const std::vector<Word>& words) {
   std::vector<Instruction> instructions;
@@ -22,27 +29,58 @@ void Accelerator::run(const std::vector<Word>& words) {
   const Tokens before = tokens_;
   const CycleResult* timing = config_.functional_only ? nullptr : memo_.find(words, before);
   const bool is_new = timing == nullptr && !config_.functional_only;
+  findings_.begin_run();
   execute(instructions, is_new);
+  rules_.finish(instructions, tokens_);
   counters_.instructions += instructions.size();
-  if (config_.functional_only) return;
   if (is_new) timing = &memo_.keep(words, before, count_cycles(config_, instructions, before));
-  if (recording_) add_timeline(*timing, instructions);
-  add_timing(*timing);
+  if (timing != nullptr) {
+    if (recording_) add_timeline(*timing, instructions);
+    add_timing(*timing);
+  }
+  const Finding* wrong = findings_.first_error();
+  if (wrong == nullptr) return;
+  fail(TILEFARM_VTA_UNSUPPORTED, "instruction %zu (%s): %s: %s", wrong->instruction,
+       describe(instructions[wrong->instruction]).c_str(), wrong->rule.c_str(),
+       wrong->text.c_str());
 }
 
 void Accelerator::execute(const std::vector<Instruction>& instructions, bool check_hazards) {
   if (check_hazards) hazards_.begin(instructions, tokens_);
+  uops_ = 0;
   run_in_token_order(instructions, tokens_, [&](size_t index) {
-    functional_.execute(instructions[index], dram_, counters_);
-    if (check_hazards) hazards_.visit(index, functional_.uops());
+    const Instruction& f = instructions[index];
+    require_short(f);
+    rules_.visit(index, f, functional_->uops(), functional_->acc());
+    functional_->execute(f, dram_, counters_);
+    if (check_hazards) hazards_.visit(index, functional_->uops());
   });
+}
+
+// A few words can ask for years of work.
+void Accelerator::require_short(const Instruction& f) {
+  if (!f.is_compute() || f.uop_begin >= f.uop_end) return;
+  uops_ += f.executed_uops();
+  if (uops_ <= uop_limit_) return;
+  fail(TILEFARM_VTA_TOO_LONG, "%llu micro-ops by now, the limit is %llu",
+       static_cast<unsigned long long>(uops_), static_cast<unsigned long long>(uop_limit_));
 }
 
 void Accelerator::add_timing(const CycleResult& timing) {
   counters_.cycles += timing.cycles;
-  counters_.load_busy_cycles += timing.busy_cycles[0];
-  counters_.compute_busy_cycles += timing.busy_cycles[1];
-  counters_.store_busy_cycles += timing.busy_cycles[2];
+  const auto& [load, compute, store] = timing.modules;
+  counters_.load_busy_cycles += load.busy;
+  counters_.compute_busy_cycles += compute.busy;
+  counters_.store_busy_cycles += store.busy;
+  counters_.load_token_stall_cycles += load.token;
+  counters_.load_queue_stall_cycles += load.queue;
+  counters_.load_memory_stall_cycles += load.memory;
+  counters_.compute_token_stall_cycles += compute.token;
+  counters_.compute_queue_stall_cycles += compute.queue;
+  counters_.compute_memory_stall_cycles += compute.memory;
+  counters_.store_token_stall_cycles += store.token;
+  counters_.store_queue_stall_cycles += store.queue;
+  counters_.store_memory_stall_cycles += store.memory;
 }
 
 // Runs follow one another on one axis of cycles.
@@ -57,7 +95,8 @@ void Accelerator::add_timeline(const CycleResult& timing,
 }
 
 void Accelerator::reset() {
-  functional_.reset();
+  functional_->reset();
+  rules_.reset();
   tokens_ = {};
 }
 
@@ -77,6 +116,7 @@ std::string Accelerator::describe_tokens() const {
 void Accelerator::clear_counters() {
   counters_ = {};
   timeline_.clear();
+  findings_.clear();
 }
 
 }  // namespace tilefarm

@@ -3,6 +3,7 @@
 #define TILEFARM_ACCELERATOR_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,9 @@
 #include "cycle/cycle_memo.h"
 #include "dram.h"
 #include "encoding.h"
+#include "findings.h"
 #include "functional.h"
+#include "hardware_rules.h"
 #include "hazards.h"
 #include "tokens.h"
 
@@ -27,8 +30,10 @@ class Accelerator {
  public:
   explicit Accelerator(const Config& config);
 
-  void run(const std::vector<Word>& words);  // adds to counters and timeline
-  void reset();                              // on-chip buffers and tokens; not DRAM
+  // Adds to counters, timeline and findings. UNSUPPORTED, at the end, if there are errors among
+  // the latter.
+  void run(const std::vector<Word>& words);
+  void reset();  // on-chip buffers and tokens; not DRAM
   bool tokens_left() const;
   std::string describe_tokens() const;
 
@@ -39,20 +44,29 @@ class Accelerator {
   void clear_counters();
   const std::vector<TimelineEntry>& timeline() const { return timeline_; }
   void record_timeline(bool on) { recording_ = on; }
+  const std::vector<Finding>& findings() const { return findings_.all(); }
+
+  void limit_uops(uint64_t limit) { uop_limit_ = limit; }
+  void use_vector_path(const std::string& name);  // empty for the fastest; on-chip buffers to zero
 
  private:
   void execute(const std::vector<Instruction>& instructions, bool check_hazards);
+  void require_short(const Instruction& instruction);
   void add_timing(const CycleResult& timing);
   void add_timeline(const CycleResult& timing, const std::vector<Instruction>& instructions);
 
   const Config config_;
   const Encoding encoding_;
   Dram dram_;
-  Functional functional_;
+  std::optional<Functional> functional_;
   HazardChecker hazards_;
+  Findings findings_;
+  HardwareRules rules_;
   CycleMemo memo_;
   Tokens tokens_{};
   tilefarm_vta_counters counters_{};
+  uint64_t uop_limit_ = uint64_t{1} << 31;
+  uint64_t uops_ = 0;  // executed in this run
   bool recording_ = false;
   std::vector<TimelineEntry> timeline_;
 };

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm.h"
+#include "matrix/matrix_path.h"
 #include "session.h"
 #include "tilefarm_vta.h"
 
@@ -30,6 +30,15 @@ std::vector<tilefarm::Word> words_of(const uint64_t* instructions, size_t count)
   std::vector<tilefarm::Word> words(count);
   for (size_t k = 0; k < count; ++k) words[k] = {instructions[2 * k], instructions[2 * k + 1]};
   return words;
+}
+
+const tilefarm::RecordedStream& recorded_stream(size_t stream) {
+  const auto& streams = Session::get().runtime().recorded_streams();
+  if (stream >= streams.size()) {
+    tilefarm::fail(TILEFARM_VTA_BAD_ARGUMENT, "stream %zu of %zu recorded ones", stream,
+                   streams.size());
+  }
+  return streams[stream];
 }
 
 }  // namespace
@@ -102,15 +111,91 @@ int tilefarm_vta_run_stream(const uint64_t* instructions, size_t count, uint8_t*
                             size_t dram_nbytes, tilefarm_vta_counters* out) {
   Session& session = Session::get();
   session.errors().clear();
+  session.guarded(
+      [&] { session.runtime().run_image(words_of(instructions, count), dram, dram_nbytes); });
+  if (out != nullptr) tilefarm_vta_read_counters(out);
+  return session.errors().status();
+}
+
+size_t tilefarm_vta_read_findings(tilefarm_vta_finding* out, size_t max_findings) {
+  Session& session = Session::get();
+  size_t count = 0;
   session.guarded([&] {
-    session.runtime().run_image(words_of(instructions, count), dram, dram_nbytes);
-    if (out != nullptr) *out = session.runtime().accelerator().counters();
+    const auto& findings = session.runtime().accelerator().findings();
+    count = findings.size();
+    for (size_t k = 0; k < std::min(count, max_findings); ++k) {
+      out[k].severity = static_cast<uint32_t>(findings[k].severity);
+      out[k].instruction = static_cast<uint32_t>(findings[k].instruction);
+      copy_text(findings[k].rule, out[k].rule, sizeof out[k].rule);
+      copy_text(findings[k].text, out[k].text, sizeof out[k].text);
+    }
+  });
+  return count;
+}
+
+int tilefarm_vta_timing_basis(void) { return Session::get().config().timing_basis(); }
+
+void tilefarm_vta_limit_uops(uint64_t limit) {
+  Session& session = Session::get();
+  session.guarded([&] { session.limit_uops(limit); });
+}
+
+const char* tilefarm_vta_vector_paths(void) {
+  static const std::string names = [] {
+    std::string text;
+    for (const auto* path : tilefarm::matrix_paths()) {
+      text += (text.empty() ? "" : " ") + std::string(path->name);
+    }
+    return text;
+  }();
+  return names.c_str();
+}
+
+int tilefarm_vta_use_vector_path(const char* name) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded([&] { session.use_vector_path(name == nullptr ? "" : name); });
+  return session.errors().status();
+}
+
+void tilefarm_vta_record_streams(int on) {
+  Session& session = Session::get();
+  session.guarded([&] { session.runtime().record_streams(on != 0); });
+}
+
+size_t tilefarm_vta_recorded_streams(void) {
+  Session& session = Session::get();
+  size_t count = 0;
+  session.guarded([&] { count = session.runtime().recorded_streams().size(); });
+  return count;
+}
+
+int tilefarm_vta_describe_recorded(size_t stream, tilefarm_vta_recorded* out) {
+  Session& session = Session::get();
+  session.guarded([&] {
+    const tilefarm::RecordedStream& recorded = recorded_stream(stream);
+    *out = {recorded.words().size(), recorded.image_nbytes(), recorded.counters()};
+  });
+  return session.errors().status();
+}
+
+int tilefarm_vta_read_recorded(size_t stream, uint64_t* instructions, uint8_t* before,
+                               uint8_t* after) {
+  Session& session = Session::get();
+  session.guarded([&] {
+    const tilefarm::RecordedStream& recorded = recorded_stream(stream);
+    for (const tilefarm::Word& word : recorded.words()) {
+      *instructions++ = word.lo;
+      *instructions++ = word.hi;
+    }
+    recorded.read_before(before);
+    recorded.read_after(after);
   });
   return session.errors().status();
 }
 
 const char* tilefarm_vta_build_id(void) {
   static const std::string id = std::string("tilefarm-vta " TILEFARM_VERSION " gcc " __VERSION__) +
-                                " " + tilefarm::tile_product_name({1, 16});
+                                " " + tilefarm::matrix_path("", {1, 16}).name;
   return id.c_str();
 }

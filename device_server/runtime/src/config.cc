@@ -51,6 +51,15 @@ void check_timing(const Config& c) {
 
 int Config::log_src_width() const { return std::max(log_acc_depth(), log_inp_depth()); }
 
+// The RTL was run at batch 1, block 16 and a 64-bit bus, with both lengths of its bursts.
+tilefarm_vta_basis Config::timing_basis() const {
+  if (time_model == TimeModel::kHls) return TILEFARM_VTA_BASIS_ESTIMATE;
+  const bool as_run = log_batch == 0 && log_block == 4 && bus_nbytes == 8 &&
+                      (log_burst_beats == 8 || log_burst_beats == 4) && dram_delay_cycles == 16 &&
+                      queue_entries == 512 && outstanding_bursts == 16;
+  return as_run ? TILEFARM_VTA_BASIS_RTL : TILEFARM_VTA_BASIS_EXTRAPOLATED;
+}
+
 Config config_of(const tilefarm_vta_config& raw) {
   require(raw.log_inp_width == 3 && raw.log_wgt_width == 3 && raw.log_acc_width == 5,
           "element types are int8, int8 and int32");
@@ -70,6 +79,10 @@ Config config_of(const tilefarm_vta_config& raw) {
   c.queue_entries = static_cast<uint32_t>(raw.queue_entries);
   c.outstanding_bursts = static_cast<uint32_t>(raw.outstanding_bursts);
   c.functional_only = raw.functional_only != 0;
+  require(raw.strictness >= 0 && raw.strictness <= TILEFARM_VTA_HLS, "strictness is within 0..2");
+  require(raw.time_model >= 0 && raw.time_model <= TILEFARM_VTA_TIME_HLS, "time_model is 0 or 1");
+  c.strictness = static_cast<Strictness>(raw.strictness);
+  c.time_model = static_cast<TimeModel>(raw.time_model);
   check_geometry(c);
   check_fields(c);
   check_timing(c);

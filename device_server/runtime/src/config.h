@@ -11,6 +11,9 @@ namespace tilefarm {
 constexpr uint32_t kUopNbytes = 4;
 constexpr uint32_t kInstructionNbytes = 16;
 
+enum class Strictness { kFunctional = 0, kChisel = 1, kHls = 2 };
+enum class TimeModel { kChisel = 0, kHls = 1 };
+
 struct Config {
   // Geometry; defaults are those of vta_config.json.
   int log_batch = 0;
@@ -26,6 +29,8 @@ struct Config {
   uint32_t queue_entries = 512;
   uint32_t outstanding_bursts = 16;
   bool functional_only = false;
+  Strictness strictness = Strictness::kFunctional;
+  TimeModel time_model = TimeModel::kChisel;
 
   uint32_t batch() const { return 1u << log_batch; }
   uint32_t block() const { return 1u << log_block; }
@@ -46,6 +51,8 @@ struct Config {
   uint32_t inp_depth() const { return 1u << log_inp_depth(); }
   uint32_t wgt_depth() const { return 1u << log_wgt_depth(); }
   uint32_t acc_depth() const { return 1u << log_acc_depth(); }
+
+  tilefarm_vta_basis timing_basis() const;
 
   // Bursts neither exceed this nor cross a multiple of it.
   uint64_t burst_nbytes() const { return uint64_t{bus_nbytes} << log_burst_beats; }

@@ -84,6 +84,14 @@ uint8_t* Dram::at(uint64_t address, uint64_t nbytes) const {
   return inside ? buffer->host + offset : nullptr;
 }
 
+std::vector<const DataBuffer*> Dram::occupied() const {
+  std::vector<const DataBuffer*> buffers;
+  for (const auto& [address, buffer] : by_address_) {
+    if (buffer->nbytes > 0) buffers.push_back(buffer);
+  }
+  return buffers;
+}
+
 DataBuffer* Dram::insert(DataBuffer buffer) {
   auto owned = std::make_unique<DataBuffer>(std::move(buffer));
   DataBuffer* raw = owned.get();

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 namespace tilefarm {
 
@@ -44,6 +45,8 @@ class Dram {
   DataBuffer* reserve(uint64_t nbytes);        // addresses without memory
   void release(const void* handle);            // BAD_ARGUMENT for an unknown handle
   DataBuffer* find(const void* handle) const;  // null for an unknown handle
+
+  std::vector<const DataBuffer*> occupied() const;  // with memory, by address
 
   // Host pointer to [address, address + nbytes), null unless that lies in one buffer.
   uint8_t* at(uint64_t address, uint64_t nbytes) const;

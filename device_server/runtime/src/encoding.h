@@ -40,7 +40,8 @@ struct Instruction {
   Memory mem() const { return static_cast<Memory>(memory); }
   bool is_memory() const { return op() == Opcode::kLoad || op() == Opcode::kStore; }
   bool is_compute() const { return op() == Opcode::kGemm || op() == Opcode::kAlu; }
-  bool is_nop() const { return is_memory() && x_size == 0; }
+  // Nothing is moved. The Chisel design hangs where only y_size is 0.
+  bool is_nop() const { return is_memory() && (x_size == 0 || y_size == 0); }
   Module module() const;
   uint64_t uops() const { return uint64_t{uop_end} - uop_begin; }
   uint64_t executed_uops() const { return uops() * iter_out * iter_in; }

@@ -66,22 +66,29 @@ uint32_t element_nbytes(const Config& config, Memory memory) {
   fail(TILEFARM_VTA_BAD_INSTRUCTION, "unknown memory type %u", static_cast<uint32_t>(memory));
 }
 
-Functional::Functional(const Config& config, const Encoding& encoding)
+Functional::Functional(const Config& config, const Encoding& encoding, const std::string& path)
     : config_(config),
       encoding_(encoding),
       shape_{config.batch(), config.block()},
-      product_(tile_product(shape_)) {
-  uop_.resize(config.uop_depth());
-  inp_.resize(size_t{config.inp_depth()} * shape_.inp_elements());
-  wgt_.resize(size_t{config.wgt_depth()} * shape_.wgt_elements());
-  acc_.resize(size_t{config.acc_depth()} * config.batch() * config.block());
+      path_(matrix_path(path, shape_)),
+      inp_stride_(path_.inp_stride(shape_)),
+      wgt_stride_(path_.wgt_stride(shape_)),
+      uop_(config.uop_depth()),
+      inp_(memory(config.inp_depth() * inp_stride_)),
+      wgt_(memory(config.wgt_depth() * wgt_stride_)),
+      acc_(memory(size_t{config.acc_depth()} * config.acc_nbytes())) {
+  reset();
+}
+
+std::vector<Functional::CacheLine> Functional::memory(size_t nbytes) {
+  return std::vector<CacheLine>((nbytes + sizeof(CacheLine) - 1) / sizeof(CacheLine));
 }
 
 void Functional::reset() {
   std::fill(uop_.begin(), uop_.end(), Uop{});
-  std::fill(inp_.begin(), inp_.end(), int16_t{0});
-  std::fill(wgt_.begin(), wgt_.end(), int16_t{0});
-  std::fill(acc_.begin(), acc_.end(), 0);
+  std::fill(acc_.begin(), acc_.end(), CacheLine{});
+  fill(Memory::kInp, 0, config_.inp_depth());
+  fill(Memory::kWgt, 0, config_.wgt_depth());
 }
 
 void Functional::execute(const Instruction& f, Dram& dram, tilefarm_vta_counters& counters) {
@@ -102,9 +109,6 @@ void Functional::execute(const Instruction& f, Dram& dram, tilefarm_vta_counters
 }
 
 void Functional::check_transfer(const Instruction& f, uint32_t depth) const {
-  if (f.y_size == 0) {
-    fail(TILEFARM_VTA_BAD_INSTRUCTION, "y size 0 with x size %u: hardware hangs", f.x_size);
-  }
   const uint64_t end = f.sram_base + padded_width(f) * padded_height(f);
   if (end > depth) {
     fail(TILEFARM_VTA_SRAM_RANGE, "%s elements %u..%llu exceed the buffer's %u",
@@ -163,22 +167,21 @@ void Functional::load(const Instruction& f, Dram& dram, tilefarm_vta_counters& c
 }
 
 void Functional::fill(Memory memory, uint32_t index, uint32_t count) {
-  const auto zero = [&](auto& buffer, size_t elements) {
-    const auto begin = buffer.begin() + static_cast<ptrdiff_t>(index * elements);
-    std::fill(begin, begin + static_cast<ptrdiff_t>(count * elements),
-              typename std::decay_t<decltype(buffer)>::value_type{});
+  const auto set = [&](std::vector<CacheLine>& buffer, size_t stride, int byte) {
+    std::memset(buffer[0].bytes + index * stride, byte, count * stride);
   };
+  if (count == 0) return;
   switch (memory) {
-    case Memory::kUop: return zero(uop_, 1);
-    case Memory::kInp: return zero(inp_, shape_.inp_elements());
-    case Memory::kWgt: return zero(wgt_, shape_.wgt_elements());
-    default: return zero(acc_, size_t{shape_.batch} * shape_.block);
+    case Memory::kUop: std::fill_n(&uop_[index], count, Uop{}); return;
+    case Memory::kInp: return set(inp_, inp_stride_, 0);
+    case Memory::kWgt: return set(wgt_, wgt_stride_, path_.wgt_zero_byte);
+    default: return set(acc_, config_.acc_nbytes(), 0);
   }
 }
 
 void Functional::take_row(Memory memory, uint32_t index, uint32_t count, const uint8_t* from) {
   const auto* bytes = reinterpret_cast<const int8_t*>(from);
-  const size_t tile = size_t{shape_.batch} * shape_.block;
+  const size_t tile = shape_.acc_elements();
   switch (memory) {
     case Memory::kUop:
       for (uint32_t k = 0; k < count; ++k) {
@@ -189,17 +192,17 @@ void Functional::take_row(Memory memory, uint32_t index, uint32_t count, const u
       return;
     case Memory::kInp:
       for (uint32_t k = 0; k < count; ++k) {
-        widen_inp(shape_, bytes + k * tile, &inp_[size_t{index + k} * shape_.inp_elements()]);
+        path_.pack_inp(shape_, bytes + k * tile, inp_[0].bytes + (index + k) * inp_stride_);
       }
       return;
     case Memory::kWgt:
       for (uint32_t k = 0; k < count; ++k) {
-        widen_wgt(shape_, bytes + size_t{k} * config_.wgt_nbytes(),
-                  &wgt_[size_t{index + k} * shape_.wgt_elements()]);
+        path_.pack_wgt(shape_, bytes + size_t{k} * config_.wgt_nbytes(),
+                       wgt_[0].bytes + (index + k) * wgt_stride_);
       }
       return;
-    case Memory::kAcc8: std::copy(bytes, bytes + count * tile, &acc_[index * tile]); return;
-    default: std::memcpy(&acc_[index * tile], from, count * tile * sizeof(int32_t));
+    case Memory::kAcc8: std::copy(bytes, bytes + count * tile, acc_tile(index)); return;
+    default: std::memcpy(acc_tile(index), from, count * tile * sizeof(int32_t));
   }
 }
 
@@ -214,7 +217,7 @@ void Functional::store(const Instruction& f, Dram& dram, tilefarm_vta_counters& 
   check_transfer(f, config_.acc_depth());
   const uint32_t nbytes = config_.out_nbytes();
   auto* to = const_cast<uint8_t*>(source_rows(f, dram, nbytes));
-  const int32_t* from = &acc_[size_t{f.sram_base} * nbytes];
+  const int32_t* from = acc_tile(f.sram_base);
   for (uint32_t y = 0; y < f.y_size; ++y) {
     uint8_t* row = to + uint64_t{y} * f.x_stride * nbytes;
     const uint32_t count = f.x_size * nbytes;
@@ -275,30 +278,25 @@ void Functional::for_each(const Instruction& f, const Body& body) const {
 }
 
 void Functional::gemm(const Instruction& f) {
-  const size_t acc_tile = size_t{shape_.batch} * shape_.block;
   if (f.reset) {
-    return for_each(f, [&](const Indices& at) {
-      std::memset(&acc_[at.dst * acc_tile], 0, acc_tile * sizeof(int32_t));
-    });
+    return for_each(
+        f, [&](const Indices& at) { std::memset(acc_tile(at.dst), 0, config_.acc_nbytes()); });
   }
-  const size_t inp_tile = shape_.inp_elements(), wgt_tile = shape_.wgt_elements();
-  for_each(f, [&](const Indices& at) {
-    product_(shape_, &inp_[at.src * inp_tile], &wgt_[at.wgt * wgt_tile], &acc_[at.dst * acc_tile]);
-  });
+  path_.run(shape_, f, {uop_.data(), inp_[0].bytes, wgt_[0].bytes, acc_tile(0)});
 }
 
 void Functional::alu(const Instruction& f) {
-  const size_t tile = size_t{shape_.batch} * shape_.block;
+  const size_t tile = shape_.acc_elements();
   with_alu_operation(static_cast<AluOp>(f.alu_opcode), [&](auto operation) {
     if (f.use_imm) {
       return for_each(f, [&](const Indices& at) {
-        int32_t* dst = &acc_[at.dst * tile];
+        int32_t* dst = acc_tile(at.dst);
         for (size_t k = 0; k < tile; ++k) dst[k] = operation(dst[k], f.imm);
       });
     }
     for_each(f, [&](const Indices& at) {
-      int32_t* dst = &acc_[at.dst * tile];
-      const int32_t* src = &acc_[at.src * tile];
+      int32_t* dst = acc_tile(at.dst);
+      const int32_t* src = acc_tile(at.src);
       for (size_t k = 0; k < tile; ++k) dst[k] = operation(dst[k], src[k]);
     });
   });

@@ -6,26 +6,35 @@
 #define TILEFARM_FUNCTIONAL_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "config.h"
 #include "dram.h"
 #include "encoding.h"
-#include "gemm.h"
+#include "matrix/matrix_path.h"
 #include "tokens.h"
 
 namespace tilefarm {
 
 class Functional {
  public:
-  Functional(const Config& config, const Encoding& encoding);
+  // `path` names the matrix unit's implementation; empty for the fastest.
+  Functional(const Config& config, const Encoding& encoding, const std::string& path = "");
   const std::vector<Uop>& uops() const { return uop_; }  // the micro-op buffer
+  const int32_t* acc() const { return acc_[0].words; }   // int32[depth][batch][block]
   void reset();                                          // on-chip buffers to zero
 
   // Executes one instruction other than FINISH; adds to the moved bytes and executed micro-ops.
   void execute(const Instruction& instruction, Dram& dram, tilefarm_vta_counters& counters);
 
  private:
+  // On-chip memory begins at multiples of 64 bytes, so that no vector crosses a host's cache line.
+  union alignas(64) CacheLine {
+    uint8_t bytes[64];
+    int32_t words[16];
+  };
+  static std::vector<CacheLine> memory(size_t nbytes);
   struct Indices {
     uint32_t dst, src, wgt;
   };
@@ -39,6 +48,7 @@ class Functional {
                        uint32_t out_factor, uint32_t in_factor) const;
   void check_transfer(const Instruction& f, uint32_t depth) const;
   const uint8_t* source_rows(const Instruction& f, const Dram& dram, uint32_t nbytes) const;
+  int32_t* acc_tile(size_t index) { return acc_[0].words + index * shape_.acc_elements(); }
   void fill(Memory memory, uint32_t index, uint32_t count);
   void take_row(Memory memory, uint32_t index, uint32_t count, const uint8_t* from);
   template <typename Body>
@@ -47,10 +57,10 @@ class Functional {
   const Config config_;
   const Encoding encoding_;
   const TileShape shape_;
-  const TileProduct product_;
+  const MatrixPath& path_;
+  const size_t inp_stride_, wgt_stride_;  // bytes of a packed element
   std::vector<Uop> uop_;
-  std::vector<int16_t> inp_, wgt_;
-  std::vector<int32_t> acc_;
+  std::vector<CacheLine> inp_, wgt_, acc_;
 };
 
 // Bytes in DRAM of one element of a memory type; BAD_INSTRUCTION for an unknown type.

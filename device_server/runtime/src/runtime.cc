@@ -1,6 +1,8 @@
 #include "runtime.h"
 
 #include <cstdio>
+#include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "describe.h"
@@ -14,6 +16,15 @@ Module module_of_stage(int stage) {
     fail(TILEFARM_VTA_BAD_ARGUMENT, "stage %d is not 1 (load), 2 (compute) or 3 (store)", stage);
   }
   return static_cast<Module>(stage - 1);
+}
+
+tilefarm_vta_counters difference(tilefarm_vta_counters a, const tilefarm_vta_counters& b) {
+  uint64_t words[2][sizeof a / sizeof(uint64_t)];
+  std::memcpy(words[0], &a, sizeof a);
+  std::memcpy(words[1], &b, sizeof b);
+  for (size_t k = 0; k < std::size(words[0]); ++k) words[0][k] -= words[1][k];
+  std::memcpy(&a, words[0], sizeof a);
+  return a;
 }
 
 }  // namespace
@@ -138,9 +149,22 @@ void Runtime::synchronize() {
   uop_image_->nbytes = image.size() * kUopNbytes;
   const std::vector<Word> words = queue_.words();
   drop_queue();
-  accelerator_.run(words);
+  keep_streams_ ? run_recorded(words) : accelerator_.run(words);
   uop_image_->host = nullptr;
   uop_image_->nbytes = 0;
+}
+
+void Runtime::run_recorded(const std::vector<Word>& words) {
+  RecordedStream stream(words, accelerator_.dram());
+  const tilefarm_vta_counters before = accelerator_.counters();
+  accelerator_.run(words);
+  stream.complete(accelerator_.dram(), difference(accelerator_.counters(), before));
+  recorded_.push_back(std::move(stream));
+}
+
+void Runtime::record_streams(bool on) {
+  if (on) recorded_.clear();
+  keep_streams_ = on;
 }
 
 void Runtime::run_image(const std::vector<Word>& words, uint8_t* image, uint64_t nbytes) {

@@ -10,6 +10,7 @@
 #include "command_queue.h"
 #include "config.h"
 #include "error.h"
+#include "stream_recorder.h"
 #include "uop_cache.h"
 #include "uop_kernel.h"
 
@@ -44,6 +45,10 @@ class Runtime {
   // Runs a raw stream from a reset on an image at address 0, in place of all data buffers.
   void run_image(const std::vector<Word>& words, uint8_t* image, uint64_t nbytes);
 
+  // While on, every synchronization is kept; switching it on forgets the ones before.
+  void record_streams(bool on);
+  const std::vector<RecordedStream>& recorded_streams() const { return recorded_; }
+
   void set_debug(uint32_t flags) { debug_ = flags; }
   void check_idle() const;  // TOKENS_LEFT unless synchronized and without tokens
   void reset();
@@ -54,6 +59,7 @@ class Runtime {
   UopKernel* kernel_of(UopMode mode, void** handle, int (*record)(void*), void* closure,
                        int nbytes);
   void append_kernel(UopKernel& kernel);
+  void run_recorded(const std::vector<Word>& words);
   void append_uop_load(const UopKernel& kernel);
   void synchronize_before_overflow();
   void dump() const;
@@ -65,6 +71,8 @@ class Runtime {
   DataBuffer* uop_image_;
   UopKernel* recording_ = nullptr;
   uint32_t debug_ = 0;
+  bool keep_streams_ = false;
+  std::vector<RecordedStream> recorded_;
 };
 
 }  // namespace tilefarm

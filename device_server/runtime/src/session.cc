@@ -9,8 +9,23 @@ Session& Session::get() {
 }
 
 Runtime& Session::runtime() {
-  if (!runtime_) runtime_ = std::make_unique<Runtime>(config_);
+  if (!runtime_) {
+    runtime_ = std::make_unique<Runtime>(config_);
+    runtime_->accelerator().limit_uops(uop_limit_);
+    if (!vector_path_.empty()) runtime_->accelerator().use_vector_path(vector_path_);
+  }
   return *runtime_;
+}
+
+void Session::limit_uops(uint64_t limit) {
+  uop_limit_ = limit;
+  runtime().accelerator().limit_uops(limit);
+}
+
+void Session::use_vector_path(const std::string& name) {
+  runtime().reset();
+  runtime().accelerator().use_vector_path(name);
+  vector_path_ = name;
 }
 
 void Session::configure(const Config& config) {

@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <string>
 
 #include "error.h"
 #include "runtime.h"
@@ -18,7 +19,12 @@ class Session {
   Runtime& runtime();  // made with the current configuration at the first use
   ErrorState& errors() { return errors_; }
   void configure(const Config& config);
+  const Config& config() const { return config_; }
   void drop_runtime() { runtime_.reset(); }
+
+  // Both hold for this accelerator and those configured later.
+  void limit_uops(uint64_t limit);
+  void use_vector_path(const std::string& name);
 
   // Runs `body`; failures are recorded, nothing is thrown.
   template <typename Body>
@@ -41,6 +47,8 @@ class Session {
  private:
   Config config_;
   ErrorState errors_;
+  uint64_t uop_limit_ = uint64_t{1} << 31;
+  std::string vector_path_;
   std::unique_ptr<Runtime> runtime_;
 };
 

@@ -73,7 +73,8 @@ class UopSites {
   UopSite& at(void** handle);
 
  private:
-  uintptr_t last_id_ = 0;
+  // Never given twice in a process: slots outlive runtimes.
+  static inline uintptr_t last_id_ = 0;
   std::unordered_map<uintptr_t, UopSite> sites_;
 };
 

@@ -174,7 +174,7 @@ class RunRequest(_message.Message):
     def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., request_id: _Optional[str] = ..., job: _Optional[_Union[RunJob, _Mapping]] = ...) -> None: ...
 
 class Counters(_message.Message):
-    __slots__ = ("cycles", "instructions", "gemm_uops", "alu_uops", "load_busy_cycles", "compute_busy_cycles", "store_busy_cycles", "inp_load_nbytes", "wgt_load_nbytes", "acc_load_nbytes", "uop_load_nbytes", "out_store_nbytes")
+    __slots__ = ("cycles", "instructions", "gemm_uops", "alu_uops", "load_busy_cycles", "compute_busy_cycles", "store_busy_cycles", "inp_load_nbytes", "wgt_load_nbytes", "acc_load_nbytes", "uop_load_nbytes", "out_store_nbytes", "load_token_stall_cycles", "load_queue_stall_cycles", "load_memory_stall_cycles", "compute_token_stall_cycles", "compute_queue_stall_cycles", "compute_memory_stall_cycles", "store_token_stall_cycles", "store_queue_stall_cycles", "store_memory_stall_cycles")
     CYCLES_FIELD_NUMBER: _ClassVar[int]
     INSTRUCTIONS_FIELD_NUMBER: _ClassVar[int]
     GEMM_UOPS_FIELD_NUMBER: _ClassVar[int]
@@ -187,6 +187,15 @@ class Counters(_message.Message):
     ACC_LOAD_NBYTES_FIELD_NUMBER: _ClassVar[int]
     UOP_LOAD_NBYTES_FIELD_NUMBER: _ClassVar[int]
     OUT_STORE_NBYTES_FIELD_NUMBER: _ClassVar[int]
+    LOAD_TOKEN_STALL_CYCLES_FIELD_NUMBER: _ClassVar[int]
+    LOAD_QUEUE_STALL_CYCLES_FIELD_NUMBER: _ClassVar[int]
+    LOAD_MEMORY_STALL_CYCLES_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_TOKEN_STALL_CYCLES_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_QUEUE_STALL_CYCLES_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_MEMORY_STALL_CYCLES_FIELD_NUMBER: _ClassVar[int]
+    STORE_TOKEN_STALL_CYCLES_FIELD_NUMBER: _ClassVar[int]
+    STORE_QUEUE_STALL_CYCLES_FIELD_NUMBER: _ClassVar[int]
+    STORE_MEMORY_STALL_CYCLES_FIELD_NUMBER: _ClassVar[int]
     cycles: int
     instructions: int
     gemm_uops: int
@@ -199,7 +208,16 @@ class Counters(_message.Message):
     acc_load_nbytes: int
     uop_load_nbytes: int
     out_store_nbytes: int
-    def __init__(self, cycles: _Optional[int] = ..., instructions: _Optional[int] = ..., gemm_uops: _Optional[int] = ..., alu_uops: _Optional[int] = ..., load_busy_cycles: _Optional[int] = ..., compute_busy_cycles: _Optional[int] = ..., store_busy_cycles: _Optional[int] = ..., inp_load_nbytes: _Optional[int] = ..., wgt_load_nbytes: _Optional[int] = ..., acc_load_nbytes: _Optional[int] = ..., uop_load_nbytes: _Optional[int] = ..., out_store_nbytes: _Optional[int] = ...) -> None: ...
+    load_token_stall_cycles: int
+    load_queue_stall_cycles: int
+    load_memory_stall_cycles: int
+    compute_token_stall_cycles: int
+    compute_queue_stall_cycles: int
+    compute_memory_stall_cycles: int
+    store_token_stall_cycles: int
+    store_queue_stall_cycles: int
+    store_memory_stall_cycles: int
+    def __init__(self, cycles: _Optional[int] = ..., instructions: _Optional[int] = ..., gemm_uops: _Optional[int] = ..., alu_uops: _Optional[int] = ..., load_busy_cycles: _Optional[int] = ..., compute_busy_cycles: _Optional[int] = ..., store_busy_cycles: _Optional[int] = ..., inp_load_nbytes: _Optional[int] = ..., wgt_load_nbytes: _Optional[int] = ..., acc_load_nbytes: _Optional[int] = ..., uop_load_nbytes: _Optional[int] = ..., out_store_nbytes: _Optional[int] = ..., load_token_stall_cycles: _Optional[int] = ..., load_queue_stall_cycles: _Optional[int] = ..., load_memory_stall_cycles: _Optional[int] = ..., compute_token_stall_cycles: _Optional[int] = ..., compute_queue_stall_cycles: _Optional[int] = ..., compute_memory_stall_cycles: _Optional[int] = ..., store_token_stall_cycles: _Optional[int] = ..., store_queue_stall_cycles: _Optional[int] = ..., store_memory_stall_cycles: _Optional[int] = ...) -> None: ...
 
 class NamedBlob(_message.Message):
     __slots__ = ("name", "digest")

@@ -20,8 +20,9 @@ constexpr int kNoLoader = -1;
 struct Timed {
   Module module;
   bool nop;
-  int loader;       // client of the loader that it starts, or kNoLoader
-  uint64_t cycles;  // of execution, without a loader
+  int loader;            // client of the loader that it starts, or kNoLoader
+  uint64_t cycles;       // of execution, without a loader
+  uint64_t round_trips;  // of these, waiting for DRAM
   TokenUse use;
 };
 
@@ -64,6 +65,8 @@ class CycleModel {
   uint64_t steady_cycles() const;
   uint64_t module_steady_cycles(const ModuleState& module, uint64_t limit) const;
   void jump(uint64_t cycles);
+  void account(uint64_t cycles);
+  uint64_t& account_of(size_t which);
   [[noreturn]] void fail_with_story() const;
 
   const Config& config_;
@@ -94,8 +97,8 @@ CycleModel::CycleModel(const Config& config, const std::vector<Instruction>& ins
     const Instruction& f = instructions[k];
     const int loader = f.is_nop() ? kNoLoader : loader_of(f);
     const bool counted = loader == kNoLoader && !f.is_nop();
-    timed_.push_back(
-        {f.module(), f.is_nop(), loader, counted ? execution_cycles(config, f) : 0, token_use(f)});
+    timed_.push_back({f.module(), f.is_nop(), loader, counted ? execution_cycles(config, f) : 0,
+                      counted ? round_trip_cycles(config, f) : 0, token_use(f)});
     modules_[static_cast<size_t>(f.module())].order.push_back(k);
   }
   result_.spans.resize(instructions.size());
@@ -104,6 +107,7 @@ CycleModel::CycleModel(const Config& config, const std::vector<Instruction>& ins
 CycleResult CycleModel::run(Pace pace) {
   for (; !finished_; ++now_) {
     if (pace == Pace::kJump) jump(steady_cycles());
+    if (now_ > 0) account(1);
     step_fetch();
     for (ModuleState& module : modules_) step_module(module);
     if (finished_) break;
@@ -169,7 +173,8 @@ void CycleModel::complete(ModuleState& module) {
   Span& span = result_.spans[index];
   span.end = now_ + 1;
   const auto which = static_cast<size_t>(timed_[index].module);
-  result_.busy_cycles[which] += span.end - span.begin;
+  result_.modules[which].busy -= timed_[index].round_trips;
+  result_.modules[which].memory += timed_[index].round_trips;
   posted_[which] = timed_[index].use.pushes;
   module.state = ModuleState::State::kIdle;
   ++module.taken;
@@ -212,6 +217,7 @@ uint64_t CycleModel::steady_cycles() const {
 
 void CycleModel::jump(uint64_t cycles) {
   if (cycles == 0) return;
+  account(cycles);
   for (ModuleState& module : modules_) {
     const bool counting =
         module.state == ModuleState::State::kExecute && timed_[module.head()].loader == kNoLoader;
@@ -221,6 +227,25 @@ void CycleModel::jump(uint64_t cycles) {
   for (Loader& loader : loaders_) loader.jump(cycles, port_);
   port_.jump(cycles);
   now_ += cycles;
+}
+
+// Where this cycle of a module belongs; all that it depends on stays as it is while time leaps.
+uint64_t& CycleModel::account_of(size_t which) {
+  using State = ModuleState::State;
+  const ModuleState& module = modules_[which];
+  ModuleCycles& cycles = result_.modules[which];
+  if (module.state == State::kIdle) {
+    if (module.taken == module.order.size()) return cycles.idle;
+    if (module.waiting() == 0) return cycles.queue;
+    return available(tokens_, timed_[module.head()].use.pops) ? cycles.idle : cycles.token;
+  }
+  const int loader = module.state == State::kSync ? kNoLoader : timed_[module.head()].loader;
+  if (loader == kNoLoader) return cycles.busy;
+  return loaders_[static_cast<size_t>(loader - 1)].waits(port_) ? cycles.memory : cycles.busy;
+}
+
+void CycleModel::account(uint64_t cycles) {
+  for (size_t which = 0; which < kModules; ++which) account_of(which) += cycles;
 }
 
 void CycleModel::fail_with_story() const {

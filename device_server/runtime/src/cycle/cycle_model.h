@@ -20,9 +20,19 @@ struct Span {
   uint64_t begin = 0, end = 0;
 };
 
+// What a module did with its cycles, 1 to the last; the launch in cycle 0 does not count. `idle` is
+// between two instructions, and after the last one.
+struct ModuleCycles {
+  uint64_t busy = 0;
+  uint64_t token = 0;   // stalled: the next instruction waits for another module
+  uint64_t queue = 0;   // stalled: fetch has not delivered the next instruction
+  uint64_t memory = 0;  // stalled: an instruction waits for DRAM
+  uint64_t idle = 0;
+};
+
 struct CycleResult {
   uint64_t cycles = 0;  // index of the cycle in which FINISH executes; 0 is the launch
-  std::array<uint64_t, kModules> busy_cycles{};
+  std::array<ModuleCycles, kModules> modules{};
   std::vector<Span> spans;  // per instruction
 };
 

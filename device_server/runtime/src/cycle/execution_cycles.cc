@@ -15,26 +15,26 @@ uint64_t burst_cycles(const Config& config, uint64_t beats) {
   return beats + gaps + kWriteCycles;
 }
 
-uint64_t row_cycles(const Config& config, uint64_t address, uint64_t nbytes) {
+// Calls visit(beats) for every burst of a STORE: rows, split at multiples of the longest burst.
+template <typename Visit>
+void for_each_burst(const Config& config, const Instruction& f, const Visit& visit) {
   const uint64_t page = config.burst_nbytes(), bus = config.bus_nbytes;
-  const uint64_t end = address + nbytes;
-  uint64_t cycles = 0;
-  while (address < end) {
-    const uint64_t stop = std::min(end, (address / page + 1) * page);
-    cycles += burst_cycles(config, (stop + bus - 1) / bus - address / bus);
-    address = stop;
+  const uint64_t element = config.out_nbytes();
+  for (uint32_t y = 0; y < f.y_size; ++y) {
+    uint64_t address = (uint64_t{f.dram_base} + uint64_t{y} * f.x_stride) * element;
+    const uint64_t end = address + f.x_size * element;
+    while (address < end) {
+      const uint64_t stop = std::min(end, (address / page + 1) * page);
+      visit((stop + bus - 1) / bus - address / bus);
+      address = stop;
+    }
   }
-  return cycles;
 }
 
 // Bursts are strictly serial and see no DRAM delay.
 uint64_t store_cycles(const Config& config, const Instruction& f) {
-  const uint64_t element = config.out_nbytes();
   uint64_t cycles = 0;
-  for (uint32_t y = 0; y < f.y_size; ++y) {
-    const uint64_t address = (uint64_t{f.dram_base} + uint64_t{y} * f.x_stride) * element;
-    cycles += row_cycles(config, address, f.x_size * element);
-  }
+  for_each_burst(config, f, [&](uint64_t beats) { cycles += burst_cycles(config, beats); });
   return cycles;
 }
 
@@ -47,6 +47,13 @@ uint64_t execution_cycles(const Config& config, const Instruction& f) {
     case Opcode::kAlu: return f.executed_uops() * (f.use_imm ? 1 : 2) + kPipelineCycles;
     default: return 1;
   }
+}
+
+uint64_t round_trip_cycles(const Config& config, const Instruction& f) {
+  uint64_t cycles = 0;
+  if (f.op() == Opcode::kStore)
+    for_each_burst(config, f, [&](uint64_t) { cycles += kWriteCycles; });
+  return cycles;
 }
 
 }  // namespace tilefarm

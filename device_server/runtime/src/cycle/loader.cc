@@ -55,6 +55,11 @@ void Loader::step(MemoryPort& port) {
   pad(fires);
 }
 
+bool Loader::waits(const MemoryPort& port) const {
+  const bool fires = wide_ ? port.arrives(client_) : pipe_valid_;
+  return !fires && (fresh_ || pad_delay_ > 0 || padding() == 0);
+}
+
 void Loader::issue(MemoryPort& port) {
   const uint64_t page = config_.burst_nbytes();
   const uint64_t to_boundary = (page - address_ % page) / config_.bus_nbytes;

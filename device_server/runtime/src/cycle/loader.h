@@ -19,6 +19,7 @@ class Loader {
   void start(const Instruction& load, uint32_t element_nbytes);  // busy from the next cycle on
   bool done() const { return commands_done_ && in_flight_ == 0 && padding() == 0; }
   void release() { busy_ = false; }
+  bool waits(const MemoryPort& port) const;  // nothing arrives or is padded in this cycle
   void step(MemoryPort& port);
 
   uint64_t steady_cycles(const MemoryPort& port, uint64_t limit) const;
