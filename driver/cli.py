@@ -96,7 +96,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def entry_point() -> NoReturn:
     """What the installed `tilefarm` runs."""
-    sys.exit(main())
+    code = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a late one must not change the exit code
+    sys.exit(code)
 
 
 def _load(module: str) -> Command:

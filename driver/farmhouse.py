@@ -103,5 +103,5 @@ class Farmhouse:
         log = folders.log / "compile.log"
         count = self._settings.processes
         if self._ray is None:
-            return [ProcessPlace(log) for _ in range(count)]
+            return [ProcessPlace(log, folders.scratch) for _ in range(count)]
         return [RayWhenUp(self._ray, n, log) for n in range(count)]

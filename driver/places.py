@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -50,10 +51,16 @@ class Place(Protocol):
 
 
 class ProcessPlace:
-    """A child process of ours, started when first needed and again after it died."""
+    """A child process of ours, started when first needed and again after it died.
 
-    def __init__(self, log: Path) -> None:
+    Args:
+        log: gets what it prints.
+        scratch: folder for its temporary files, which it may leave there when it is killed.
+    """
+
+    def __init__(self, log: Path, scratch: Path) -> None:
         self._log = log
+        self._scratch = scratch
         self._child: PipeChild | None = None
 
     def prepare(self) -> None:
@@ -62,7 +69,9 @@ class ProcessPlace:
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         child = self._child
         if child is None:
-            child = self._child = PipeChild("driver.places", [], pipes=1, log=self._log)
+            child = self._child = PipeChild(
+                "driver.places", [str(self._scratch)], pipes=1, log=self._log
+            )
         pipe = child.pipes[0]
         try:
             pipe.send(list(jobs))
@@ -93,9 +102,10 @@ def _death(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _main(argument: str) -> None:
+def _main(argument: str, scratch: str) -> None:
     """The child: batches in, results out, until the other end is gone."""
     (pipe,) = far_ends(argument)
+    tempfile.tempdir = scratch
     from compile_worker.compiler import compile_kernel, compile_program
 
     while True:
@@ -112,4 +122,4 @@ def _main(argument: str) -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    _main(sys.argv[1], sys.argv[2])

@@ -132,7 +132,7 @@ class RayWhenUp:
     def __init__(self, host: RayHost, slot: int, log: Path) -> None:
         self._host = host
         self._first = slot == 0
-        self._process = ProcessPlace(log)
+        self._process = ProcessPlace(log, host.folder)
         self._ray = RayPlace(host, slot)
 
     def prepare(self) -> None:
@@ -183,6 +183,7 @@ def _start(folder: Path, workers: int) -> None:
     token = folder / "ray_token"
     create_token(token)
     os.environ.update(
+        TMPDIR=str(folder),  # what a killed worker leaves there goes with the run
         RAY_AUTH_MODE="token",
         RAY_AUTH_TOKEN_PATH=str(token),
         RAY_USAGE_STATS_ENABLED="0",

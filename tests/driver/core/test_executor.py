@@ -120,7 +120,7 @@ def test_a_broken_place_is_told() -> None:
 
 
 def test_a_process_answers_a_bad_schedule_with_a_typed_failure(tmp_path: Path) -> None:
-    place = ProcessPlace(tmp_path / "log")
+    place = ProcessPlace(tmp_path / "log", tmp_path)
     (result,) = place.compile([job(1)], 60.0)
     place.close()
     assert isinstance(result, BuildFailure)
@@ -128,7 +128,7 @@ def test_a_process_answers_a_bad_schedule_with_a_typed_failure(tmp_path: Path) -
 
 
 def test_a_killed_process_is_a_crash_and_the_next_call_starts_another(tmp_path: Path) -> None:
-    place = ProcessPlace(tmp_path / "log")
+    place = ProcessPlace(tmp_path / "log", tmp_path)
     place.compile([job(1)], 60.0)
     child = place._child
     assert child is not None
@@ -140,7 +140,7 @@ def test_a_killed_process_is_a_crash_and_the_next_call_starts_another(tmp_path: 
 
 
 def test_a_slow_answer_is_a_timeout(tmp_path: Path) -> None:
-    place = ProcessPlace(tmp_path / "log")
+    place = ProcessPlace(tmp_path / "log", tmp_path)
     with pytest.raises(PlaceTimedOut):
         place.compile([job(1)], 0.001)
     place.close()
