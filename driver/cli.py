@@ -28,6 +28,9 @@ try it:
   tilefarm demo                                    tune a small network that comes with tilefarm
   tilefarm tune net.onnx --calibrate data.npz      tune yours
   tilefarm COMMAND --help                          what a command does, with examples
+
+exit codes: 0 done; 2 something given cannot be used; 3 no device; 70 a fault of the farm or of the
+program; 75 interrupted, the same command continues; 130 interrupted twice
 """
 
 
@@ -80,9 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TilefarmError as error:
         print(f"{where}: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient second one while ending
-        print(f"{where}: interrupted", file=sys.stderr)
+        print(": ".join([where, "interrupted", *interruption.args]), file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return 0

@@ -64,7 +64,7 @@ class Interrupts:
         if self._stop.thrown:
             self._end_now()
         if not self._stop.throw() and not self._closing:
-            raise Interrupted
+            raise Interrupted("nothing is lost; the same command continues")
 
     def _end_now(self) -> None:
         kill_descendants(os.getpid())

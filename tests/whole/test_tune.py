@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -202,6 +203,39 @@ def test_a_killed_driver_leaves_no_process_and_loses_no_trial(
     code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", str(number + 20))).end()
     assert code == 0
     assert summary_of(out)["trials_this_session"] <= 20
+
+
+def below(command: Command, words: str) -> list[int]:
+    """Processes below a command whose command line has these words."""
+    found = []
+    for pid in descendants(command.process.pid):
+        with contextlib.suppress(OSError):
+            line = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+            if words in line:
+                found.append(pid)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "ray"),
+    [("--name sim0", False), ("vta-runner", False), ("driver.places", False), ("raylet", True)],
+)
+def test_a_killed_part_costs_nothing_but_time(
+    words: str, ray: bool, run: type[Command], tmp_path: Path
+) -> None:
+    command = run(demo(tmp_path / "o", *["--no-ray"] * (not ray), "--trials", "80"))
+    command.wait_for("trial", 6)
+    deadline = time.monotonic() + 60
+    while not (pids := below(command, words)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    code, out, err = command.end()
+    assert (code, err) == (0, "")
+    summary = summary_of(out)
+    assert summary["accuracy"]["differing"] == 0
+    failed = [s for w in summary["workloads"] for s, _ in w["failures"]]
+    assert set(failed) <= {"run_crash"}, "only a killed runner looks like its kernel's fault"
 
 
 def test_no_device_is_exit_code_3(run: type[Command], tmp_path: Path) -> None:
