@@ -15,6 +15,7 @@ from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob
 
 _RETRY_SECONDS: Final = 0.5
+_HINT: Final = "check --tracker and --token-file, and that `tilefarm tracker` runs there"
 
 
 class Client(Protocol):
@@ -166,7 +167,7 @@ class DeviceThread:
                 return None
             except FarmFault as fault:
                 if left <= 0:
-                    why = NoDeviceError(f"no device: {fault.what}", fault.hint)
+                    why = NoDeviceError(f"no device: {fault.what}", fault.hint or _HINT)
                     self._report(NoDevice(slot=self._slot, error=why))
                     return None
                 self._closing.wait(_RETRY_SECONDS)

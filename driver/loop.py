@@ -111,7 +111,7 @@ class Loop:
             first_measured_seconds=self._first_measured,
             seconds=self._clock.seconds() - began,
             split=self._split(),
-            error=next(iter(self._empty_slots.values()), None),
+            error=next(iter(self._empty_slots.values())) if self._result == "no device" else None,
         )
 
     # ---- messages in -----------------------------------------------------------------------------

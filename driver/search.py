@@ -45,7 +45,7 @@ class SearchResult:
     """How a search ended, and where its time went.
 
     Attributes:
-        why: "exhausted", "stopped" or "no device"; in the last case `error` says more.
+        why: "exhausted", "stopped" or "no device"; only the last one comes with an `error`.
         trials: that ended in this search.
         first_measured_seconds: from the begin of the command; None if nothing was measured.
     """

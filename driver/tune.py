@@ -109,6 +109,8 @@ class _Tune:
             prepared = self._prepare(graph, calibration, evaluation, model_digest, target)
             story = owned.enter_context(folder.search_log.open("a", encoding="utf-8", buffering=1))
             result = self._search(prepared, store, house, story)
+            if result.error is not None and not store.count():
+                raise result.error
             arena = self._plan(prepared, store)
             stopped = result.why != "exhausted"
             finish = Finish(self._stages, prepared, store, house)
