@@ -13,6 +13,7 @@ ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "check": ("driver.vta.check", "compare cycles and memory with what program files promise"),
     "run": ("driver.vta.run", "run a program file on the simulator"),
     "show": ("driver.vta.show", "print a program's instructions and what they do"),
+    "dump": ("driver.vta.dump", "compile a layer and write what it runs as program files"),
 }
 """Name of the action: (module, caption)."""
 
@@ -20,13 +21,14 @@ _EPILOG = """\
 A program is an .npz file: instructions, memory before, and what must come out.
 
 examples:
+  tilefarm vta dump --conv 64,64,56,56,3,1,1 --out c2
   tilefarm vta check c2
   tilefarm vta show c2/*.npz
   tilefarm vta run c2/*.npz --svg timeline.svg
 
 exit codes:
   0 done; check: every program agrees
-  1 check: a program answers otherwise than its file says
+  1 check: a program answers otherwise than its file says; run: it is wrong on that hardware
   2 a file, an option or an instruction cannot be used; the line names the field or instruction
 """
 

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 from tilefarm.errors import OutputError, SettingsError, TargetError
 
 if TYPE_CHECKING:
+    from tilefarm.measurement import Counters
     from tilefarm.target import Target
 
     from device_server.library import StreamResult
     from device_server.program import Program
 
-MODELS: Final = ("chisel", "functional")
+MODELS: Final = ("chisel", "hls", "functional")
+STRICTNESSES: Final = ("functional", "chisel", "hls")
+EXIT_WRONG: Final = 1
+_STALLS: Final = ("token", "queue", "memory")
 _MEMORIES: Final = ("inp", "wgt", "acc", "uop")
 
 
@@ -29,7 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         choices=MODELS,
         default="chisel",
-        help="whose time: VTA's Chisel design, exact (the default); or nobody's, results only",
+        help="whose time: VTA's Chisel design, exact (the default), its HLS design, an estimate,"
+        " or nobody's, results only",
+    )
+    option(
+        "--strictness",
+        choices=STRICTNESSES,
+        default="functional",
+        help="whose rules: the functional simulator's (the default), or also a hardware's",
     )
     option("--len-bits", type=int, metavar="N", help="bursts of 2^N beats (default: the file's)")
     option("--timeline", type=Path, metavar="OUT.json", help="Chrome trace of every instruction")
@@ -38,13 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "example:\n  tilefarm vta run c2/conv.npz --svg c2.svg --timeline c2.json\n"
         "Shows cycles, what the modules waited for, and bytes moved. Open the trace with\n"
-        "ui.perfetto.dev; one microsecond is one cycle."
+        "ui.perfetto.dev; one microsecond is one cycle. Stalled: `token`, waiting for another\n"
+        "module; `queue`, for the next instruction; `memory`, for DRAM. Exit codes: 0 done, 1 the\n"
+        "program is wrong on the hardware that --strictness names, 2 it cannot be run at all."
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from device_server.library import VtaLibrary
+    from device_server.library import Strictness, TimingModel, VtaLibrary
     from device_server.program import read_program
     from driver.vta.simulate import simulate
 
@@ -55,19 +68,32 @@ def run(args: argparse.Namespace) -> int:
     program = read_program(args.program)
     target = _target(program, args.len_bits)
     library = VtaLibrary()
-    library.configure(target, functional_only=not timed)
+    library.configure(
+        target,
+        functional_only=not timed,
+        strictness=Strictness(args.strictness),
+        model=TimingModel.HLS if args.model == "hls" else TimingModel.CHISEL,
+    )
     result = simulate(library, program, args.program, timeline=drawn)
     if drawn:
         _draw(args, program, result)
-    told = _promises(program, result) if timed and target == program.target else []
+    comparable = args.model == "chisel" and target == program.target
+    told = _promises(program, result) if comparable else []
     if args.json:
         print(json.dumps(_document(program, result, args.model, told)))
-        return 0
+        return _exit_code(result)
     for line in _lines(program, target, result, args.model):
         print(line)
+    for finding in result.findings:
+        where = f"{finding.rule} at instruction {finding.instruction}"
+        print(f"{finding.severity:13} {where}: {finding.text}")
     for difference in told:
         print(f"differs       {difference}")
-    return 0
+    return _exit_code(result)
+
+
+def _exit_code(result: StreamResult) -> int:
+    return EXIT_WRONG if any(f.severity == "error" for f in result.findings) else 0
 
 
 def _target(program: Program, len_bits: int | None) -> Target:
@@ -120,7 +146,9 @@ def _document(
     return {
         "program": program.name,
         "model": model,
+        "basis": result.basis.value,
         "counters": asdict(result.counters),
+        "findings": [asdict(finding) for finding in result.findings],
         "differences": told,
     }
 
@@ -131,14 +159,23 @@ def _lines(program: Program, target: Target, result: StreamResult, model: str) -
     if model == "functional":
         yield "model         functional: results only"
     else:
-        yield f"model         {model}, bursts of {1 << target.timing.log_burst_beats} beats"
+        bursts = 1 << target.timing.log_burst_beats
+        yield f"model         {model}, {result.basis.value}; bursts of {bursts} beats"
         yield f"cycles        {counters.cycles}"
-        for module in ("load", "compute", "store"):
-            busy = getattr(counters, f"{module}_busy_cycles")
-            yield f"{module:13} busy {busy} ({100 * busy / max(1, counters.cycles):.0f} %)"
+        yield from _modules(counters)
     yield f"instructions  {counters.instructions}"
     yield f"micro-ops     {counters.gemm_uops} gemm, {counters.alu_uops} alu"
     loaded = {memory: getattr(counters, f"{memory}_load_nbytes") for memory in _MEMORIES}
     parts = ", ".join(f"{nbytes} {memory}" for memory, nbytes in loaded.items())
     yield f"bytes loaded  {sum(loaded.values())}: {parts}"
     yield f"bytes stored  {counters.out_store_nbytes}"
+
+
+def _modules(counters: Counters) -> Iterator[str]:
+    """A row a module: cycles in which it worked, was stalled by a cause, or had nothing to do."""
+    yield "".join(f"{word:>13}" for word in ("", "busy", *_STALLS, "idle"))
+    for module in ("load", "compute", "store"):
+        busy = getattr(counters, f"{module}_busy_cycles")
+        stalls = [getattr(counters, f"{module}_{cause}_stall_cycles") for cause in _STALLS]
+        row = (busy, *stalls, counters.cycles - busy - sum(stalls))
+        yield f"{module:13}" + "".join(f"{cycles:13}" for cycles in row)

@@ -125,7 +125,7 @@ BAD_STREAMS = {
     "a minute of micro-ops": (
         DENSE.replace("=4x1 dst=1,0 src=1,0 wgt", "=16383x16383 dst=0,0 src=0,0 wgt")
         .replace("uops=0..1", "uops=0..99"),
-        "instruction 4", "at most 4294967296 run",
+        "instruction 4", "micro-ops",
     ),
     "an opcode": (DENSE + "9 compute unknown low=0x5 high=0x0", "instruction 9", "opcode 5"),
 }  # fmt: skip

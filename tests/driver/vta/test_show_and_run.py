@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kit.golden import Golden
-from kit.programs import DENSE_CYCLES
+from kit.programs import DENSE, DENSE_CYCLES, dense_program
 
 from .conftest import Vta
 
@@ -98,6 +99,34 @@ def test_impossible_options_are_told(
     code, _, err = vta("run", save(), *words)
     assert code == 2
     assert why in err.splitlines()[0]
+
+
+MULTIPLY = DENSE.replace("alu.shr.imm", "alu.mul.imm")
+
+
+def test_what_a_hardware_lacks_is_found_where_it_is_asked_for(vta: Vta, save: Save) -> None:
+    path = save(program=replace(dense_program(MULTIPLY), after=None))
+    assert vta("run", path)[0] == 0
+    code, out, _ = vta("run", path, "--strictness", "chisel")
+    assert code == 1
+    assert "error         mul at instruction 5: " in out
+    code, out, _ = vta("run", path, "--strictness", "chisel", "--json")
+    assert code == 1
+    (finding,) = json.loads(out)["findings"]
+    assert (finding["severity"], finding["rule"], finding["instruction"]) == ("error", "mul", 5)
+
+
+def test_the_time_of_the_other_design_is_marked_as_an_estimate(vta: Vta, save: Save) -> None:
+    code, out, _ = vta("run", save(), "--model", "hls")
+    assert code == 0
+    assert "hls, an estimate" in out
+    assert "differs" not in out
+
+
+def test_cycles_of_a_module_add_up(vta: Vta, save: Save) -> None:
+    _, out, _ = vta("run", save())
+    rows = [line.split() for line in out.splitlines() if line.startswith(("load ", "store "))]
+    assert [sum(map(int, row[1:])) for row in rows] == [DENSE_CYCLES] * 2
 
 
 def test_help_names_the_actions(vta: Vta, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,134 @@
+"""Convolutions by their shape, and the schedule of a layer that nothing was measured for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from tilefarm.dtype import DType
+from tilefarm.errors import SettingsError
+from tilefarm.space import Point
+from tilefarm.target import Target
+from tilefarm.workload import TensorSpec, Workload
+
+from compile_worker.space import Generated
+from tuner.sampler import Sampler
+
+_FIELDS: Final = "CI,CO,H,W,K,STRIDE,PAD"
+_MOST: Final = 1 << 13
+_SAMPLES: Final = 256
+_KEPT: Final = 8
+_NEIGHBOURS: Final = 8
+_PATIENCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """A square-windowed convolution: channels in and out, height, width, window, stride, pad."""
+
+    ci: int
+    co: int
+    height: int
+    width: int
+    kernel: int
+    stride: int
+    pad: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The one that `CI,CO,H,W,K,STRIDE,PAD` says.
+
+        Raises:
+            SettingsError: not seven numbers, or no output is left.
+        """
+        try:
+            numbers = [int(part) for part in text.split(",")]
+            made = cls(*numbers)
+        except (ValueError, TypeError):
+            raise SettingsError(f"--conv {text}: seven numbers are needed", _FIELDS) from None
+        for name, value in zip(_FIELDS.split(","), numbers, strict=True):
+            least = 0 if name == "PAD" else 1
+            if not least <= value <= _MOST:
+                raise SettingsError(f"--conv {text}: {name} = {value} is not in {least}..{_MOST}")
+        if min(made.out_height, made.out_width) < 1:
+            raise SettingsError(f"--conv {text}: the window is larger than the padded image")
+        return made
+
+    @property
+    def out_height(self) -> int:
+        return (self.height + 2 * self.pad - self.kernel) // self.stride + 1
+
+    @property
+    def out_width(self) -> int:
+        return (self.width + 2 * self.pad - self.kernel) // self.stride + 1
+
+    @property
+    def macs(self) -> int:
+        """Useful multiply-accumulates."""
+        window = self.kernel * self.kernel
+        return self.ci * self.co * window * self.out_height * self.out_width
+
+    def workload(self, target: Target) -> Workload:
+        """The convolution on blocked tensors, clipped to int8."""
+        batch, block = target.vta.batch, target.vta.block
+        ci, co = -(-self.ci // block), -(-self.co // block)
+        window = (self.kernel, self.kernel)
+        lanes = (co, batch, block)
+        inputs = (
+            TensorSpec("data", (1, ci, self.height, self.width, batch, block), DType.INT8),
+            TensorSpec("weight", (co, ci, *window, block, block), DType.INT8),
+            TensorSpec("bias", lanes, DType.INT32),
+            TensorSpec("shift", lanes, DType.INT32),
+        )
+        shape = (1, co, self.out_height, self.out_width, batch, block)
+        attrs = {
+            "stride": (self.stride, self.stride),
+            "pad": (self.pad,) * 4,
+            "dilation": (1, 1),
+            "lo": -128,
+            "hi": 127,
+        }
+        out = TensorSpec("out", shape, DType.INT8)
+        return Workload("conv2d", inputs, (out,), tuple(attrs.items()))  # type: ignore[arg-type]
+
+
+RESNET18: Final[Mapping[str, Convolution]] = {
+    "C1": Convolution(3, 64, 224, 224, 7, 2, 3),
+    "C2": Convolution(64, 64, 56, 56, 3, 1, 1),
+    "C3": Convolution(64, 128, 56, 56, 3, 2, 1),
+    "C4": Convolution(64, 128, 56, 56, 1, 2, 0),
+    "C5": Convolution(128, 128, 28, 28, 3, 1, 1),
+    "C6": Convolution(128, 256, 28, 28, 3, 2, 1),
+    "C7": Convolution(128, 256, 28, 28, 1, 2, 0),
+    "C8": Convolution(256, 256, 14, 14, 3, 1, 1),
+    "C9": Convolution(256, 512, 14, 14, 3, 2, 1),
+    "C10": Convolution(256, 512, 14, 14, 1, 2, 0),
+    "C11": Convolution(512, 512, 7, 7, 3, 1, 1),
+}
+"""The distinct convolutions of ResNet-18 at 224x224: the first one, and the ten behind it."""
+
+
+def predicted_best(generated: Generated, seed: int) -> dict[str, int]:
+    """A point whose predicted cycles no neighbour beats: samples, of which the best improve.
+
+    The same seed gives the same point.
+    """
+    rng = np.random.default_rng(seed)
+    sampler = Sampler(generated.space)
+    found = [generated.completed(dict(generated.space.default))]
+    found += [dict(point) for point in sampler.sample(_SAMPLES, rng)]
+    best, stuck = found[0], 0
+    while stuck < _PATIENCE:
+        distinct = {sampler.key(point): point for point in found}
+        kept = sorted(distinct.values(), key=_predicted_cycles)[:_KEPT]
+        stuck = 0 if _predicted_cycles(kept[0]) < _predicted_cycles(best) else stuck + 1
+        best = kept[0]
+        nearby = (sampler.neighbours(point, rng, _NEIGHBOURS) for point in kept)
+        found = [*kept, *(dict(point) for points in nearby for point in points)]
+    return best
+
+
+def _predicted_cycles(point: Point) -> float:
+    return point["predicted_quarter_cycles"] / 4
