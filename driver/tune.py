@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final, TextIO
 
 from tilefarm.clock import Clock, SystemClock
@@ -32,6 +29,7 @@ from driver.prepared import Prepared, trials_of
 from driver.preparing import tasks_of
 from driver.report import write_report
 from driver.report.trace import chrome_trace
+from driver.scratch import scratch_folder
 from driver.search import SearchResult, SearchSettings
 from driver.settings import TuneSettings
 from driver.stages import Stages
@@ -64,23 +62,21 @@ def tune(
     """
     clock = clock or SystemClock()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    scratch = _scratch_folder()
     stop = StopSwitch()
-    stages = Stages(
-        settings=settings,
-        clock=clock,
-        listen=listen,
-        stop=stop,
-        scratch=scratch,
-        run_id=RandomIds().fresh("run"),
-        wall_origin=clock.wall_seconds() if began is None else began,
-    )
-    with Interrupts(stop, scratch) as interrupts:
+    with scratch_folder() as scratch, Interrupts(stop, scratch) as interrupts:
+        stages = Stages(
+            settings=settings,
+            clock=clock,
+            listen=listen,
+            stop=stop,
+            scratch=scratch,
+            run_id=RandomIds().fresh("run"),
+            wall_origin=clock.wall_seconds() if began is None else began,
+        )
         try:
             return _Tune(stages).run()
         finally:
             interrupts.closing()
-            shutil.rmtree(scratch, ignore_errors=True)
 
 
 class _Tune:
@@ -328,12 +324,3 @@ def _plain_settings(settings: TuneSettings) -> dict[str, object]:
         "calibrate": settings.calibrate.name,
         "evaluate": settings.evaluate.name if settings.evaluate else None,
     }
-
-
-def _scratch_folder() -> Path:
-    """A private temporary folder with a short path: names of UNIX sockets are short."""
-    folder = Path(tempfile.mkdtemp(prefix="tilefarm-"))
-    if len(str(folder)) <= 32:
-        return folder
-    folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix="tilefarm-", dir="/tmp"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 from tilefarm.clock import SystemClock
@@ -32,11 +31,12 @@ def run(args: argparse.Namespace) -> int:
     from driver.deployed import read_program
     from driver.farmhouse import Farmhouse, Folders
     from driver.running import answers, write_answers
+    from driver.scratch import scratch_folder
 
     program = read_program(args.program)
     clock = SystemClock()
-    with tempfile.TemporaryDirectory(prefix="tilefarm-") as scratch:
-        folders = Folders(scratch=Path(scratch), log=Path(scratch))
+    with scratch_folder() as scratch:
+        folders = Folders(scratch=scratch, log=scratch)
         with Farmhouse(
             settings, program.target, folders, owner="run", clock=clock, compile_workers=False
         ) as house:

@@ -1,0 +1,64 @@
+"""Temporary folders of runs: private, gone at the end, and swept when their run was killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driver.scratch import scratch_folder
+
+KILLED = "import os; from driver.scratch import scratch_folder\n" + (
+    "with scratch_folder() as f: print(f, flush=True); os.kill(os.getpid(), 9)"
+)
+
+
+@pytest.fixture
+def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a short path in which scratch folders are made."""
+    with tempfile.TemporaryDirectory(prefix="t", dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        monkeypatch.setattr("driver.scratch._LONGEST", 60)
+        yield Path(folder)
+
+
+def test_it_is_the_owners_alone_and_gone_at_the_end(parent: Path) -> None:
+    with scratch_folder() as folder:
+        assert folder.parent == parent
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / "deep").mkdir()
+    assert list(parent.iterdir()) == []
+
+
+def test_living_runs_keep_theirs(parent: Path) -> None:
+    with scratch_folder() as first, scratch_folder() as second:
+        assert first.exists()
+        assert second.exists()
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(parent: Path) -> None:
+    script = f"import tempfile; tempfile.tempdir = {str(parent)!r}\n"
+    script += f"import driver.scratch as s; s._LONGEST = 60\n{KILLED}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    left = Path(done.stdout.strip())
+    assert left.exists()
+    with scratch_folder():
+        assert not left.exists()
+
+
+def test_folders_of_others_stay(parent: Path) -> None:
+    for name in ("tilefarm-run-nolock", "something"):
+        (parent / name).mkdir()
+    with scratch_folder():
+        pass
+    assert {p.name for p in parent.iterdir()} == {"tilefarm-run-nolock", "something"}
+
+
+def test_a_long_path_is_avoided(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driver.scratch._LONGEST", 5)
+    with scratch_folder() as folder:
+        assert folder.parent == Path("/tmp")
