@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cycle/hls_model.h"
 #include "describe.h"
 #include "error.h"
 #include "token_order.h"
@@ -33,7 +34,7 @@ void Accelerator::run(const std::vector<Word>& words) {
   execute(instructions, is_new);
   rules_.finish(instructions, tokens_);
   counters_.instructions += instructions.size();
-  if (is_new) timing = &memo_.keep(words, before, count_cycles(config_, instructions, before));
+  if (is_new) timing = &memo_.keep(words, before, time_of(instructions, before));
   if (timing != nullptr) {
     if (recording_) add_timeline(*timing, instructions);
     add_timing(*timing);
@@ -64,6 +65,13 @@ void Accelerator::require_short(const Instruction& f) {
   if (uops_ <= uop_limit_) return;
   fail(TILEFARM_VTA_TOO_LONG, "%llu micro-ops by now, the limit is %llu",
        static_cast<unsigned long long>(uops_), static_cast<unsigned long long>(uop_limit_));
+}
+
+CycleResult Accelerator::time_of(const std::vector<Instruction>& instructions,
+                                 const Tokens& tokens) const {
+  const bool hls = config_.time_model == TimeModel::kHls;
+  return hls ? estimate_hls_cycles(config_, instructions, tokens)
+             : count_cycles(config_, instructions, tokens);
 }
 
 void Accelerator::add_timing(const CycleResult& timing) {

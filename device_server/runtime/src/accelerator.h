@@ -52,6 +52,7 @@ class Accelerator {
  private:
   void execute(const std::vector<Instruction>& instructions, bool check_hazards);
   void require_short(const Instruction& instruction);
+  CycleResult time_of(const std::vector<Instruction>& instructions, const Tokens& tokens) const;
   void add_timing(const CycleResult& timing);
   void add_timeline(const CycleResult& timing, const std::vector<Instruction>& instructions);
 

@@ -149,7 +149,7 @@ void HardwareRules::visit_alu(const Instruction& f, const std::vector<Uop>& uops
   }
   const size_t lanes = config_.batch() * config_.block();
   for_each_access(f, uops, [&](const Access& at) {
-    if (f.use_imm) check_immediate_source(f, at);
+    if (f.use_imm) check_immediate_source(at);
     check_alu_distance(at);
     if (shifts && !f.use_imm && at.src < out_.size()) {
       const int32_t* amounts = acc + at.src * lanes;
@@ -169,7 +169,7 @@ void HardwareRules::check_shift(const Instruction& f, int32_t amount) {
                            std::to_string(least) + ".." + std::to_string(most));
 }
 
-void HardwareRules::check_immediate_source(const Instruction&, const Access& at) {
+void HardwareRules::check_immediate_source(const Access& at) {
   if (at.src == at.dst) return;
   const std::string where = "src " + number(at.src) + ", dst " + number(at.dst);
   if (chisel()) error("imm-src", where + ": an operation with an immediate reads src, not dst");
@@ -197,11 +197,12 @@ void HardwareRules::finish(const std::vector<Instruction>& instructions, const T
     const auto gives = [&](const Instruction& f) { return token_use(f).pushes >> q & 1; };
     const auto last = std::find_if(instructions.rbegin(), instructions.rend(), gives);
     index_ = last == instructions.rend() ? 0 : static_cast<size_t>(instructions.rend() - last) - 1;
-    const std::string text = number(tokens[q]) + " tokens " + kTokenQueueNames[q] +
-                             " are left over; the next run will find them";
+    const bool one = tokens[q] == 1;
+    const std::string text = number(tokens[q]) + (one ? " token " : " tokens ") +
+                             kTokenQueueNames[q] + (one ? " is" : " are") +
+                             " left over for the next run to find";
     const bool strict = config_.strictness != Strictness::kFunctional;
-    findings_.add(strict ? Severity::kError : Severity::kWarning,
-                  (std::string("tokens-") + kTokenQueueIds[q]).c_str(), index_, text);
+    findings_.add(strict ? Severity::kError : Severity::kWarning, "tokens-left", index_, text);
   }
 }
 

@@ -48,7 +48,7 @@ class HardwareRules {
   void check_padding(const Instruction& f);
   void check_uop_depth(uint64_t end);
   void check_shift(const Instruction& f, int32_t amount);
-  void check_immediate_source(const Instruction& f, const Access& at);
+  void check_immediate_source(const Access& at);
   void check_alu_distance(const Access& at);
   void check_gemm_distance(const Access& at);
   void mark(uint64_t begin, uint64_t count, Out state);

@@ -14,8 +14,6 @@ enum TokenQueue { kLoadToCompute, kComputeToLoad, kComputeToStore, kStoreToCompu
 constexpr std::array<const char*, kTokenQueues> kTokenQueueNames = {
     "load->compute", "compute->load", "compute->store", "store->compute"};
 
-constexpr std::array<const char*, kTokenQueues> kTokenQueueIds = {"l2c", "c2l", "c2s", "s2c"};
-
 using Tokens = std::array<uint64_t, kTokenQueues>;
 using TokenMask = uint32_t;  // bit q set: queue q
 

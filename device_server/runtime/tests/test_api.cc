@@ -36,7 +36,9 @@ std::string why() {
   return text;
 }
 
-tilefarm_vta_config defaults() { return {0, 4, 3, 3, 5, 15, 15, 18, 17, 8, 8, 16, 512, 16, 0, 0, 0}; }
+tilefarm_vta_config defaults() {
+  return {0, 4, 3, 3, 5, 15, 15, 18, 17, 8, 8, 16, 512, 16, 0, 0, 0};
+}
 
 void configure() {
   const tilefarm_vta_config config = defaults();

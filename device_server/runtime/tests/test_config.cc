@@ -7,7 +7,9 @@ using namespace tilefarm;
 
 namespace {
 
-tilefarm_vta_config defaults() { return {0, 4, 3, 3, 5, 15, 15, 18, 17, 8, 8, 16, 512, 16, 0, 0, 0}; }
+tilefarm_vta_config defaults() {
+  return {0, 4, 3, 3, 5, 15, 15, 18, 17, 8, 8, 16, 512, 16, 0, 0, 0};
+}
 
 void sizes_are_those_of_hw_spec_const() {
   const Config c = config_of(defaults());

@@ -49,39 +49,47 @@ inline __attribute__((always_inline)) __m256i broadcast_pair(const uint8_t* from
   return _mm256_set1_epi32(pair);
 }
 
-// Eight output channels of one row. `kBlock` is 0 where it is not known.
-template <uint32_t kBlock>
-inline __attribute__((always_inline)) __m256i row_sums(uint32_t any_block, const uint8_t* inp,
-                                                       const uint8_t* wgt) {
+// `kRegisters` times eight output channels of one row. `kBlock` is 0 where it is not known.
+template <uint32_t kBlock, uint32_t kRegisters>
+inline __attribute__((always_inline)) void add_sums(uint32_t any_block, const uint8_t* inp,
+                                                    const uint8_t* wgt, int32_t* acc) {
   const uint32_t block = kBlock != 0 ? kBlock : any_block;
-  __m256i even = _mm256_setzero_si256(), odd = _mm256_setzero_si256();
+  __m256i even[kRegisters], odd[kRegisters];
+  for (uint32_t r = 0; r < kRegisters; ++r) {
+    even[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(acc) + r);
+    odd[r] = _mm256_setzero_si256();
+  }
   for (uint32_t i = 0; i < block; i += 4, inp += 8, wgt += size_t{block} * 8) {
+    const __m256i x0 = broadcast_pair(inp), x1 = broadcast_pair(inp + 4);
     const auto* w0 = reinterpret_cast<const __m256i*>(wgt);
     const auto* w1 = reinterpret_cast<const __m256i*>(wgt + size_t{block} * 4);
-    even = _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_loadu_si256(w0), broadcast_pair(inp)));
-    odd = _mm256_add_epi32(odd, _mm256_madd_epi16(_mm256_loadu_si256(w1), broadcast_pair(inp + 4)));
+    for (uint32_t r = 0; r < kRegisters; ++r) {
+      even[r] = _mm256_add_epi32(even[r], _mm256_madd_epi16(_mm256_loadu_si256(w0 + r), x0));
+      odd[r] = _mm256_add_epi32(odd[r], _mm256_madd_epi16(_mm256_loadu_si256(w1 + r), x1));
+    }
   }
-  return _mm256_add_epi32(even, odd);
+  for (uint32_t r = 0; r < kRegisters; ++r) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(acc) + r, _mm256_add_epi32(even[r], odd[r]));
+  }
 }
 
-template <uint32_t kBlock>
+template <uint32_t kBlock, uint32_t kRegisters>
 void run_blocks(const TileShape& shape, const Instruction& f, const MatrixBuffers& buffers) {
   const uint32_t block = kBlock != 0 ? kBlock : shape.block;
+  constexpr uint32_t kOutputs = kRegisters * kLanes;
   for_each_tile(f, buffers, shape.acc_elements(), inp_stride(shape), wgt_stride(shape),
                 [&](int32_t* acc, const uint8_t* inp, const uint8_t* wgt) {
                   for (uint32_t b = 0; b < shape.batch; ++b, inp += size_t{block} * 2) {
-                    for (uint32_t o = 0; o < block; o += kLanes, acc += kLanes) {
-                      auto* sums = reinterpret_cast<__m256i*>(acc);
-                      const __m256i more = row_sums<kBlock>(block, inp, wgt + size_t{o} * 4);
-                      _mm256_storeu_si256(sums, _mm256_add_epi32(_mm256_loadu_si256(sums), more));
+                    for (uint32_t o = 0; o < block; o += kOutputs, acc += kOutputs) {
+                      add_sums<kBlock, kRegisters>(block, inp, wgt + size_t{o} * 4, acc);
                     }
                   }
                 });
 }
 
 void run(const TileShape& shape, const Instruction& f, const MatrixBuffers& buffers) {
-  if (shape.block == 16) return run_blocks<16>({shape.batch, 16}, f, buffers);
-  run_blocks<0>(shape, f, buffers);
+  if (shape.block == 16) return run_blocks<16, 2>({shape.batch, 16}, f, buffers);
+  run_blocks<0, 1>(shape, f, buffers);
 }
 
 }  // namespace
