@@ -16,7 +16,7 @@ from typing import Any, Final
 from tilefarm.clock import Clock
 from tilefarm.errors import InfraError
 
-from driver.children import descendants
+from driver.farm.children import descendants
 
 _SAMPLE_SECONDS: Final = 0.5
 

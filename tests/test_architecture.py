@@ -17,7 +17,7 @@ PACKAGES = ("proto/tilefarm", "driver", "compile_worker", "tuner", "device_serve
 
 DOORS = {
     "llvmlite": {"compile_worker/codegen"},
-    "ray": {"compile_worker/tasks.py", "driver/workers.py"},
+    "ray": {"compile_worker/tasks.py", "driver/compiling/workers.py"},
     "xgboost": {"tuner/xgb_model.py"},
     "ctypes": {"device_server/library.py", "device_server/lifetime.py"},
     "onnx": {"driver/frontend", "driver/demo"},
@@ -85,7 +85,7 @@ def test_nothing_is_pickled_or_evaluated() -> None:
 
 
 def test_the_environment_is_not_read_in_the_open() -> None:
-    allowed = {"driver/settings.py", "driver/workers.py", "driver/fleet.py"}
+    allowed = {"driver/settings.py", "driver/compiling/workers.py", "driver/farm/fleet.py"}
     readers = [
         str(p.relative_to(ROOT))
         for p in sources()

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is None:
         args.out = Path("tilefarm-out") / "demo"
     quiet_libraries()
-    from driver.output import OutputFolder
+    from driver.steps.output import OutputFolder
 
     folder = OutputFolder(args.out)
     if args.fresh or folder.is_of_another_model(Digest.of(MODEL.read_bytes())):

@@ -6,7 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from driver.token import read_token
+from driver.farm.token import read_token
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

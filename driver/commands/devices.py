@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tilefarm.target import TARGETS
 
-from driver.token import read_token
+from driver.farm.token import read_token
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,10 +28,10 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     settings = farm_settings(args)
     quiet_libraries()
-    from driver.deployed import read_program
-    from driver.farmhouse import Farmhouse, Folders
-    from driver.running import answers, write_answers
-    from driver.scratch import scratch_folder
+    from driver.farm.farmhouse import Farmhouse, Folders
+    from driver.farm.scratch import scratch_folder
+    from driver.program.deployed import read_program
+    from driver.program.running import answers, write_answers
 
     program = read_program(args.program)
     clock = SystemClock()

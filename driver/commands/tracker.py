@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from driver.token import create_token, read_token
+from driver.farm.token import create_token, read_token
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

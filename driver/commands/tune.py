@@ -77,8 +77,8 @@ def tune_with(args: argparse.Namespace) -> int:
     settings = TuneSettings(farm=farm_settings(args), **given(args, TuneSettings))
     began = SystemClock().wall_seconds()
     quiet_libraries()
-    from driver.tune import tune
-    from driver.views import stdout_view
+    from driver.steps.tune import tune
+    from driver.terminal.views import stdout_view
 
     with stdout_view(as_json=args.json) as view:
         return tune(settings, view, began=began)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from driver.report.page import page
-from driver.summary import RunSummary
+from driver.report.summary import RunSummary
 
 __all__ = ["page", "write_report"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from driver.report.summary import ArenaPlan
 from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short
-from driver.summary import ArenaPlan
 
 _LEFT, _RIGHT, _HEIGHT = 70.0, 980.0, 360.0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from driver.report.summary import Span
 from driver.report.svg import Scale, box, drawing, element, label, short
-from driver.summary import Span
 
 _STEP = "#9ca3af"
 _COLOURS = {

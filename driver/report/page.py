@@ -7,6 +7,7 @@ from html import escape
 from driver.report.arena import arena_chart
 from driver.report.gantt import gantt_chart
 from driver.report.progress import progress_chart
+from driver.report.summary import RunSummary
 from driver.report.tables import (
     accuracy_table,
     count,
@@ -17,7 +18,6 @@ from driver.report.tables import (
     workload_table,
 )
 from driver.report.timeline import timeline_chart
-from driver.summary import RunSummary
 
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#111827;background:#fff;max-width:1180px;

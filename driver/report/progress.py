@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from driver.report.summary import RunSummary, TrialRow, WorkloadRow
 from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short, steps
-from driver.summary import RunSummary, TrialRow, WorkloadRow
 
 _WIDTH, _PLOT_RIGHT, _HEIGHT = 1000.0, 650.0, 340.0
 

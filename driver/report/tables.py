@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from driver.summary import Accuracy, LayerRow, RunSummary, WorkloadRow
+from driver.report.summary import Accuracy, LayerRow, RunSummary, WorkloadRow
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:

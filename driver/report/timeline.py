@@ -7,8 +7,8 @@ from itertools import groupby
 
 from tilefarm.measurement import TimelineEvent
 
+from driver.report.summary import KernelTimeline
 from driver.report.svg import Scale, box, drawing, element, label, short
-from driver.summary import KernelTimeline
 
 _COLOURS = {
     "load inp": "#d97706",

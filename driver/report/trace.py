@@ -7,7 +7,7 @@ from typing import Any
 
 from tilefarm.digest import canonical_json
 
-from driver.summary import KernelTimeline, RunSummary, Span
+from driver.report.summary import KernelTimeline, RunSummary, Span
 
 _FARM, _KERNEL = 1, 2
 

@@ -109,6 +109,11 @@ RESNET18: Final[Mapping[str, Convolution]] = {
 }
 """The distinct convolutions of ResNet-18 at 224x224: the first one, and the ten behind it."""
 
+RESNET18_COUNTS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(RESNET18, 1), "C2": 4, "C5": 3, "C8": 3, "C11": 3,
+}  # fmt: skip
+"""How often the network has each."""
+
 
 def predicted_best(generated: Generated, seed: int) -> dict[str, int]:
     """A point whose predicted cycles no neighbour beats: samples, of which the best improve.

@@ -111,7 +111,7 @@ def _target(program: Program, len_bits: int | None) -> Target:
 
 
 def _draw(args: argparse.Namespace, program: Program, result: StreamResult) -> None:
-    from driver.summary import KernelTimeline
+    from driver.report.summary import KernelTimeline
     from driver.vta.timelines import picture, trace
 
     name = program.name or args.program.stem

@@ -6,8 +6,8 @@ from typing import Final
 
 from tilefarm.digest import canonical_json
 
+from driver.report.summary import KernelTimeline
 from driver.report.timeline import timeline_chart
-from driver.summary import KernelTimeline
 
 _STYLE: Final = (
     "<style>text{font:11px sans-serif;fill:#374151}.tick{fill:#6b7280}.grid{stroke:#e5e7eb}</style>"

@@ -19,8 +19,8 @@ from tilefarm.target import TARGETS
 from tilefarm.trace import Step, Trace
 from tilefarm.workload import TensorSpec, Workload
 
-from driver.executor import Build, Deliver
-from driver.measuring import Task
+from driver.compiling.executor import Build, Deliver
+from driver.search.measuring import Task
 
 SIM = TARGETS["sim"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilefarm.measurement import TimelineEvent
 
-from driver.summary import (
+from driver.report.summary import (
     Accuracy,
     ArenaPlan,
     ArenaRect,

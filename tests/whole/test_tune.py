@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from kit.shared import shared_folder
 
-from driver.children import descendants
 from driver.demo import TEST
+from driver.farm.children import descendants
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(300)]
 
@@ -218,7 +218,12 @@ def below(command: Command, words: str) -> list[int]:
 
 @pytest.mark.parametrize(
     ("words", "ray"),
-    [("--name sim0", False), ("vta-runner", False), ("driver.places", False), ("raylet", True)],
+    [
+        ("--name sim0", False),
+        ("vta-runner", False),
+        ("driver.compiling.places", False),
+        ("raylet", True),
+    ],
 )
 def test_a_killed_part_costs_nothing_but_time(
     words: str, ray: bool, run: type[Command], tmp_path: Path

@@ -14,7 +14,7 @@ from device_server import native
 from driver import bench, cli, doctor
 from driver.bench import DemoFigures, medians
 from driver.doctor import Finding
-from driver.machine import machine, versions
+from driver.steps.machine import machine, versions
 
 FIGURES = DemoFigures(**{field.name: 1.0 for field in fields(DemoFigures)})
 

@@ -13,8 +13,8 @@ from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, Status
 
-from driver.campaign import Campaign, Stage, Windows, step
-from driver.moves import (
+from driver.search.campaign import Campaign, Stage, Windows, step
+from driver.search.moves import (
     Ask,
     BuildFailed,
     Built,

@@ -12,10 +12,10 @@ from tilefarm.errors import DeviceLostError, InfraError, NoDeviceError
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS
 
-from driver.device_thread import Done, Order
-from driver.errands import Errands
-from driver.evaluate import differing_samples, run_program
-from driver.model import NetworkProgram, Parameter
+from driver.farm.device_thread import Done, Order
+from driver.farm.errands import Errands
+from driver.program.evaluate import differing_samples, run_program
+from driver.program.model import NetworkProgram, Parameter
 
 
 def order(inner: int) -> Order:

@@ -16,8 +16,8 @@ from tilefarm.errors import InfraError
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
-from driver.executor import Build, Workers
-from driver.places import Job, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result
+from driver.compiling.executor import Build, Workers
+from driver.compiling.places import Job, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result
 
 
 def job(number: int) -> CompileJob:

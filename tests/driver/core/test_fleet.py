@@ -14,8 +14,8 @@ from kit.farm import TOKEN, FakeRunner, Farm
 from tilefarm.errors import InfraError, NoDeviceError
 from tilefarm.target import TARGETS
 
-from driver.children import Child, descendants, kill_descendants
-from driver.fleet import Leases, LocalFarm, RemoteFarm
+from driver.farm.children import Child, descendants, kill_descendants
+from driver.farm.fleet import Leases, LocalFarm, RemoteFarm
 
 SIM = TARGETS["sim"]
 

@@ -15,12 +15,12 @@ from kit.stand_ins import (
 from tilefarm.clock import SystemClock
 from tilefarm.measurement import Measurement, RunFailure, RunJob, Status, Trial
 
-from driver.campaign import Windows
-from driver.events import DeviceLeft, Progress, TrialEnded
-from driver.loop import Loop
-from driver.search import SearchResult, SearchSettings
-from driver.stop import StopSwitch
-from driver.summary import Span
+from driver.report.summary import Span
+from driver.search.campaign import Windows
+from driver.search.loop import Loop
+from driver.search.stop import StopSwitch
+from driver.search.terms import SearchResult, SearchSettings
+from driver.terminal.events import DeviceLeft, Progress, TrialEnded
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
 

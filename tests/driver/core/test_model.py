@@ -15,12 +15,12 @@ from tilefarm.measurement import Role
 from tilefarm.target import TARGETS
 from tilefarm.trace import Trace
 
-from driver.arena import plan_arena
-from driver.deployed import read_program
 from driver.graph import Network, partition, quantize, run_network, run_workload
 from driver.graph.ir import Graph
-from driver.model import ALIGNMENT, NetworkProgram, network_program, program_job
-from driver.output import OutputFolder
+from driver.program.arena import plan_arena
+from driver.program.deployed import read_program
+from driver.program.model import ALIGNMENT, NetworkProgram, network_program, program_job
+from driver.steps.output import OutputFolder
 
 SIM = TARGETS["sim"]
 

@@ -9,7 +9,7 @@ import pytest
 from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
 
-from driver.output import Identity, OutputFolder, write_whole
+from driver.steps.output import Identity, OutputFolder, write_whole
 
 
 def identity(model: bytes = b"model", target: bytes = b"target") -> Identity:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from driver.scratch import scratch_folder
+from driver.farm.scratch import scratch_folder
 
-KILLED = "import os; from driver.scratch import scratch_folder\n" + (
+KILLED = "import os; from driver.farm.scratch import scratch_folder\n" + (
     "with scratch_folder() as f: print(f, flush=True); os.kill(os.getpid(), 9)"
 )
 
@@ -22,7 +22,7 @@ def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a short path in which scratch folders are made."""
     with tempfile.TemporaryDirectory(prefix="t", dir="/tmp") as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
-        monkeypatch.setattr("driver.scratch._LONGEST", 60)
+        monkeypatch.setattr("driver.farm.scratch._LONGEST", 60)
         yield Path(folder)
 
 
@@ -42,7 +42,7 @@ def test_living_runs_keep_theirs(parent: Path) -> None:
 
 def test_what_a_killed_run_left_is_removed_by_the_next(parent: Path) -> None:
     script = f"import tempfile; tempfile.tempdir = {str(parent)!r}\n"
-    script += f"import driver.scratch as s; s._LONGEST = 60\n{KILLED}"
+    script += f"import driver.farm.scratch as s; s._LONGEST = 60\n{KILLED}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     left = Path(done.stdout.strip())
     assert left.exists()
@@ -59,6 +59,6 @@ def test_folders_of_others_stay(parent: Path) -> None:
 
 
 def test_a_long_path_is_avoided(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("driver.scratch._LONGEST", 5)
+    monkeypatch.setattr("driver.farm.scratch._LONGEST", 5)
     with scratch_folder() as folder:
         assert folder.parent == Path("/tmp")

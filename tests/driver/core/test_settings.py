@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tilefarm.errors import SettingsError
 
+from driver.farm.token import create_token, read_token
 from driver.settings import FarmSettings, TuneSettings, add_farm_options, farm_settings
-from driver.token import create_token, read_token
 
 
 def parsed(*words: str) -> FarmSettings:

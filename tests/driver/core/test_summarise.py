@@ -5,8 +5,8 @@ from __future__ import annotations
 from kit.stand_ins import toy_task, toy_trace
 from tilefarm.measurement import Status, Trial
 
-from driver.summarise import best_trial, default_trial, shape_text, trial_rows, workload_row
-from driver.summary import Accuracy, WorkloadRow
+from driver.report.summary import Accuracy, WorkloadRow
+from driver.steps.summarise import best_trial, default_trial, shape_text, trial_rows, workload_row
 
 TASK = toy_task()
 

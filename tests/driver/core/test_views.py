@@ -10,7 +10,8 @@ import pytest
 from kit.summaries import a_summary
 from rich.console import Console
 
-from driver.events import (
+from driver.report.summary import Span
+from driver.terminal.events import (
     DeviceJoined,
     DeviceLeft,
     Ended,
@@ -21,8 +22,7 @@ from driver.events import (
     StepEnded,
     TrialEnded,
 )
-from driver.summary import Span
-from driver.views import JsonLines, LiveTable, PlainLines, view_for
+from driver.terminal.views import JsonLines, LiveTable, PlainLines, view_for
 
 
 def trial(number: int, cycles: int | None, seconds: float) -> TrialEnded:

@@ -13,9 +13,9 @@ from tilefarm.errors import InfraError
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
-from driver.children import descendants
-from driver.places import PlaceCrashed, PlaceTimedOut
-from driver.workers import RayHost, RayPlace, RayWhenUp
+from driver.compiling.places import PlaceCrashed, PlaceTimedOut
+from driver.compiling.workers import RayHost, RayPlace, RayWhenUp
+from driver.farm.children import descendants
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(200)]
 

@@ -15,10 +15,10 @@ from tilefarm.measurement import TimelineEvent
 
 from driver.report import page, write_report
 from driver.report.gantt import busy_seconds
+from driver.report.summary import Span
 from driver.report.svg import Scale, short
 from driver.report.timeline import merged
 from driver.report.trace import chrome_trace
-from driver.summary import Span
 
 
 def test_the_page_needs_no_network_and_no_script() -> None:

@@ -1,0 +1,1 @@
+"""Devices of a run: simulated ones started here or those of a farm, leased and fed."""

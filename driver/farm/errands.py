@@ -1,0 +1,112 @@
+"""A few runs on whatever devices there are, each until it is answered."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from tilefarm.clock import Clock
+from tilefarm.errors import DeviceLostError
+
+from driver.farm.device_thread import DeviceThread, Done, LeaseSource, Lost, NoDevice, Order, Up
+
+_ATTEMPTS: Final = 3
+
+Message = Up | Done | Lost | NoDevice
+
+
+class Errands:
+    """Runs orders on leased devices without a tuner behind them.
+
+    Args:
+        devices: how many to use at most.
+        wait_seconds: for a device.
+        watch: sees every answer as it comes.
+    """
+
+    def __init__(
+        self,
+        source: LeaseSource,
+        *,
+        devices: int,
+        wait_seconds: float,
+        clock: Clock,
+        watch: Callable[[Done], None] | None = None,
+    ) -> None:
+        self._source = source
+        self._devices = devices
+        self._wait_seconds = wait_seconds
+        self._clock = clock
+        self._watch = watch
+
+    def run(self, orders: Sequence[Order]) -> list[Done]:
+        """The answers, in the order of the orders.
+
+        Raises:
+            DeviceLostError: devices were lost under one order too often.
+            NoDeviceError: no device is left.
+        """
+        messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        threads = [
+            DeviceThread(
+                slot,
+                self._source,
+                wait_seconds=self._wait_seconds,
+                report=messages.put,
+                clock=self._clock,
+            )
+            for slot in range(min(self._devices, len(orders)))
+        ]
+        try:
+            return self._collect(orders, threads, messages)
+        finally:
+            for thread in threads:
+                thread.close()
+            for thread in threads:
+                thread.join(max((o.job.timeout_seconds for o in orders), default=0.0))
+
+    def _collect(
+        self,
+        orders: Sequence[Order],
+        threads: Sequence[DeviceThread],
+        messages: queue.SimpleQueue[Message],
+    ) -> list[Done]:
+        waiting = list(range(len(orders)))
+        attempts = [0] * len(orders)
+        answers: dict[int, Done] = {}
+        idle: set[int] = set()
+        empty: set[int] = set()
+        while len(answers) < len(orders):
+            message = messages.get()
+            match message:
+                case Up():
+                    idle.add(message.slot)
+                    empty.discard(message.slot)
+                case Done(number=number):
+                    answers[number - 1] = message
+                    idle.add(message.slot)
+                    if self._watch is not None:
+                        self._watch(message)
+                case Lost(number=number, why=why):
+                    idle.discard(message.slot)
+                    if number and attempts[number - 1] >= _ATTEMPTS:
+                        raise DeviceLostError(f"devices were lost {_ATTEMPTS} times: {why}")
+                    waiting = [number - 1] * bool(number) + waiting
+                case NoDevice(error=error):
+                    empty.add(message.slot)
+                    if len(empty) == len(threads):
+                        raise error
+            while waiting and idle:
+                index = waiting.pop(0)
+                attempts[index] += 1
+                order = orders[index]
+                threads[idle.pop()].put(
+                    replace(
+                        order,
+                        number=index + 1,
+                        request_id=f"{order.request_id}-{attempts[index]}",
+                    )
+                )
+        return [answers[index] for index in range(len(orders))]

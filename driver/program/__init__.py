@@ -1,0 +1,1 @@
+"""The whole network as one program: assembled, written, read back and run."""

@@ -1,0 +1,77 @@
+"""Where the intermediate tensors of a network lie: the memory scheduler's plan, proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from driver.graph.network import Network
+from driver.memory import GOOD, Buffer, Memory, Op, Plan, Problem, plan, validate
+from driver.program.model import ALIGNMENT
+from driver.report.summary import ArenaPlan, ArenaRect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arena:
+    """Offsets of all intermediate tensors, the arena's size, and the plan as a report shows it."""
+
+    offsets: Mapping[str, int]
+    nbytes: int
+    picture: ArenaPlan
+
+
+def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
+    """The smallest arena that was found for the network's steps in their order.
+
+    Args:
+        network: the kernel calls in order.
+        cycles: measured cycles of each step by name, where known.
+
+    Raises:
+        AssertionError: the plan does not pass the independent checker (a bug).
+    """
+    problem = _problem(network, cycles)
+    found = plan(problem)
+    verdict = validate(problem, found)
+    assert verdict == GOOD, f"the memory plan is wrong: {verdict}"
+    assert found.order == tuple(op.name for op in problem.ops), "steps keep their order"
+    return Arena(
+        offsets=found.offsets, nbytes=found.peak_nbytes, picture=_picture(network, problem, found)
+    )
+
+
+def _problem(network: Network, cycles: Mapping[str, int]) -> Problem:
+    intermediates = network.tensors_of("intermediate")
+    shared = {tensor.name for tensor in intermediates}
+    return Problem(
+        buffers=tuple(Buffer(name=t.name, nbytes=t.nbytes) for t in intermediates),
+        ops=tuple(
+            Op(
+                name=step.name,
+                reads=tuple(name for name in dict.fromkeys(step.inputs) if name in shared),
+                writes=tuple(name for name in step.outputs if name in shared),
+                duration_cycles=cycles.get(step.name, 0),
+            )
+            for step in network.steps
+        ),
+        memory=Memory(alignment=ALIGNMENT),
+    )
+
+
+def _picture(network: Network, problem: Problem, found: Plan) -> ArenaPlan:
+    return ArenaPlan(
+        nbytes=found.peak_nbytes,
+        bound_nbytes=found.bound_nbytes,
+        unshared_nbytes=sum(buffer.nbytes for buffer in problem.buffers),
+        steps=tuple(step.name for step in network.steps),
+        rects=tuple(
+            ArenaRect(
+                name=p.buffer,
+                begin_step=p.first_op,
+                end_step=p.last_op + 1,
+                offset=p.offset,
+                nbytes=p.nbytes,
+            )
+            for p in found.placements
+        ),
+    )

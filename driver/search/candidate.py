@@ -1,0 +1,76 @@
+"""A candidate on its way through the farm, and the trial that it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilefarm.artifact import Artifact, BuildFailure
+from tilefarm.measurement import Measurement, RunFailure, Status, Trial
+from tilefarm.space import Point
+from tilefarm.trace import Trace
+
+from driver.search.measuring import Task
+from driver.search.moves import Outcome
+
+
+@dataclass(slots=True)
+class Candidate:
+    """What it is, and what became of it so far. `spans` are (stage, begin, end) in wall seconds."""
+
+    task: Task
+    point: Point
+    trace: Trace
+    artifact: Artifact | None = None
+    attempts: int = 0
+    spans: list[tuple[str, float, float]] = field(default_factory=list)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is the untuned schedule of its workload."""
+        return dict(self.point) == dict(self.task.space.default)
+
+    def trial(self, outcome: Outcome, story: tuple[str, ...], proposer: str) -> Trial:
+        """The record of how it ended."""
+        if isinstance(outcome, Measurement):
+            return self._record(
+                Status.OK,
+                proposer,
+                cycles=outcome.counters.cycles,
+                seconds=outcome.seconds,
+                device=outcome.device,
+            )
+        device = outcome.device if isinstance(outcome, RunFailure) else ""
+        return self._record(outcome.status, proposer, device=device, why=_why(outcome, story))
+
+    def cancelled(self) -> Trial:
+        """The message to the tuner that nobody will measure it; never stored."""
+        return self._record(Status.CANCELLED, "")
+
+    def _record(
+        self,
+        status: Status,
+        proposer: str,
+        *,
+        cycles: int | None = None,
+        seconds: tuple[float, ...] = (),
+        device: str = "",
+        why: str = "",
+    ) -> Trial:
+        return Trial(
+            workload=self.task.workload.digest,
+            trace=self.trace.digest,
+            point=tuple(sorted(self.point.items())),
+            status=status,
+            cycles=cycles,
+            seconds=seconds,
+            artifact=self.artifact.digest if self.artifact else None,
+            device=device,
+            why=why,
+            proposer=proposer,
+            spans=tuple(self.spans),
+        )
+
+
+def _why(failure: BuildFailure | RunFailure, story: tuple[str, ...]) -> str:
+    """The reason; of the farm's own faults the whole story."""
+    return "; ".join(story) if failure.status.is_farm_fault else failure.why

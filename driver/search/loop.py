@@ -1,0 +1,358 @@
+"""Carries a campaign's commands out: tuner, compile workers, devices and the clock meet only here.
+
+Everything that happens elsewhere arrives as a message in one queue; the loop's thread alone touches
+the campaign, the tuning session and the records.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tilefarm.artifact import Artifact
+from tilefarm.clock import Clock
+from tilefarm.errors import NoDeviceError
+from tilefarm.log import Log
+from tilefarm.measurement import Measurement, RunFailure, Trial
+
+from driver.compiling.executor import Build, Executor
+from driver.farm.device_thread import DeviceThread, Done, LeaseSource, Lost, NoDevice, Order, Up
+from driver.report.summary import Span, Split
+from driver.search import moves
+from driver.search.campaign import Campaign, step
+from driver.search.candidate import Candidate
+from driver.search.measuring import Task
+from driver.search.moves import (
+    Ask,
+    Command,
+    Compile,
+    Drop,
+    Event,
+    Finish,
+    JobId,
+    Measure,
+    Outcome,
+    Tell,
+)
+from driver.search.stop import StopSwitch
+from driver.search.terms import Records, SearchResult, SearchSettings
+from driver.search.tuner_thread import Proposals, TunerThread
+from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice, TrialEnded
+from tuner.session import TuningSession
+
+_QUIET_SECONDS: Final = 10.0
+"""After so long without a message, say what is waited for."""
+
+
+Message = Build | BaseException | Proposals | Up | Done | Lost | NoDevice | moves.Stop
+
+
+class Loop:
+    """One search.
+
+    Args:
+        tasks: by the names that the session uses.
+        session: belongs to the loop from now on.
+        wall_origin: wall seconds of the command's begin; spans and events are counted from it.
+        defaults: cycles of default schedules that earlier sessions measured, by task.
+        log: gets the story of every trial.
+    """
+
+    def __init__(
+        self,
+        *,
+        tasks: Mapping[str, Task],
+        session: TuningSession,
+        records: Records,
+        executor: Executor,
+        devices: LeaseSource,
+        settings: SearchSettings,
+        clock: Clock,
+        wall_origin: float,
+        listen: Listener,
+        defaults: Mapping[str, int] | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._tasks = tasks
+        self._log = log
+        self._tuner = TunerThread(session, report=self._put, clock=clock)
+        self._told = session.told
+        self._budget = session.budget
+        self._best = {name: trial.cycles for name in tasks if (trial := session.best(name))}
+        self._records = records
+        self._executor = executor
+        self._settings = settings
+        self._clock = clock
+        self._origin = wall_origin
+        self._listen = listen
+        self._source = devices
+        self._campaign = Campaign(windows=settings.windows)
+        self._candidates: dict[JobId, Candidate] = {}
+        self._last_job = 0
+        self._slots: dict[str, int] = {}
+        self._empty_slots: dict[int, NoDeviceError] = {}
+        self._threads: list[DeviceThread] = []
+        self._result: str | None = None
+        self._trials = 0
+        self._first_measured: float | None = None
+        self._spent: dict[str, float] = {}
+        self._defaults = dict(defaults or {})
+        self.spans: list[Span] = []
+
+    def run(self, stop: StopSwitch) -> SearchResult:
+        """Search until the budget is spent, the spaces are exhausted, or it is stopped.
+
+        Raises:
+            FarmFault: compiling is not possible any more.
+        """
+        began = self._clock.seconds()
+        stop.connect(lambda: self._messages.put(moves.Stop()))
+        try:
+            self._open()
+            while self._result is None:
+                self._hear(self._next_message())
+        finally:
+            stop.connect(None)
+            self._close()
+        return SearchResult(
+            why=self._result,
+            trials=self._trials,
+            first_measured_seconds=self._first_measured,
+            seconds=self._clock.seconds() - began,
+            split=self._split(),
+            error=next(iter(self._empty_slots.values())) if self._result == "no device" else None,
+        )
+
+    # ---- messages in -----------------------------------------------------------------------------
+
+    def _put(self, message: Message) -> None:
+        self._messages.put(message)
+
+    def _next_message(self) -> Message:
+        while True:
+            try:
+                return self._messages.get(timeout=_QUIET_SECONDS)
+            except queue.Empty:
+                self._say(self._what_is_waited_for())
+
+    def _hear(self, message: Message) -> None:
+        match message:
+            case Build():
+                self._built(message)
+            case Proposals():
+                self._proposed(message)
+            case Up(slot=slot, lease=lease):
+                self._slots[lease.device.name] = slot
+                self._empty_slots.pop(slot, None)
+                device = lease.device
+                self._listen(
+                    DeviceJoined(
+                        device=device.name,
+                        sandbox=device.sandbox,
+                        runtime=device.runtime,
+                        seconds=self._now(),
+                    )
+                )
+                self._feed(moves.DeviceUp(device.name))
+            case Done():
+                self._ran(message)
+            case Lost(device=device, number=number, why=why):
+                self._slots.pop(device, None)
+                self._listen(DeviceLeft(device=device, why=why, seconds=self._now()))
+                self._feed(moves.DeviceLost(device, why, number))
+            case NoDevice(slot=slot, error=error):
+                self._empty_slots[slot] = error
+                if len(self._empty_slots) == self._settings.devices:
+                    self._feed(moves.DevicesGone(error.what))
+            case moves.Stop():
+                self._feed(message)
+            case BaseException():
+                raise message
+
+    def _built(self, build: Build) -> None:
+        candidate = self._candidates.get(build.number)
+        if candidate is None:
+            return
+        self._note(candidate, "compile", build.lane, build.began_seconds, build.ended_seconds)
+        if isinstance(build.result, Artifact):
+            candidate.artifact = build.result
+            seconds = build.ended_seconds - build.began_seconds
+            self._feed(moves.Built(build.number, seconds))
+        else:
+            self._feed(moves.BuildFailed(build.number, build.result))
+
+    def _ran(self, done: Done) -> None:
+        candidate = self._candidates.get(done.number)
+        if candidate is None:
+            return
+        began, sent, ended = done.began_seconds, done.sent_seconds, done.ended_seconds
+        self._note(candidate, "transfer", done.device, began, sent)
+        self._note(candidate, "run", done.device, sent, ended)
+        if self._first_measured is None:
+            self._first_measured = ended - self._origin
+        match done.result:
+            case Measurement() as measurement:
+                self._feed(moves.Measured(done.number, done.device, measurement))
+            case RunFailure() as failure:
+                self._feed(moves.RunFailed(done.number, done.device, failure))
+
+    # ---- commands out ----------------------------------------------------------------------------
+
+    def _feed(self, event: Event) -> None:
+        self._campaign, commands = step(self._campaign, event)
+        for command in commands:
+            self._obey(command)
+
+    def _obey(self, command: Command) -> None:
+        match command:
+            case Ask(count):
+                self._tuner.ask(count)
+            case Compile(jobs):
+                self._compile(jobs)
+            case Measure(device, job):
+                self._measure(device, job)
+            case Tell(job, outcome, story):
+                self._tell(job, outcome, story)
+            case Drop(job):
+                self._drop(job)
+            case Finish(why):
+                self._result = why
+
+    def _proposed(self, answer: Proposals) -> None:
+        began, ended = answer.began_seconds, answer.ended_seconds
+        numbers = []
+        for proposal in answer.proposals:
+            self._last_job += 1
+            numbers.append(self._last_job)
+            task = self._tasks[proposal.task]
+            candidate = Candidate(task, proposal.point, task.trace(proposal.point))
+            self._candidates[self._last_job] = candidate
+            share = (ended - began) / len(answer.proposals)
+            at = began + share * (len(numbers) - 1)
+            self._note(candidate, "propose", "driver", at, at + share)
+        self._feed(moves.Proposed(tuple(numbers)))
+
+    def _compile(self, jobs: Sequence[JobId]) -> None:
+        batch = [
+            (number, candidate.task.compile_job(candidate.trace))
+            for number in jobs
+            for candidate in (self._candidates[number],)
+        ]
+        self._executor.submit(batch, self._messages.put)
+
+    def _measure(self, device: str, number: JobId) -> None:
+        candidate = self._candidates[number]
+        artifact = candidate.artifact
+        assert artifact is not None
+        candidate.attempts += 1
+        self._threads[self._slots[device]].put(
+            Order(
+                number=number,
+                job=candidate.task.run_job(
+                    artifact, timeout_seconds=self._settings.run_timeout_seconds
+                ),
+                blobs={artifact.digest: artifact.code, **candidate.task.blobs},
+                request_id=f"{self._settings.run_id}-{number}-{candidate.attempts}",
+            )
+        )
+
+    def _tell(self, number: JobId, outcome: Outcome, story: tuple[str, ...]) -> None:
+        candidate = self._candidates.pop(number)
+        trial = candidate.trial(outcome, story, self._settings.proposer)
+        self._records.insert(trial, run=self._settings.run_id)
+        name = candidate.task.name
+        self._tuner.tell(name, trial)
+        self._trials += 1
+        self._told += 1
+        self._write(number, trial, story)
+        if trial.cycles is not None and candidate.is_default:
+            self._defaults[name] = trial.cycles
+        if trial.cycles is not None:
+            self._best[name] = min(trial.cycles, self._best.get(name) or trial.cycles)
+        self._listen(
+            TrialEnded(
+                number=self._told,
+                total=self._budget,
+                workload=name,
+                status=trial.status.value,
+                cycles=trial.cycles,
+                best_cycles=self._best.get(name),
+                default_cycles=self._defaults.get(name),
+                device=trial.device,
+                why=trial.why,
+                seconds=self._now(),
+            )
+        )
+
+    def _write(self, number: JobId, trial: Trial, story: Sequence[str]) -> None:
+        if self._log is not None:
+            self._log(
+                "trial",
+                run=self._settings.run_id,
+                job=number,
+                workload=trial.workload.short,
+                artifact=trial.artifact.short if trial.artifact else "-",
+                device=trial.device or "-",
+                status=trial.status.value,
+                cycles=trial.cycles or "-",
+                story=" > ".join(story),
+            )
+
+    def _drop(self, number: JobId) -> None:
+        candidate = self._candidates.pop(number)
+        self._tuner.tell(candidate.task.name, candidate.cancelled())
+
+    # ---- the rest --------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self._tuner.start()
+        for slot in range(self._settings.devices):
+            self._threads.append(
+                DeviceThread(
+                    slot,
+                    self._source,
+                    wait_seconds=self._settings.device_wait_seconds,
+                    report=self._messages.put,
+                    clock=self._clock,
+                )
+            )
+
+    def _close(self) -> None:
+        self._tuner.close()
+        for thread in self._threads:
+            thread.close()
+        for thread in self._threads:
+            thread.join(self._settings.run_timeout_seconds)
+
+    def _note(self, candidate: Candidate, kind: str, lane: str, began: float, ended: float) -> None:
+        candidate.spans.append((kind, began, ended))
+        self._spent[kind] = self._spent.get(kind, 0.0) + ended - began
+        span = Span(
+            lane=lane,
+            kind=kind,
+            label=candidate.task.name,
+            begin_seconds=began - self._origin,
+            end_seconds=ended - self._origin,
+        )
+        self.spans.append(span)
+        self._listen(span)
+
+    def _split(self) -> Split:
+        kinds = ("propose", "compile", "transfer", "run")
+        return Split(**{f"{kind}_seconds": self._spent.get(kind, 0.0) for kind in kinds})
+
+    def _now(self) -> float:
+        return self._clock.wall_seconds() - self._origin
+
+    def _say(self, text: str) -> None:
+        self._listen(Notice(text=text, seconds=self._now()))
+
+    def _what_is_waited_for(self) -> str:
+        stages: dict[str, int] = {}
+        for job in self._campaign.jobs.values():
+            stages[job.stage.value] = stages.get(job.stage.value, 0) + 1
+        waiting = ", ".join(f"{count} {stage}" for stage, count in stages.items()) or "none live"
+        devices = ", ".join(self._campaign.devices) or "none yet"
+        return f"quiet for {_QUIET_SECONDS:g} s; candidates: {waiting}; devices: {devices}"

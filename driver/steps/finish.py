@@ -1,0 +1,213 @@
+"""The last steps of a run: one program out of the best kernels, checked on the devices."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.artifact import Artifact, CompileJob, ProgramJob
+from tilefarm.errors import InfraError
+from tilefarm.measurement import Measurement, Trial
+
+from driver.compiling.executor import Build
+from driver.farm.device_thread import Done, Order
+from driver.farm.errands import Errands
+from driver.farm.farmhouse import Farmhouse
+from driver.frontend import Dataset
+from driver.graph import run, run_float
+from driver.program.arena import Arena
+from driver.program.evaluate import differing_samples, run_program
+from driver.program.model import NetworkProgram, network_program, program_job
+from driver.report.summary import Accuracy, KernelTimeline, Span
+from driver.search.measuring import Task
+from driver.steps.machine import versions
+from driver.steps.output import OutputFolder
+from driver.steps.prepared import Prepared, trials_of
+from driver.steps.stages import Stages
+from driver.steps.summarise import best_trial
+from tuner.store import Store
+
+_SECONDS_PER_GMAC: Final = 100.0
+"""A slow simulator's time, for the limit on a run of the network."""
+_REFERENCE_CHUNK: Final = 64
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What the last steps add when the search was not stopped."""
+
+    program: NetworkProgram
+    accuracy: Accuracy
+    network_cycles: int | None
+    timeline: KernelTimeline | None
+
+
+class Finish:
+    """Assembles, times and checks; each method is a step or a piece of one."""
+
+    def __init__(self, stages: Stages, prepared: Prepared, store: Store, house: Farmhouse) -> None:
+        self._stages = stages
+        self._prepared = prepared
+        self._house = house
+        self._farm_settings = stages.settings.farm
+        self._store = store
+        self._best: dict[str, Trial] = {}
+
+    def run(self, arena: Arena, folder: OutputFolder) -> Finished:
+        """The program in the output folder, and what the devices made of it.
+
+        Raises:
+            InfraError: a workload has no good schedule, or the program does not compile or run.
+            NoDeviceError, DeviceLostError: see `Errands.run`.
+        """
+        self._best = {
+            name: _best(task, trials_of(task, self._store))
+            for name, task in self._prepared.tasks.items()
+        }
+        program = self._assemble(arena)
+        folder.write_program(program, versions())
+        timeline = self._timeline()
+        accuracy, cycles = self._evaluate(program)
+        return Finished(
+            program=program, accuracy=accuracy, network_cycles=cycles, timeline=timeline
+        )
+
+    def _assemble(self, arena: Arena) -> NetworkProgram:
+        network = self._prepared.network
+        with self._stages.step("assemble") as say:
+            traces = {
+                task.workload: task.trace(dict(self._best[name].point))
+                for name, task in self._prepared.tasks.items()
+            }
+            job, constants = program_job(network, traces, arena.offsets)
+            artifact = self._compiled(job)
+            say(f"{len(job.calls)} calls of {len(job.kernels)} kernels")
+            say(f"code {_kib(artifact.code)}, weights {_kib(constants)}")
+            say(f"arena {arena.nbytes / 1024:.0f} KiB")
+        return network_program(network, job, artifact, constants, arena.nbytes)
+
+    def _timeline(self) -> KernelTimeline | None:
+        """The slowest of the best kernels once more, with its instructions' times."""
+        if not self._best:
+            return None
+        name, trial = max(self._best.items(), key=lambda item: item[1].cycles or 0)
+        task = self._prepared.tasks[name]
+        artifact = self._compiled(task.compile_job(task.trace(dict(trial.point))))
+        order = Order(
+            number=0,
+            job=task.run_job(
+                artifact, timeout_seconds=self._farm_settings.run_timeout_seconds, timeline=True
+            ),
+            blobs={artifact.digest: artifact.code, **task.blobs},
+            request_id=f"{self._stages.run_id}-timeline",
+        )
+        (done,) = self._errands().run([order])
+        if not isinstance(done.result, Measurement):
+            return None
+        steps = self._prepared.network.steps
+        return KernelTimeline(
+            workload=name,
+            layer=next(step.name for step in steps if step.workload == task.workload),
+            cycles=done.result.counters.cycles,
+            events=done.result.timeline,
+        )
+
+    def _evaluate(self, program: NetworkProgram) -> tuple[Accuracy, int | None]:
+        prepared, data = self._prepared, self._prepared.evaluation
+        with self._stages.step("evaluate") as say:
+            floats = _in_chunks(lambda part: run_float(prepared.graph, part), data.inputs)
+            integers = _in_chunks(lambda part: run(prepared.quantized, part), data.inputs)
+            answer = run_program(
+                program,
+                data.inputs,
+                self._errands(watch=self._note_network_run),
+                seconds_per_sample=1.0 + prepared.network.macs / 1e9 * _SECONDS_PER_GMAC,
+                run_id=self._stages.run_id,
+            )
+            differing = differing_samples(answer.outputs, integers)
+            say(f"{data.samples} samples on the device, {differing} differ from the reference")
+        accuracy = _accuracy(data, floats, integers, answer.outputs, differing)
+        return accuracy, answer.cycles[-1] if answer.cycles else None
+
+    def _errands(self, watch: Callable[[Done], None] | None = None) -> Errands:
+        return Errands(
+            self._house.leases,
+            devices=self._farm_settings.devices,
+            wait_seconds=self._farm_settings.device_wait_seconds,
+            clock=self._stages.clock,
+            watch=watch,
+        )
+
+    def _note_network_run(self, done: Done) -> None:
+        origin = self._stages.wall_origin
+        self._stages.spans.append(
+            Span(
+                lane=done.device,
+                kind="network",
+                label="the whole network",
+                begin_seconds=done.began_seconds - origin,
+                end_seconds=done.ended_seconds - origin,
+            )
+        )
+
+    def _compiled(self, job: CompileJob | ProgramJob) -> Artifact:
+        builds: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+        self._house.executor.submit([(1, job)], builds.put)
+        build = builds.get()
+        if isinstance(build, BaseException):
+            raise build
+        if not isinstance(build.result, Artifact):
+            failure = build.result
+            raise InfraError(
+                f"the program does not compile: {failure.status.value} in {failure.stage}:"
+                f" {failure.why}"
+            )
+        return build.result
+
+
+def _accuracy(
+    data: Dataset, floats: Arrays, integers: Arrays, device: Arrays, differing: int
+) -> Accuracy:
+    """Right answers of the three executions, by the first output; 0 where there are no labels."""
+    labelled = data.labels is not None
+    scores = next(iter(integers))
+
+    def correct(outputs: Arrays) -> int:
+        return data.correct(outputs[scores]) if labelled else 0
+
+    return Accuracy(
+        images=data.samples,
+        labelled=data.samples if labelled else 0,
+        float_correct=correct(floats),
+        reference_correct=correct(integers),
+        device_correct=correct(device),
+        differing=differing,
+    )
+
+
+def _best(task: Task, trials: Sequence[Trial]) -> Trial:
+    best = best_trial(trials)
+    if best is None:
+        why = next((f"{t.status.value}: {t.why}" for t in trials), "nothing was measured")
+        raise InfraError(f"no schedule of {task.name} ended well; first: {why}")
+    return best
+
+
+def _kib(content: bytes) -> str:
+    return f"{-(-len(content) // 1024)} KiB"
+
+
+def _in_chunks(execute: Callable[[Arrays], Arrays], inputs: Arrays) -> dict[str, NDArray[Any]]:
+    """Outputs for all samples, a part at a time, so that memory stays small."""
+    samples = len(next(iter(inputs.values())))
+    parts = [
+        execute({name: values[at : at + _REFERENCE_CHUNK] for name, values in inputs.items()})
+        for at in range(0, samples, _REFERENCE_CHUNK)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

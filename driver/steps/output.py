@@ -1,0 +1,194 @@
+"""The output folder of a run: whose it is, and files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from tilefarm.digest import Digest
+from tilefarm.errors import OutputError
+
+from driver.program.model import CODE_FILE, CONSTANTS_FILE, MANIFEST_FILE, NetworkProgram
+from driver.report.summary import RunSummary, brief
+
+SCHEMA: Final = 1
+
+_RUN_FILE: Final = "run.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What makes two runs the same run, so that one may continue the other.
+
+    `network` is the digest of all workloads, so a change of the compiler's mind about them counts.
+    """
+
+    model: Digest
+    target: Digest
+    seed: int
+    proposer: str
+
+    def differences(self, other: Identity) -> list[str]:
+        """What differs, in words."""
+        words = {"model": "another model", "target": "another target"}
+        return [text for name, text in words.items() if getattr(self, name) != getattr(other, name)]
+
+
+class OutputFolder:
+    """The folder that a run writes to.
+
+    Made when it is opened; belongs to the first model and target that were written to it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path, identity: Identity, facts: Mapping[str, Any]) -> Self:
+        """The folder, made or continued.
+
+        Raises:
+            OutputError: it is another run's, holds something else, or cannot be written.
+        """
+        folder = cls(path)
+        folder._claim(identity, facts)
+        return folder
+
+    @property
+    def records(self) -> Path:
+        return self.path / "records.sqlite"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def trace(self) -> Path:
+        return self.path / "trace.json"
+
+    @property
+    def summary(self) -> Path:
+        return self.path / "summary.json"
+
+    @property
+    def program(self) -> Path:
+        return self.path / "program"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log"
+
+    @property
+    def search_log(self) -> Path:
+        """One line for every trial: its life from proposal to end."""
+        return self.log / "search.log"
+
+    def write_program(self, program: NetworkProgram, versions: Mapping[str, str]) -> None:
+        """Write code, constants and, last, the manifest that names their digests."""
+        self.program.mkdir(exist_ok=True)
+        write_whole(self.program / CODE_FILE, program.code)
+        write_whole(self.program / CONSTANTS_FILE, program.constants)
+        write_whole(self.program / MANIFEST_FILE, program.manifest(versions).encode())
+
+    def write_summary(self, summary: RunSummary) -> None:
+        """Write what machines read of the summary."""
+        write_whole(self.summary, (json.dumps(brief(summary), indent=2) + "\n").encode())
+
+    def is_of_another_model(self, model: Digest) -> bool:
+        """Whether a run of another model made it; False where there is nothing."""
+        file = self.path / _RUN_FILE
+        return file.exists() and _identity_in(file).model != model
+
+    def forget(self) -> None:
+        """Remove the folder if it is one that a run made.
+
+        Raises:
+            OutputError: it holds something else.
+        """
+        if not self.path.exists():
+            return
+        _identity_in(self.path / _RUN_FILE)
+        shutil.rmtree(self.path)
+
+    def _claim(self, identity: Identity, facts: Mapping[str, Any]) -> None:
+        file = self.path / _RUN_FILE
+        if file.exists():
+            differences = identity.differences(_identity_in(file))
+            if differences:
+                raise OutputError(
+                    f"{self.path}: belongs to {' and '.join(differences)}",
+                    "choose another folder with --out, or delete this one",
+                )
+            self.log.mkdir(exist_ok=True)
+            return
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise OutputError(
+                f"{self.path}: holds something else", "choose an empty or a new folder with --out"
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.log.mkdir(exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"{self.path}: cannot be made: {error.strerror}", "choose another with --out"
+            ) from None
+        document = {
+            "schema": SCHEMA,
+            "model_digest": identity.model.hex,
+            "target_digest": identity.target.hex,
+            "seed": identity.seed,
+            "proposer": identity.proposer,
+            **facts,
+        }
+        write_whole(file, (json.dumps(document, indent=2) + "\n").encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that readers see old or new, never half.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    try:
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(draft).chmod(0o644)
+            Path(draft).replace(path)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError(
+            f"{path}: cannot be written: {error.strerror}",
+            "free some space, or use another --out",
+        ) from None
+
+
+def _identity_in(file: Path) -> Identity:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        if document["schema"] != SCHEMA:
+            raise OutputError(
+                f"{file}: schema {document['schema']}, this version writes {SCHEMA}",
+                "choose another folder with --out",
+            )
+        return Identity(
+            model=Digest(document["model_digest"]),
+            target=Digest(document["target_digest"]),
+            seed=int(document["seed"]),
+            proposer=str(document["proposer"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        raise OutputError(
+            f"{file}: not a file that tilefarm wrote", "choose another folder with --out"
+        ) from None

@@ -1,0 +1,38 @@
+"""What the user's files say, in all the forms that the steps of a run need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilefarm.digest import Digest
+from tilefarm.measurement import Trial
+
+from driver.frontend import Dataset
+from driver.graph import Graph, Network, QuantGraph
+from driver.search.measuring import Task
+from tuner.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """The network as a float graph, in integers, as kernel calls, and as tasks to search."""
+
+    graph: Graph
+    quantized: QuantGraph
+    network: Network
+    tasks: Mapping[str, Task]
+    evaluation: Dataset
+    model_digest: Digest
+
+
+def trials_of(task: Task, store: Store) -> list[Trial]:
+    """The task's trials whose point still means the schedule that was measured."""
+    return [trial for trial in store.trials(task.workload.digest) if _means_the_same(task, trial)]
+
+
+def _means_the_same(task: Task, trial: Trial) -> bool:
+    try:
+        return task.trace(dict(trial.point)).digest == trial.trace
+    except (KeyError, ValueError):
+        return False

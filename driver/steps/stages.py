@@ -1,0 +1,57 @@
+"""What every step of a run has at hand: settings, clock, listener, and a place to work in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilefarm.clock import Clock
+
+from driver.report.summary import Span
+from driver.search.stop import StopSwitch
+from driver.settings import TuneSettings
+from driver.terminal.events import Listener, Notice, StepBegan, StepEnded
+
+
+@dataclass(slots=True, kw_only=True)
+class Stages:
+    """The world of one run.
+
+    Attributes:
+        wall_origin: wall seconds when the command began; everything is counted from it.
+        scratch: a temporary folder of the run's own.
+        spans: what the Gantt chart shows, besides the trials.
+    """
+
+    settings: TuneSettings
+    clock: Clock
+    listen: Listener
+    stop: StopSwitch
+    scratch: Path
+    run_id: str
+    wall_origin: float
+    spans: list[Span] = field(default_factory=list)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the command began."""
+        return self.clock.wall_seconds() - self.wall_origin
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Callable[[str], None]]:
+        """Announce a step; what is given to the yielded function is said at its end."""
+        began = self.now
+        self.listen(StepBegan(step=name, seconds=began))
+        detail: list[str] = []
+        yield detail.append
+        ended = self.now
+        self.listen(StepEnded(step=name, seconds=ended, detail=", ".join(detail)))
+        self.spans.append(
+            Span(lane="driver", kind=name, label=name, begin_seconds=began, end_seconds=ended)
+        )
+
+    def say(self, text: str) -> None:
+        """A line worth reading."""
+        self.listen(Notice(text=text, seconds=self.now))

@@ -1,0 +1,116 @@
+"""From a finished run's parts to the record that terminal and report show."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from tilefarm.measurement import Status, Trial
+from tilefarm.workload import Workload
+
+from driver.graph.network import Network
+from driver.report.summary import LayerRow, TrialRow, WorkloadRow
+from driver.search.measuring import Task
+
+
+def default_trial(task: Task, trials: Iterable[Trial]) -> Trial | None:
+    """The trial of the untuned schedule."""
+    default = dict(task.space.default)
+    return next((t for t in trials if dict(t.point) == default), None)
+
+
+def best_trial(trials: Iterable[Trial]) -> Trial | None:
+    """The good trial with the fewest cycles; the earliest of equals."""
+    good = [t for t in trials if t.status is Status.OK and t.cycles is not None]
+    return min(good, key=lambda t: t.cycles or 0, default=None)
+
+
+def workload_row(task: Task, trials: Sequence[Trial]) -> WorkloadRow:
+    """What became of one workload."""
+    default, best = default_trial(task, trials), best_trial(trials)
+    failures = Counter(t.status.value for t in trials if t.status is not Status.OK)
+    return WorkloadRow(
+        name=task.name,
+        operator=task.workload.operator,
+        shape=shape_text(task.workload),
+        count=task.count,
+        macs=task.macs,
+        ideal_cycles=task.ideal_cycles,
+        default_cycles=default.cycles if default else None,
+        best_cycles=best.cycles if best else None,
+        trials=len(trials),
+        failures=tuple(sorted(failures.items())),
+        best_point=_tunables(task, best) if best else (),
+    )
+
+
+def layer_rows(network: Network, rows: Mapping[str, WorkloadRow]) -> tuple[LayerRow, ...]:
+    """The network's kernel calls in order; `rows` are the workloads' by name."""
+    layers = []
+    for step in network.steps:
+        row = rows.get(step.workload.name) if step.place == "accelerator" else None
+        layers.append(
+            LayerRow(
+                name=step.name,
+                operator=step.workload.operator,
+                place=step.place,
+                why=step.why,
+                workload=row.name if row else "",
+                shape=shape_text(step.workload),
+                macs=step.macs,
+                ideal_cycles=row.ideal_cycles if row else 0,
+                default_cycles=row.default_cycles if row else None,
+                cycles=row.best_cycles if row else None,
+                output_nbytes=sum(t.nbytes for t in step.workload.outputs),
+            )
+        )
+    return tuple(layers)
+
+
+def trial_rows(
+    tasks: Mapping[str, Task], trials: Sequence[Trial], wall_origin: float
+) -> tuple[TrialRow, ...]:
+    """The trials in the order of ending; those that ended before `wall_origin` have no time."""
+    by_digest = {task.workload.digest: task for task in tasks.values()}
+    rows: list[TrialRow] = []
+    for trial in trials:
+        task = by_digest.get(trial.workload)
+        if task is None:
+            continue
+        ended = max((end for _, _, end in trial.spans), default=-math.inf) - wall_origin
+        rows.append(
+            TrialRow(
+                number=len(rows) + 1,
+                workload=task.name,
+                status=trial.status.value,
+                cycles=trial.cycles,
+                ended_seconds=ended if ended >= 0 else None,
+                device=trial.device,
+                proposer=trial.proposer,
+                why=trial.why,
+                is_default=dict(trial.point) == dict(task.space.default),
+                point=_tunables(task, trial),
+            )
+        )
+    return tuple(rows)
+
+
+def shape_text(workload: Workload) -> str:
+    """Blocked shapes in one line: `2x8x8 -> 4x8x8, 3x3 stride 1` for people."""
+    data, out = workload.inputs[0].shape, workload.outputs[0].shape
+    text = f"{_short(data)} -> {_short(out)}"
+    if workload.operator == "conv2d":
+        kernel = "x".join(map(str, workload.inputs[1].shape[2:4]))
+        stride = "x".join(map(str, workload.attr_ints("stride")))
+        text += f", {kernel} stride {stride}"
+    return text
+
+
+def _short(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape))
+
+
+def _tunables(task: Task, trial: Trial) -> tuple[tuple[str, int], ...]:
+    names = {v.name for v in task.space.tunables}
+    return tuple((name, value) for name, value in trial.point if name in names)

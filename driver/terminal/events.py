@@ -1,0 +1,108 @@
+"""What a run tells whoever watches, as it happens: the terminal, a log of JSON lines, the report.
+
+Seconds are counted from the start of the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from driver.report.summary import RunSummary, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepBegan:
+    """One of the run's steps begins."""
+
+    step: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnded:
+    """A step is done. `detail` is one line: what came out of it."""
+
+    step: str
+    seconds: float
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchBegan:
+    """The search begins. `workloads` are (name, count); `done` trials are from earlier sessions."""
+
+    workloads: tuple[tuple[str, int], ...]
+    trials: int
+    done: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceJoined:
+    """A device is leased."""
+
+    device: str
+    sandbox: str
+    runtime: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLeft:
+    """A device is lost."""
+
+    device: str
+    why: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialEnded:
+    """A trial is recorded.
+
+    `number` of `total` trials; `best_cycles` of its workload so far; `why` when it did not end
+    well.
+    """
+
+    number: int
+    total: int
+    workload: str
+    status: str
+    cycles: int | None
+    best_cycles: int | None
+    default_cycles: int | None
+    device: str
+    why: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something worth a line."""
+
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The run is over; `paths` are (what, where) of its outputs."""
+
+    summary: RunSummary
+    paths: tuple[tuple[str, str], ...]
+    seconds: float
+
+
+Progress: TypeAlias = (
+    StepBegan | StepEnded | SearchBegan | DeviceJoined | DeviceLeft | TrialEnded | Notice | Ended
+)
+
+Listener: TypeAlias = Callable[[Progress | Span], None]
+"""Takes every event once, in order, on one thread."""
+
+
+def deaf(event: Progress | Span) -> None:
+    """A listener that does not care."""
+    del event

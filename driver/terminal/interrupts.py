@@ -1,0 +1,75 @@
+"""Ctrl-C: once ends the run in order, twice ends it now; no process is left either way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+from driver.farm.children import kill_descendants
+from driver.search.stop import StopSwitch
+
+EXIT_TWICE: Final = 130
+_SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+class Interrupted(KeyboardInterrupt):
+    """The first Ctrl-C, outside of a search; the run can be continued."""
+
+
+class Interrupts:
+    """Handles SIGINT and SIGTERM of the main thread while it is entered.
+
+    The first one stops the search, or raises `Interrupted` when none runs. The second one kills
+    every process below this one, removes `scratch`, and ends with exit code 130.
+
+    Args:
+        stop: what ends a search.
+        scratch: the run's temporary folder.
+    """
+
+    def __init__(self, stop: StopSwitch, scratch: Path) -> None:
+        self._stop = stop
+        self._scratch = scratch
+        self._old: dict[int, Any] = {}
+        self._closing = False
+
+    @property
+    def count(self) -> int:
+        return int(self._stop.thrown)
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._old[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, old in self._old.items():
+            signal.signal(number, old)
+
+    def closing(self) -> None:
+        """From now on the first Ctrl-C changes nothing: the run is ending already."""
+        self._closing = True
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self._stop.thrown:
+            self._end_now()
+        if not self._stop.throw() and not self._closing:
+            raise Interrupted("nothing is lost; the same command continues")
+
+    def _end_now(self) -> None:
+        kill_descendants(os.getpid())
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        if sys.stdout.isatty():
+            os.write(1, _SHOW_CURSOR.encode())
+        os.write(2, b"\ntilefarm: interrupted twice: ended at once; the same command continues\n")
+        os._exit(EXIT_TWICE)

@@ -1,0 +1,298 @@
+"""Three ways to watch a run: a live table on a terminal, plain lines, and JSON lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Protocol, Self, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from driver.report.summary import RunSummary, Span, brief
+from driver.terminal.events import (
+    DeviceJoined,
+    DeviceLeft,
+    Ended,
+    Notice,
+    Progress,
+    SearchBegan,
+    StepBegan,
+    StepEnded,
+    TrialEnded,
+)
+from driver.terminal.tables import accuracy_table, number, workload_table
+
+_PLAIN_SECONDS: Final = 5.0
+_EVENT_NAMES: Final[dict[type, str]] = {
+    StepBegan: "step_began",
+    StepEnded: "step_ended",
+    SearchBegan: "search_began",
+    DeviceJoined: "device_joined",
+    DeviceLeft: "device_left",
+    TrialEnded: "trial",
+    Notice: "notice",
+}
+
+
+class View(Protocol):
+    """A listener with a begin and an end."""
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        ...
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+    def __call__(self, event: Progress | Span) -> None:
+        """Show one event."""
+        ...
+
+
+def view_for(stream: TextIO, *, as_json: bool) -> View:
+    """The view that suits the stream."""
+    if as_json:
+        return JsonLines(stream)
+    if stream.isatty():
+        return LiveTable(Console(file=stream))
+    return PlainLines(stream)
+
+
+class JsonLines:
+    """One JSON document a line: each event, then the summary."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.flush()
+
+    def __call__(self, event: Progress | Span) -> None:
+        if isinstance(event, Span):
+            return
+        if isinstance(event, Ended):
+            document: dict[str, Any] = {
+                "event": "summary",
+                **brief(event.summary),
+                "paths": dict(event.paths),
+            }
+        else:
+            document = {"event": _EVENT_NAMES[type(event)], **asdict(event)}
+        self._stream.write(json.dumps(document) + "\n")
+        self._stream.flush()
+
+
+@dataclass(slots=True)
+class _Row:
+    """A workload's line while the search runs."""
+
+    count: int
+    trials: int = 0
+    failed: int = 0
+    default: int | None = None
+    best: int | None = None
+
+
+@dataclass(slots=True)
+class _Board:
+    """What has happened so far, for the live views."""
+
+    rows: dict[str, _Row] = field(default_factory=dict)
+    devices: dict[str, str] = field(default_factory=dict)
+    done: int = 0
+    total: int = 0
+    began: float = 0.0
+    now: float = 0.0
+    earlier: int = 0
+
+    def take(self, event: Progress) -> None:
+        match event:
+            case SearchBegan():
+                self.rows = {name: _Row(count) for name, count in event.workloads}
+                self.total, self.done, self.earlier = event.trials, event.done, event.done
+                self.began = self.now = event.seconds
+            case TrialEnded():
+                row = self.rows[event.workload]
+                row.trials += 1
+                row.failed += event.status != "ok"
+                row.best = event.best_cycles
+                row.default = event.default_cycles
+                self.done, self.total, self.now = event.number, event.total, event.seconds
+            case DeviceJoined():
+                self.devices[event.device] = event.sandbox
+            case DeviceLeft():
+                self.devices.pop(event.device, None)
+            case _:
+                pass
+
+    def line(self) -> str:
+        """Progress in one line."""
+        elapsed = self.now - self.began
+        fresh = self.done - self.earlier
+        rate = f"{fresh / elapsed:.1f}/s" if elapsed > 0 and fresh else "-"
+        failed = sum(row.failed for row in self.rows.values())
+        text = f"trials {self.done}/{self.total}  {rate}  failed {failed}"
+        if gain := self.gain():
+            text += f"  {gain:.2f}x faster than untuned"
+        return f"{text}  devices {', '.join(self.devices) or 'none yet'}"
+
+    def gain(self) -> float | None:
+        """Default by best cycles over the network so far."""
+        default = best = 0
+        for row in self.rows.values():
+            if row.default is None or row.best is None:
+                return None
+            default += row.count * row.default
+            best += row.count * row.best
+        return default / best if best else None
+
+
+class PlainLines:
+    """One line for each step, and for the search one every few seconds."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._board = _Board()
+        self._said_at = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.flush()
+
+    def __call__(self, event: Progress | Span) -> None:
+        if isinstance(event, Span):
+            return
+        self._board.take(event)
+        for line in _lines(event):
+            self._say(line)
+        if isinstance(event, TrialEnded) and (
+            event.seconds - self._said_at >= _PLAIN_SECONDS or event.number == event.total
+        ):
+            self._said_at = event.seconds
+            self._say(f"{event.seconds:7.1f} s  {self._board.line()}")
+        if isinstance(event, Ended):
+            console = Console(file=self._stream, width=120, highlight=False)
+            console.print(_final(event))
+
+    def _say(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+class LiveTable:
+    """A table that changes in place while the search runs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._board = _Board()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop()
+
+    def __call__(self, event: Progress | Span) -> None:
+        if isinstance(event, Span):
+            return
+        self._board.take(event)
+        match event:
+            case SearchBegan():
+                self._live = Live(
+                    self._table(), console=self._console, refresh_per_second=4, transient=True
+                )
+                self._live.start()
+            case StepBegan(step=step):
+                if self._live is None:
+                    self._console.print(f"[dim]… {step}[/dim]", end="\r", highlight=False)
+            case StepEnded():
+                self._stop()
+            case TrialEnded():
+                if self._live is not None:
+                    self._live.update(self._table())
+            case Ended():
+                self._stop()
+                self._console.print(_final(event))
+            case _:
+                pass
+        for line in _lines(event):
+            self._console.print(Text(line))
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _table(self) -> RenderableType:
+        table = Table(box=None, pad_edge=False)
+        for title in ("workload", "count", "trials", "failed", "default", "best", "gain"):
+            left = title == "workload"
+            table.add_column(title, justify="left" if left else "right", no_wrap=True)
+        for name, row in self._board.rows.items():
+            gain = row.default / row.best if row.default and row.best else None
+            table.add_row(
+                name,
+                str(row.count),
+                str(row.trials),
+                str(row.failed or ""),
+                number(row.default),
+                number(row.best),
+                f"{gain:.2f}x" if gain else "",
+            )
+        return Group(table, Text(self._board.line(), style="bold"))
+
+
+def _lines(event: Progress) -> list[str]:
+    """What every view says about an event in words."""
+    match event:
+        case StepEnded():
+            return [f"{event.seconds:7.1f} s  {event.step}: {event.detail}"]
+        case DeviceJoined():
+            return [f"{event.seconds:7.1f} s  device {event.device}: sandbox {event.sandbox}"]
+        case DeviceLeft():
+            return [f"{event.seconds:7.1f} s  device {event.device} lost: {event.why}"]
+        case Notice():
+            return [f"{event.seconds:7.1f} s  {event.text}"]
+        case _:
+            return []
+
+
+def _final(event: Ended) -> RenderableType:
+    parts: list[RenderableType] = ["", workload_table(event.summary)]
+    if event.summary.accuracy is not None:
+        parts += ["", accuracy_table(event.summary.accuracy)]
+    parts += ["", Text(_verdict(event.summary))]
+    parts += [Text(f"{what:8} {where}") for what, where in event.paths]
+    return Group(*parts)
+
+
+def _verdict(summary: RunSummary) -> str:
+    words = [f"{summary.trials_this_session} trials"]
+    if summary.trials_per_second:
+        words.append(f"{summary.trials_per_second:.1f} a second")
+    if summary.first_measured_seconds is not None:
+        words.append(f"first measured after {summary.first_measured_seconds:.1f} s")
+    words.append(f"{summary.total_seconds:.1f} s in all")
+    text = ", ".join(words)
+    if summary.speedup is not None:
+        default, best = summary.default_cycles, summary.best_cycles
+        text += f"\nkernels {number(default)} -> {number(best)} cycles: {summary.speedup:.2f}x"
+    if summary.network_cycles is not None:
+        text += f"\none image through the program: {number(summary.network_cycles)} cycles"
+    return text
+
+
+def stdout_view(*, as_json: bool) -> View:
+    """The view of this process's standard output."""
+    return view_for(sys.stdout, as_json=as_json)

@@ -1,0 +1,62 @@
+"""What the simulator's library needs beyond a program's own memory; measured in a fresh process.
+
+Run as `python -m driver.vta.footprint PROGRAM...`; prints the bytes of each, one a line.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tilefarm.errors import InfraError
+
+_STATUS: Final = Path("/proc/self/status")
+_CLEAR: Final = Path("/proc/self/clear_refs")
+_PEAK_TO_PRESENT: Final = "5"
+_PROMPT_FREE: Final = ("MALLOC_MMAP_THRESHOLD_=32768", "MALLOC_TRIM_THRESHOLD_=32768")
+"""Without these the library would live in what reading the program left behind, unseen."""
+
+
+def footprints(files: Sequence[Path]) -> list[int]:
+    """Bytes for each program file, at the peak of one exact run.
+
+    Raises:
+        InfraError: the process that measures failed.
+    """
+    command = ["env", *_PROMPT_FREE, sys.executable, "-m", "driver.vta.footprint", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise InfraError(f"measuring memory failed: {why}")
+    return [int(line) for line in done.stdout.split()]
+
+
+def _measure(file: Path) -> int:
+    """The peak during a run, less what was there before and the copy of the image that it makes."""
+    from device_server.library import VtaLibrary
+    from device_server.program import read_program
+
+    program = read_program(file)
+    image = program.image()
+    library = VtaLibrary()
+    _CLEAR.write_text(_PEAK_TO_PRESENT)
+    before = _nbytes("VmRSS")
+    library.configure(program.target)
+    library.run_stream(program.instructions, image)
+    return max(0, _nbytes("VmHWM") - before - image.size)
+
+
+def _nbytes(key: str) -> int:
+    found = re.search(rf"^{key}:\s+(\d+) kB$", _STATUS.read_text(), re.MULTILINE)
+    if found is None:
+        raise InfraError(f"{_STATUS} does not say {key}")
+    return int(found.group(1)) * 1024
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        print(_measure(Path(argument)), flush=True)
