@@ -15,7 +15,7 @@ from tilefarm.target import Target
 from compile_worker.space import generate
 from device_server.library import VtaLibrary
 from device_server.program import Bytes, Program, write_program
-from driver.vta.footprint import footprints
+from driver.vta.footprint import footprint
 from driver.vta.layers import RESNET18, RESNET18_COUNTS, Convolution, predicted_best
 from driver.vta.recording import record_workload
 
@@ -89,7 +89,7 @@ def measure_simulator(
             files.append(Path(folder) / f"{name}.npz")
             write_program(files[-1], program)
             figures.append(_measured(library, program, seconds, runs))
-        extra = footprints(files)
+        extra = [footprint(file) for file in files]
     return [replace(f, extra_nbytes=n) for f, n in zip(figures, extra, strict=True)]
 
 

@@ -1,6 +1,6 @@
 """What the simulator's library needs beyond a program's own memory; measured in a fresh process.
 
-Run as `python -m driver.vta.footprint PROGRAM...`; prints the bytes of each, one a line.
+Run as `python -m driver.vta.footprint PROGRAM`; prints bytes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,18 +20,18 @@ _PROMPT_FREE: Final = ("MALLOC_MMAP_THRESHOLD_=32768", "MALLOC_TRIM_THRESHOLD_=3
 """Without these the library would live in what reading the program left behind, unseen."""
 
 
-def footprints(files: Sequence[Path]) -> list[int]:
-    """Bytes for each program file, at the peak of one exact run.
+def footprint(file: Path) -> int:
+    """Bytes that one program file takes, at the peak of one exact run.
 
     Raises:
         InfraError: the process that measures failed.
     """
-    command = ["env", *_PROMPT_FREE, sys.executable, "-m", "driver.vta.footprint", *map(str, files)]
+    command = ["env", *_PROMPT_FREE, sys.executable, "-m", "driver.vta.footprint", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise InfraError(f"measuring memory failed: {why}")
-    return [int(line) for line in done.stdout.split()]
+    return int(done.stdout)
 
 
 def _measure(file: Path) -> int:
@@ -58,5 +57,4 @@ def _nbytes(key: str) -> int:
 
 
 if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        print(_measure(Path(argument)), flush=True)
+    print(_measure(Path(sys.argv[1])))
