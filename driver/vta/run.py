@@ -159,8 +159,8 @@ def _lines(program: Program, target: Target, result: StreamResult, model: str) -
     if model == "functional":
         yield "model         functional: results only"
     else:
-        bursts = 1 << target.timing.log_burst_beats
-        yield f"model         {model}, {result.basis.value}; bursts of {bursts} beats"
+        bursts = f"; bursts of {1 << target.timing.log_burst_beats} beats" * (model == "chisel")
+        yield f"model         {model}, {result.basis.value}{bursts}"
         yield f"cycles        {counters.cycles}"
         yield from _modules(counters)
     yield f"instructions  {counters.instructions}"

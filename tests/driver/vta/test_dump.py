@@ -45,15 +45,26 @@ def test_the_image_has_no_large_holes(vta: Vta, tmp_path: Path) -> None:
     assert read_program(file).dram_nbytes < 1 << 18
 
 
-def test_another_accelerator_is_named_in_the_program(vta: Vta, tmp_path: Path) -> None:
-    vta_config = VtaConfig(log_wgt_buff_size=17, log_acc_buff_size=16)
-    target = Target(name="small", vta=vta_config)
-    (tmp_path / "small.json").write_text(target.to_json())
-    where = tmp_path / "made"
-    code, _, err = vta("dump", "--conv", SMALL, "--target", tmp_path / "small.json", "--out", where)
+ACCELERATORS = {
+    "small buffers": VtaConfig(log_wgt_buff_size=17, log_acc_buff_size=16),
+    "batch 2": VtaConfig(log_batch=1),
+    "4x8": VtaConfig(log_batch=2, log_block=3, log_wgt_buff_size=15),
+    "block 32": VtaConfig(
+        log_block=5, log_inp_buff_size=16, log_wgt_buff_size=19, log_acc_buff_size=18
+    ),
+}
+
+
+@pytest.mark.parametrize("config", ACCELERATORS.values(), ids=ACCELERATORS.keys())
+def test_another_accelerator_is_named_in_the_program(
+    vta: Vta, tmp_path: Path, config: VtaConfig
+) -> None:
+    file, where = tmp_path / "other.json", tmp_path / "made"
+    file.write_text(Target(name="other", vta=config).to_json())
+    code, _, err = vta("dump", "--conv", SMALL, "--target", file, "--out", where)
     assert code == 0, err
-    (file,) = where.iterdir()
-    assert read_program(file).target.vta == vta_config
+    (program,) = where.iterdir()
+    assert read_program(program).target.vta == config
     assert vta("check", where)[0] == 0
 
 

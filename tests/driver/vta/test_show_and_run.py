@@ -119,7 +119,7 @@ def test_what_a_hardware_lacks_is_found_where_it_is_asked_for(vta: Vta, save: Sa
 def test_the_time_of_the_other_design_is_marked_as_an_estimate(vta: Vta, save: Save) -> None:
     code, out, _ = vta("run", save(), "--model", "hls")
     assert code == 0
-    assert "hls, an estimate" in out
+    assert "hls, an estimate\n" in out
     assert "differs" not in out
 
 
@@ -127,6 +127,15 @@ def test_cycles_of_a_module_add_up(vta: Vta, save: Save) -> None:
     _, out, _ = vta("run", save())
     rows = [line.split() for line in out.splitlines() if line.startswith(("load ", "store "))]
     assert [sum(map(int, row[1:])) for row in rows] == [DENSE_CYCLES] * 2
+
+
+@pytest.mark.parametrize("action", ["run", "show"])
+def test_a_file_that_is_not_there_is_told(vta: Vta, tmp_path: Path, action: str) -> None:
+    code, _, err = vta(action, tmp_path / "no.npz")
+    assert code == 2
+    assert (
+        err == f"tilefarm vta: {tmp_path / 'no.npz'}: cannot be read: No such file or directory\n"
+    )
 
 
 def test_help_names_the_actions(vta: Vta, capsys: pytest.CaptureFixture[str]) -> None:
