@@ -25,6 +25,10 @@ from device_server.runner_verdicts import Blob, Problem, death, describe_mismatc
 __all__ = ["Runner", "RunnerLimits"]
 
 
+class _LibraryError(Exception):
+    """The VTA library cannot be loaded; no kernel will ever run here."""
+
+
 class Runner:
     """One accelerator to run on. Keeps at most one child; a bad kernel costs that child only.
 
@@ -39,6 +43,7 @@ class Runner:
     Raises:
         InfraError: library or executable are not built. Everything that starts a child may raise it
             too when that fails, and TargetError when no hardware can have the target's parameters.
+            A library that cannot be loaded makes every run a LOAD_ERROR.
     """
 
     def __init__(
@@ -187,6 +192,8 @@ class Runner:
             return Problem(Status.LOAD_ERROR, "loading the artifact does not end")
         except ChildGone:
             return self._post_mortem(None)
+        except _LibraryError as error:
+            return Problem(Status.LOAD_ERROR, str(error))
         if not isinstance(reply, Ready):
             return self._explain(reply)
         self._loaded = job.artifact
@@ -216,7 +223,10 @@ class Runner:
 
     def _ready_words(self) -> Ready:
         if self._ready is None:
-            self._running_child()
+            try:
+                self._running_child()
+            except _LibraryError as error:
+                raise InfraError(str(error)) from None
         assert self._ready is not None
         return self._ready
 
@@ -247,6 +257,8 @@ class Runner:
         """Hear the child's first words and tell it which accelerator it is."""
         hello = child.hello(self._limits.start_seconds)
         if not isinstance(hello, Ready):
+            if isinstance(hello, Failed):
+                raise _LibraryError(hello.why)
             raise InfraError(f"{self._executable} does not start: {hello}")
         ready = child.configure(self._target, self._limits.start_seconds)
         if isinstance(ready, Failed):

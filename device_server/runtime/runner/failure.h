@@ -9,7 +9,7 @@ namespace tilefarm::runner {
 
 // The numbers are part of the protocol (device_server/runner_frames.py).
 enum class FailureKind : uint8_t {
-  kLoad = 1,      // the artifact cannot be loaded, or lacks the entry
+  kLoad = 1,      // the artifact or the library cannot be loaded, or lacks something
   kRuntime = 2,   // the VTA runtime refused, or the entry returned an error
   kMemory = 3,    // no room
   kUnstable = 4,  // equal inputs gave different outputs

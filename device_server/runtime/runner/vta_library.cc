@@ -1,6 +1,10 @@
 #include "vta_library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+
+#include <cstring>
+#include <fstream>
 
 #include "failure.h"
 
@@ -16,23 +20,67 @@ void find(void* handle, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(handle, name));
 }
 
-template <typename Function>
-void require(void* handle, const char* name, Function& function) {
-  find(handle, name, function);
-  if (function == nullptr) {
-    fail(FailureKind::kProtocol, std::string("the VTA library lacks ") + name);
+// What kernels may call, and what this runner calls itself.
+constexpr const char* kRuntimeFunctions[] = {
+    "VTABufferAlloc",   "VTABufferFree",   "VTABufferCopy",   "VTATLSCommandHandle",
+    "VTABufferCPUPtr",  "VTAWriteBarrier", "VTAReadBarrier",  "VTALoadBuffer2D",
+    "VTAStoreBuffer2D", "VTAUopPush",      "VTAUopLoopBegin", "VTAUopLoopEnd",
+    "VTAPushGEMMOp",    "VTAPushALUOp",    "VTADepPush",      "VTADepPop",
+    "VTASynchronize"};
+
+void require_runtime_functions(void* handle, const std::string& path) {
+  std::string missing;
+  for (const char* name : kRuntimeFunctions) {
+    if (dlsym(handle, name) == nullptr)
+      missing += (missing.empty() ? "" : ", ") + std::string(name);
   }
+  if (!missing.empty()) fail(FailureKind::kLoad, "the VTA library " + path + " lacks " + missing);
+}
+
+std::string machine_name(uint16_t machine) {
+  switch (machine) {
+    case EM_X86_64: return "x86-64";
+    case EM_AARCH64: return "aarch64";
+    case EM_ARM: return "arm";
+    case EM_386: return "x86";
+    case EM_RISCV: return "riscv";
+    default: return "machine " + std::to_string(machine);
+  }
+}
+
+// The loader's own words for a library of another machine are that there is no such file.
+void require_this_machine(const std::string& path) {
+#if defined(__x86_64__)
+  constexpr uint16_t kThisMachine = EM_X86_64;
+#elif defined(__aarch64__)
+  constexpr uint16_t kThisMachine = EM_AARCH64;
+#else
+  constexpr uint16_t kThisMachine = EM_NONE;
+#endif
+  Elf64_Ehdr header;
+  std::ifstream file(path, std::ios::binary);
+  const bool whole = bool(file.read(reinterpret_cast<char*>(&header), sizeof header));
+  if (!whole || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return;
+  if (kThisMachine == EM_NONE || header.e_machine == kThisMachine) return;
+  fail(FailureKind::kLoad, "the VTA library " + path + " is for " + machine_name(header.e_machine) +
+                               ", this machine is " + machine_name(kThisMachine));
+}
+
+void* opened(const std::string& path) {
+  require_this_machine(path);
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr) fail(FailureKind::kLoad, dlerror());
+  require_runtime_functions(handle, path);
+  return handle;
 }
 
 }  // namespace
 
-VtaLibrary::VtaLibrary(const std::string& path)
-    : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
-  if (handle_ == nullptr) fail(FailureKind::kProtocol, dlerror());
-  require(handle_, "VTABufferAlloc", alloc_);
-  require(handle_, "VTABufferFree", free_);
-  require(handle_, "VTABufferCopy", copy_);
-  require(handle_, "VTATLSCommandHandle", command_handle_);
+VtaLibrary::VtaLibrary(const std::string& path) : handle_(opened(path)) {
+  find(handle_, "VTABufferAlloc", alloc_);
+  find(handle_, "VTABufferFree", free_);
+  find(handle_, "VTABufferCopy", copy_);
+  find(handle_, "VTATLSCommandHandle", command_handle_);
   find(handle_, "tilefarm_vta_configure", configure_);
   find(handle_, "tilefarm_vta_reset", reset_);
   find(handle_, "tilefarm_vta_last_error", last_error_);

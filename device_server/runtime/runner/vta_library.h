@@ -14,7 +14,8 @@ namespace tilefarm::runner {
 
 class VtaLibrary {
  public:
-  explicit VtaLibrary(const std::string& path);  // kProtocol when it cannot be loaded
+  // kLoad when it cannot be loaded, is for another machine, or lacks a function of the runtime.
+  explicit VtaLibrary(const std::string& path);
 
   void configure(const tilefarm_vta_config& config);
   void warm_up();  // opens what a board's driver opens, before opening is forbidden

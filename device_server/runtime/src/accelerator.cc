@@ -96,6 +96,7 @@ void Accelerator::add_timeline(const CycleResult& timing,
                                const std::vector<Instruction>& instructions) {
   for (size_t k = 0; k < instructions.size(); ++k) {
     const Span& span = timing.spans[k];
+    if (span.end == 0) continue;
     timeline_.push_back({counters_.cycles + span.begin, counters_.cycles + span.end,
                          instructions[k].module(), static_cast<uint32_t>(k),
                          describe(instructions[k])});

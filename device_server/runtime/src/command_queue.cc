@@ -8,7 +8,6 @@
 namespace tilefarm {
 namespace {
 
-constexpr uint64_t kStreamNbytes = uint64_t{32} << 20;
 constexpr uint64_t kClosingInstructions = 6;
 
 void require_neighbours(Module from, Module to) {
@@ -138,7 +137,7 @@ bool CommandQueue::empty() const {
 }
 
 bool CommandQueue::nearly_full() const {
-  return (instructions_.size() + kClosingInstructions) * kInstructionNbytes > kStreamNbytes;
+  return (instructions_.size() + kClosingInstructions) * kInstructionNbytes > stream_nbytes_;
 }
 
 }  // namespace tilefarm

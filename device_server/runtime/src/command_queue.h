@@ -11,9 +11,12 @@
 
 namespace tilefarm {
 
+constexpr uint64_t kStreamNbytes = uint64_t{32} << 20;  // of the original's instruction buffer
+
 class CommandQueue {
  public:
-  explicit CommandQueue(const Encoding& encoding) : encoding_(encoding) {}
+  explicit CommandQueue(const Encoding& encoding, uint64_t stream_nbytes = kStreamNbytes)
+      : encoding_(encoding), stream_nbytes_(stream_nbytes) {}
 
   // Appends; the instruction takes over the waits that are pending for its module.
   void append(Instruction instruction);
@@ -43,6 +46,7 @@ class CommandQueue {
   Pending& pending(Module module) { return pending_[static_cast<size_t>(module)]; }
 
   const Encoding& encoding_;
+  const uint64_t stream_nbytes_;
   std::array<Pending, kModules> pending_;
   std::vector<Instruction> instructions_;
 };

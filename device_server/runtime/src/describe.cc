@@ -3,17 +3,17 @@
 namespace tilefarm {
 namespace {
 
-const char* alu_name(uint32_t opcode) {
-  constexpr const char* kNames[] = {"min", "max", "add", "shr", "mul"};
-  return opcode < 5 ? kNames[opcode] : "unknown";
-}
-
 std::string transfer(const char* verb, const Instruction& f) {
   return std::string(verb) + " " + memory_name(f.mem()) + " " + std::to_string(f.y_size) + "x" +
          std::to_string(f.x_size);
 }
 
 }  // namespace
+
+const char* alu_name(uint32_t opcode) {
+  constexpr const char* kNames[] = {"min", "max", "add", "shr", "mul"};
+  return opcode < 5 ? kNames[opcode] : "unknown";
+}
 
 const char* module_name(Module module) {
   constexpr const char* kNames[] = {"load", "compute", "store"};

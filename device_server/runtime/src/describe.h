@@ -9,6 +9,7 @@
 namespace tilefarm {
 
 const char* module_name(Module module);
+const char* alu_name(uint32_t opcode);
 const char* memory_name(Memory memory);
 
 // For example "LOAD INP 14x16", "GEMM 196 uops", "ALU shr 64 uops", "NOP load", "FINISH".

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "describe.h"
+#include "dump.h"
 
 namespace tilefarm {
 namespace {
@@ -29,9 +29,9 @@ tilefarm_vta_counters difference(tilefarm_vta_counters a, const tilefarm_vta_cou
 
 }  // namespace
 
-Runtime::Runtime(const Config& config)
+Runtime::Runtime(const Config& config, uint64_t stream_nbytes)
     : accelerator_(config),
-      queue_(accelerator_.encoding()),
+      queue_(accelerator_.encoding(), stream_nbytes),
       uop_cache_(config.uop_depth()),
       uop_image_(accelerator_.dram().reserve(kUopImageNbytes)) {}
 
@@ -104,9 +104,10 @@ void Runtime::append_kernel(UopKernel& kernel) {
   if (uop_cache_.would_overflow(kernel)) synchronize();
   if (uop_cache_.admit(kernel)) append_uop_load(kernel);
   if (debug_ & kDumpUops) {
+    size_t index = kernel.place.sram_begin;
     for (uint32_t word : kernel.words()) {
       const Uop uop = accelerator_.encoding().decode_uop(word);
-      std::fprintf(stderr, "uop dst %u src %u wgt %u\n", uop.dst, uop.src, uop.wgt);
+      std::fprintf(stderr, "%s\n", dump(index++, uop).c_str());
     }
   }
   Instruction f = kernel.instruction();
@@ -143,7 +144,7 @@ void Runtime::synchronize_before_overflow() {
 void Runtime::synchronize() {
   if (recording_ != nullptr) fail(TILEFARM_VTA_BAD_RECORDING, "synchronized inside a kernel");
   (debug_ & kForceSerial) ? queue_.close_serial() : queue_.close();
-  if (debug_ & kDumpInstructions) dump();
+  if (debug_ & kDumpInstructions) dump_queue();
   std::vector<uint32_t> image = uop_cache_.image();
   uop_image_->host = reinterpret_cast<uint8_t*>(image.data());
   uop_image_->nbytes = image.size() * kUopNbytes;
@@ -175,11 +176,10 @@ void Runtime::run_image(const std::vector<Word>& words, uint8_t* image, uint64_t
   accelerator_.run(words);
 }
 
-void Runtime::dump() const {
+void Runtime::dump_queue() const {
   size_t index = 0;
   for (const Instruction& f : queue_.instructions()) {
-    std::fprintf(stderr, "%zu: %s pop %u%u push %u%u\n", index++, describe(f).c_str(), f.pop_prev,
-                 f.pop_next, f.push_prev, f.push_next);
+    std::fprintf(stderr, "%s\n", dump(index++, f).c_str());
   }
 }
 

@@ -16,7 +16,8 @@
 
 namespace tilefarm {
 
-// Flags of VTASetDebugMode.
+// Flags of VTASetDebugMode. Skipping barriers (8, 16) changes nothing: host and accelerator see one
+// coherent memory.
 constexpr uint32_t kDumpInstructions = 1u << 1;
 constexpr uint32_t kDumpUops = 1u << 2;
 constexpr uint32_t kForceSerial = 1u << 5;
@@ -30,7 +31,8 @@ struct Transfer {
 
 class Runtime {
  public:
-  explicit Runtime(const Config& config);
+  // Synchronizes by itself before a stream is longer than that.
+  explicit Runtime(const Config& config, uint64_t stream_nbytes = kStreamNbytes);
 
   Accelerator& accelerator() { return accelerator_; }
 
@@ -62,7 +64,7 @@ class Runtime {
   void run_recorded(const std::vector<Word>& words);
   void append_uop_load(const UopKernel& kernel);
   void synchronize_before_overflow();
-  void dump() const;
+  void dump_queue() const;
 
   Accelerator accelerator_;
   CommandQueue queue_;

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -18,9 +19,10 @@ from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJ
 from tilefarm.target import TARGETS, Target, VtaConfig
 
 import device_server
-from device_server.runner import Runner, RunnerLimits
+from device_server.native import find_library
+from device_server.runner import Runner
 
-from .conftest import Blobs
+from .conftest import KERNELS, Blobs
 
 ROWS = 6
 RNG_SEED = 20
@@ -318,6 +320,7 @@ def test_an_impossible_target_is_the_users_error(blobs: Blobs) -> None:
 ORPHAN_MAKER = """
 import sys
 from pathlib import Path
+from device_server.native import find_library
 from device_server.runner import Runner
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunJob
@@ -358,12 +361,48 @@ def test_an_executable_that_is_not_there_is_an_infra_error(blobs: Blobs, tmp_pat
         runner.run(job, blobs.path)
 
 
-def test_a_library_that_is_not_vta_is_an_infra_error(blobs: Blobs, tmp_path: Path) -> None:
-    other = tmp_path / "libother.so"
-    subprocess.run(["cc", "-shared", "-o", other, "-x", "c", "/dev/null"], check=True)
+def failure_with(library: Path, blobs: Blobs) -> RunFailure:
+    """How a job ends on that library; asking what the device is must fail as well."""
     job = RunJob(artifact=blobs.put(b""), entry="entry", buffers=())
-    with (
-        Runner(target=TARGETS["sim"], library=other, limits=RunnerLimits()) as runner,
-        pytest.raises(InfraError, match="lacks VTABufferAlloc"),
-    ):
-        runner.run(job, blobs.path)
+    with Runner(target=TARGETS["sim"], library=library) as runner:
+        failure = failed(runner.run(job, blobs.path))
+        with pytest.raises(InfraError) as caught:
+            assert runner.sandbox
+        assert caught.value.what == failure.why
+    assert failure.status is Status.LOAD_ERROR
+    return failure
+
+
+def test_a_library_that_lacks_functions_is_a_load_error_that_names_them(
+    blobs: Blobs, tmp_path: Path
+) -> None:
+    names = re.findall(r"(VTA\w+)\(", (KERNELS / "vta.h").read_text())
+    present = [name for name in names if name not in ("VTADepPop", "VTAPushALUOp")]
+    present += ["VTABufferAlloc", "VTABufferFree", "VTABufferCopy"]
+    present += ["VTAWriteBarrier", "VTAReadBarrier"]
+    source = tmp_path / "board.c"
+    source.write_text("".join(f"void {name}(void) {{}}\n" for name in present))
+    board = tmp_path / "libvta.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", board, source], check=True)
+    why = failure_with(board, blobs).why
+    assert why == f"the VTA library {board} lacks VTAPushALUOp, VTADepPop"
+
+
+def test_a_library_for_another_machine_is_a_load_error(blobs: Blobs, tmp_path: Path) -> None:
+    other = tmp_path / "libvta.so"
+    content = bytearray(find_library().read_bytes())
+    sparc = 43
+    content[18:20] = sparc.to_bytes(2, "little")
+    other.write_bytes(content)
+    assert f"the VTA library {other} is for machine 43, this machine is" in (
+        failure_with(other, blobs).why
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"not ELF", b"\x7fELF" + bytes(60)])
+def test_a_library_that_is_none_is_a_load_error(
+    blobs: Blobs, tmp_path: Path, content: bytes
+) -> None:
+    broken = tmp_path / "libvta.so"
+    broken.write_bytes(content)
+    assert str(broken) in failure_with(broken, blobs).why

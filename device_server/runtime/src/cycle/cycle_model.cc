@@ -120,6 +120,9 @@ CycleResult CycleModel::run(Pace pace) {
     }
   }
   result_.cycles = now_;
+  for (Span& span : result_.spans) {
+    if (span.begin > span.end) span.end = std::max(span.begin, now_ + 1);
+  }
   return std::move(result_);
 }
 

@@ -15,7 +15,8 @@
 
 namespace tilefarm {
 
-// An instruction's module is busy with it in cycles [begin, end).
+// An instruction's module is busy with it in cycles [begin, end). FINISH cuts off what still runs;
+// what it keeps from beginning has [0, 0).
 struct Span {
   uint64_t begin = 0, end = 0;
 };
