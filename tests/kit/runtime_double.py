@@ -6,6 +6,7 @@ Handles are addresses, so a buffer is its own memory; queue functions do nothing
 from __future__ import annotations
 
 import ctypes
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,14 @@ from compile_worker.codegen.runtime_abi import FUNCTIONS
 Array = npt.NDArray[Any]
 
 
-def runtime_double(folder: Path) -> ctypes.CDLL:
-    """Load the stand-in so that kernels loaded later find its functions."""
+def runtime_double(folder: Path) -> Path:
+    """The stand-in in a folder, built when it is not there yet; `call` puts kernels next to it."""
     library = folder / "libdouble.so"
+    if library.exists():
+        return library
     text = "\n".join(_definition(name, kind) for name, kind in FUNCTIONS.items())
     library.write_bytes(shared_object(object_code(text, Host(), fast_code=False), Host()))
-    return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    return library
 
 
 def _definition(name: str, kind: str) -> str:
@@ -37,9 +40,18 @@ def _definition(name: str, kind: str) -> str:
     return f"define {result} @{name}{arguments} {{\n  {answer}\n}}"
 
 
-def call(path: Path, entry: str, arrays: Sequence[Array], offsets: Sequence[int] = ()) -> int:
-    """Call an entry of a shared object on arrays' memory; gives its answer."""
-    function = getattr(ctypes.CDLL(str(path)), entry)
+def call(
+    double: Path, kernel: Path, entry: str, arrays: Sequence[Array], offsets: Sequence[int] = ()
+) -> int:
+    """Call an entry of a shared object on arrays' memory; gives its answer.
+
+    Kernel and stand-in are loaded as the needs of one library, which keeps the stand-in's functions
+    out of the sight of everything else in this process.
+    """
+    both = kernel.with_suffix(".both.so")
+    command = ["ld", "-shared", "--no-as-needed", "-o", str(both), str(kernel), str(double)]
+    subprocess.run(command, check=True)
+    function = getattr(ctypes.CDLL(str(both)), entry)
     function.restype = ctypes.c_int32
     handles = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
     places = (ctypes.c_int64 * len(arrays))(*(offsets or [0] * len(arrays)))

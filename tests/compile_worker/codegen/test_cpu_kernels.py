@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import platform
 from pathlib import Path
 
@@ -20,13 +19,14 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86
 
 
 @pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return runtime_double(tmp_path_factory.mktemp("runtime"))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-@pytest.mark.usefixtures("runtime")
-def test_machine_code_does_what_the_interpreter_does(name: str, tmp_path: Path) -> None:
+def test_machine_code_does_what_the_interpreter_does(
+    name: str, runtime: Path, tmp_path: Path
+) -> None:
     work = EXAMPLES[name]
     func = nest_of(work, SIM)
     kernel = tmp_path / "kernel.so"
@@ -34,13 +34,12 @@ def test_machine_code_does_what_the_interpreter_does(name: str, tmp_path: Path) 
     for seed in range(2):
         arrays = inputs_of(work, seed)
         made = outputs_like({spec.name: (spec.shape, spec.dtype.numpy) for spec in work.outputs})
-        assert call(kernel, "entry", [*arrays.values(), *made.values()]) == 0
+        assert call(runtime, kernel, "entry", [*arrays.values(), *made.values()]) == 0
         for key, wanted in interpret(func, arrays).items():
             np.testing.assert_array_equal(made[key], wanted)
 
 
-@pytest.mark.usefixtures("runtime")
-def test_tensors_begin_at_their_offsets(tmp_path: Path) -> None:
+def test_tensors_begin_at_their_offsets(runtime: Path, tmp_path: Path) -> None:
     work = EXAMPLES["max_pool2d"]
     func = nest_of(work, SIM)
     kernel = tmp_path / "kernel.so"
@@ -50,6 +49,6 @@ def test_tensors_begin_at_their_offsets(tmp_path: Path) -> None:
     arena = np.full(256 + x.nbytes + 256 + wanted.nbytes, 77, np.uint8)
     arena[256 : 256 + x.nbytes] = x.reshape(-1).view(np.uint8)
     out = 256 + x.nbytes + 256
-    assert call(kernel, "entry", [arena, arena], [256, out]) == 0
+    assert call(runtime, kernel, "entry", [arena, arena], [256, out]) == 0
     assert arena[out:].tobytes() == wanted.tobytes()
     assert set(arena[:256]) == {77}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import platform
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -46,22 +45,14 @@ from compile_worker.ir.stmt import For, Stmt, Store
 
 SIM = TARGETS["sim"]
 
-pytestmark = [
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code"),
-    pytest.mark.usefixtures("runtime"),
-]
-
-
-@pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return runtime_double(tmp_path_factory.mktemp("runtime"))
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code")
 
 
 def run(func: Func, folder: Path, *arrays: np.ndarray[Any, Any]) -> None:
     with NamedTemporaryFile(dir=folder, suffix=".so", delete=False) as file:
         file.write(kernel_object(Kernel("entry", func), SIM))  # a loaded file may not change
     kernel = Path(file.name)
-    assert call(kernel, "entry", arrays) == 0
+    assert call(runtime_double(folder), kernel, "entry", arrays) == 0
 
 
 def table_of(expr: Expr) -> Func:
