@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilefarm import calls, serving
+from tilefarm.address import check_address
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import SettingsError
 from tilefarm.lease import DeviceInfo
@@ -48,6 +49,10 @@ class DeviceSettings:
     labels: tuple[tuple[str, str], ...] = ()
     limits: StoreLimits = field(default_factory=StoreLimits)
     grace_seconds: float = 20.0
+
+    def __post_init__(self) -> None:
+        if self.tracker:
+            check_address(self.tracker)
 
     def bench(self) -> BenchSettings:
         """The part that the bench needs.
@@ -183,7 +188,10 @@ def serve(
     settings = DeviceSettings(
         name=name, target=target, folder=folder, tracker=tracker, listen=listen
     )
-    runner = Runner(target=target, library=runtime, device=name)
+    if runtime is not None and not runtime.is_file():
+        raise SettingsError(f"{runtime}: no such VTA library", "name a shared object")
+    library = runtime.absolute() if runtime is not None else None
+    runner = Runner(target=target, library=library, device=name)
 
     async def main(stopping: asyncio.Event) -> None:
         await run_device(stopping, settings, runner, token=token, on_ready=on_ready)

@@ -52,6 +52,7 @@ class BlobStore:
 
     def __init__(self, folder: Path, limits: StoreLimits | None = None) -> None:
         self.limits = limits or StoreLimits()
+        folder = folder.absolute()  # Runners open blobs from working folders of their own.
         self._blobs = folder / "blobs"
         self._incoming = folder / "incoming"
         self._lock = threading.RLock()

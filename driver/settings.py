@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from tilefarm.address import check_address
 from tilefarm.errors import SettingsError
 
 from tuner import PROPOSERS
@@ -52,6 +53,8 @@ class FarmSettings:
                 "--tracker needs --token-file",
                 "give the file that the tracker was started with",
             )
+        if self.tracker is not None:
+            check_address(self.tracker)
 
     @property
     def processes(self) -> int:
@@ -90,15 +93,6 @@ class TuneSettings:
             raise SettingsError(
                 f"unknown proposer {self.proposer!r}", f"one of {', '.join(PROPOSERS)}"
             )
-
-
-def quiet_libraries() -> None:
-    """Environment of libraries that read it when they are imported; call it before.
-
-    gRPC's fork handlers wait for its own threads, and Ray, which forks to start, would never come
-    up beside live channels.
-    """
-    os.environ.update(GRPC_ENABLE_FORK_SUPPORT="0", GRPC_VERBOSITY="NONE")
 
 
 def add_farm_options(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,8 @@ from tilefarm.digest import Digest
 
 from driver.commands.tune import add_search_options, tune_with
 from driver.demo import CALIBRATION, MODEL, TEST
-from driver.settings import add_farm_options, quiet_libraries
+from driver.farm.quiet import quiet_libraries
+from driver.settings import add_farm_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

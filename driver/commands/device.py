@@ -6,6 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from driver.farm.quiet import quiet_libraries
 from driver.farm.token import read_token
 
 
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace, folder: Path) -> int:
     from tilefarm.target import load_target
 
+    quiet_libraries()
     from device_server import server
 
     server.serve(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tilefarm.target import TARGETS
 
+from driver.farm.quiet import quiet_libraries
 from driver.farm.token import read_token
 
 
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
+    quiet_libraries()
     from device_server.client import TrackerClient
 
     with TrackerClient(args.tracker, read_token(args.token_file)) as tracker:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tilefarm.clock import SystemClock
 
-from driver.settings import add_farm_options, farm_settings, quiet_libraries
+from driver.farm.quiet import quiet_libraries
+from driver.settings import add_farm_options, farm_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

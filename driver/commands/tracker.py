@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from driver.farm.quiet import quiet_libraries
 from driver.farm.token import create_token, read_token
 
 
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
+    quiet_libraries()
     from device_server import tracker
 
     path: Path = args.token_file

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tilefarm.clock import SystemClock
 
+from driver.farm.quiet import quiet_libraries
 from driver.settings import (
     DEFAULT_TRIALS,
     TuneSettings,
     add_farm_options,
     farm_settings,
     given,
-    quiet_libraries,
 )
 
 _EPILOG = """\

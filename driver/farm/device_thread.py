@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from tilefarm.clock import Clock
 from tilefarm.digest import Digest
-from tilefarm.errors import FarmFault, NoDeviceError
+from tilefarm.errors import AccessError, FarmFault, NoDeviceError
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob
 
@@ -101,7 +101,7 @@ class NoDevice:
     """A thread has no device and will not get one."""
 
     slot: int
-    error: NoDeviceError
+    error: NoDeviceError | AccessError
 
 
 Report = Callable[[Up | Done | Lost | NoDevice], None]
@@ -162,7 +162,7 @@ class DeviceThread:
             left = max(0.0, deadline - self._clock.seconds())
             try:
                 return self._source.acquire(left)
-            except NoDeviceError as none:
+            except (NoDeviceError, AccessError) as none:
                 self._report(NoDevice(slot=self._slot, error=none))
                 return None
             except FarmFault as fault:

@@ -32,7 +32,8 @@ class Farm(Protocol):
         """Its address `host:port`, once it serves.
 
         Raises:
-            InfraError: it does not serve within that time, or never will.
+            InfraError: it does not serve within that time.
+            NoDeviceError: it never will.
         """
         ...
 
@@ -74,7 +75,7 @@ class RemoteFarm:
 class LocalFarm:
     """A tracker and simulated devices on loopback, as processes of our own.
 
-    A thread starts them, starts a dead device again a few times, and ends them.
+    A thread starts them, starts again what died, a few times, and ends them.
 
     Args:
         target: what the devices implement; written to a file for them.
@@ -92,7 +93,6 @@ class LocalFarm:
         self._target_file = folder / "target.json"
         self._target_file.write_text(target.to_json())
         self._address = ""
-        self._failure: InfraError | None = None
         self._hopeless = ""
         self._serving = threading.Event()
         self._closing = threading.Event()
@@ -107,8 +107,7 @@ class LocalFarm:
 
     def tracker(self, wait_seconds: float) -> str:
         self._serving.wait(wait_seconds)
-        if self._failure is not None:
-            raise self._failure
+        self.check()
         if not self._address:
             raise InfraError(f"the tracker did not start within {wait_seconds:.3g} s")
         return self._address
@@ -125,7 +124,7 @@ class LocalFarm:
         try:
             self._serve()
         except InfraError as failure:
-            self._failure = failure
+            self._hopeless = failure.what
             self._serving.set()
             self._closing.wait()
         finally:
@@ -141,7 +140,7 @@ class LocalFarm:
         devices = [self._start_device(f"sim{n}") for n in range(self._devices)]
         while not self._closing.wait(_WATCH_SECONDS):
             if not tracker.alive:
-                raise InfraError("the tracker of this run died", f"read {self._log}")
+                tracker = self._restart_tracker()
             devices = [d if d.alive else self._restart(d) for d in devices]
             if not any(d.alive for d in devices):
                 self._hopeless = f"no simulated device stays up: {devices[0].last_words()}"
@@ -159,6 +158,15 @@ class LocalFarm:
             "--folder",
             str(self._folder / name),
         )
+
+    def _restart_tracker(self) -> Child:
+        """Another one at the same address, where the devices will register by themselves."""
+        if self._restarts >= _RESTARTS:
+            raise InfraError("the tracker of this run does not stay up")
+        self._restarts += 1
+        tracker = self._start("tracker", "tracker", "--listen", self._address)
+        tracker.ready()
+        return tracker
 
     def _restart(self, dead: Child) -> Child:
         if self._restarts >= _RESTARTS:

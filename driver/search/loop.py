@@ -12,7 +12,7 @@ from typing import Final
 
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
-from tilefarm.errors import NoDeviceError
+from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.log import Log
 from tilefarm.measurement import Measurement, RunFailure, Trial
 
@@ -92,7 +92,7 @@ class Loop:
         self._candidates: dict[JobId, Candidate] = {}
         self._last_job = 0
         self._slots: dict[str, int] = {}
-        self._empty_slots: dict[int, NoDeviceError] = {}
+        self._empty_slots: dict[int, NoDeviceError | AccessError] = {}
         self._threads: list[DeviceThread] = []
         self._result: str | None = None
         self._trials = 0

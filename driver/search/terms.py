@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from tilefarm.errors import NoDeviceError
+from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.measurement import Trial
 
 from driver.report.summary import Split
@@ -55,4 +55,4 @@ class SearchResult:
     first_measured_seconds: float | None
     seconds: float
     split: Split
-    error: NoDeviceError | None = None
+    error: NoDeviceError | AccessError | None = None

@@ -17,7 +17,7 @@ TilefarmError
     │   └── CapacityError     a blob or a queue is over its cap
     ├── DeviceLostError   a device stopped answering
     ├── LeaseError        a lease is unknown, expired or out of date
-    └── AccessError       the token or the role does not allow the call
+    └── AccessError       the token or the role does not allow the call: exit code 2
 
 Expected failures of a candidate are not errors but values: see `artifact.BuildFailure` and
 `measurement.RunFailure`.
@@ -141,4 +141,6 @@ class LeaseError(FarmFault):
 
 
 class AccessError(FarmFault):
-    """The token or the role does not allow the call."""
+    """The token or the role does not allow the call; trying again does not help."""
+
+    exit_code = 2

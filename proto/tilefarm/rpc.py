@@ -12,6 +12,7 @@ from typing import Final, TypeVar, cast
 import grpc
 import grpc.aio
 
+from tilefarm.address import check_address
 from tilefarm.errors import FarmFault, InfraError, TilefarmError
 from tilefarm.methods import Method
 from tilefarm.status import RpcFailure, error_from
@@ -56,9 +57,13 @@ class Caller:
         token: the farm's shared secret.
         peer: the name of the other side in messages.
         lost: the error class for "nobody answers".
+
+    Raises:
+        SettingsError: the address is none.
     """
 
     def __init__(self, address: str, token: str, *, peer: str, lost: type[FarmFault]) -> None:
+        check_address(address)
         self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
         self._metadata = authorization(token)
         self._peer = f"{peer} at {address}"
@@ -113,6 +118,7 @@ class AsyncCaller:
     """As Caller, for unary calls from an event loop."""
 
     def __init__(self, address: str, token: str, *, peer: str, lost: type[FarmFault]) -> None:
+        check_address(address)
         self._channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
         self._metadata = authorization(token)
         self._peer = f"{peer} at {address}"

@@ -18,6 +18,7 @@ import grpc
 import grpc.aio
 
 from tilefarm import status
+from tilefarm.address import check_address
 from tilefarm.errors import AccessError, InfraError, ProtocolError, SettingsError, TilefarmError
 from tilefarm.log import Log
 from tilefarm.methods import Method
@@ -223,13 +224,12 @@ def require_local(listen: str) -> None:
     """Refuses to listen where strangers are: there is no TLS yet, and a token alone is readable.
 
     Raises:
-        SettingsError: the address is neither on loopback nor a unix socket.
+        SettingsError: the address is none, or neither on loopback nor a unix socket.
     """
     if listen.startswith("unix:"):
         return
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdigit():
-        raise SettingsError(f"{listen!r} is not host:port or unix:/path", "127.0.0.1:0")
+    check_address(listen, free_port=True)
+    host = listen.rpartition(":")[0]
     if host == "localhost" or _is_loopback(host.strip("[]")):
         return
     raise SettingsError(

@@ -351,7 +351,9 @@ def test_two_servers_never_share_a_port_or_a_folder(farm: Farm) -> None:
         farm.device("one")
 
 
-@pytest.mark.parametrize("listen", ["0.0.0.0:0", "192.168.1.5:4000", "[::]:0", "nonsense", "a:b"])
+@pytest.mark.parametrize(
+    "listen", ["0.0.0.0:0", "192.168.1.5:4000", "[::]:0", "nonsense", "a:b", "127.0.0.1:65536"]
+)
 def test_only_loopback_is_served(farm: Farm, listen: str) -> None:
     with pytest.raises(SettingsError):
         farm.tracker(listen=listen)

@@ -25,6 +25,16 @@ def test_what_is_put_can_be_read(tmp_path: Path) -> None:
         assert store.missing([digest, Digest.of(b"other")]) == (Digest.of(b"other"),)
 
 
+def test_paths_hold_in_every_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with BlobStore(Path("mine")) as store:
+        digest = store.put(b"content")
+        assert store.path(digest).is_absolute()
+        assert store.path(digest).is_relative_to(tmp_path)
+
+
 def test_blobs_survive_the_process(tmp_path: Path) -> None:
     with BlobStore(tmp_path) as store:
         digest = store.put(b"content")

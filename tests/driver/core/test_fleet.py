@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import threading
 import time
@@ -10,11 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit.farm import TOKEN, FakeRunner, Farm
-from tilefarm.errors import InfraError, NoDeviceError
+from kit.farm import TOKEN, FakeRunner, Farm, eventually
+from tilefarm.clock import SystemClock
+from tilefarm.errors import AccessError, InfraError, NoDeviceError
 from tilefarm.target import TARGETS
 
 from driver.farm.children import Child, descendants, kill_descendants
+from driver.farm.device_thread import DeviceThread, NoDevice
 from driver.farm.fleet import Leases, LocalFarm, RemoteFarm
 
 SIM = TARGETS["sim"]
@@ -85,6 +88,50 @@ def test_a_dead_simulated_device_is_started_again_and_all_end_together(tmp_path:
     local.close()
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_dead_tracker_is_started_again_and_its_devices_come_back(tmp_path: Path) -> None:
+    local = LocalFarm(SIM, 1, tmp_path, tmp_path)
+    leases = Leases(local, SIM, owner="test")
+    first = leases.acquire(20.0)
+    tracker = next(child for child in local._children if child.name == "tracker")
+    os.kill(tracker.pid, signal.SIGKILL)
+    eventually(lambda: leases.lost(first) != "", seconds=20.0)
+    leases.release(first)
+    second = leases.acquire(20.0)
+    assert second.device.epoch == first.device.epoch
+    leases.close()
+    local.close()
+
+
+def test_a_tracker_that_never_stays_up_is_no_reason_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = LocalFarm._start
+
+    def misnamed(self: LocalFarm, name: str, *words: str) -> Child:
+        return start(self, name, *words, *(["--nosuch"] if name == "tracker" else []))
+
+    monkeypatch.setattr(LocalFarm, "_start", misnamed)
+    local = LocalFarm(SIM, 1, tmp_path, tmp_path)
+    leases = Leases(local, SIM, owner="test")
+    with pytest.raises(NoDeviceError, match="--nosuch"):
+        leases.acquire(100.0)
+    leases.close()
+    local.close()
+
+
+def test_a_wrong_token_is_told_at_once(farm: Farm) -> None:
+    leases = Leases(RemoteFarm(farm.tracker().address, "another"), SIM, owner="test")
+    reports: queue.SimpleQueue[object] = queue.SimpleQueue()
+    thread = DeviceThread(0, leases, wait_seconds=100.0, report=reports.put, clock=SystemClock())
+    told = reports.get(timeout=20.0)
+    assert isinstance(told, NoDevice)
+    assert isinstance(told.error, AccessError)
+    assert told.error.exit_code == 2
+    thread.close()
+    thread.join(5.0)
+    leases.close()
 
 
 def test_devices_that_never_stay_up_are_no_reason_to_wait(
