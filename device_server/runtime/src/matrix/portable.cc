@@ -1,6 +1,7 @@
-// The matrix unit without anything of a particular processor: two input channels at a time over all
+// The matrix unit without anything of a particular processor: one input channel at a time over some
 // output channels, and one product at a time.
 
+#include <algorithm>
 #include <cstring>
 
 #include "matrix_path.h"
@@ -15,53 +16,50 @@ int32_t wrapped_sum(int32_t a, int32_t b) {
   return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
 }
 
-// Layouts of "portable": inp int16[batch][pairs][2], wgt int16[pairs][block][2], where a pair is
-// two input channels and an odd block has a zero at the end.
-uint32_t pairs(const TileShape& shape) { return (shape.block + 1) / 2; }
-
-uint32_t portable_inp_stride(const TileShape& shape) { return shape.batch * pairs(shape) * 4; }
-uint32_t portable_wgt_stride(const TileShape& shape) { return pairs(shape) * shape.block * 4; }
+// Layouts of "portable": int16, and weights with their input channels outermost.
+uint32_t portable_inp_stride(const TileShape& shape) { return shape.batch * shape.block * 2; }
+uint32_t portable_wgt_stride(const TileShape& shape) { return shape.block * shape.block * 2; }
 
 void portable_pack_inp(const TileShape& shape, const int8_t* from, uint8_t* bytes) {
-  auto* to = reinterpret_cast<int16_t*>(bytes);
-  const uint32_t width = pairs(shape) * 2;
-  for (uint32_t b = 0; b < shape.batch; ++b, from += shape.block, to += width) {
-    to[width - 1] = 0;
-    for (uint32_t i = 0; i < shape.block; ++i) to[i] = from[i];
-  }
+  std::copy(from, from + shape.acc_elements(), reinterpret_cast<int16_t*>(bytes));
 }
 
 void portable_pack_wgt(const TileShape& shape, const int8_t* from, uint8_t* bytes) {
   auto* to = reinterpret_cast<int16_t*>(bytes);
-  for (uint32_t p = 0; p < pairs(shape); ++p) {
-    for (uint32_t o = 0; o < shape.block; ++o, to += 2) {
-      const int8_t* row = from + o * shape.block;
-      to[0] = row[2 * p];
-      to[1] = 2 * p + 1 < shape.block ? row[2 * p + 1] : int8_t{0};
-    }
+  for (uint32_t i = 0; i < shape.block; ++i) {
+    for (uint32_t o = 0; o < shape.block; ++o) *to++ = from[o * shape.block + i];
   }
 }
 
-void portable_product(const TileShape& shape, const int16_t* inp, const int16_t* wgt,
-                      int32_t* acc) {
-  for (uint32_t b = 0; b < shape.batch; ++b, inp += 2 * pairs(shape), acc += shape.block) {
-    const int16_t* w = wgt;
-    for (uint32_t p = 0; p < pairs(shape); ++p) {
-      const int32_t x0 = inp[2 * p], x1 = inp[2 * p + 1];
-      for (uint32_t o = 0; o < shape.block; ++o, w += 2) {
-        acc[o] = wrapped_sum(acc[o], w[0] * x0 + w[1] * x1);
-      }
-    }
+// `kLanes` output channels of one row, at most 2^8 products of 14 bits each.
+template <uint32_t kLanes>
+void add_lanes(uint32_t block, const int16_t* inp, const int16_t* wgt, int32_t* acc) {
+  int32_t sums[kLanes] = {};
+  for (uint32_t i = 0; i < block; ++i, wgt += block) {
+    for (uint32_t o = 0; o < kLanes; ++o) sums[o] += inp[i] * wgt[o];
   }
+  for (uint32_t o = 0; o < kLanes; ++o) acc[o] = wrapped_sum(acc[o], sums[o]);
 }
 
-void portable_run(const TileShape& shape, const Instruction& f, const MatrixBuffers& buffers) {
+template <uint32_t kLanes>
+void run_lanes(const TileShape& shape, const Instruction& f, const MatrixBuffers& buffers) {
   for_each_tile(f, buffers, shape.acc_elements(), portable_inp_stride(shape),
                 portable_wgt_stride(shape),
                 [&](int32_t* acc, const uint8_t* inp, const uint8_t* wgt) {
-                  portable_product(shape, reinterpret_cast<const int16_t*>(inp),
-                                   reinterpret_cast<const int16_t*>(wgt), acc);
+                  const auto* x = reinterpret_cast<const int16_t*>(inp);
+                  const auto* w = reinterpret_cast<const int16_t*>(wgt);
+                  for (uint32_t b = 0; b < shape.batch; ++b, x += shape.block) {
+                    for (uint32_t o = 0; o < shape.block; o += kLanes, acc += kLanes) {
+                      add_lanes<kLanes>(shape.block, x, w + o, acc);
+                    }
+                  }
                 });
+}
+
+void portable_run(const TileShape& shape, const Instruction& f, const MatrixBuffers& buffers) {
+  if (shape.block % 16 == 0) return run_lanes<16>(shape, f, buffers);
+  if (shape.block % 4 == 0) return run_lanes<4>(shape, f, buffers);
+  run_lanes<1>(shape, f, buffers);
 }
 
 // Layouts of "scalar": as in DRAM.
