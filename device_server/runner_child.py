@@ -131,11 +131,10 @@ class RunnerChild:
         os.close(self._log)
 
     def _send(self, frame: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send a request. What a child said before it died is left for the reply to find."""
+        """Send what a living child will read. Of a dead one, reading finds the last words."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             sent = socket.send_fds(self._socket, [frame], list(descriptors)) if descriptors else 0
-            if sent < len(frame):
-                self._socket.sendall(frame[sent:])
+            self._socket.sendall(frame[sent:])
 
     def _reply(self, within_seconds: float) -> Reply:
         return read_reply(_Incoming(self._socket, time.monotonic() + within_seconds))

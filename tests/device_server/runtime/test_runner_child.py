@@ -1,53 +1,48 @@
-"""What a child said before it died is heard, however late the request comes."""
+"""The connection to a child that dies faster than it is spoken to."""
 
 from __future__ import annotations
 
+import signal
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
+from tilefarm.digest import Digest
+from tilefarm.measurement import RunJob
 
 from device_server.runner_child import ChildGone, RunnerChild, RunnerLimits
 from device_server.runner_frames import Fault
 
-
-def a_child(folder: Path, last_words: str) -> RunnerChild:
-    """A child that sends a fault frame, or nothing, and is dead when this returns."""
-    executable = folder / "child"
-    executable.write_text(
-        dedent(f"""\
-            #!{sys.executable}
-            import os, struct, sys
-            fault = struct.pack("<BiiQQiB", 4, 31, 0, 0, 2**64 - 1, 9, 0)
-            {last_words}
-            """)
-    )
-    executable.chmod(0o700)
-    child = RunnerChild(executable, folder / "no-library", RunnerLimits())
-    deadline = time.monotonic() + 20
-    while child.alive and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not child.alive
-    return child
+LAST_WORDS = """
+    import os, struct, sys
+    words = struct.pack("<BiiQQiB", 4, 11, 1, 16, 2**64 - 1, -1, 0)
+    os.write(int(sys.argv[1]), struct.pack("<I", len(words)) + words)
+"""
 
 
-def test_a_fault_is_heard_after_a_request_to_the_dead(tmp_path: Path) -> None:
-    said = 'os.write(int(sys.argv[1]), struct.pack("<I", len(fault)) + fault)'
-    child = a_child(tmp_path, said)
-    try:
-        reply = child.load(tmp_path / "artifact.so", 5.0)
-    finally:
-        child.close()
-    assert isinstance(reply, Fault)
-    assert (reply.signal, reply.system_call) == (31, 9)
+@contextmanager
+def dead_child(folder: Path, script: str) -> Iterator[RunnerChild]:
+    executable = folder / "runner"
+    lines = "\n".join(line.strip() for line in script.splitlines())
+    executable.write_text(f"#!{sys.executable} -I\n{lines}\n")
+    executable.chmod(0o755)
+    with closing(RunnerChild(executable, folder, RunnerLimits())) as child:
+        child.wait()
+        yield child
 
 
-def test_a_child_that_said_nothing_is_gone(tmp_path: Path) -> None:
-    child = a_child(tmp_path, "pass")
-    try:
+def test_the_last_words_of_a_child_that_is_dead_already_are_heard(tmp_path: Path) -> None:
+    job = RunJob(artifact=Digest.of(b""), entry="entry", buffers=())
+    with dead_child(tmp_path, LAST_WORDS) as child, (tmp_path / "runner").open() as file:
+        reply = child.run(job, [file.fileno()], 5.0)
+        assert isinstance(reply, Fault)
+        assert reply.signal == signal.SIGSEGV
         with pytest.raises(ChildGone):
-            child.load(tmp_path / "artifact.so", 5.0)
-    finally:
-        child.close()
+            child.load(tmp_path, 5.0)
+
+
+def test_a_child_that_died_without_a_word_is_gone(tmp_path: Path) -> None:
+    with dead_child(tmp_path, "") as child, pytest.raises(ChildGone):
+        child.load(tmp_path, 5.0)
