@@ -151,9 +151,9 @@ class DeviceThread:
             self._drain()
             self._report(Up(slot=self._slot, lease=lease))
             lost = self._serve(lease)
-            self._source.release(lease, device_lost=lost is not None)
             if lost is not None and not self._closing.is_set():
                 self._report(lost)
+            self._source.release(lease, device_lost=lost is not None)
 
     def _acquire(self) -> Lease | None:
         """A lease, or None when closing or when there is none to be had."""

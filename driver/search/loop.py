@@ -143,25 +143,12 @@ class Loop:
                 self._built(message)
             case Proposals():
                 self._proposed(message)
-            case Up(slot=slot, lease=lease):
-                self._slots[lease.device.name] = slot
-                self._empty_slots.pop(slot, None)
-                device = lease.device
-                self._listen(
-                    DeviceJoined(
-                        device=device.name,
-                        sandbox=device.sandbox,
-                        runtime=device.runtime,
-                        seconds=self._now(),
-                    )
-                )
-                self._feed(moves.DeviceUp(device.name))
+            case Up():
+                self._joined(message)
             case Done():
                 self._ran(message)
-            case Lost(device=device, number=number, why=why):
-                self._slots.pop(device, None)
-                self._listen(DeviceLeft(device=device, why=why, seconds=self._now()))
-                self._feed(moves.DeviceLost(device, why, number))
+            case Lost():
+                self._left(message)
             case NoDevice(slot=slot, error=error):
                 self._empty_slots[slot] = error
                 if len(self._empty_slots) == self._settings.devices:
@@ -170,6 +157,30 @@ class Loop:
                 self._feed(message)
             case BaseException():
                 raise message
+
+    def _joined(self, up: Up) -> None:
+        device = up.lease.device
+        if (earlier := self._slots.get(device.name)) is not None:
+            why = "leased anew before its loss was told"
+            self._left(Lost(slot=earlier, device=device.name, number=0, why=why))
+        self._slots[device.name] = up.slot
+        self._empty_slots.pop(up.slot, None)
+        self._listen(
+            DeviceJoined(
+                device=device.name,
+                sandbox=device.sandbox,
+                runtime=device.runtime,
+                seconds=self._now(),
+            )
+        )
+        self._feed(moves.DeviceUp(device.name))
+
+    def _left(self, lost: Lost) -> None:
+        if self._slots.get(lost.device) != lost.slot:
+            return  # Another slot holds it by now; the jobs of this one went back then.
+        del self._slots[lost.device]
+        self._listen(DeviceLeft(device=lost.device, why=lost.why, seconds=self._now()))
+        self._feed(moves.DeviceLost(lost.device, lost.why, lost.number))
 
     def _built(self, build: Build) -> None:
         candidate = self._candidates.get(build.number)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,6 +15,8 @@ from kit.stand_ins import (
     toy_task,
 )
 from tilefarm.clock import SystemClock
+from tilefarm.errors import DeviceLostError
+from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob, Status, Trial
 
 from driver.report.summary import Span
@@ -148,6 +152,41 @@ def test_a_lost_device_is_leased_again_and_nothing_is_lost() -> None:
     assert len(scene.kept) == 12
     assert devices.released[:2] == [("sim0", True), ("sim0", True)]
     assert sum(isinstance(e, DeviceLeft) for e in scene.events) == 2
+
+
+class Forgetful(StandInDevices):
+    """A tracker that forgets a lease under its first run, and gives the device to the next."""
+
+    def __init__(self) -> None:
+        super().__init__(1, self._run)
+        self._leases: list[Lease] = []
+
+    def acquire(self, wait_seconds: float) -> Lease:
+        lease = super().acquire(wait_seconds)
+        self._leases.append(lease)
+        return lease
+
+    def release(self, lease: Lease, *, device_lost: bool = False) -> None:
+        if not device_lost:
+            super().release(lease)
+
+    def _run(self, code: bytes, job: RunJob) -> Measurement:
+        if len(self._leases) == 1:
+            super().release(self._leases[0])
+            time.sleep(0.3)
+            raise DeviceLostError("the lease is unknown")
+        return cycles_of_tile(code, job)
+
+
+def test_a_device_that_another_slot_has_leased_anew_is_not_lost_twice() -> None:
+    scene = Scene(Forgetful(), count=2)
+    patience = threading.Timer(20.0, scene.stop.throw)
+    patience.start()
+    result = scene.play()
+    patience.cancel()
+    assert result.why == "exhausted"
+    assert len(scene.kept) == 12
+    assert [e.device for e in scene.events if isinstance(e, DeviceLeft)] == ["sim0"]
 
 
 def test_a_candidate_that_loses_three_devices_is_given_up() -> None:
