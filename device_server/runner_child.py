@@ -131,10 +131,11 @@ class RunnerChild:
         os.close(self._log)
 
     def _send(self, frame: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send what a living child will read. Of a dead one, reading finds the last words."""
+        """Send a request. What a child said before it died is left for the reply to find."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             sent = socket.send_fds(self._socket, [frame], list(descriptors)) if descriptors else 0
-            self._socket.sendall(frame[sent:])
+            if sent < len(frame):
+                self._socket.sendall(frame[sent:])
 
     def _reply(self, within_seconds: float) -> Reply:
         return read_reply(_Incoming(self._socket, time.monotonic() + within_seconds))
