@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import signal
 import sys
 import tempfile
@@ -70,9 +71,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = next((word for word in words if not word.startswith("-")), None)
     where = f"tilefarm {wanted}" if wanted in COMMANDS else "tilefarm"
     folder: Path | None = None
+    if sys.stdout is None:  # closed by who started us
+        sys.stdout = Path(os.devnull).open("w")
     try:
         top = parser(wanted)
-        args = top.parse_args(words)
+        args, strange = top.parse_known_args(words)
+        if strange:
+            raise SettingsError(
+                f"unrecognized arguments: {' '.join(strange)}",
+                f"`{where} --help` lists what there is",
+            )
         if args.version:
             return _version()
         if args.command is None:
@@ -87,8 +95,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient second one while ending
         print(": ".join([where, "interrupted", *interruption.args]), file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        return 0
+    except BrokenPipeError:  # whoever read our output has gone, and half a run is not a run
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0 if folder is None else EXIT_INTERRUPTED
     except Exception as bug:
         log = _write_log(folder)
         reason = str(bug).splitlines()[0] if str(bug) else ""

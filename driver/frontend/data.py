@@ -10,6 +10,7 @@ type is taken as it is, so uint8 images give 0..255; scaling belongs to the netw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,13 +59,17 @@ def load_data(path: Path, graph: Graph) -> Dataset:
 
     Raises:
         DataError: the file cannot be read, is not .npz, or its arrays are absent, empty, not real
-            numbers, not finite, or of another shape than the inputs; the text says which and why.
+            numbers, not finite, or of another shape than the inputs, or labels are no classes of
+            the network; the text says which and why.
     """
     arrays = _read_arrays(path)
     inputs = {i.name: _input_array(i, arrays, graph, path) for i in graph.inputs}
     counts = {name: len(values) for name, values in inputs.items()}
     if len(set(counts.values())) != 1:
-        raise DataError(f"{path}: inputs have different numbers of samples: {counts}")
+        raise DataError(
+            f"{path}: inputs have different numbers of samples: {counts}",
+            "save as many samples of each",
+        )
     samples = next(iter(counts.values()))
     return Dataset(inputs, _labels(arrays, graph, samples, path))
 
@@ -74,7 +79,9 @@ def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         with path.open("rb") as stream:
             return _archive_arrays(stream, path)
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+        raise DataError(
+            f"cannot read {path}: {error.strerror or error}", "give an .npz file"
+        ) from None
 
 
 def _archive_arrays(stream: BinaryIO, path: Path) -> dict[str, NDArray[Any]]:
@@ -115,9 +122,11 @@ def _input_array(
         )
     values = arrays[name]
     if values.dtype.kind not in _NUMBERS:
-        raise DataError(f"{path}: array {name!r} has type {values.dtype}, not real numbers")
+        raise DataError(
+            f"{path}: array {name!r} has type {values.dtype}, not real numbers", _how_to_save()
+        )
     if values.size == 0:
-        raise DataError(f"{path}: array {name!r} is empty: {list(values.shape)}")
+        raise DataError(f"{path}: array {name!r} is empty: {list(values.shape)}", _how_to_save())
     return _finite(_in_layout(values, given, name, path), name, path)
 
 
@@ -135,7 +144,8 @@ def _in_layout(values: NDArray[Any], given: GraphInput, name: str, path: Path) -
         return values.reshape(len(values), *wanted)
     raise DataError(
         f"{path}: array {name!r} has shape {list(values.shape)};"
-        f" input {given.name!r} needs [samples, {', '.join(map(str, given.given_shape[1:]))}]"
+        f" input {given.name!r} needs [samples, {', '.join(map(str, given.given_shape[1:]))}]",
+        "reshape or scale the data as in training",
     )
 
 
@@ -149,7 +159,10 @@ def _finite(values: NDArray[Any], name: str, path: Path) -> FloatArray:
     if not np.isfinite(single).all():
         bad = np.argwhere(~np.isfinite(single))[0]
         kind = "NaN" if np.isnan(single[tuple(bad)]) else "a value beyond float32"
-        raise DataError(f"{path}: array {name!r} contains {kind}, first in sample {bad[0]}")
+        raise DataError(
+            f"{path}: array {name!r} contains {kind}, first in sample {bad[0]}",
+            "leave such samples out",
+        )
     return single
 
 
@@ -163,10 +176,21 @@ def _labels(
     labels = arrays[name]
     if labels.size != samples or labels.shape[:1] != (samples,):
         raise DataError(
-            f"{path}: labels {name!r} have shape {list(labels.shape)}; one a sample is [{samples}]"
+            f"{path}: labels {name!r} have shape {list(labels.shape)}; one a sample is [{samples}]",
+            _how_to_save(),
         )
     if labels.dtype.kind not in "iu":
-        raise DataError(f"{path}: labels {name!r} have type {labels.dtype}, not integers")
+        raise DataError(
+            f"{path}: labels {name!r} have type {labels.dtype}, not integers",
+            "labels are class numbers from 0",
+        )
+    classes = math.prod(graph.shapes[graph.outputs[0].tensor][1:])
+    if classes > 1 and not ((labels >= 0) & (labels < classes)).all():
+        raise DataError(
+            f"{path}: labels {name!r} reach from {labels.min()} to {labels.max()},"
+            f" but the network tells {classes} classes apart",
+            f"labels are class numbers from 0 to {classes - 1}",
+        )
     return labels.reshape(-1).astype(np.int64)
 
 

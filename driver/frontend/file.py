@@ -26,7 +26,7 @@ def read_model(path: Path) -> onnx.ModelProto:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}") from None
+        raise ModelError(f"cannot read {path}: {error.strerror}", "give an .onnx file") from None
     try:
         model = onnx.ModelProto.FromString(content)
     except DecodeError:
@@ -96,7 +96,7 @@ def read_initializers(model: onnx.ModelProto, path: Path) -> dict[str, Array]:
         for sparse in model.graph.sparse_initializer
     ]
     if reasons:
-        raise ModelError(f"{path}: " + "; ".join(reasons))
+        raise ModelError(f"{path}: " + "; ".join(reasons), "export the model again")
     return weights
 
 

@@ -49,6 +49,7 @@ RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
 """What each operator on activations becomes. Operators on constants are in `constants`."""
 
 _MOST_ELEMENTS: Final = 1 << 30
+_REFUSAL_HINT: Final = "export without these, or put what is equal in their place"
 _BATCH_HINT: Final = "export with a fixed batch of 1 (no dynamic axes)"
 
 
@@ -171,10 +172,12 @@ def _inputs(model: onnx.ModelProto, path: Path) -> list[GraphInput]:
     weights = {tensor.name for tensor in model.graph.initializer}
     values = [value for value in model.graph.input if value.name not in weights]
     if not values:
-        raise ModelError(f"{path}: the network has no input")
+        raise ModelError(f"{path}: the network has no input", "export the model again")
     inputs = [_input(value, path) for value in values]
     if len({i.shape[0] for i in inputs}) != 1:
-        raise ModelError(f"{path}: inputs of different batch: {[i.shape[0] for i in inputs]}")
+        raise ModelError(
+            f"{path}: inputs of different batch: {[i.shape[0] for i in inputs]}", _BATCH_HINT
+        )
     return inputs
 
 
@@ -183,7 +186,10 @@ def _input(value: onnx.ValueInfoProto, path: Path) -> GraphInput:
     if kind.elem_type != onnx.TensorProto.FLOAT:
         names = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
         given = names.get(kind.elem_type, f"of the unknown type {kind.elem_type}")
-        raise ModelError(f"{path}: input {value.name!r} is {given}; only float32 is supported")
+        raise ModelError(
+            f"{path}: input {value.name!r} is {given}; only float32 is supported",
+            "export the float network; tilefarm quantizes it itself",
+        )
     if not kind.HasField("shape"):
         raise ModelError(f"{path}: input {value.name!r} has no shape", _BATCH_HINT)
     dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in kind.shape.dim]
@@ -244,6 +250,6 @@ def _infinite(graph: Graph) -> list[Node]:
 
 def _refusal(path: Path, reasons: Sequence[str]) -> ModelError:
     if len(reasons) == 1:
-        return ModelError(f"{path}: {reasons[0]}")
+        return ModelError(f"{path}: {reasons[0]}", _REFUSAL_HINT)
     listed = "".join(f"\n  {reason}" for reason in reasons)
-    return ModelError(f"{path}: {len(reasons)} nodes cannot be taken:{listed}")
+    return ModelError(f"{path}: {len(reasons)} nodes cannot be taken:{listed}", _REFUSAL_HINT)

@@ -22,7 +22,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """Handles SIGINT and SIGTERM of the main thread while it is entered.
+    """Handles SIGINT, SIGTERM and SIGHUP of the main thread while it is entered.
 
     The first one stops the search, or raises `Interrupted` when none runs. The second one kills
     every process below this one, removes `scratch`, and ends with exit code 130.
@@ -43,7 +43,9 @@ class Interrupts:
         return int(self._stop.thrown)
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue  # nohup: outlive the terminal
             self._old[number] = signal.signal(number, self._handle)
         return self
 

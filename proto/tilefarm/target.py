@@ -15,6 +15,7 @@ from typing import Any, Final
 from tilefarm.digest import Digest
 from tilefarm.errors import TargetError
 
+_HINT: Final = "`tilefarm targets --show sim` prints a complete target to start from"
 _VTA_WORD_BITS: Final = 32
 _INSTRUCTION_INDEX_BITS: Final = 64
 _ALU_FIXED_BITS: Final = 20
@@ -174,9 +175,9 @@ def load_target(name_or_path: str) -> Target:
     try:
         document = json.loads(path.read_text())
     except OSError as error:
-        raise TargetError(f"cannot read target file {path}: {error.strerror}") from None
+        raise TargetError(f"cannot read target file {path}: {error.strerror}", _HINT) from None
     except ValueError as error:
-        raise TargetError(f"target file {path} is not JSON: {error}") from None
+        raise TargetError(f"target file {path} is not JSON: {error}", _HINT) from None
     return target_from_document(document, where=str(path))
 
 
@@ -184,7 +185,9 @@ def target_from_document(document: object, *, where: str) -> Target:
     """The target that a decoded JSON document describes; checked as `load_target` says."""
     reasons: list[str] = []
     if not isinstance(document, dict):
-        raise TargetError(f"{where}: a target is a JSON object, not {type(document).__name__}")
+        raise TargetError(
+            f"{where}: a target is a JSON object, not {type(document).__name__}", _HINT
+        )
     name = document.get("name")
     if not isinstance(name, str) or not name:
         reasons.append("name: missing, or not a text")
@@ -207,7 +210,7 @@ def target_from_document(document: object, *, where: str) -> Target:
             return target
     raise TargetError(
         f"{where}: " + "; ".join(reasons),
-        "`tilefarm targets --show sim` prints a complete target to start from",
+        _HINT,
     )
 
 

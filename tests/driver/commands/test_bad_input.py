@@ -31,6 +31,7 @@ def tune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., st
         error = capsys.readouterr().err
         lines = error.splitlines()
         assert lines[0].startswith("tilefarm tune: ")
+        assert lines[-1].startswith("  try: ")
         assert "Traceback" not in error
         assert not out.exists()
         assert multiprocessing.active_children() == []
@@ -114,6 +115,14 @@ def test_evaluation_data_are_checked_before_anything_starts(
 ) -> None:
     bad = saved(tmp_path / "x.npz", x=np.full((2, 1, 8, 8), np.nan, np.float32))
     assert "NaN" in tune("--evaluate", bad)
+
+
+def test_labels_that_are_no_classes_of_the_network(
+    tune: Callable[..., str], tmp_path: Path
+) -> None:
+    data = saved(tmp_path / "x.npz", x=np.zeros((2, 1, 8, 8)), y=np.array([3, 10]))
+    error = tune("--evaluate", data)
+    assert "reach from 3 to 10, but the network tells 10 classes apart" in error
 
 
 def test_an_unknown_target(tune: Callable[..., str]) -> None:

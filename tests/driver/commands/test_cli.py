@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -84,6 +85,45 @@ def test_a_bad_word_is_one_line_and_what_to_try(
     assert lines[0].startswith("tilefarm")
     assert reason in lines[0]
     assert lines[1].startswith("  try: ")
+
+
+def test_what_is_unknown_points_to_the_commands_own_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("tune", "a.onnx", "--calibrate", "b.npz", "--frob", "3") == 2
+    assert "--frob 3\n  try: `tilefarm tune --help`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "code"), [("targets", 0), ("tune a --calibrate b --out c", 75)])
+def test_a_reader_that_goes_away_ends_a_run_unfinished(words: str, code: int) -> None:
+    command = words.split()[0]
+    script = f"""
+        import sys, driver.cli, driver.commands.{command} as command
+        def run(args):
+            for _ in range(100_000): print("more")
+            return 0
+        command.run = run
+        sys.exit(driver.cli.main({words.split()!r}))
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == code
+    process.stderr.close()
+
+
+def test_a_closed_output_is_no_fault() -> None:
+    words = [sys.executable, "-m", "driver.cli", "targets"]
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *words], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_targets_lists_and_shows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
