@@ -55,17 +55,31 @@ void HazardChecker::visit(size_t index, const std::vector<Uop>& uops) {
   }
 }
 
+// Once for every micro-op of every iteration: so the checks of `write` and `read` are repeated here
+// on local copies, and those are called for their reasons only.
 void HazardChecker::visit_compute(const Instruction& f, const std::vector<Uop>& uops) {
   const bool gemm = f.op() == Opcode::kGemm;
   if (gemm && f.reset) return;
+  Element *const out = out_.elements.data(), *const inp = inp_.elements.data(),
+                 *const wgt = wgt_.elements.data();
+  const uint32_t stored = now_[static_cast<size_t>(Module::kStore)];
+  const uint32_t loaded = now_[static_cast<size_t>(Module::kLoad)];
+  const uint32_t position = position_;
   for (uint32_t o = 0; o < f.iter_out; ++o) {
     for (uint32_t i = 0; i < f.iter_in; ++i) {
+      const uint32_t dst_base = o * f.dst_out + i * f.dst_in;
+      const uint32_t src_base = o * f.src_out + i * f.src_in;
+      const uint32_t wgt_base = o * f.wgt_out + i * f.wgt_in;
       for (uint32_t u = f.uop_begin; u < f.uop_end; ++u) {
-        const Uop& uop = uops[u];
-        write(out_, uop.dst + uint64_t{o} * f.dst_out + uint64_t{i} * f.dst_in);
+        const uint32_t dst = uops[u].dst + dst_base;
+        if (out[dst].read > stored) write(out_, dst);
+        out[dst].written = position;
         if (!gemm) continue;
-        read(inp_, uop.src + uint64_t{o} * f.src_out + uint64_t{i} * f.src_in);
-        read(wgt_, uop.wgt + uint64_t{o} * f.wgt_out + uint64_t{i} * f.wgt_in);
+        const uint32_t src = uops[u].src + src_base, weight = uops[u].wgt + wgt_base;
+        if (inp[src].written > loaded) read(inp_, src);
+        inp[src].read = position;
+        if (wgt[weight].written > loaded) read(wgt_, weight);
+        wgt[weight].read = position;
       }
     }
   }
