@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     where = f"tilefarm {wanted}" if wanted in COMMANDS else "tilefarm"
     folder: Path | None = None
     if sys.stdout is None:  # closed by who started us
-        sys.stdout = Path(os.devnull).open("w")
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     try:
         top = parser(wanted)
         args, strange = top.parse_known_args(words)

@@ -184,7 +184,7 @@ def _labels(
             f"{path}: labels {name!r} have type {labels.dtype}, not integers",
             "labels are class numbers from 0",
         )
-    classes = math.prod(graph.shapes[graph.outputs[0].tensor][1:])
+    classes = _classes(graph)
     if classes > 1 and not ((labels >= 0) & (labels < classes)).all():
         raise DataError(
             f"{path}: labels {name!r} reach from {labels.min()} to {labels.max()},"
@@ -192,6 +192,11 @@ def _labels(
             f"labels are class numbers from 0 to {classes - 1}",
         )
     return labels.reshape(-1).astype(np.int64)
+
+
+def _classes(graph: Graph) -> int:
+    """Values of the first output for one sample; 0 where only the inputs are known."""
+    return math.prod(graph.shapes[graph.outputs[0].tensor][1:]) if graph.outputs else 0
 
 
 def _how_to_save() -> str:

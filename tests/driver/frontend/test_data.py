@@ -51,6 +51,19 @@ def test_arrays_in_the_models_layout(name: str, tmp_path: Path) -> None:
     assert data.first(1).samples == 1
 
 
+def test_labels_are_classes_of_the_first_output(tmp_path: Path) -> None:
+    x = np.zeros((2, 3, 4, 5))
+    for bad in ([0, 60], [-1, 0]):
+        assert "tells 60 classes apart" in said(saved(tmp_path, x=x, y=np.array(bad)))
+    load_data(saved(tmp_path, x=x, y=np.array([0, 59])), RGB)
+
+
+def test_where_only_inputs_are_known_labels_may_be_any(tmp_path: Path) -> None:
+    file = saved(tmp_path, x=np.zeros((1, 3, 4, 5)), y=np.array([1000]))
+    data = load_data(file, replace(RGB, outputs=()))
+    assert data.labels is not None
+
+
 def test_images_as_files_hold_them(tmp_path: Path) -> None:
     x = np.arange(2 * 60).reshape(2, 4, 5, 3).astype(np.uint8)
     data = load_data(saved(tmp_path, x=x), RGB)
