@@ -12,6 +12,7 @@ from tilefarm.workload import Workload
 from driver.graph.network import Network
 from driver.report.summary import LayerRow, TrialRow, WorkloadRow
 from driver.search.measuring import Task
+from driver.terminal.events import Standing
 
 
 def default_trial(task: Task, trials: Iterable[Trial]) -> Trial | None:
@@ -42,6 +43,17 @@ def workload_row(task: Task, trials: Sequence[Trial]) -> WorkloadRow:
         trials=len(trials),
         failures=tuple(sorted(failures.items())),
         best_point=_tunables(task, best) if best else (),
+    )
+
+
+def standing(task: Task, trials: Sequence[Trial]) -> Standing:
+    """What of it is shown while the search goes on."""
+    row = workload_row(task, trials)
+    return Standing(
+        trials=row.trials,
+        failed=sum(count for _, count in row.failures),
+        default_cycles=row.default_cycles,
+        best_cycles=row.best_cycles,
     )
 
 

@@ -33,7 +33,14 @@ from driver.steps.machine import machine, versions
 from driver.steps.output import Identity, OutputFolder, write_whole
 from driver.steps.prepared import Prepared, trials_of
 from driver.steps.stages import Stages
-from driver.steps.summarise import best_trial, default_trial, layer_rows, trial_rows, workload_row
+from driver.steps.summarise import (
+    best_trial,
+    default_trial,
+    layer_rows,
+    standing,
+    trial_rows,
+    workload_row,
+)
 from driver.terminal.events import Ended, Listener, SearchBegan
 from driver.terminal.interrupts import Interrupts
 from tuner.session import Task as SessionTask
@@ -233,6 +240,9 @@ class _Tune:
         stages.listen(
             SearchBegan(
                 workloads=tuple((task.name, task.count) for task in prepared.tasks.values()),
+                standings={
+                    name: standing(task, history[name]) for name, task in prepared.tasks.items()
+                },
                 trials=session.budget,
                 done=known,
                 seconds=stages.now,

@@ -5,8 +5,8 @@ Seconds are counted from the start of the command.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from driver.report.summary import RunSummary, Span
@@ -30,10 +30,25 @@ class StepEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What earlier sessions know of a workload."""
+
+    trials: int
+    failed: int
+    default_cycles: int | None
+    best_cycles: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchBegan:
-    """The search begins. `workloads` are (name, count); `done` trials are from earlier sessions."""
+    """The search begins.
+
+    `workloads` are (name, count); `done` trials are from earlier sessions, and `standings`, by
+    workload, are what came of them.
+    """
 
     workloads: tuple[tuple[str, int], ...]
+    standings: Mapping[str, Standing] = field(default_factory=dict)
     trials: int
     done: int
     seconds: float

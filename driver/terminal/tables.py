@@ -1,33 +1,69 @@
-"""The two tables at the end of a run, for a terminal."""
+"""The tables of a run for a terminal."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
 
 from rich.table import Table
 
 from driver.report.summary import Accuracy, RunSummary, WorkloadRow
 
+_TITLES: Final = (
+    "workload",
+    "count",
+    "MACs",
+    "ideal",
+    "default",
+    "best",
+    "gain",
+    "of ideal",
+    "trials",
+    "failed",
+)
+_GAP: Final = 2
+"""Characters around a cell."""
 
-def workload_table(summary: RunSummary) -> Table:
-    """A row per workload of the accelerator, and their sum over the network."""
-    table = Table(title="workloads of the accelerator", title_justify="left", box=None)
-    table.add_column("workload", overflow="ellipsis", no_wrap=True)
-    for title in ("count", "MACs", "ideal", "default", "best", "gain", "of ideal", "trials"):
-        table.add_column(title, justify="right")
-    table.add_column("failed")
-    for row in summary.workloads:
-        table.add_row(*_cells(row))
-    table.add_section()
-    table.add_row(
-        "the network",
-        str(sum(w.count for w in summary.workloads)),
-        number(sum(w.count * w.macs for w in summary.workloads)),
-        number(sum(w.count * w.ideal_cycles for w in summary.workloads)),
-        number(summary.default_cycles),
-        number(summary.best_cycles),
-        ratio(summary.speedup),
-        share(_utilisation(summary)),
-        str(sum(w.trials for w in summary.workloads)),
-    )
+
+def workload_table(summary: RunSummary, width: int) -> Table:
+    """A row per workload of the accelerator, and their sum over the network.
+
+    Where the terminal is narrow, columns that the report has as well are left out.
+    """
+    rows = [*map(_cells, summary.workloads), _sums(summary)]
+    table = fitting_table(_TITLES, rows, width=width, spare=("MACs", "ideal", "count"))
+    table.title, table.title_justify = "workloads of the accelerator", "left"
+    return table
+
+
+def fitting_table(
+    titles: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int,
+    spare: Sequence[str] = (),
+) -> Table:
+    """A table whose numbers are whole: names, the first column, are cut off where it is narrow.
+
+    Columns in `spare` are left out, one after the other, while names do not fit.
+    """
+    widths = {
+        title: max(map(len, (title, *(row[n] for row in rows)))) for n, title in enumerate(titles)
+    }
+    for title in spare:
+        if sum(widths.values()) + _GAP * len(widths) <= width:
+            break
+        del widths[title]
+    table = Table(box=None)
+    for title, longest in widths.items():
+        if title == titles[0]:
+            table.add_column(title, overflow="ellipsis", no_wrap=True)
+        else:
+            side: Literal["left", "right"] = "left" if title == "failed" else "right"
+            table.add_column(title, justify=side, no_wrap=True, min_width=longest)
+    shown = [titles.index(title) for title in widths]
+    for row in rows:
+        table.add_row(*(row[n] for n in shown))
     return table
 
 
@@ -72,6 +108,21 @@ def _cells(row: WorkloadRow) -> tuple[str, ...]:
         share(row.utilisation),
         str(row.trials),
         ", ".join(f"{count} {status}" for status, count in row.failures),
+    )
+
+
+def _sums(summary: RunSummary) -> tuple[str, ...]:
+    return (
+        "the network",
+        str(sum(w.count for w in summary.workloads)),
+        number(sum(w.count * w.macs for w in summary.workloads)),
+        number(sum(w.count * w.ideal_cycles for w in summary.workloads)),
+        number(summary.default_cycles),
+        number(summary.best_cycles),
+        ratio(summary.speedup),
+        share(_utilisation(summary)),
+        str(sum(w.trials for w in summary.workloads)),
+        "",
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol, Self, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from driver.report.summary import RunSummary, Span, brief
@@ -20,13 +19,15 @@ from driver.terminal.events import (
     Notice,
     Progress,
     SearchBegan,
+    Standing,
     StepBegan,
     StepEnded,
     TrialEnded,
 )
-from driver.terminal.tables import accuracy_table, number, workload_table
+from driver.terminal.tables import accuracy_table, fitting_table, number, ratio, workload_table
 
 _PLAIN_SECONDS: Final = 5.0
+_LIVE_TITLES: Final = ("workload", "count", "trials", "failed", "default", "best", "gain")
 _EVENT_NAMES: Final[dict[type, str]] = {
     StepBegan: "step_began",
     StepEnded: "step_ended",
@@ -101,6 +102,18 @@ class _Row:
     best: int | None = None
 
 
+def _row(count: int, standing: Standing | None) -> _Row:
+    if standing is None:
+        return _Row(count)
+    return _Row(
+        count,
+        trials=standing.trials,
+        failed=standing.failed,
+        default=standing.default_cycles,
+        best=standing.best_cycles,
+    )
+
+
 @dataclass(slots=True)
 class _Board:
     """What has happened so far, for the live views."""
@@ -116,7 +129,9 @@ class _Board:
     def take(self, event: Progress) -> None:
         match event:
             case SearchBegan():
-                self.rows = {name: _Row(count) for name, count in event.workloads}
+                self.rows = {
+                    name: _row(count, event.standings.get(name)) for name, count in event.workloads
+                }
                 self.total, self.done, self.earlier = event.trials, event.done, event.done
                 self.began = self.now = event.seconds
             case TrialEnded():
@@ -182,7 +197,7 @@ class PlainLines:
             self._say(f"{event.seconds:7.1f} s  {self._board.line()}")
         if isinstance(event, Ended):
             console = Console(file=self._stream, width=120, highlight=False)
-            console.print(_final(event))
+            console.print(_final(event, console.width))
 
     def _say(self, line: str) -> None:
         self._stream.write(line + "\n")
@@ -223,7 +238,7 @@ class LiveTable:
                     self._live.update(self._table())
             case Ended():
                 self._stop()
-                self._console.print(_final(event))
+                self._console.print(_final(event, self._console.width))
             case _:
                 pass
         for line in _lines(event):
@@ -235,22 +250,25 @@ class LiveTable:
             self._live = None
 
     def _table(self) -> RenderableType:
-        table = Table(box=None, pad_edge=False)
-        for title in ("workload", "count", "trials", "failed", "default", "best", "gain"):
-            left = title == "workload"
-            table.add_column(title, justify="left" if left else "right", no_wrap=True)
-        for name, row in self._board.rows.items():
-            gain = row.default / row.best if row.default and row.best else None
-            table.add_row(
-                name,
-                str(row.count),
-                str(row.trials),
-                str(row.failed or ""),
-                number(row.default),
-                number(row.best),
-                f"{gain:.2f}x" if gain else "",
-            )
+        rows = [_live_cells(name, row) for name, row in self._board.rows.items()]
+        table = fitting_table(
+            _LIVE_TITLES, rows, width=self._console.width, spare=("failed", "count", "default")
+        )
+        table.pad_edge = False
         return Group(table, Text(self._board.line(), style="bold"))
+
+
+def _live_cells(name: str, row: _Row) -> tuple[str, ...]:
+    gain = row.default / row.best if row.default and row.best else None
+    return (
+        name,
+        str(row.count),
+        str(row.trials),
+        str(row.failed or ""),
+        number(row.default),
+        number(row.best),
+        ratio(gain) if gain else "",
+    )
 
 
 def _lines(event: Progress) -> list[str]:
@@ -268,8 +286,8 @@ def _lines(event: Progress) -> list[str]:
             return []
 
 
-def _final(event: Ended) -> RenderableType:
-    parts: list[RenderableType] = ["", workload_table(event.summary)]
+def _final(event: Ended, width: int) -> RenderableType:
+    parts: list[RenderableType] = ["", workload_table(event.summary, width)]
     if event.summary.accuracy is not None:
         parts += ["", accuracy_table(event.summary.accuracy)]
     parts += ["", Text(_verdict(event.summary))]

@@ -18,6 +18,7 @@ from driver.terminal.events import (
     Notice,
     Progress,
     SearchBegan,
+    Standing,
     StepBegan,
     StepEnded,
     TrialEnded,
@@ -109,6 +110,36 @@ def test_the_whole_run_on_a_terminal() -> None:
         for event in events():
             view(event)
     assert "out/report.html" in stream.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_numbers_are_whole_on_narrow_terminals(width: int) -> None:
+    stream = io.StringIO()
+    with LiveTable(Console(file=stream, force_terminal=True, width=width)) as view:
+        for event in events():
+            view(event)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    (row,) = (line for line in lines if line.startswith(" conv2d"))
+    assert "9 000  3 000  3.00x" in row
+    assert len(row) <= width
+
+
+def test_a_continued_run_shows_where_it_stands() -> None:
+    stream = io.StringIO()
+    standing = Standing(trials=7, failed=1, default_cycles=900, best_cycles=300)
+    with LiveTable(Console(file=stream, force_terminal=True, width=100)) as view:
+        view(
+            SearchBegan(
+                workloads=(("conv", 2),),
+                standings={"conv": standing},
+                trials=9,
+                done=7,
+                seconds=1.0,
+            )
+        )
+    text = stream.getvalue()
+    assert "900   300  3.00x" in text
+    assert "failed 1  3.00x faster than untuned" in text
 
 
 @pytest.mark.parametrize(("as_json", "kind"), [(True, JsonLines), (False, PlainLines)])
