@@ -54,10 +54,12 @@ def fitting_table(
         if sum(widths.values()) + _GAP * len(widths) <= width:
             break
         del widths[title]
+    room = width - sum([*widths.values()][1:]) - _GAP * len(widths)
     table = Table(box=None)
     for title, longest in widths.items():
         if title == titles[0]:
-            table.add_column(title, overflow="ellipsis", no_wrap=True)
+            most = max(room, len(title))
+            table.add_column(title, overflow="ellipsis", no_wrap=True, max_width=most)
         else:
             side: Literal["left", "right"] = "left" if title == "failed" else "right"
             table.add_column(title, justify=side, no_wrap=True, min_width=longest)
