@@ -200,9 +200,7 @@ class Store:
             with self._db:
                 yield
         except sqlite3.OperationalError as error:
-            raise OutputError(
-                f"cannot write {self._path}: {error}", "free some disk space, then run again"
-            ) from None
+            raise _unwritable(self._path, error) from None
 
 
 def _of(workload: Digest | None) -> tuple[str, tuple[str, ...]]:
@@ -247,7 +245,9 @@ def _lock(path: Path) -> Any:
     try:
         lock = path.with_name(path.name + ".lock").open("a")
     except OSError as error:
-        raise OutputError(f"cannot write next to {path}: {error.strerror}") from None
+        raise OutputError(
+            f"cannot write next to {path}: {error.strerror}", "choose another folder"
+        ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -263,7 +263,7 @@ def _opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
     try:
         db = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=30.0)
     except sqlite3.OperationalError as error:
-        raise OutputError(f"cannot open {path}: {error}") from None
+        raise OutputError(f"cannot open {path}: {error}", "choose another folder") from None
     try:
         _check(db, path)
         if not read_only:
@@ -271,6 +271,9 @@ def _opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA foreign_keys = ON")
             _migrate(db)
+    except sqlite3.OperationalError as error:
+        db.close()
+        raise _unwritable(path, error) from None
     except sqlite3.DatabaseError as error:
         db.close()
         raise _damaged(path, str(error)) from None
@@ -300,6 +303,12 @@ def _migrate(db: sqlite3.Connection) -> None:
     version = int(db.execute("PRAGMA user_version").fetchone()[0])
     for step, script in enumerate(_MIGRATIONS[version:], start=version + 1):
         db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {step}; COMMIT;")
+
+
+def _unwritable(path: Path, error: sqlite3.OperationalError) -> OutputError:
+    return OutputError(
+        f"cannot write {path}: {error}", "see that the disk has space and the file can be written"
+    )
 
 
 def _damaged(path: Path, reason: str) -> OutputError:

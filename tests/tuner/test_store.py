@@ -154,6 +154,18 @@ def test_opening_again_keeps_everything(path: Path) -> None:
         assert store.count() == 3
 
 
+def test_a_file_that_cannot_be_written_is_not_called_damaged(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    monkeypatch.setattr("tuner.store._migrate", refused)
+    with pytest.raises(OutputError, match="cannot write .*readonly database") as caught:
+        Store(path)
+    assert "can be written" in caught.value.hint
+
+
 def test_a_damaged_file_is_named(path: Path) -> None:
     with Store(path) as store:
         store.begin_run("r", {}, begun=0.0)
