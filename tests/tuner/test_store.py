@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_written_is_not_called_damaged(
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
     monkeypatch.setattr("tuner.store._migrate", refused)
-    with pytest.raises(OutputError, match="cannot write .*readonly database") as caught:
+    with pytest.raises(OutputError, match=r"cannot write .*readonly database") as caught:
         Store(path)
     assert "can be written" in caught.value.hint
 
