@@ -14,7 +14,7 @@ because rows and columns depend on different loops.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from math import prod
 from typing import Final
@@ -46,7 +46,7 @@ def features_of(func: Func, target: Target) -> dict[str, float]:
 
     A CPU kernel has `stores` (elements written) and `param_nbytes` only.
     """
-    counted: Counter[str] = Counter()
+    counted: defaultdict[str, float] = defaultdict(float)
     extents = {loop.var: loop.extent for loop in of_kind(func.body, For)}
     tally = _Tally(target, extents, counted)
     tally.visit(func.body, 1.0)
@@ -59,12 +59,14 @@ def features_of(func: Func, target: Target) -> dict[str, float]:
 class _Tally:
     """Counts what statements do, times how often they are reached."""
 
-    def __init__(self, target: Target, extents: Mapping[Var, int], counted: Counter[str]) -> None:
+    def __init__(
+        self, target: Target, extents: Mapping[Var, int], counted: defaultdict[str, float]
+    ) -> None:
         vta = target.vta
         self._target = target
         self._extents = extents
         self._nbytes = {"inp": vta.inp_nbytes, "wgt": vta.wgt_nbytes, "acc": vta.acc_nbytes}
-        self._counted: dict[str, float] = counted  # type: ignore[assignment]
+        self._counted = counted
 
     def visit(self, stmt: Stmt, times: float) -> None:
         match stmt:
