@@ -1,7 +1,8 @@
 """Generates the protocol's Python code with the pinned grpcio-tools: `python proto/generate.py`.
 
-Messages only: the services are a table of methods in `tilefarm.methods`, typed end to end. Code of
-newer generators refuses older protobuf runtimes, hence the pin; a test proves that it is fresh.
+With `--check` it only says whether what is here is fresh. Messages only: services are a table of
+methods in `tilefarm.rpc.methods`, typed end to end. Code of newer generators refuses older protobuf
+runtimes, hence the pin; a test proves that it is fresh.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +38,28 @@ def generate(into: Path) -> list[Path]:
     ]
 
 
-if __name__ == "__main__":
+def stale(made: list[Path], folder: Path) -> list[Path]:
+    """Of files that were made below a folder: those whose like here is another, or absent."""
+    names = [path.relative_to(folder) for path in made]
+    return [
+        name
+        for name in names
+        if not (HERE / name).exists() or (HERE / name).read_bytes() != (folder / name).read_bytes()
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Generate, or check; the exit code."""
+    if arguments == ["--check"]:
+        with tempfile.TemporaryDirectory() as folder:
+            found = stale(generate(Path(folder)), Path(folder))
+        for path in found:
+            sys.stderr.write(f"{path} is not what its schema gives; run proto/generate.py\n")
+        return 1 if found else 0
     for path in generate(HERE):
         sys.stdout.write(f"{path.relative_to(HERE)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -106,6 +106,7 @@ class BuildFailure:
     `status` is COMPILE_ERROR, COMPILE_CRASH or COMPILE_TIMEOUT.
 
     `stage` names the pass or the step that refused, `constraint` the named limit if it was one.
+    `kept` is the digest of what was kept of a crash or a hang, for `tilefarm replay`.
     """
 
     job: Digest
@@ -114,6 +115,7 @@ class BuildFailure:
     why: str
     constraint: str = ""
     build_seconds: float = 0.0
+    kept: Digest | None = None
 
     def to_json(self) -> str:
         return canonical_json({"stage": self.stage, "why": self.why, "constraint": self.constraint})

@@ -12,12 +12,21 @@ TilefarmError
 └── FarmFault             the farm: exit code 70
     ├── InfraError        a part of the farm misbehaved (protocol, storage, a lost process)
     │   ├── ProtocolError     a call says something that the protocol does not allow
+    │   ├── ClusterLostError  the Ray cluster under a run is gone: exit code 75, it can be continued
+    │   ├── UnreachableError  nobody answers at a tracker's address: exit code 3
     │   ├── MissingBlobError  a device does not hold a blob that a call names: upload it again
     │   ├── CorruptBlobError  bytes are not those that their digest promises: send them again
     │   └── CapacityError     a blob or a queue is over its cap
+    │       └── BusyError         a server takes no more just now: come again after its delay
+    ├── SelfTestError     a device does not give the known kernel's answer, or not in its time
     ├── DeviceLostError   a device stopped answering
+    │   └── SuspectError      it gave a wrong answer, or drifts: what it measured may be wrong too
+    │   └── DeviceSilentError  nothing comes from it: it may live, and answer when asked again
     ├── LeaseError        a lease is unknown, expired or out of date
-    └── AccessError       the token or the role does not allow the call: exit code 2
+    └── AccessError       nobody that the other side knows: exit code 2
+        ├── VersionError      one side speaks another version of the protocol
+        ├── ForbiddenError    somebody whose role does not do that
+        └── CertificateError  one side's certificate is not good enough for the other
 
 Expected failures of a candidate are not errors but values: see `artifact.BuildFailure` and
 `measurement.RunFailure`.
@@ -85,21 +94,32 @@ class ScheduleError(UserError):
     Args:
         primitive: name of the primitive, for example "split".
         subject: the loop, block or buffer it was applied to.
-        why: the reason, with the numbers.
+        why: the guard that failed, with the numbers.
         hint: what to try.
+        step: where in a trace it happened, for example "step 3, split('i', 4)"; empty outside of
+            one.
     """
 
-    def __init__(self, primitive: str, subject: str, why: str, hint: str = "") -> None:
-        Exception.__init__(self, primitive, subject, why, hint)
+    def __init__(
+        self, primitive: str, subject: str, why: str, hint: str = "", step: str = ""
+    ) -> None:
+        Exception.__init__(self, primitive, subject, why, hint, step)
 
     @property
     def what(self) -> str:
-        primitive, subject, why, _ = self.args
-        return f"{primitive}({subject}): {why}"
+        primitive, subject, why, _, step = self.args
+        return f"{step}: {why}" if step else f"{primitive}({subject}): {why}"
 
     @property
     def hint(self) -> str:
         return str(self.args[3])
+
+    def at(self, number: int, step: str) -> ScheduleError:
+        """The same refusal, of the `number`-th step of a trace."""
+        primitive, subject, why, hint, within = self.args
+        if not within and not all(name in step for name in subject.split(", ")):
+            why = f"{subject}: {why}"
+        return ScheduleError(primitive, subject, why, hint, f"step {number}, {step}")
 
 
 class NoDeviceError(TilefarmError):
@@ -120,6 +140,18 @@ class ProtocolError(InfraError):
     """A call says something that the protocol does not allow."""
 
 
+class UnreachableError(InfraError):
+    """Nobody answers at a tracker's address."""
+
+    exit_code = 3
+
+
+class ClusterLostError(InfraError):
+    """The Ray cluster that a run compiles on is gone; the same command continues."""
+
+    exit_code = 75
+
+
 class MissingBlobError(InfraError):
     """A device does not hold a blob that a call names."""
 
@@ -132,8 +164,35 @@ class CapacityError(InfraError):
     """A blob or a queue is over its cap."""
 
 
+class BusyError(CapacityError):
+    """A server takes no more just now, or no more from one user.
+
+    Args:
+        retry_seconds: when to ask again; asking earlier is in vain.
+    """
+
+    def __init__(self, what: str, hint: str = "", retry_seconds: float = 1.0) -> None:
+        Exception.__init__(self, what, hint, retry_seconds)
+
+    @property
+    def retry_seconds(self) -> float:
+        return float(self.args[2])
+
+
 class DeviceLostError(FarmFault):
     """A device stopped answering."""
+
+
+class DeviceSilentError(DeviceLostError):
+    """A device does not answer; it may be there, and answer when asked again."""
+
+
+class SelfTestError(FarmFault):
+    """A device does not give the known kernel's answer, or not in the time that it takes."""
+
+
+class SuspectError(DeviceLostError):
+    """The known kernel failed on a device: what ran since it was last right may be wrong too."""
 
 
 class LeaseError(FarmFault):
@@ -141,6 +200,18 @@ class LeaseError(FarmFault):
 
 
 class AccessError(FarmFault):
-    """The token or the role does not allow the call; trying again does not help."""
+    """The other side does not know who calls; trying again does not help."""
 
     exit_code = 2
+
+
+class ForbiddenError(AccessError):
+    """The other side knows who calls, but their role does not do that."""
+
+
+class VersionError(AccessError):
+    """The two sides of a call speak versions of the protocol that do not understand each other."""
+
+
+class CertificateError(AccessError):
+    """A certificate is missing, out of date, of another farm, or for another host."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass
 
-from tilefarm.digest import Digest
+from tilefarm.digest import Digest, canonical_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class DeviceInfo:
             ("rlimits+no_new_privs+seccomp+landlock7").
         epoch: changes whenever the device server starts anew; leases of older epochs are void.
         labels: free (key, value) pairs for selection.
+        self_test: what the known kernel gave before it registered, in words.
     """
 
     name: str
@@ -29,6 +31,7 @@ class DeviceInfo:
     sandbox: str
     epoch: str
     labels: tuple[tuple[str, str], ...] = ()
+    self_test: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +39,20 @@ class Lease:
     """The right to use a device until the time to live runs out without a renewal.
 
     `fence` grows with every lease of a device; the device itself refuses a lower one than it has
-    seen.
+    seen. `ticket` proves to the device that its tracker gave the lease; see `ticket_of`.
     """
 
     lease_id: str
     device: DeviceInfo
     fence: int
     ttl_seconds: float
+    ticket: bytes = b""
+
+
+def ticket_of(secret: bytes, *, lease_id: str, fence: int, epoch: str, user: str) -> bytes:
+    """What proves a lease to a device: an HMAC-SHA256 under the secret that it registered with.
+
+    Without it any user could make up a claim with a high fence and lock all others out.
+    """
+    text = canonical_json([lease_id, fence, epoch, user])
+    return hmac.digest(secret, text.encode(), "sha256")

@@ -2,8 +2,8 @@
 
 The compiler makes it, the tuner searches it, and neither knows the other. Kinds of constraint
 follow Heron (ASPLOS 2023, section 4): PROD, SUM, EQ, LE, IN, SELECT, and TABLE for what only a list
-can say. Variables are tunable (chosen by the search) or derived (fixed by the tunables through
-constraints).
+can say; LARGEST is for times that overlap. Variables are tunable (chosen by the search) or derived
+(fixed by the tunables through constraints).
 """
 
 from __future__ import annotations
@@ -78,6 +78,16 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Largest:
+    """value == the largest of the options"""
+
+    name: str
+    value: str
+    options: tuple[str, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """(variables...) is one of `rows`"""
 
@@ -87,7 +97,7 @@ class Table:
     why: str = ""
 
 
-Constraint: TypeAlias = Prod | Sum | Le | Select | Table
+Constraint: TypeAlias = Prod | Sum | Le | Select | Largest | Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +164,8 @@ def holds(constraint: Constraint, point: Point) -> bool:
         case Select(value=value_name, choice=choice, options=options):
             at = point[choice]
             return 0 <= at < len(options) and point[value_name] == point[options[at]]
+        case Largest(value=value_name, options=options):
+            return point[value_name] == max(point[option] for option in options)
         case Table(variables=variables, rows=rows):
             return tuple(point[v] for v in variables) in rows
 

@@ -118,12 +118,14 @@ class Limits:
 
     `acc_distance`: an accumulator may be written again by the third micro-op at the earliest
     (runtime recorder, HLS pipeline). `kernel_uops`: micro-ops that may be resident at once; the RTL
-    wraps its index at 2048 whatever the configuration says.
+    wraps its index at 2048 whatever the configuration says. `alu_mul`: the ALU has MUL, as VTA's
+    specification says and its OpenCL design does; the Chisel and HLS designs lack it.
     """
 
     acc_distance: int = 3
     kernel_uops: int = 2048
     buffers: int = 2
+    alu_mul: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +140,14 @@ class Target:
 
     @property
     def digest(self) -> Digest:
-        """Identity of everything but the name."""
+        """Identity of everything but the name.
+
+        MUL counts where there is one: other targets keep the identity that is in their records.
+        """
         document = asdict(self)
         del document["name"]
+        if not self.limits.alu_mul:
+            del document["limits"]["alu_mul"]
         return Digest.of_json(document)
 
     def to_json(self) -> str:
@@ -152,9 +159,11 @@ TARGETS: Final[Mapping[str, Target]] = {
     for t in (
         Target(name="sim"),
         Target(name="sim-de10", timing=Timing(log_burst_beats=4)),
+        Target(name="sim-mul", limits=Limits(alu_mul=True)),
     )
 }
-"""Built-in targets by name: VTA's default geometry with the bursts of the Pynq and De10 shells."""
+"""Built-in targets by name: VTA's default geometry with the bursts of the Pynq and De10 shells, and
+the former with MUL in its ALU."""
 
 
 def load_target(name_or_path: str) -> Target:
@@ -279,4 +288,6 @@ def _section(
             reasons.append(f"{name}.{key}: {value} is out of any sensible range")
         elif wanted == "str" and not isinstance(value, str):
             reasons.append(f"{name}.{key}: {value!r} is not a text")
+        elif wanted == "bool" and not isinstance(value, bool):
+            reasons.append(f"{name}.{key}: {value!r} is not true or false")
     return dict(document)

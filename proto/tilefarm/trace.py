@@ -7,8 +7,10 @@ identity of a candidate's schedule. Programs never travel as pickled IR; traces 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from difflib import SequenceMatcher
+from typing import Final, TypeAlias
 
 from tilefarm.digest import Digest, canonical_json
 
@@ -53,8 +55,62 @@ class Trace:
             raise ValueError("a trace is a list of [primitive, argument, ...]")
         return cls(tuple(Step(row[0], tuple(map(_frozen, row[1:]))) for row in rows))
 
+    def diff(self, other: Trace) -> str:
+        """What to change in this trace to get the other one; empty if they are equal.
+
+        Steps are numbered as they are in the trace that has them:
+
+              12 steps alike
+            ~ 13 split('conv_w', 7 -> 14)
+            - 14 reorder('conv_w_0', 'conv_h')
+            + 14 fuse('conv_h', 'conv_w_0')
+        """
+        return "" if self == other else "\n".join(_changes(self.steps, other.steps))
+
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))
+
+
+_FEW: Final = 2
+"""Equal steps between changes that a diff writes out; more are counted."""
+
+
+def _changes(before: Sequence[Step], after: Sequence[Step]) -> Iterator[str]:
+    """The lines of a diff."""
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, first, last, other_first, other_last in matcher.get_opcodes():
+        old = [*enumerate(before[first:last], first + 1)]
+        new = [*enumerate(after[other_first:other_last], other_first + 1)]
+        pairs = [*zip(old, new, strict=False)]
+        if kind == "equal":
+            yield from _alike(old)
+        elif len(old) == len(new) and all(_kin(one, other) for (_, one), (_, other) in pairs):
+            yield from (f"~ {at:2d} {_altered(one, other)}" for (at, one), (_, other) in pairs)
+        else:
+            yield from (f"- {at:2d} {step}" for at, step in old)
+            yield from (f"+ {at:2d} {step}" for at, step in new)
+
+
+def _alike(steps: Sequence[tuple[int, Step]]) -> Iterator[str]:
+    if len(steps) > _FEW:
+        yield f"  {len(steps):2d} steps alike"
+    else:
+        yield from (f"  {at:2d} {step}" for at, step in steps)
+
+
+def _kin(one: Step, other: Step) -> bool:
+    """Whether two steps do the same to the same thing, with other numbers or names after it."""
+    alike = one.primitive == other.primitive and len(one.args) == len(other.args)
+    return alike and one.args[:1] == other.args[:1]
+
+
+def _altered(one: Step, other: Step) -> str:
+    """The step with `old -> new` where an argument differs."""
+    args = (
+        _show(a) if a == b else f"{_show(a)} -> {_show(b)}"
+        for a, b in zip(one.args, other.args, strict=True)
+    )
+    return f"{one.primitive}({', '.join(args)})"
 
 
 def _show(argument: Argument) -> str:

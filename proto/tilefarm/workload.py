@@ -20,15 +20,40 @@ from tilefarm.dtype import DType
 AttrValue: TypeAlias = "int | float | str | tuple[int, ...]"
 
 OPERATORS: Final[Mapping[str, str]] = {
-    # On the accelerator. acc is int32; `>>` is arithmetic; shift >= 0 per output channel.
-    "conv2d": "(data, weight, bias, shift) -> out = int8(min(max((conv(data, weight) + bias[co]) >>"
-    " shift[co], lo), hi)); attrs stride=(h, w), pad=(top, left, bottom, right), dilation=(h, w),"
-    " lo, hi. bias and shift are int32 [Co/c, b, c] (equal over b). Padding is zero.",
-    "dense": "(data [N/b, Ci/c, b, c], weight [Co/c, Ci/c, c, c], bias, shift) -> out"
-    " [N/b, Co/c, b, c] as conv2d; attrs lo, hi",
+    # On the accelerator. acc is int32; `>>` is arithmetic; shift >= 0. `x·tile` multiplies lanes:
+    # (x·tile)[o] = sum over i of x[i] * tile[o, i], one GEMM micro-op. round is 1 << (shift-1), or
+    # 0 for shift 0.
+    "conv2d": "(data, weight[, bias, unit][, factor][, shift]) -> out = int8(min(max(((conv(data,"
+    " weight) + bias[co]) * factor[co]) >> shift[co], lo), hi)); what is absent does nothing;"
+    " attrs stride=(h, w), pad=(top, left, bottom, right),"
+    " dilation=(h, w), lo, hi, and groups (of blocks; 1 if absent): weight is [Co/c, Ci/c/groups,"
+    " Kh, Kw, c, c] and output block co reads the input blocks of its group. Padding is zero. bias"
+    " is int8 [Co/c, T, c, c] and adds, for each t, unit·bias[co, t] with unit int8 [b, c]. shift"
+    " is int32 [Co/c, b, c] (equal over b), or [Co/c]: one for each block. factor is int32 [Co/c,"
+    " b, c] (equal over b) and its products wrap; the target's ALU needs MUL.",
+    "dense": "(data [N/b, Ci/c, b, c], weight [Co/c, Ci/c, c, c][, bias, unit][, factor][, shift])"
+    " -> out [N/b, Co/c, b, c] as conv2d; attrs lo, hi",
+    "conv2d_transpose": "(data, weight[, bias, unit][, factor][, shift]) -> out; stride (h, w)"
+    " phases p = 0..h-1, q = 0..w-1: weight is [Co/c, h, w, Ci/c, Kh, Kw, c, c], and out[h*y + p,"
+    " w*x + q] is the convolution of stride 1 of data with weight[co, p, q], bias, factor, shift"
+    " and clips as conv2d;"
+    " attrs stride, pad (of that convolution), lo, hi",
+    "matmul": "(data [B, Ki/c, M/b, b, c], weight [B, Ki/c, No/c, c, c][, bias, unit][, shift int32"
+    " [1]]) -> out [B, No/c, M/b, b, c] = int8(min(max((data·weight summed over Ki/c + bias) >>"
+    " shift, lo), hi)); both operands are activations: a weight tile is c vectors of c lanes,"
+    " output lane first. bias is int8 [T, c, c], as conv2d's but for all blocks; attrs lo, hi",
+    "scaled_add": "(a, b, scale_a int8 [c, c], scale_b int8 [c, c]) -> clip((a·scale_a + b·scale_b"
+    " + round) >> shift, lo, hi); attrs shift, lo, hi",
+    "window_max2d": "(x, identity int8 [c, c]) -> max(0, max over the window of x·identity),"
+    " padding counts as 0; attrs kernel, stride, pad",
+    "window_sum2d": "(x, scale int8 [c, c]) -> clip((sum over the window of x·scale + round) >>"
+    " shift, lo, hi), padding is 0; attrs kernel, stride, pad, shift, lo, hi",
     # On the CPU; int8 tensors are blocked as above.
     "quantize": "(x float32 [N, C, ...]) -> blocked int8: clip(round_half_even(x * inv_scale),"
     " -128, 127), absent channels 0; attrs inv_scale (a float32)",
+    "quantize_windows": "(x float32 [N, C, H, W]) -> blocked int8 [N/b, Kh*Kw*C/c, OH, OW, b, c]:"
+    " channel (kh*Kw + kw)*C + ci is pixel (h*stride + kh*dilation - pad, ...) quantized as"
+    " `quantize` does, 0 outside; attrs inv_scale, kernel, stride, pad, dilation",
     "dequantize": "(x blocked int8) -> float32 [N, C, ...]: float32(x) * scale; attrs scale (a"
     " float32)",
     "add": "(a, b) -> clip((a*mul_a + b*mul_b + round) >> shift, lo, hi), round = 1 << (shift-1) or"
@@ -42,7 +67,50 @@ OPERATORS: Final[Mapping[str, str]] = {
     " elements in row-major logical order; attrs logical_in, logical_out",
     "softmax": "(x blocked int8 [N/b, C/c, b, c], table float32 [256]) -> float32 [N, C]:"
     " table[max - x] / sum over channels, summed in channel order in float32; no attrs",
+    "lookup": "(x, table int8 [256]) -> table[x + 128]; or table is [C/c, c, 256] and has a row for"
+    " each channel; no attrs",
+    "product": "(a, b, table int32 [256]) -> clip((a*table[b + 128] + round) >> shift, lo, hi):"
+    " a times any function of b; |table| <= 2^23; attrs shift, lo, hi",
+    "gather": "(x [N, M], index int32 [K]) -> [N, K] of the type of x: x[n, index[k]], or 0 where"
+    " index[k] is no place in x; no attrs",
+    # On the CPU; everything is float32 in row-major order. Every operation rounds by itself, sums
+    # begin with 0 and take their terms in the order of the axes named, max(a, b) is a if a > b and
+    # otherwise b. Where attrs lo or hi are given, the result is min(max(result, lo), hi).
+    "real_map": "(x [N, M]) -> f(x), f as `tilefarm.real.FUNCTIONS` has it; attrs function, and its"
+    " parameters a, b",
+    "real_zip": "(a, b) -> f(a, b), f as `tilefarm.real.COMBINATIONS` has it; extents of 1 are"
+    " repeated; attrs function",
+    "real_concat": "(x0 [N, M0], x1 [N, M1], ...) -> [N, M0 + M1 + ...]: side by side; no attrs",
+    "real_reduce": "(x [A, R, B]) -> [A, B]: sum, prod, max or min over R, mean is the sum / R;"
+    " attrs kind",
+    "real_normalize": "(x [A, R, B]) -> d / sqrt(sum of d*d over R / R + epsilon), d = x - (sum of"
+    " x over R / R), or x unless centered; attrs epsilon, centered (0 or 1)",
+    "real_softmax": "(x [A, R, B]) -> p / (sum of p over R), p = exp(x - max of x over R); no"
+    " attrs",
+    "real_matmul": "(a [Z, M, K], b [Z, K, N][, bias [N]]) -> [Z, M, N]: (sum over k of a*b) +"
+    " bias; an operand [1, ...] is the same for all of Z",
+    "real_conv2d": "(x [N, G, Ci, H, W], weight [G, Co, Ci, Kh, Kw], bias [G, Co]) -> [N, G, Co,"
+    " OH, OW]: (sum over ci, kh, kw of pixel*weight) + bias, padding is 0; attrs stride, pad,"
+    " dilation",
+    "real_pool2d": "(x [C, H, W]) -> [C, OH, OW]: sum or max over kh, kw of the window, padding"
+    " is 0 or the least finite number; attrs kind, kernel, stride, pad, dilation",
 }
+
+PARAMETERS: Final = ("a", "b")
+"""Attributes that are parameters of a function, in their order."""
+
+ACCELERATED: Final = frozenset(
+    {
+        "conv2d",
+        "dense",
+        "conv2d_transpose",
+        "matmul",
+        "scaled_add",
+        "window_max2d",
+        "window_sum2d",
+    }
+)
+"""Operators that run on the accelerator; the others run on the processor next to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +133,7 @@ class TensorSpec:
 class Workload:
     """An operator, its tensors and its attributes. Equal workloads are searched once.
 
-    Attributes are sorted by name. `macs` counts useful multiply-accumulates on logical channels and
-    does not take part in the identity.
+    Attributes are sorted by name.
     """
 
     operator: str
@@ -91,11 +158,26 @@ class Workload:
             raise TypeError(f"{self.operator}.{name} is {value!r}, not a number")
         return float(value)
 
+    def attr_str(self, name: str) -> str:
+        value = dict(self.attrs)[name]
+        if not isinstance(value, str):
+            raise TypeError(f"{self.operator}.{name} is {value!r}, not a name")
+        return value
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The parameters of the function of a `real_map`: its attributes a, b, as far as given."""
+        return tuple(self.attr_float(name) for name, _ in self.attrs if name in PARAMETERS)
+
     def attr_ints(self, name: str) -> tuple[int, ...]:
         value = dict(self.attrs)[name]
         if not isinstance(value, tuple):
             raise TypeError(f"{self.operator}.{name} is {value!r}, not a tuple")
         return value
+
+    def tensor(self, name: str) -> TensorSpec | None:
+        """The tensor of that name, if the workload has it."""
+        return next((each for each in self.tensors if each.name == name), None)
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:

@@ -52,21 +52,23 @@ STATUS_CANCELLED: Status
 STATUS_INFRA_ERROR: Status
 
 class Claim(_message.Message):
-    __slots__ = ("lease_id", "fence", "epoch")
+    __slots__ = ("lease_id", "fence", "epoch", "ticket")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
     lease_id: str
     fence: int
     epoch: str
-    def __init__(self, lease_id: _Optional[str] = ..., fence: _Optional[int] = ..., epoch: _Optional[str] = ...) -> None: ...
+    ticket: bytes
+    def __init__(self, lease_id: _Optional[str] = ..., fence: _Optional[int] = ..., epoch: _Optional[str] = ..., ticket: _Optional[bytes] = ...) -> None: ...
 
 class GetCapabilitiesRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("protocol", "name", "target", "runtime", "sandbox", "epoch", "max_blob_nbytes")
+    __slots__ = ("protocol", "name", "target", "runtime", "sandbox", "epoch", "max_blob_nbytes", "self_test", "protocol_minor")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +76,8 @@ class GetCapabilitiesResponse(_message.Message):
     SANDBOX_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     MAX_BLOB_NBYTES_FIELD_NUMBER: _ClassVar[int]
+    SELF_TEST_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_MINOR_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     name: str
     target: bytes
@@ -81,7 +85,9 @@ class GetCapabilitiesResponse(_message.Message):
     sandbox: str
     epoch: str
     max_blob_nbytes: int
-    def __init__(self, protocol: _Optional[int] = ..., name: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., max_blob_nbytes: _Optional[int] = ...) -> None: ...
+    self_test: str
+    protocol_minor: int
+    def __init__(self, protocol: _Optional[int] = ..., name: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., max_blob_nbytes: _Optional[int] = ..., self_test: _Optional[str] = ..., protocol_minor: _Optional[int] = ...) -> None: ...
 
 class FindMissingRequest(_message.Message):
     __slots__ = ("digests",)
@@ -94,6 +100,20 @@ class FindMissingResponse(_message.Message):
     MISSING_FIELD_NUMBER: _ClassVar[int]
     missing: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, missing: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class QueryWriteRequest(_message.Message):
+    __slots__ = ("claim", "digest")
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    claim: Claim
+    digest: bytes
+    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., digest: _Optional[bytes] = ...) -> None: ...
+
+class QueryWriteResponse(_message.Message):
+    __slots__ = ("committed_nbytes",)
+    COMMITTED_NBYTES_FIELD_NUMBER: _ClassVar[int]
+    committed_nbytes: int
+    def __init__(self, committed_nbytes: _Optional[int] = ...) -> None: ...
 
 class WriteRequest(_message.Message):
     __slots__ = ("claim", "digest", "offset", "data", "finish")
@@ -116,12 +136,14 @@ class WriteResponse(_message.Message):
     def __init__(self, stored_nbytes: _Optional[int] = ...) -> None: ...
 
 class LoadModuleRequest(_message.Message):
-    __slots__ = ("claim", "artifact")
+    __slots__ = ("claim", "artifact", "signature")
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     ARTIFACT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     claim: Claim
     artifact: bytes
-    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., artifact: _Optional[bytes] = ...) -> None: ...
+    signature: bytes
+    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., artifact: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class LoadModuleResponse(_message.Message):
     __slots__ = ("rejection",)
@@ -164,14 +186,16 @@ class RunJob(_message.Message):
     def __init__(self, artifact: _Optional[bytes] = ..., entry: _Optional[str] = ..., buffers: _Optional[_Iterable[_Union[BufferSpec, _Mapping]]] = ..., samples: _Optional[int] = ..., repeats: _Optional[int] = ..., timeout_seconds: _Optional[float] = ..., timeline: _Optional[bool] = ...) -> None: ...
 
 class RunRequest(_message.Message):
-    __slots__ = ("claim", "request_id", "job")
+    __slots__ = ("claim", "request_id", "job", "signature")
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     claim: Claim
     request_id: str
     job: RunJob
-    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., request_id: _Optional[str] = ..., job: _Optional[_Union[RunJob, _Mapping]] = ...) -> None: ...
+    signature: bytes
+    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., request_id: _Optional[str] = ..., job: _Optional[_Union[RunJob, _Mapping]] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class Counters(_message.Message):
     __slots__ = ("cycles", "instructions", "gemm_uops", "alu_uops", "load_busy_cycles", "compute_busy_cycles", "store_busy_cycles", "inp_load_nbytes", "wgt_load_nbytes", "acc_load_nbytes", "uop_load_nbytes", "out_store_nbytes", "load_token_stall_cycles", "load_queue_stall_cycles", "load_memory_stall_cycles", "compute_token_stall_cycles", "compute_queue_stall_cycles", "compute_memory_stall_cycles", "store_token_stall_cycles", "store_queue_stall_cycles", "store_memory_stall_cycles")
@@ -264,18 +288,30 @@ class RunFailure(_message.Message):
     def __init__(self, artifact: _Optional[bytes] = ..., status: _Optional[_Union[Status, str]] = ..., why: _Optional[str] = ..., device: _Optional[str] = ..., signal: _Optional[int] = ..., mismatch: _Optional[str] = ..., run_seconds: _Optional[float] = ...) -> None: ...
 
 class RunResponse(_message.Message):
-    __slots__ = ("measurement", "failure", "outputs", "timeline", "queue_seconds")
+    __slots__ = ("measurement", "failure", "outputs", "timeline", "queue_seconds", "unchecked")
     MEASUREMENT_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    UNCHECKED_FIELD_NUMBER: _ClassVar[int]
     measurement: Measurement
     failure: RunFailure
     outputs: _containers.RepeatedCompositeFieldContainer[NamedBlob]
     timeline: bytes
     queue_seconds: float
-    def __init__(self, measurement: _Optional[_Union[Measurement, _Mapping]] = ..., failure: _Optional[_Union[RunFailure, _Mapping]] = ..., outputs: _Optional[_Iterable[_Union[NamedBlob, _Mapping]]] = ..., timeline: _Optional[bytes] = ..., queue_seconds: _Optional[float] = ...) -> None: ...
+    unchecked: int
+    def __init__(self, measurement: _Optional[_Union[Measurement, _Mapping]] = ..., failure: _Optional[_Union[RunFailure, _Mapping]] = ..., outputs: _Optional[_Iterable[_Union[NamedBlob, _Mapping]]] = ..., timeline: _Optional[bytes] = ..., queue_seconds: _Optional[float] = ..., unchecked: _Optional[int] = ...) -> None: ...
+
+class CheckRequest(_message.Message):
+    __slots__ = ("claim",)
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    claim: Claim
+    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ...) -> None: ...
+
+class CheckResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class TimelineEvent(_message.Message):
     __slots__ = ("module", "name", "begin_cycle", "end_cycle")

@@ -15,7 +15,7 @@ class Label(_message.Message):
     def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class DeviceInfo(_message.Message):
-    __slots__ = ("name", "address", "target", "runtime", "sandbox", "epoch", "labels")
+    __slots__ = ("name", "address", "target", "runtime", "sandbox", "epoch", "labels", "self_test")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,7 @@ class DeviceInfo(_message.Message):
     SANDBOX_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     name: str
     address: str
     target: bytes
@@ -30,27 +31,32 @@ class DeviceInfo(_message.Message):
     sandbox: str
     epoch: str
     labels: _containers.RepeatedCompositeFieldContainer[Label]
-    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ...) -> None: ...
+    self_test: str
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ..., self_test: _Optional[str] = ...) -> None: ...
 
 class Lease(_message.Message):
-    __slots__ = ("lease_id", "device", "fence", "ttl_seconds")
+    __slots__ = ("lease_id", "device", "fence", "ttl_seconds", "ticket")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
     lease_id: str
     device: DeviceInfo
     fence: int
     ttl_seconds: float
-    def __init__(self, lease_id: _Optional[str] = ..., device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., fence: _Optional[int] = ..., ttl_seconds: _Optional[float] = ...) -> None: ...
+    ticket: bytes
+    def __init__(self, lease_id: _Optional[str] = ..., device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., fence: _Optional[int] = ..., ttl_seconds: _Optional[float] = ..., ticket: _Optional[bytes] = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
-    __slots__ = ("device", "fence")
+    __slots__ = ("device", "fence", "secret")
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
     device: DeviceInfo
     fence: int
-    def __init__(self, device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., fence: _Optional[int] = ...) -> None: ...
+    secret: bytes
+    def __init__(self, device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., fence: _Optional[int] = ..., secret: _Optional[bytes] = ...) -> None: ...
 
 class RegisterResponse(_message.Message):
     __slots__ = ("heartbeat_seconds",)
@@ -59,18 +65,24 @@ class RegisterResponse(_message.Message):
     def __init__(self, heartbeat_seconds: _Optional[float] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("name", "epoch")
+    __slots__ = ("name", "epoch", "resting", "quarantine")
     NAME_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    RESTING_FIELD_NUMBER: _ClassVar[int]
+    QUARANTINE_FIELD_NUMBER: _ClassVar[int]
     name: str
     epoch: str
-    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[str] = ...) -> None: ...
+    resting: str
+    quarantine: str
+    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[str] = ..., resting: _Optional[str] = ..., quarantine: _Optional[str] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
-    __slots__ = ("known",)
+    __slots__ = ("known", "quarantined")
     KNOWN_FIELD_NUMBER: _ClassVar[int]
+    QUARANTINED_FIELD_NUMBER: _ClassVar[int]
     known: bool
-    def __init__(self, known: _Optional[bool] = ...) -> None: ...
+    quarantined: bool
+    def __init__(self, known: _Optional[bool] = ..., quarantined: _Optional[bool] = ...) -> None: ...
 
 class DeregisterRequest(_message.Message):
     __slots__ = ("name", "epoch")
@@ -85,18 +97,20 @@ class DeregisterResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class AcquireRequest(_message.Message):
-    __slots__ = ("request_id", "target", "labels", "wait_seconds", "owner")
+    __slots__ = ("request_id", "target", "labels", "wait_seconds", "owner", "priority")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     WAIT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     target: bytes
     labels: _containers.RepeatedCompositeFieldContainer[Label]
     wait_seconds: float
     owner: str
-    def __init__(self, request_id: _Optional[str] = ..., target: _Optional[bytes] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ..., wait_seconds: _Optional[float] = ..., owner: _Optional[str] = ...) -> None: ...
+    priority: int
+    def __init__(self, request_id: _Optional[str] = ..., target: _Optional[bytes] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ..., wait_seconds: _Optional[float] = ..., owner: _Optional[str] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
     __slots__ = ("lease",)
@@ -117,31 +131,79 @@ class RenewResponse(_message.Message):
     def __init__(self, ttl_seconds: _Optional[float] = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
-    __slots__ = ("lease_id", "device_lost")
+    __slots__ = ("lease_id", "device_lost", "why")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     DEVICE_LOST_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
     lease_id: str
     device_lost: bool
-    def __init__(self, lease_id: _Optional[str] = ..., device_lost: _Optional[bool] = ...) -> None: ...
+    why: str
+    def __init__(self, lease_id: _Optional[str] = ..., device_lost: _Optional[bool] = ..., why: _Optional[str] = ...) -> None: ...
 
 class ReleaseResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DeviceState(_message.Message):
-    __slots__ = ("device", "owner")
+    __slots__ = ("device", "owner", "user", "leased_seconds", "draining", "quarantine", "resting")
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    LEASED_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    QUARANTINE_FIELD_NUMBER: _ClassVar[int]
+    RESTING_FIELD_NUMBER: _ClassVar[int]
     device: DeviceInfo
     owner: str
-    def __init__(self, device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., owner: _Optional[str] = ...) -> None: ...
+    user: str
+    leased_seconds: float
+    draining: str
+    quarantine: str
+    resting: str
+    def __init__(self, device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., owner: _Optional[str] = ..., user: _Optional[str] = ..., leased_seconds: _Optional[float] = ..., draining: _Optional[str] = ..., quarantine: _Optional[str] = ..., resting: _Optional[str] = ...) -> None: ...
+
+class Waiting(_message.Message):
+    __slots__ = ("owner", "user", "priority", "waited_seconds")
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    WAITED_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    owner: str
+    user: str
+    priority: int
+    waited_seconds: float
+    def __init__(self, owner: _Optional[str] = ..., user: _Optional[str] = ..., priority: _Optional[int] = ..., waited_seconds: _Optional[float] = ...) -> None: ...
 
 class ListDevicesRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ListDevicesResponse(_message.Message):
-    __slots__ = ("devices",)
+    __slots__ = ("devices", "waiting")
     DEVICES_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
     devices: _containers.RepeatedCompositeFieldContainer[DeviceState]
-    def __init__(self, devices: _Optional[_Iterable[_Union[DeviceState, _Mapping]]] = ...) -> None: ...
+    waiting: _containers.RepeatedCompositeFieldContainer[Waiting]
+    def __init__(self, devices: _Optional[_Iterable[_Union[DeviceState, _Mapping]]] = ..., waiting: _Optional[_Iterable[_Union[Waiting, _Mapping]]] = ...) -> None: ...
+
+class DrainRequest(_message.Message):
+    __slots__ = ("name", "why")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    why: str
+    def __init__(self, name: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
+
+class DrainResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReadmitRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ReadmitResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -12,7 +12,6 @@ from typing import Final, Generic, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from tilefarm import calls
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.measurement import (
@@ -25,6 +24,7 @@ from tilefarm.measurement import (
     Status,
     TimelineEvent,
 )
+from tilefarm.rpc import calls
 from tilefarm.v1 import device_pb2 as dev
 from tilefarm.v1 import tracker_pb2 as trk
 
@@ -95,6 +95,7 @@ def _device_to_wire(device: DeviceInfo) -> trk.DeviceInfo:
         sandbox=device.sandbox,
         epoch=device.epoch,
         labels=_labels_to_wire(device.labels),
+        self_test=device.self_test,
     )
 
 
@@ -107,6 +108,7 @@ def _device_from_wire(message: trk.DeviceInfo) -> DeviceInfo:
         sandbox=message.sandbox,
         epoch=message.epoch,
         labels=_labels_from_wire(message.labels),
+        self_test=message.self_test,
     )
 
 
@@ -116,6 +118,7 @@ def _lease_to_wire(lease: Lease) -> trk.Lease:
         device=_device_to_wire(lease.device),
         fence=lease.fence,
         ttl_seconds=lease.ttl_seconds,
+        ticket=lease.ticket,
     )
 
 
@@ -125,15 +128,23 @@ def _lease_from_wire(message: trk.Lease) -> Lease:
         device=_device_from_wire(message.device),
         fence=message.fence,
         ttl_seconds=message.ttl_seconds,
+        ticket=message.ticket,
     )
 
 
 def _claim_to_wire(claim: calls.Claim) -> dev.Claim:
-    return dev.Claim(lease_id=claim.lease_id, fence=claim.fence, epoch=claim.epoch)
+    return dev.Claim(
+        lease_id=claim.lease_id, fence=claim.fence, epoch=claim.epoch, ticket=claim.ticket
+    )
 
 
 def _claim_from_wire(message: dev.Claim) -> calls.Claim:
-    return calls.Claim(lease_id=message.lease_id, fence=message.fence, epoch=message.epoch)
+    return calls.Claim(
+        lease_id=message.lease_id,
+        fence=message.fence,
+        epoch=message.epoch,
+        ticket=message.ticket,
+    )
 
 
 def _buffer_to_wire(buffer: BufferSpec) -> dev.BufferSpec:
@@ -260,11 +271,15 @@ def timeline_from_bytes(content: bytes) -> tuple[TimelineEvent, ...]:
 
 
 def _register_to_wire(call: calls.Register) -> trk.RegisterRequest:
-    return trk.RegisterRequest(device=_device_to_wire(call.device), fence=call.fence)
+    return trk.RegisterRequest(
+        device=_device_to_wire(call.device), fence=call.fence, secret=call.secret
+    )
 
 
 def _register_from_wire(message: trk.RegisterRequest) -> calls.Register:
-    return calls.Register(device=_device_from_wire(message.device), fence=message.fence)
+    return calls.Register(
+        device=_device_from_wire(message.device), fence=message.fence, secret=message.secret
+    )
 
 
 def _acquire_to_wire(call: calls.Acquire) -> trk.AcquireRequest:
@@ -274,6 +289,7 @@ def _acquire_to_wire(call: calls.Acquire) -> trk.AcquireRequest:
         labels=_labels_to_wire(call.labels),
         wait_seconds=call.wait_seconds,
         owner=call.owner,
+        priority=call.priority,
     )
 
 
@@ -284,6 +300,7 @@ def _acquire_from_wire(message: trk.AcquireRequest) -> calls.Acquire:
         labels=_labels_from_wire(message.labels),
         wait_seconds=message.wait_seconds,
         owner=message.owner,
+        priority=message.priority,
     )
 
 
@@ -296,21 +313,50 @@ def _acquired_from_wire(message: trk.AcquireResponse) -> calls.Acquired:
     return calls.Acquired(lease=_lease_from_wire(message.lease) if found else None)
 
 
+def _state_to_wire(state: calls.DeviceState) -> trk.DeviceState:
+    return trk.DeviceState(
+        device=_device_to_wire(state.device),
+        owner=state.owner,
+        user=state.user,
+        leased_seconds=state.leased_seconds,
+        draining=state.draining,
+        quarantine=state.quarantine,
+        resting=state.resting,
+    )
+
+
+def _state_from_wire(message: trk.DeviceState) -> calls.DeviceState:
+    return calls.DeviceState(
+        device=_device_from_wire(message.device),
+        owner=message.owner,
+        user=message.user,
+        leased_seconds=message.leased_seconds,
+        draining=message.draining,
+        quarantine=message.quarantine,
+        resting=message.resting,
+    )
+
+
+def _waiting_from_wire(message: trk.Waiting) -> calls.Waiting:
+    return calls.Waiting(
+        owner=message.owner,
+        user=message.user,
+        priority=message.priority,
+        waited_seconds=message.waited_seconds,
+    )
+
+
 def _devices_to_wire(reply: calls.Devices) -> trk.ListDevicesResponse:
     return trk.ListDevicesResponse(
-        devices=[
-            trk.DeviceState(device=_device_to_wire(state.device), owner=state.owner)
-            for state in reply.states
-        ]
+        devices=map(_state_to_wire, reply.states),
+        waiting=[trk.Waiting(**asdict(waiting)) for waiting in reply.waiting],
     )
 
 
 def _devices_from_wire(message: trk.ListDevicesResponse) -> calls.Devices:
     return calls.Devices(
-        states=tuple(
-            calls.DeviceState(device=_device_from_wire(state.device), owner=state.owner)
-            for state in message.devices
-        )
+        states=tuple(map(_state_from_wire, message.devices)),
+        waiting=tuple(map(_waiting_from_wire, message.waiting)),
     )
 
 
@@ -323,6 +369,8 @@ def _capabilities_to_wire(reply: calls.Capabilities) -> dev.GetCapabilitiesRespo
         sandbox=reply.sandbox,
         epoch=reply.epoch,
         max_blob_nbytes=reply.max_blob_nbytes,
+        self_test=reply.self_test,
+        protocol_minor=reply.protocol_minor,
     )
 
 
@@ -335,6 +383,8 @@ def _capabilities_from_wire(message: dev.GetCapabilitiesResponse) -> calls.Capab
         sandbox=message.sandbox,
         epoch=message.epoch,
         max_blob_nbytes=message.max_blob_nbytes,
+        self_test=message.self_test,
+        protocol_minor=message.protocol_minor,
     )
 
 
@@ -360,19 +410,26 @@ def _chunk_from_wire(message: dev.WriteRequest) -> calls.Chunk:
 
 def _load_to_wire(call: calls.LoadModule) -> dev.LoadModuleRequest:
     return dev.LoadModuleRequest(
-        claim=_claim_to_wire(call.claim), artifact=_digest_to_wire(call.artifact)
+        claim=_claim_to_wire(call.claim),
+        artifact=_digest_to_wire(call.artifact),
+        signature=call.signature,
     )
 
 
 def _load_from_wire(message: dev.LoadModuleRequest) -> calls.LoadModule:
     return calls.LoadModule(
-        claim=_claim_from_wire(message.claim), artifact=_digest_from_wire(message.artifact)
+        claim=_claim_from_wire(message.claim),
+        artifact=_digest_from_wire(message.artifact),
+        signature=message.signature,
     )
 
 
 def _run_to_wire(call: calls.Run) -> dev.RunRequest:
     return dev.RunRequest(
-        claim=_claim_to_wire(call.claim), request_id=call.request_id, job=_job_to_wire(call.job)
+        claim=_claim_to_wire(call.claim),
+        request_id=call.request_id,
+        job=_job_to_wire(call.job),
+        signature=call.signature,
     )
 
 
@@ -381,6 +438,7 @@ def _run_from_wire(message: dev.RunRequest) -> calls.Run:
         claim=_claim_from_wire(message.claim),
         request_id=message.request_id,
         job=_job_from_wire(message.job),
+        signature=message.signature,
     )
 
 
@@ -392,6 +450,7 @@ def _run_reply_to_wire(reply: calls.RunReply) -> dev.RunResponse:
         ],
         timeline=_digest_to_wire(reply.timeline),
         queue_seconds=reply.queue_seconds,
+        unchecked=reply.unchecked,
     )
     if isinstance(reply.outcome, Measurement):
         message.measurement.CopyFrom(_measurement_to_wire(reply.outcome))
@@ -406,6 +465,7 @@ def _run_reply_from_wire(message: dev.RunResponse) -> calls.RunReply:
         outputs=tuple((blob.name, _digest_from_wire(blob.digest)) for blob in message.outputs),
         timeline=_optional_digest_from_wire(message.timeline),
         queue_seconds=message.queue_seconds,
+        unchecked=message.unchecked,
     )
 
 
@@ -450,29 +510,32 @@ def _empty(kind: type[_M]) -> Codec[calls.Nothing]:
     return _codec(kind, lambda _: kind(), lambda _: calls.Nothing())
 
 
-def _device_ref(
-    kind: type[trk.HeartbeatRequest] | type[trk.DeregisterRequest],
-) -> Codec[calls.DeviceRef]:
-    return _codec(
-        kind,
-        lambda ref: kind(name=ref.name, epoch=ref.epoch),
-        lambda message: calls.DeviceRef(name=message.name, epoch=message.epoch),
-    )
-
-
 REGISTER: Final = _codec(trk.RegisterRequest, _register_to_wire, _register_from_wire)
 REGISTERED: Final = _codec(
     trk.RegisterResponse,
     lambda reply: trk.RegisterResponse(heartbeat_seconds=reply.heartbeat_seconds),
     lambda message: calls.Registered(heartbeat_seconds=message.heartbeat_seconds),
 )
-HEARTBEAT: Final = _device_ref(trk.HeartbeatRequest)
+HEARTBEAT: Final = _codec(
+    trk.HeartbeatRequest,
+    lambda call: trk.HeartbeatRequest(**asdict(call)),
+    lambda message: calls.Heartbeat(
+        name=message.name,
+        epoch=message.epoch,
+        resting=message.resting,
+        quarantine=message.quarantine,
+    ),
+)
 HEARTBEAT_REPLY: Final = _codec(
     trk.HeartbeatResponse,
-    lambda reply: trk.HeartbeatResponse(known=reply.known),
-    lambda message: calls.HeartbeatReply(known=message.known),
+    lambda reply: trk.HeartbeatResponse(known=reply.known, quarantined=reply.quarantined),
+    lambda message: calls.HeartbeatReply(known=message.known, quarantined=message.quarantined),
 )
-DEREGISTER: Final = _device_ref(trk.DeregisterRequest)
+DEREGISTER: Final = _codec(
+    trk.DeregisterRequest,
+    lambda ref: trk.DeregisterRequest(name=ref.name, epoch=ref.epoch),
+    lambda message: calls.DeviceRef(name=message.name, epoch=message.epoch),
+)
 DEREGISTERED: Final = _empty(trk.DeregisterResponse)
 ACQUIRE: Final = _codec(trk.AcquireRequest, _acquire_to_wire, _acquire_from_wire)
 ACQUIRED: Final = _codec(trk.AcquireResponse, _acquired_to_wire, _acquired_from_wire)
@@ -488,12 +551,28 @@ RENEWED: Final = _codec(
 )
 RELEASE: Final = _codec(
     trk.ReleaseRequest,
-    lambda call: trk.ReleaseRequest(lease_id=call.lease_id, device_lost=call.device_lost),
-    lambda message: calls.Release(lease_id=message.lease_id, device_lost=message.device_lost),
+    lambda call: trk.ReleaseRequest(
+        lease_id=call.lease_id, device_lost=call.device_lost, why=call.why
+    ),
+    lambda message: calls.Release(
+        lease_id=message.lease_id, device_lost=message.device_lost, why=message.why
+    ),
 )
 RELEASED: Final = _empty(trk.ReleaseResponse)
 LIST_DEVICES: Final = _empty(trk.ListDevicesRequest)
 DEVICES: Final = _codec(trk.ListDevicesResponse, _devices_to_wire, _devices_from_wire)
+DRAIN: Final = _codec(
+    trk.DrainRequest,
+    lambda call: trk.DrainRequest(name=call.name, why=call.why),
+    lambda message: calls.Drain(name=message.name, why=message.why),
+)
+DRAINED: Final = _empty(trk.DrainResponse)
+READMIT: Final = _codec(
+    trk.ReadmitRequest,
+    lambda call: trk.ReadmitRequest(name=call.name),
+    lambda message: calls.Readmit(name=message.name),
+)
+READMITTED: Final = _empty(trk.ReadmitResponse)
 GET_CAPABILITIES: Final = _empty(dev.GetCapabilitiesRequest)
 CAPABILITIES: Final = _codec(
     dev.GetCapabilitiesResponse, _capabilities_to_wire, _capabilities_from_wire
@@ -507,6 +586,20 @@ MISSING: Final = _codec(
     dev.FindMissingResponse,
     lambda reply: dev.FindMissingResponse(missing=map(_digest_to_wire, reply.digests)),
     lambda message: calls.Digests(tuple(map(_digest_from_wire, message.missing))),
+)
+QUERY_WRITE: Final = _codec(
+    dev.QueryWriteRequest,
+    lambda call: dev.QueryWriteRequest(
+        claim=_claim_to_wire(call.claim), digest=_digest_to_wire(call.digest)
+    ),
+    lambda message: calls.QueryWrite(
+        claim=_claim_from_wire(message.claim), digest=_digest_from_wire(message.digest)
+    ),
+)
+COMMITTED: Final = _codec(
+    dev.QueryWriteResponse,
+    lambda reply: dev.QueryWriteResponse(committed_nbytes=reply.nbytes),
+    lambda message: calls.Committed(nbytes=message.committed_nbytes),
 )
 CHUNK: Final = _codec(dev.WriteRequest, _chunk_to_wire, _chunk_from_wire)
 STORED: Final = _codec(
@@ -522,6 +615,12 @@ MODULE_VERDICT: Final = _codec(
 )
 RUN: Final = _codec(dev.RunRequest, _run_to_wire, _run_from_wire)
 RUN_REPLY: Final = _codec(dev.RunResponse, _run_reply_to_wire, _run_reply_from_wire)
+CHECK: Final = _codec(
+    dev.CheckRequest,
+    lambda call: dev.CheckRequest(claim=_claim_to_wire(call.claim)),
+    lambda message: calls.Check(claim=_claim_from_wire(message.claim)),
+)
+CHECKED: Final = _empty(dev.CheckResponse)
 READ: Final = _codec(
     dev.ReadRequest,
     lambda call: dev.ReadRequest(digest=_digest_to_wire(call.digest)),

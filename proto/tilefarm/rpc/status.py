@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import grpc
 
 from tilefarm import errors
+from tilefarm.rpc.silence import silence
 
 _Code = grpc.StatusCode
 
@@ -28,12 +29,22 @@ CODES: Final[Mapping[type[errors.TilefarmError], grpc.StatusCode]] = {
     errors.FarmFault: _Code.INTERNAL,
     errors.InfraError: _Code.INTERNAL,
     errors.ProtocolError: _Code.INVALID_ARGUMENT,
+    errors.ClusterLostError: _Code.INTERNAL,
     errors.MissingBlobError: _Code.FAILED_PRECONDITION,
     errors.CorruptBlobError: _Code.DATA_LOSS,
     errors.CapacityError: _Code.RESOURCE_EXHAUSTED,
+    errors.BusyError: _Code.RESOURCE_EXHAUSTED,
+    errors.SelfTestError: _Code.INTERNAL,
     errors.DeviceLostError: _Code.UNAVAILABLE,
+    errors.SuspectError: _Code.UNAVAILABLE,
+    errors.DeviceSilentError: _Code.UNAVAILABLE,
     errors.LeaseError: _Code.ABORTED,
+    errors.UnreachableError: _Code.UNAVAILABLE,
     errors.AccessError: _Code.UNAUTHENTICATED,
+    # An older side knows no such error, and takes the code for a refusal that is for good.
+    errors.VersionError: _Code.PERMISSION_DENIED,
+    errors.ForbiddenError: _Code.PERMISSION_DENIED,
+    errors.CertificateError: _Code.UNAUTHENTICATED,
 }
 """A row for every error class; a subclass without one has its nearest ancestor's."""
 
@@ -42,6 +53,8 @@ LOST_CODES: Final = frozenset({_Code.UNAVAILABLE, _Code.DEADLINE_EXCEEDED, _Code
 
 NAME_KEY: Final = "tilefarm-error"
 HINT_KEY: Final = "tilefarm-hint-bin"
+RETRY_KEY: Final = "tilefarm-retry-ms"
+_LONGEST_RETRY_SECONDS: Final = 60.0
 _DETAILS_LENGTH: Final = 2000
 
 # A ScheduleError has other arguments and crosses no wire; it arrives as the UserError that it is.
@@ -53,7 +66,7 @@ _BY_CODE: Final = {
     _Code.RESOURCE_EXHAUSTED: errors.CapacityError,
     _Code.ABORTED: errors.LeaseError,
     _Code.UNAUTHENTICATED: errors.AccessError,
-    _Code.PERMISSION_DENIED: errors.AccessError,
+    _Code.PERMISSION_DENIED: errors.ForbiddenError,
 }
 
 
@@ -80,7 +93,10 @@ def details_of(error: errors.TilefarmError) -> str:
 def metadata_of(error: errors.TilefarmError) -> tuple[tuple[str, str | bytes], ...]:
     """Trailing metadata that lets `error_from` give the same error."""
     name = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _BY_NAME)
-    return ((NAME_KEY, name), (HINT_KEY, error.hint[:_DETAILS_LENGTH].encode()))
+    pairs = ((NAME_KEY, name), (HINT_KEY, error.hint[:_DETAILS_LENGTH].encode()))
+    if isinstance(error, errors.BusyError):
+        return (*pairs, (RETRY_KEY, f"{1000 * error.retry_seconds:.0f}"))
+    return pairs
 
 
 def error_from(
@@ -96,13 +112,22 @@ def error_from(
     pairs = dict(failure.trailing_metadata() or ())
     details = failure.details() or ""
     named = _BY_NAME.get(str(pairs.get(NAME_KEY)))
+    if named is errors.BusyError:
+        return named(details, _text(pairs.get(HINT_KEY)), _retry_seconds(pairs.get(RETRY_KEY)))
     if named:
         return named(details, _text(pairs.get(HINT_KEY)))
     code = failure.code()
     if code in LOST_CODES:
-        return lost(f"{peer} does not answer ({code.name}: {details})")
+        return silence(f"{code.name}: {details}", peer=peer, lost=lost)
     kind = _BY_CODE.get(code, errors.InfraError)
     return kind(f"{peer} failed the call ({code.name}: {details})")
+
+
+def _retry_seconds(value: object) -> float:
+    """The delay that a server asks for, within reason whatever it says."""
+    digits = str(value)[:9]
+    milliseconds = int(digits) if digits.isascii() and digits.isdigit() else 1000
+    return min(milliseconds / 1000, _LONGEST_RETRY_SECONDS)
 
 
 def _text(value: object) -> str:

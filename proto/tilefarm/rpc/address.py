@@ -5,11 +5,23 @@ gRPC takes nearly anything: a missing port is 443, and a port beyond 65535 wraps
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Final
 
 from tilefarm.errors import SettingsError
 
 _PORTS: Final = 1 << 16
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach an address."""
+    host = address.rpartition(":")[0].strip("[]")
+    if address.startswith("unix:") or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def check_address(address: str, *, free_port: bool = False) -> None:

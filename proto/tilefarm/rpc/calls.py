@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob
 
-PROTOCOL = 1
-"""Version of the protocol's meaning; grows when an old client would misunderstand a new device."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Register:
-    """A device introduces itself; `fence` is the highest that it has seen."""
+    """A device introduces itself.
+
+    `fence` is the highest that it has seen; `secret` proves that it is the same one after a
+    restart, and is the key of its leases' tickets.
+    """
 
     device: DeviceInfo
     fence: int = 0
+    secret: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,28 +31,43 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRef:
-    """One life of a device: heartbeats and deregistrations name it."""
+    """One life of a device: deregistrations name it."""
 
     name: str
     epoch: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """A device lives; why it may not be leased: while it says so, until somebody readmits it."""
+
+    name: str
+    epoch: str
+    resting: str = ""
+    quarantine: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatReply:
-    """Whether the tracker knows the device; if not, it registers again."""
+    """Whether the tracker knows the device; if not, it registers again.
+
+    `quarantined` tells that nobody may lease it before somebody readmits it.
+    """
 
     known: bool
+    quarantined: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acquire:
-    """A wish for a device of a target that has all `labels`."""
+    """A wish for a device of a target that has all `labels`; higher priorities are served first."""
 
     request_id: str
     target: Digest
     labels: tuple[tuple[str, str], ...] = ()
     wait_seconds: float = 0.0
     owner: str = ""
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,25 +93,67 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """The lease is over; `device_lost` tells that its device stopped answering."""
+    """The lease is over; `device_lost` tells that its device stopped answering, `why` how."""
 
     lease_id: str
     device_lost: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceState:
-    """A living device and the owner of its lease; empty when it is free."""
+    """A living device and its use.
+
+    Attributes:
+        device: the device.
+        owner: what it is leased for, in the words of who leased it; empty if it is free.
+        user: who leased it; empty on a farm with one secret.
+        leased_seconds: since when; 0 if it is free.
+        draining: why an admin took it out of service; empty if nobody did.
+        quarantine: why the tracker did, or the device itself.
+        resting: why the device says that it cannot run for the time being.
+    """
 
     device: DeviceInfo
     owner: str = ""
+    user: str = ""
+    leased_seconds: float = 0.0
+    draining: str = ""
+    quarantine: str = ""
+    resting: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Somebody who waits for a device."""
+
+    owner: str
+    user: str
+    priority: int
+    waited_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Devices:
-    """All living devices, by name."""
+    """All living devices by name, and who waits for one, in the order of service."""
 
     states: tuple[DeviceState, ...]
+    waiting: tuple[Waiting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """Take a device out of service."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readmit:
+    """Put a device back into service."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +168,24 @@ class Claim:
     lease_id: str
     fence: int
     epoch: str
+    ticket: bytes = b""
 
     @classmethod
     def of(cls, lease: Lease) -> Claim:
-        return cls(lease_id=lease.lease_id, fence=lease.fence, epoch=lease.device.epoch)
+        return cls(
+            lease_id=lease.lease_id,
+            fence=lease.fence,
+            epoch=lease.device.epoch,
+            ticket=lease.ticket,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a device server is, in its own words."""
+    """What a device server is, in its own words.
+
+    `protocol` and `protocol_minor` are the version of the protocol that it speaks.
+    """
 
     protocol: int
     name: str
@@ -126,6 +194,8 @@ class Capabilities:
     sandbox: str
     epoch: str
     max_blob_nbytes: int
+    self_test: str = ""
+    protocol_minor: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +203,21 @@ class Digests:
     """Blobs: those asked for, or those that are missing."""
 
     digests: tuple[Digest, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWrite:
+    """How much of a blob has arrived?"""
+
+    claim: Claim
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """So many bytes of a blob are here; its upload goes on from there."""
+
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +240,11 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadModule:
-    """Verify this artifact."""
+    """Verify this artifact; `signature` proves that somebody of the farm made it."""
 
     claim: Claim
     artifact: Digest
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +256,15 @@ class ModuleVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Run this job; the same `request_id` gets the same answer."""
+    """Run this job; the same `request_id` gets the same answer.
+
+    `signature` proves that somebody of the farm made the artifact.
+    """
 
     claim: Claim
     request_id: str
     job: RunJob
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,12 +272,21 @@ class RunReply:
     """How a run ended. Outputs and the timeline stay in the device's store, to be read by digest.
 
     A measurement in `outcome` has neither; `queue_seconds` passed before the run began.
+    `unchecked` runs, this one included, followed the known kernel's last right answer.
     """
 
     outcome: Measurement | RunFailure
     outputs: tuple[tuple[str, Digest], ...] = ()
     timeline: Digest | None = None
     queue_seconds: float = 0.0
+    unchecked: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Confirm what ran under this claim: let the known kernel run."""
+
+    claim: Claim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

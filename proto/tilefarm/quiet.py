@@ -1,0 +1,14 @@
+"""Environment of libraries that read it when they are imported."""
+
+from __future__ import annotations
+
+import os
+
+
+def quiet_libraries() -> None:
+    """Set it; call this before gRPC is imported.
+
+    gRPC's fork handlers wait for its own threads, and Ray, which forks to start, would never come
+    up beside live channels. What gRPC logs, its errors say as well.
+    """
+    os.environ.update(GRPC_ENABLE_FORK_SUPPORT="0", GRPC_VERBOSITY="NONE")

@@ -1,0 +1,1 @@
+"""Calls between the parts: records to messages, who may call what, and what went wrong."""

@@ -1,0 +1,189 @@
+"""Where a server listens: on loopback or a unix socket, or elsewhere with TLS and tokens."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.util
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from tilefarm.errors import SettingsError
+from tilefarm.rpc.address import check_address, is_loopback
+from tilefarm.rpc.caller import MESSAGE_NBYTES, Options
+from tilefarm.rpc.health import HealthOf, health_routes
+from tilefarm.rpc.serving import Desk, Handlers, Route
+from tilefarm.trust.tls import TlsFolder
+
+SERVER_OPTIONS: Final[Options] = (
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.max_concurrent_streams", 128),
+    ("grpc.max_receive_message_length", MESSAGE_NBYTES),
+    # Two servers on one port would share its connections silently.
+    ("grpc.so_reuseport", 0),
+)
+_CONCURRENT_RPCS: Final = 256
+_STOP_GRACE_SECONDS: Final = 1.0
+_PROBE_SECONDS: Final = 1.0
+
+
+async def start(
+    routes: Iterable[Route[Any, Any]],
+    *,
+    listen: str,
+    desk: Desk,
+    tls: TlsFolder | None = None,
+    concurrent_rpcs: int = _CONCURRENT_RPCS,
+    health_of: HealthOf,
+) -> tuple[grpc.aio.Server, str]:
+    """A running server and the address that it has got.
+
+    Args:
+        routes: what it answers.
+        listen: `host:port` (port 0 for any free one) or `unix:/path` (made 0600).
+        desk: what its handlers share.
+        tls: the server's certificates; None for a farm on one machine.
+        concurrent_rpcs: calls that are answered at a time; gRPC refuses more.
+        health_of: how the server is, and what else it answers for.
+
+    Raises:
+        SettingsError: the address is none, taken, or not on loopback without TLS; or the
+            certificates cannot be used.
+    """
+    require_safe(listen, tls)
+    server = grpc.aio.server(options=SERVER_OPTIONS, maximum_concurrent_rpcs=concurrent_rpcs)
+    answers = [*routes, *health_routes(health_of)]
+    if tls is None:
+        _reflect(server, {route.method.service for route in answers})
+    server.add_generic_rpc_handlers((Handlers(answers, desk),))
+    try:
+        address = _bind(server, listen, tls)
+    except BaseException:
+        await server.stop(None)
+        raise
+    await server.start()
+    return server, address
+
+
+async def stop(server: grpc.aio.Server) -> None:
+    """Ends a server; calls in progress get a moment."""
+    await server.stop(_STOP_GRACE_SECONDS)
+
+
+def require_safe(listen: str, tls: TlsFolder | None) -> None:
+    """Refuses to listen where strangers are, without TLS: anyone there could read a token.
+
+    Raises:
+        SettingsError: the address is none, or neither on loopback nor a unix socket.
+    """
+    check_address(listen, free_port=True)
+    if tls is not None or is_loopback(listen):
+        return
+    host = listen.rpartition(":")[0]
+    raise SettingsError(
+        f"{listen} is not on loopback, and without TLS anyone on the network could read the token"
+        " and run code",
+        f"`tilefarm pki init` and `tilefarm pki issue --host {host}`, then --tls with its folder;"
+        " or listen on 127.0.0.1",
+    )
+
+
+def _reflect(server: grpc.aio.Server, services: Iterable[str]) -> None:
+    """Tell tools on this machine what the services are (`grpcurl`), if the package is here."""
+    if importlib.util.find_spec("grpc_reflection") is not None:
+        from grpc_reflection.v1alpha import reflection
+
+        reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
+
+
+def _bind(server: grpc.aio.Server, listen: str, tls: TlsFolder | None) -> str:
+    if listen.startswith("unix:"):
+        _require_nobody_at(Path(listen.removeprefix("unix:")))
+    try:
+        if tls is None:
+            port = server.add_insecure_port(listen)
+        else:
+            port = server.add_secure_port(listen, _server_credentials(tls))
+    except RuntimeError:
+        port = 0
+    if port == 0:
+        raise SettingsError(*why_not(listen))
+    if listen.startswith("unix:"):
+        Path(listen.removeprefix("unix:")).chmod(0o600)
+        return listen
+    return f"{listen.rpartition(':')[0]}:{port}"
+
+
+def _require_nobody_at(path: Path) -> None:
+    """Nothing if nobody serves a unix socket: gRPC replaces the one that is there.
+
+    Raises:
+        SettingsError: somebody does, or it is no socket.
+    """
+    what = f"cannot listen on unix:{path}"
+    if not path.exists():
+        return
+    if not path.is_socket():
+        raise SettingsError(f"{what}: there is a file of another kind", "name another path")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(_PROBE_SECONDS)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return  # left behind by a server that was killed
+        except OSError as error:
+            raise SettingsError(f"{what}: {error.strerror or error}", "name another path") from None
+    raise SettingsError(f"{what}: another server serves it", "stop that one, or name another path")
+
+
+def _server_credentials(tls: TlsFolder) -> grpc.ServerCredentials:
+    """Credentials that look at the folder again for every handshake: rotating needs no restart."""
+    latest = tls.read()
+
+    def configuration() -> grpc.ServerCertificateConfiguration:
+        nonlocal latest
+        with contextlib.suppress(SettingsError):  # A folder that is being written: the last ones.
+            latest = tls.read()
+        return grpc.ssl_server_certificate_configuration(
+            [(latest.key, latest.certificate)], root_certificates=latest.authority
+        )
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(), configuration, require_client_authentication=True
+    )
+
+
+def why_not(listen: str) -> tuple[str, str]:
+    """Why nobody can listen at an address, and what to try: asked of the system itself."""
+    what, free = f"cannot listen on {listen}", "port 0 takes any free one"
+    if listen.startswith("unix:"):
+        return f"{what}: the folder is absent, or the path too long", "name a path in a folder"
+    host, _, port = listen.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
+    except socket.gaierror:
+        return f"{what}: {host} is no host name that is known here", "an address, 127.0.0.1"
+    except OSError as error:
+        reason, hint = {
+            errno.EADDRINUSE: (
+                "the port is in use",
+                f"stop who has it (see `ss -ltnp`), or {free}",
+            ),
+            errno.EADDRNOTAVAIL: ("not an address of this machine", "`ip address` lists them"),
+            errno.EACCES: ("not allowed", f"a port above 1023; {free}"),
+        }.get(error.errno or 0, (str(error.strerror), free))
+        return f"{what}: {reason}", hint
+    return f"{what}: gRPC refuses it", free

@@ -1,0 +1,261 @@
+"""The answering side of gRPC: handlers from records to records, behind a door.
+
+A handler takes a request record and who sent it, and gives a reply record or raises a
+TilefarmError; everything about gRPC (decoding, status codes, deadlines) happens here.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
+
+import grpc
+import grpc.aio
+
+from tilefarm.clock import Clock
+from tilefarm.errors import InfraError, ProtocolError, TilefarmError
+from tilefarm.rpc import status, timing
+from tilefarm.rpc.door import Door, Knock
+from tilefarm.rpc.methods import Method
+from tilefarm.rpc.version import require_understood, version_in
+from tilefarm.rpc.work import work_of
+from tilefarm.trust.access import Identity
+from tilefarm.watch.log import Level, Log
+
+_Request = TypeVar("_Request")
+_Reply = TypeVar("_Reply")
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+if TYPE_CHECKING:
+    _Handlers = grpc.GenericRpcHandler[bytes, bytes]
+else:
+    _Handlers = grpc.GenericRpcHandler  # Generic for the type checker only.
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[_Request, _Reply]):
+    """One method with the function that answers it.
+
+    The function takes the request (an async iterator of requests if the method sends many) and who
+    sent it, and gives the reply's awaitable (an async iterator of replies if the method answers
+    many).
+    """
+
+    method: Method[_Request, _Reply]
+    answer: Callable[[Any, Identity], Any]
+
+
+def unary(
+    method: Method[_Request, _Reply], answer: Callable[[_Request, Identity], Awaitable[_Reply]]
+) -> Route[_Request, _Reply]:
+    """A route for one request and one reply."""
+    return Route(method, answer)
+
+
+def upload(
+    method: Method[_Request, _Reply],
+    answer: Callable[[AsyncIterator[_Request], Identity], Awaitable[_Reply]],
+) -> Route[_Request, _Reply]:
+    """A route for many requests and one reply."""
+    return Route(method, answer)
+
+
+def download(
+    method: Method[_Request, _Reply],
+    answer: Callable[[_Request, Identity], AsyncIterator[_Reply]],
+) -> Route[_Request, _Reply]:
+    """A route for one request and many replies."""
+    return Route(method, answer)
+
+
+Meter: TypeAlias = Callable[[str, str, float], None]
+"""Takes each call that has ended: its method, gRPC's name of how, and the seconds that it took."""
+
+
+def unmetered(_method: str, _code: str, _seconds: float) -> None:
+    """A meter that counts nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What all handlers of a server share.
+
+    Attributes:
+        component: the server's name, in its log and in traces.
+        door: who may call what.
+        clock: times the calls.
+        log: where faults inside handlers go.
+        meter: counts the calls.
+    """
+
+    component: str
+    door: Door
+    clock: Clock
+    log: Log
+    meter: Meter = unmetered
+
+
+class Handlers(_Handlers):
+    """GRPC's handlers for some routes; every other path is refused at the door as well."""
+
+    def __init__(self, routes: Iterable[Route[Any, Any]], desk: Desk) -> None:
+        self._desk = desk
+        self._rows = {route.method.path: _handler(route, desk) for route in routes}
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """The handler of a path."""
+        path = handler_call_details.method
+        return self._rows.get(path) or _refusal(path, self._desk.door)
+
+
+@dataclass(slots=True)
+class _Call:
+    """One that is being answered; a caller who goes away has cancelled it."""
+
+    timing: timing.Timing | None
+    code: grpc.StatusCode = grpc.StatusCode.CANCELLED
+
+    def by(self, caller: Identity) -> None:
+        """Somebody was let in."""
+        if self.timing is not None:
+            self.timing.caller = str(caller)
+
+
+def _handler(route: Route[Any, Any], desk: Desk) -> Any:
+    method, answer, door = route.method, route.answer, desk.door
+
+    async def one(content: bytes, context: _Context) -> bytes:
+        with _answering(desk, method, context) as call:
+            try:
+                request, by = _let_in(door, method, content, context)
+                call.by(by)
+                reply = await answer(request, by)
+                if method.outcome is not None:
+                    door.note(method, _knock(context, method.path), by, method.outcome(reply))
+                return _well(call, context, method.reply.encode(reply))
+            except Exception as error:
+                await _abort(call, context, error, method.name, desk.log)
+
+    async def many_in(contents: AsyncIterator[bytes], context: _Context) -> bytes:
+        with _answering(desk, method, context) as call:
+            try:
+                by = door.admit(method, _knock(context, method.path))
+                call.by(by)
+                _require_terms(context)
+                requests = (_decoded(method, content) async for content in contents)
+                return _well(call, context, method.reply.encode(await answer(requests, by)))
+            except Exception as error:
+                await _abort(call, context, error, method.name, desk.log)
+
+    async def many_out(content: bytes, context: _Context) -> AsyncIterator[bytes]:
+        with _answering(desk, method, context) as call:
+            try:
+                request, by = _let_in(door, method, content, context)
+                call.by(by)
+                async for reply in answer(request, by):
+                    yield method.reply.encode(reply)
+                _well(call, context, b"")
+            except Exception as error:
+                await _abort(call, context, error, method.name, desk.log)
+
+    if method.sends_many:
+        return grpc.stream_unary_rpc_method_handler(many_in)
+    if method.answers_many:
+        return grpc.unary_stream_rpc_method_handler(many_out)
+    return grpc.unary_unary_rpc_method_handler(one)
+
+
+@contextmanager
+def _answering(desk: Desk, method: Method[Any, Any], context: _Context) -> Iterator[_Call]:
+    """Time and count a call, and do it in the name of the work that its headers name."""
+    began = desk.clock.seconds()
+    work = work_of(context.invocation_metadata() or ())
+    with timing.serving(work, desk.component, desk.clock) as timed:
+        call = _Call(timed)
+        try:
+            yield call
+        finally:
+            desk.meter(method.name, call.code.name, desk.clock.seconds() - began)
+
+
+def _well(call: _Call, context: _Context, content: bytes) -> bytes:
+    """The answer of a call that went well, with what it took in the trailing metadata."""
+    call.code = grpc.StatusCode.OK
+    if call.timing is not None:
+        context.set_trailing_metadata(call.timing.trailer)
+    return content
+
+
+def _refusal(path: str, door: Door) -> Any:
+    async def refuse(_: bytes, context: _Context) -> NoReturn:
+        try:
+            door.admit(None, _knock(context, path))
+        except TilefarmError as error:
+            await _answer_error(context, error)
+        raise AssertionError("no door lets in without a method")
+
+    return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+def _let_in(
+    door: Door, method: Method[_Request, Any], content: bytes, context: _Context
+) -> tuple[_Request, Identity]:
+    """A call's request and who sent it, if they may."""
+    knock = _knock(context, method.path)
+    by = door.admit(method, knock)
+    if not method.neighbours:  # whose clients are not ours: they name no version
+        _require_terms(context)
+    request = _decoded(method, content)
+    if method.subject is not None:
+        door.note(method, knock, by, method.subject(request))
+    return request, by
+
+
+def _knock(context: _Context, path: str) -> Knock:
+    metadata: dict[str, str | bytes] = dict(context.invocation_metadata() or ())
+    proofs = context.auth_context()
+    pem = b"".join(proofs.get("x509_pem_cert", ()))
+    uris = proofs.get("peer_spiffe_id", ()) if pem else None
+    return Knock(
+        path=path,
+        authorization=str(metadata.get("authorization", "")),
+        certificate=None if uris is None else b"".join(uris).decode(),
+        peer=context.peer(),
+        pem=pem,
+    )
+
+
+def _decoded(method: Method[_Request, Any], content: bytes) -> _Request:
+    try:
+        return method.request.decode(content)
+    except ValueError as error:
+        raise ProtocolError(f"{method.name}: {error}") from None
+
+
+def _require_terms(context: _Context) -> None:
+    """Nothing if a call is one that this server understands, and ends some day."""
+    require_understood(version_in(context.invocation_metadata() or ()), who="the caller")
+    if context.time_remaining() is None:
+        raise ProtocolError("a call without a deadline")
+
+
+async def _abort(call: _Call, context: _Context, error: Exception, name: str, log: Log) -> NoReturn:
+    if not isinstance(error, TilefarmError):
+        log(
+            "fault",
+            level=Level.ERROR,
+            method=name,
+            error=repr(error),
+            trace="".join(traceback.format_exception(error)),
+        )
+        error = InfraError(f"{name} failed inside the server: {error!r}")
+    call.code = status.code_of(error)
+    await _answer_error(context, error)
+
+
+async def _answer_error(context: _Context, error: TilefarmError) -> NoReturn:
+    await context.abort(status.code_of(error), status.details_of(error), status.metadata_of(error))
+    raise AssertionError("abort raises")

@@ -1,0 +1,29 @@
+"""Options that several commands around a farm's servers share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+
+def add_security_options(parser: argparse.ArgumentParser, secret: str) -> None:
+    """Those of a server that say how it knows and remembers its callers."""
+    option = parser.add_argument_group("security").add_argument
+    option("--token-file", type=Path, metavar="FILE", help=secret)
+    option("--tokens", type=Path, metavar="FILE", help="the table of `tilefarm pki token`")
+    option("--tls", type=Path, metavar="DIR", help="its certificates, from `tilefarm pki issue`")
+    option("--revoked", type=Path, metavar="FILE", help="certificates that are refused")
+    option("--audit", type=Path, metavar="FILE", help="gets a line for all that is done here")
+
+
+def add_label_option(option: Callable[..., object], what: str) -> None:
+    """`--label KEY=VALUE`, several times for several."""
+    option("--label", type=_label, action="append", dest="labels", metavar="KEY=VALUE", help=what)
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value

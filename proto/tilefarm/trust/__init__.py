@@ -1,0 +1,1 @@
+"""Who is who: tokens, certificates, signatures, and the files that hold them."""

@@ -1,0 +1,1 @@
+"""What is told of a running farm: logs, the audit, metrics."""

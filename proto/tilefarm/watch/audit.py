@@ -1,0 +1,116 @@
+"""The audit: one line of JSON for each thing that somebody did on a server, or was refused.
+
+A line holds who (user, roles, address), what (method and its subject), when, and whether it was
+allowed; the file only ever grows, and only its owner can read it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tilefarm.errors import SettingsError
+from tilefarm.watch.log import Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One thing that was done or refused.
+
+    Attributes:
+        at_seconds: wall seconds.
+        user: who; empty for a stranger, and on a farm with one secret for all.
+        roles: theirs, with commas.
+        peer: the address of the connection, in gRPC's words.
+        method: the method's name, or the path that was asked for.
+        subject: what it was done to: a device, a lease, an artifact's digest.
+        allowed: whether it was.
+        why: the reason of a refusal.
+    """
+
+    at_seconds: float
+    user: str
+    roles: str
+    peer: str
+    method: str
+    subject: str = ""
+    allowed: bool
+    why: str = ""
+
+
+Audit = Callable[[AuditEntry], None]
+"""Takes entries."""
+
+
+class AuditFile:
+    """Appends entries to a file of mode 0600; says so in the log once if the disk is full.
+
+    Raises:
+        SettingsError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path, log: Log) -> None:
+        self._path = path
+        self._log = log
+        self._failing = False
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(self._opened())
+        except OSError as error:
+            raise SettingsError(
+                f"{path}: cannot write the audit: {error.strerror}", "name a file in your folder"
+            ) from None
+
+    def __call__(self, entry: AuditEntry) -> None:
+        try:
+            self._append(json.dumps(asdict(entry)) + "\n")
+            self._failing = False
+        except OSError as error:
+            if not self._failing:
+                self._log("audit_fails", file=self._path, why=error.strerror)
+            self._failing = True
+
+    def _append(self, line: str) -> None:
+        # Opened for each line, so that a file that was moved away to be kept is begun anew.
+        number = self._opened()
+        try:
+            os.write(number, line.encode())
+        finally:
+            os.close(number)
+
+    def _opened(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+
+class AuditLog:
+    """Writes refusals to the log; for servers that keep no audit of their own."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def __call__(self, entry: AuditEntry) -> None:
+        if not entry.allowed:
+            self._log(
+                "refused", user=entry.user, peer=entry.peer, method=entry.method, why=entry.why
+            )
+
+
+def read_audit(path: Path) -> Iterator[AuditEntry]:
+    """The entries of a file, oldest first; a last line that was cut off is passed over.
+
+    Raises:
+        SettingsError: the file cannot be read, or is no audit.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text"
+        raise SettingsError(f"{path}: cannot read the audit: {reason}") from None
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            yield AuditEntry(**json.loads(line))
+        except (ValueError, TypeError):
+            raise SettingsError(f"{path}: line {number} is not one of an audit") from None

@@ -1,0 +1,110 @@
+"""Metrics for Prometheus: a page of numbers over HTTP; the only door to prometheus_client.
+
+On loopback anybody of the machine may read; elsewhere the page asks for a certificate of the farm.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tilefarm.errors import SettingsError
+from tilefarm.rpc.address import is_loopback
+from tilefarm.rpc.listening import require_safe, why_not
+from tilefarm.trust.tls import AUTHORITY, IDENTITY, TlsFolder
+from tilefarm.watch.log import Log
+from tilefarm.watch.metrics import Kind, Metric, Metrics, NoMetrics
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+
+@contextmanager
+def metrics_at(
+    address: str | None, table: Sequence[Metric], *, log: Log, tls: TlsFolder | None = None
+) -> Iterator[Metrics]:
+    """Metrics that are served at an address while the block lasts; None: that nobody reads.
+
+    Args:
+        address: `host:port`; port 0 for any free one, which the log says.
+        table: the metrics that there are.
+        log: says where they are read.
+        tls: off loopback, the certificates of both sides.
+
+    Raises:
+        SettingsError: the address is taken, or off loopback without TLS; or the package is missing.
+    """
+    if address is None:
+        yield NoMetrics()
+        return
+    require_safe(address, tls)
+    if importlib.util.find_spec("prometheus_client") is None:
+        raise SettingsError(
+            "--metrics needs the package prometheus_client, which is not installed here",
+            "`pip install prometheus-client`, or leave --metrics out",
+        )
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    registry = CollectorRegistry()
+    metrics = PrometheusMetrics(table, registry)
+    host, _, port = address.rpartition(":")
+    try:
+        server, thread = start_http_server(
+            int(port), host.strip("[]"), registry, **_certificates(address, tls)
+        )
+    except OSError:
+        raise SettingsError(*why_not(address)) from None
+    log("metrics", address=f"{host}:{server.server_port}")
+    try:
+        yield metrics
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class PrometheusMetrics:
+    """The table's metrics in a registry."""
+
+    def __init__(self, table: Sequence[Metric], registry: CollectorRegistry) -> None:
+        self._instruments = {metric: _instrument(metric, registry) for metric in table}
+
+    def add(self, metric: Metric, amount: float = 1.0, /, **labels: str) -> None:
+        self._of(metric, labels).inc(amount)
+
+    def set(self, metric: Metric, value: float, /, **labels: str) -> None:
+        self._of(metric, labels).set(value)
+
+    def observe(self, metric: Metric, value: float, /, **labels: str) -> None:
+        self._of(metric, labels).observe(value)
+
+    def _of(self, metric: Metric, labels: Mapping[str, str]) -> Any:
+        instrument = self._instruments[metric]
+        return instrument.labels(**labels) if metric.labels else instrument
+
+
+def _instrument(metric: Metric, registry: CollectorRegistry) -> Any:
+    from prometheus_client import Counter, Gauge, Histogram
+
+    if metric.kind is Kind.HISTOGRAM:
+        return Histogram(
+            metric.name, metric.meaning, metric.labels, registry=registry, buckets=metric.buckets
+        )
+    kind = Counter if metric.kind is Kind.COUNTER else Gauge
+    return kind(metric.name, metric.meaning, metric.labels, registry=registry)
+
+
+def _certificates(address: str, tls: TlsFolder | None) -> Mapping[str, Any]:
+    """What makes the page ask for a certificate, where strangers could read it."""
+    if tls is None or is_loopback(address):
+        return {}
+    tls.read()  # says what is wrong with the folder
+    identity = str(tls.path / IDENTITY)
+    return {
+        "certfile": identity,
+        "keyfile": identity,
+        "client_cafile": str(tls.path / AUTHORITY),
+        "client_auth_required": True,
+    }
