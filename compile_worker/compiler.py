@@ -16,8 +16,9 @@ from compile_worker.codegen.emit import Kernel, kernel_object, program_object
 from compile_worker.errors import Refused
 from compile_worker.features import features_of
 from compile_worker.ir.func import Func
-from compile_worker.passes import Watcher, look_away, lower
+from compile_worker.passes import LOWERING, SCHEDULED, Pass, Watcher, look_away, lower
 from compile_worker.schedule import replay
+from compile_worker.schedule.cpu import cpu_trace
 from compile_worker.te import nest_of
 
 Made = tuple[bytes, Sequence[str], dict[str, float]]
@@ -25,7 +26,11 @@ Made = tuple[bytes, Sequence[str], dict[str, float]]
 
 
 def compile_kernel(
-    job: CompileJob, *, clock: Clock | None = None, watch: Watcher = look_away
+    job: CompileJob,
+    *,
+    clock: Clock | None = None,
+    watch: Watcher = look_away,
+    passes: Sequence[Pass] = LOWERING,
 ) -> Artifact | BuildFailure:
     """Schedule, lower, generate code and link one kernel.
 
@@ -34,7 +39,7 @@ def compile_kernel(
     """
 
     def make() -> Made:
-        func = lowered(job, watch=watch)
+        func = lowered(job, watch=watch, passes=passes)
         code = kernel_object(Kernel(job.symbol, func), job.target)
         return code, (job.symbol,), features_of(func, job.target)
 
@@ -51,15 +56,24 @@ def compile_program(job: ProgramJob, *, clock: Clock | None = None) -> Artifact 
     return _built(job.digest, make, clock or SystemClock())
 
 
-def lowered(job: CompileJob, *, watch: Watcher = look_away) -> Func:
+def lowered(
+    job: CompileJob, *, watch: Watcher = look_away, passes: Sequence[Pass] = LOWERING
+) -> Func:
     """The function of a job, scheduled and lowered: ready for code generation.
+
+    `watch` sees it as "nest", as "scheduled", and after every one of the `passes`. An empty trace
+    stands for the schedule that an operator has on the processor.
 
     Raises:
         ScheduleError: a primitive of the trace does not apply.
         Refused: a limit of the accelerator is exceeded.
     """
     nest = nest_of(job.workload, job.target)
-    return lower(replay(job.trace, nest, job.target), job.target, watch=watch)
+    watch("nest", nest)
+    trace = job.trace if job.trace.steps else cpu_trace(job.workload, job.target)
+    scheduled = replay(trace, nest, job.target)
+    watch(SCHEDULED, scheduled)
+    return lower(scheduled, job.target, passes=passes, watch=watch)
 
 
 def _built(job: Digest, make: Callable[[], Made], clock: Clock) -> Artifact | BuildFailure:

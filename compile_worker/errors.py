@@ -1,6 +1,8 @@
-"""What lowering raises when the accelerator cannot hold what a schedule asks for."""
+"""What lowering and spaces raise when the accelerator cannot hold what is asked for."""
 
 from __future__ import annotations
+
+from tilefarm.errors import UserError
 
 from compile_worker.limits import Violation
 
@@ -36,6 +38,34 @@ class Refused(Exception):
 
     def __str__(self) -> str:
         return f"{self.stage}: {self.constraint}: {self.why}"
+
+
+class SpaceError(UserError, ValueError):
+    """No schedule of a workload fits a target.
+
+    Args:
+        workload: its name.
+        target: its name.
+        constraint: what leaves the search space empty.
+        why: the limit, in words.
+    """
+
+    def __init__(self, workload: str, target: str, constraint: str, why: str) -> None:
+        Exception.__init__(self, workload, target, constraint, why)
+
+    @property
+    def constraint(self) -> str:
+        return str(self.args[2])
+
+    @property
+    def what(self) -> str:
+        workload, target, constraint, why = self.args
+        reason = f"{constraint}: {why}" if why else constraint
+        return f"{workload}: nothing fits on {target}, however small the tiles: {reason}"
+
+    @property
+    def hint(self) -> str:
+        return "a target with more of that, or the layer on the processor"
 
 
 def require(stage: str, violation: Violation | None) -> None:

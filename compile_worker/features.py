@@ -25,11 +25,23 @@ from tilefarm.target import Target
 from compile_worker.ir.evaluate import evaluate
 from compile_worker.ir.expr import Const, Expr, Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import Alloc, Dma, For, If, MicroKernel, Seq, Stmt, Store, Synchronize
+from compile_worker.ir.stmt import (
+    Alloc,
+    Dma,
+    For,
+    If,
+    MicroKernel,
+    Pop,
+    Push,
+    Seq,
+    Stmt,
+    Store,
+    Synchronize,
+)
 from compile_worker.ir.visit import variables
 from compile_worker.passes.check_instructions import CLOSING
 from compile_worker.passes.nests import of_kind
-from compile_worker.passes.slots import combinations, digits_of
+from compile_worker.passes.slots import recorded_keys
 
 KERNEL_CYCLES: Final = 7
 """Cycles of a GEMM or ALU instruction beyond its micro-ops."""
@@ -78,8 +90,10 @@ class _Tally:
             case Alloc(body=body):
                 self._alloc(stmt)
                 self.visit(body, times)
-            case If(then=then):
-                self.visit(then, times)
+            case If(then=Push() | Pop()):
+                pass
+            case If(condition, then):
+                self.visit(then, times * self._mean(condition))
             case Dma():
                 self._dma(stmt, times)
             case MicroKernel():
@@ -112,7 +126,7 @@ class _Tally:
         self._counted["kernels"] += times
         if name == "gemm":
             self._counted["steps"] += times
-        keys = combinations(digits_of(kernel, self._extents))
+        keys = recorded_keys(kernel, self._extents)
         self._counted["uops"] += keys * len(kernel.uops)
         self._counted["uop_loads"] += min(times, keys)
 

@@ -22,9 +22,6 @@ DMA_SIZE_BITS: Final = 16
 DMA_PAD_BITS: Final = 4
 LOOP_EXTENT_BITS: Final = 14
 
-LARGEST_SLOT_KEY: Final = 98
-"""The runtime's micro-op cache takes one closure value, and at most this one."""
-
 INSTRUCTION_QUEUE_NBYTES: Final = 32 << 20
 INSTRUCTION_NBYTES: Final = 16
 QUEUE_RESERVE: Final = 6
@@ -166,13 +163,11 @@ def loop_fields_fit(
     return None
 
 
-def slot_keys_fit(combinations: int) -> Violation | None:
-    """Whether every combination of slots has a key that the runtime's micro-op cache takes."""
-    if combinations <= LARGEST_SLOT_KEY + 1:
+def operation_exists(target: Target, opcode: str) -> Violation | None:
+    """Whether the target's ALU has an operation: of those that are used, MUL may be missing."""
+    if opcode != "mul" or target.limits.alu_mul:
         return None
-    return Violation(
-        "slot_keys", f"{combinations} slot combinations, at most {LARGEST_SLOT_KEY + 1}"
-    )
+    return Violation("alu_mul", f"the ALU of {target.name} has no MUL")
 
 
 def instruction_capacity() -> int:

@@ -2,33 +2,47 @@
 
 Driver and workers use Ray's own transport; everything that crosses it is a plain record. Ray never
 repeats a batch: the driver owns retries, finds the job that kills a worker, and recycles workers
-before LLVM's leak of about 100 KB a compilation matters.
+before LLVM's leak matters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Final
 
 import ray
-from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
+from tilefarm.code import code_digest
 
-from compile_worker.compiler import compile_kernel, compile_program
-
-Job: TypeAlias = CompileJob | ProgramJob
-Result: TypeAlias = Artifact | BuildFailure
+from compile_worker.worker import Job, Result, compile_all, prepare_process
 
 BATCHES_PER_WORKER: Final = 100
 
 
-def compile_all(jobs: Sequence[Job]) -> list[Result]:
-    """One result for every job, in order."""
-    return [
-        compile_program(job) if isinstance(job, ProgramJob) else compile_kernel(job) for job in jobs
-    ]
+def _compile_batch(jobs: Sequence[Job], trail: Path | None = None) -> list[Result]:
+    """`compile_all` in a process that has been prepared for it."""
+    _prepare_once()
+    return compile_all(jobs, trail)
+
+
+@cache
+def _prepare_once() -> None:
+    prepare_process()
 
 
 compile_batch = ray.remote(
     num_cpus=1, max_calls=BATCHES_PER_WORKER, max_retries=0, retry_exceptions=False
-)(compile_all)
+)(_compile_batch)
 """`compile_all` as a Ray task: `compile_batch.remote(jobs)`."""
+
+
+def installed() -> dict[str, str]:
+    """What decides the kernels that this machine would compile: our code, and its libraries."""
+    libraries = {name: metadata.version(name) for name in ("llvmlite", "numpy")}
+    return {"code": code_digest("compile_worker", "tilefarm").short, **libraries}
+
+
+installed_there = ray.remote(num_cpus=0, max_retries=0)(installed)
+"""`installed` as a Ray task."""

@@ -13,10 +13,14 @@ from compile_worker.codegen.link import link
 from compile_worker.codegen.llvm import cpu_kernel
 from compile_worker.codegen.machine import object_code
 from compile_worker.codegen.network import QueuedCall, network_text
+from compile_worker.codegen.parallel import sharing_text
 from compile_worker.codegen.queueing import accelerator_kernel
 from compile_worker.codegen.runtime_abi import declarations
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import Synchronize
+from compile_worker.ir.node import Node
+from compile_worker.ir.stmt import For, LoopKind, Synchronize
+from compile_worker.ir.visit import rewrite
+from compile_worker.isa import isa_of
 from compile_worker.passes.check_instructions import stream_of
 from compile_worker.passes.nests import of_kind
 
@@ -35,9 +39,26 @@ class Kernel:
 
 def kernel_object(kernel: Kernel, target: Target) -> bytes:
     """The shared object that exports one kernel."""
-    text = f"{declarations()}\n{kernel_text(kernel, target)}"
+    text = f"{declarations()}\n{sharing_text([kernel.func])}{kernel_text(kernel, target)}"
     code = object_code(text, target.host, fast_code=not kernel.on_accelerator)
     return link(code, target.host)
+
+
+def scalar_object(kernel: Kernel, target: Target) -> bytes:
+    """As `kernel_object`, computed one value at a time: what vectors are measured against."""
+
+    def rule(node: Node) -> Node | None:
+        match node:
+            case For(var, extent, body, LoopKind.VECTORIZED, marks):
+                return For(var, extent, body, LoopKind.SERIAL, marks)
+            case _:
+                return None
+
+    func = kernel.func
+    plain = Func(func.name, func.params, rewrite(func.body, rule), func.attrs)
+    text = f"{declarations()}\n{sharing_text([plain])}"
+    text += kernel_text(Kernel(kernel.symbol, plain), target)
+    return link(object_code(text, target.host, fast_code=True, vectors=False), target.host)
 
 
 def program_object(job: ProgramJob, kernels: Sequence[Kernel]) -> bytes:
@@ -46,7 +67,7 @@ def program_object(job: ProgramJob, kernels: Sequence[Kernel]) -> bytes:
         kernel.symbol: Kernel(f"kernel{at}.{symbol(kernel.symbol)}", kernel.func)
         for at, kernel in enumerate(kernels)
     }
-    parts = [declarations()]
+    parts = [declarations(), sharing_text(kernel.func for kernel in kernels)]
     for kernel in private.values():
         parts.append(kernel_text(kernel, job.target, linkage="internal", waits=False))
     parts.append(network_text(job, [_queued_call(private[call.kernel]) for call in job.calls]))
@@ -58,7 +79,7 @@ def kernel_text(kernel: Kernel, target: Target, *, linkage: str = "", waits: boo
     """LLVM text of one kernel and of what belongs to it alone."""
     if kernel.on_accelerator:
         return accelerator_kernel(kernel.func, kernel.symbol, target.vta, linkage, waits=waits)
-    return cpu_kernel(kernel.func, kernel.symbol, linkage)
+    return cpu_kernel(kernel.func, kernel.symbol, isa_of(target.host), linkage)
 
 
 def _queued_call(kernel: Kernel) -> QueuedCall:

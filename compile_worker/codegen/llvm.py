@@ -11,11 +11,14 @@ from typing import Final
 
 from tilefarm.dtype import DType
 
+from compile_worker.codegen.parallel import call_shared, one_part, parallel_loop, part_text
 from compile_worker.codegen.scalars import Scalars
 from compile_worker.codegen.text import MEMORY_TYPES, FunctionText
+from compile_worker.codegen.vectors import Vectors
 from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store
+from compile_worker.ir.stmt import Alloc, Block, For, If, LoopKind, Seq, Stmt, Store
+from compile_worker.isa import SCALAR, Isa
 
 NO_BUILTINS: Final = 'nounwind "no-builtins"'
 """Loops that copy or clear memory stay loops: an artifact may not call the C library."""
@@ -24,22 +27,33 @@ PLAIN_CODE: Final = f"{NO_BUILTINS} noinline optnone"
 """For code that only calls the runtime: optimizing it takes longer than running it ever will."""
 
 
-def cpu_kernel(func: Func, symbol: str, linkage: str = "") -> str:
+def cpu_kernel(func: Func, symbol: str, isa: Isa, linkage: str = "") -> str:
     """A CPU kernel: the entry finds the buffers' memory, an inner function works on it."""
     inner = FunctionText(f"{symbol}.body")
     names = {buffer: f"%p{i}" for i, buffer in enumerate(func.params)}
-    writer = HostWriter(inner, Scalars(inner, names))
-    writer.statement(func.body)
+    writer = HostWriter(inner, Scalars(inner, names), isa)
+    shared = parallel_loop(func)
+    if shared is None:
+        writer.statement(func.body)
+    else:
+        one_part(inner, shared, lambda counter: writer.iteration(shared, counter))
     inner.do("ret void")
     arguments = ", ".join(f"ptr noalias {name}" for name in names.values())
     entry = FunctionText(symbol)
     command = entry.op("call ptr @VTATLSCommandHandle()")
     pointers = [_host_pointer(entry, command, i) for i in range(len(func.params))]
-    passed = ", ".join(f"ptr {pointer}" for pointer in pointers)
-    entry.do(f"call void @{inner.name}({passed})")
+    if shared is None:
+        passed = ", ".join(f"ptr {pointer}" for pointer in pointers)
+        entry.do(f"call void @{inner.name}({passed})")
+        part = ""
+    else:
+        arguments = f"{arguments}, i64 %number, i64 %parts"
+        part = part_text(f"{symbol}.part", inner.name, len(pointers), NO_BUILTINS)
+        call_shared(entry, f"{symbol}.part", pointers)
     entry.do("ret i32 0")
     return (
         f"define internal void @{inner.name}({arguments}) {NO_BUILTINS} {{\n{inner.body()}\n}}\n"
+        + part
         + entry_text(symbol, entry, linkage)
     )
 
@@ -69,9 +83,10 @@ def _host_pointer(text: FunctionText, command: str, position: int) -> str:
 class HostWriter:
     """Writes statements of host code: loops, branches, stores, local storage."""
 
-    def __init__(self, text: FunctionText, scalars: Scalars) -> None:
+    def __init__(self, text: FunctionText, scalars: Scalars, isa: Isa = SCALAR) -> None:
         self._text = text
         self._scalars = scalars
+        self._isa = isa
         self._extents: dict[Var, int] = {}
 
     def statement(self, stmt: Stmt) -> None:
@@ -103,14 +118,25 @@ class HostWriter:
             self._scalars.define(stmt.var, "0")
             self.statement(stmt.body)
             return
+        if stmt.kind is LoopKind.VECTORIZED:
+            vectors = Vectors(self._text, self._scalars, stmt, self._extents, self._isa)
+            vectors.statement(stmt.body)
+            return
         with self._text.loop(stmt.extent) as counter:
-            self._scalars.enter()
-            self._scalars.define(stmt.var, counter)
-            self.statement(stmt.body)
-            self._scalars.leave()
+            self.iteration(stmt, counter)
+
+    def iteration(self, loop: For, counter: str) -> None:
+        """One iteration of a loop: the body with the variable's value."""
+        self._extents[loop.var] = loop.extent
+        self._scalars.enter()
+        self._scalars.define(loop.var, counter)
+        self.statement(loop.body)
+        self._scalars.leave()
 
     def _if(self, stmt: If) -> None:
+        self._scalars.enter()  # a branch may change what the condition has read
         condition = self._scalars.value(stmt.condition)
+        self._scalars.leave()
         self._arm(condition, stmt.then)
         if stmt.otherwise is not None:
             self._arm(self._text.op(f"xor i1 {condition}, true"), stmt.otherwise)

@@ -13,6 +13,8 @@ import llvmlite.binding as llvm
 from tilefarm.errors import TargetError
 from tilefarm.target import Host
 
+from compile_worker.isa import isa_of
+
 SPEED_LEVEL: Final = 2
 """Level 3 also unrolls loops around vectors: fifty times the compile time, and no faster code."""
 
@@ -35,19 +37,23 @@ def machine(host: Host, level: int) -> Any:
     )
 
 
-def object_code(text: str, host: Host, *, fast_code: bool) -> bytes:
-    """The object file of a module: optimized for its own speed, or made as quickly as can be."""
+def object_code(text: str, host: Host, *, fast_code: bool, vectors: bool = True) -> bytes:
+    """The object file of a module: optimized for its own speed, or made as quickly as can be.
+
+    Without `vectors` LLVM makes none of its own: what vectors are measured against. Nor does it
+    where vectors take denormals for zero, because it compares floats with them.
+    """
     target_machine = machine(host, 2 if fast_code else 0)
     module = llvm.parse_assembly(f'target triple = "{host.triple}"\n{text}')
     module.data_layout = str(target_machine.target_data)
     if fast_code:
-        _optimize(module, target_machine)
+        _optimize(module, target_machine, vectors=vectors and isa_of(host).exact_floats)
     return bytes(target_machine.emit_object(module))
 
 
-def _optimize(module: Any, target_machine: Any) -> None:
+def _optimize(module: Any, target_machine: Any, *, vectors: bool) -> None:
     options = llvm.create_pipeline_tuning_options(SPEED_LEVEL)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
+    options.loop_vectorization = vectors
+    options.slp_vectorization = vectors
     builder = llvm.create_pass_builder(target_machine, options)
     builder.getModulePassManager().run(module, builder)

@@ -15,7 +15,7 @@ from compile_worker.codegen.recorder import recorder
 from compile_worker.codegen.runtime_abi import MEMORY, OUT_MEMORY, WAIT_CYCLES
 from compile_worker.codegen.scalars import Scalars
 from compile_worker.codegen.text import FunctionText
-from compile_worker.ir.expr import Buffer
+from compile_worker.ir.expr import INDEX, Buffer, Load
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import (
     Alloc,
@@ -28,10 +28,14 @@ from compile_worker.ir.stmt import (
     Stmt,
     Synchronize,
 )
+from compile_worker.ir.visit import find
 from compile_worker.passes.nests import of_kind
-from compile_worker.passes.slots import Digit, digits_of
+from compile_worker.passes.slots import Digit, combinations, digits_of
 
 _ON_CHIP: Final = frozenset(MEMORY)
+
+CLOSURE_VALUES: Final = 99
+"""Closure values that the runtime's micro-op cache tells apart: 0 to 98, for each handle."""
 
 
 def accelerator_kernel(
@@ -62,7 +66,8 @@ class _QueueWriter(HostWriter):
     def write(self, linkage: str) -> str:
         text = self._text
         self._status = text.in_entry("alloca i32")
-        self._key = text.in_entry("alloca i32")
+        self._key = text.in_entry("alloca [2 x i32]")
+        self._whole_key = text.in_entry(f"getelementptr i32, ptr {self._key}, i64 1")
         text.do(f"store i32 0, ptr {self._status}")
         self._command = text.op("call ptr @VTATLSCommandHandle()")
         self._take_parameters()
@@ -71,7 +76,7 @@ class _QueueWriter(HostWriter):
         return "".join(self._sites) + entry_text(self._symbol, text, linkage, attributes=PLAIN_CODE)
 
     def _take_parameters(self) -> None:
-        """Handles and element offsets of every parameter that a copy touches."""
+        """Handles, element offsets of those that a copy touches, addresses of what is read."""
         offsets = {}
         for position, buffer in enumerate(self._func.params):
             self._handles[buffer], offsets[buffer] = handle_and_offset(self._text, position)
@@ -80,6 +85,12 @@ class _QueueWriter(HostWriter):
             if key not in self._dram:
                 shift = key[1].bit_length() - 1
                 self._dram[key] = self._text.op(f"lshr i64 {offsets[key[0]]}, {shift}")
+        for buffer in {load.buffer: None for load in find(self._func.body, Load)}:
+            if buffer in offsets:
+                command, handle = self._command, self._handles[buffer]
+                start = self._text.op(f"call ptr @VTABufferCPUPtr(ptr {command}, ptr {handle})")
+                place = self._text.op(f"getelementptr i8, ptr {start}, i64 {offsets[buffer]}")
+                self._scalars.bind(buffer, place)
 
     def _element_nbytes(self, dma: Dma) -> int:
         if dma.direction == "store":
@@ -148,24 +159,42 @@ class _QueueWriter(HostWriter):
     def _micro_kernel(self, kernel: MicroKernel) -> None:
         name = f"{self._symbol}.site{len(self._sites)}"
         digits = digits_of(kernel, self._extents)
+        handles = -(-combinations(digits) // CLOSURE_VALUES)
         self._sites.append(
-            f"@{name}.handle = internal global ptr null\n"
+            f"@{name}.handles = internal global [{handles} x ptr] zeroinitializer\n"
             + recorder(name, kernel, digits, self._sram)
         )
-        key, nbytes = ("null", 0) if not digits else (self._write_key(digits), 4)
+        handle, closure = f"ptr @{name}.handles", "ptr null, i32 0"
+        if digits:
+            handle, closure = self._keyed(f"{name}.handles", handles, digits)
         function = "VTAPushGEMMOp" if kernel.engine == "gemm" else "VTAPushALUOp"
-        self._answer(f"{function}(ptr @{name}.handle, ptr @{name}, ptr {key}, i32 {nbytes})")
+        self._answer(f"{function}({handle}, ptr @{name}, {closure})")
 
-    def _write_key(self, digits: tuple[Digit, ...]) -> str:
-        """The mixed-radix number of the digits, first digit least significant, in memory."""
+    def _keyed(self, site: str, handles: int, digits: tuple[Digit, ...]) -> tuple[str, str]:
+        """The handle and the closure of a key: its value for the runtime, the key behind it."""
+        key, text = self._number_of(digits), self._text
+        handle, value = f"ptr @{site}", key
+        if handles > 1:
+            row = text.op(f"udiv i32 {key}, {CLOSURE_VALUES}")
+            handle = f"ptr {text.op(f'getelementptr ptr, ptr @{site}, i32 {row}')}"
+            value = text.op(f"urem i32 {key}, {CLOSURE_VALUES}")
+        text.do(f"store i32 {value}, ptr {self._key}")
+        text.do(f"store i32 {key}, ptr {self._whole_key}")
+        return handle, f"ptr {self._key}, i32 4"
+
+    def _number_of(self, digits: tuple[Digit, ...]) -> str:
+        """The mixed-radix number of the digits, first digit least significant."""
         total, radix = "0", 1
         for digit in digits:
-            value = self._scalars.narrow(digit.value)
+            if digit.value.dtype is INDEX:
+                value = self._scalars.narrow(digit.value)
+            else:  # read by the host: it may be anything
+                read = self._scalars.value(digit.value)
+                value = self._text.op(f"and i32 {read}, {digit.cases - 1}")
             term = self._text.op(f"mul i32 {value}, {radix}")
             total = self._text.op(f"add i32 {total}, {term}")
             radix *= digit.cases
-        self._text.do(f"store i32 {total}, ptr {self._key}")
-        return self._key
+        return total
 
     def _token(self, function: str, source: Module, sink: Module) -> None:
         self._answer(f"{function}(ptr {self._command}, i32 {source.value}, i32 {sink.value})")

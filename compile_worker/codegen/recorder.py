@@ -1,9 +1,11 @@
 """Micro-op kernels: a call of the runtime, and the function that records the micro-ops for it.
 
-    static void* site;  static int record(void* key) { VTAUopLoopBegin(...); VTAUopPush(...); ... }
-    VTAPushGEMMOp(&site, record, &key, 4)
+    static void* site[2];
+    static int record(void* key) { VTAUopLoopBegin(...); VTAUopPush(...); ... }
+    VTAPushGEMMOp(&site[k / 99], record, &(struct {k % 99; k}), 4)
 
-The runtime calls `record` once per key and remembers the result.
+The runtime calls `record` once per handle and closure value, of which it takes 0 to 98, and
+remembers the result. `record` gets the closure's address and finds the whole key behind its value.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def recorder(
             f"call void @VTAUopLoopBegin(i32 {loop.extent}, i32 {loop.dst}, i32 {src_step},"
             f" i32 {loop.wgt})"
         )
-    table = _push_all(text, kernel, bases)
+    imm = values[kernel.imm] if isinstance(kernel.imm, Expr) else str(kernel.imm or 0)
+    table = _push_all(text, kernel, bases, imm)
     for _ in kernel.loops:
         text.do("call void @VTAUopLoopEnd()")
     text.do("ret i32 0")
@@ -56,7 +59,7 @@ def _decoded(text: FunctionText, digits: Sequence[Digit]) -> dict[Expr, str]:
     """The digits of the key that the closure points to."""
     if not digits:
         return {}
-    rest = text.op("load i32, ptr %key")
+    rest = text.op(f"load i32, ptr {text.op('getelementptr i32, ptr %key, i64 1')}")
     values = {}
     for digit in digits:
         values[digit.value] = text.op(f"urem i32 {rest}, {digit.cases}")
@@ -76,12 +79,12 @@ def _base(
     return total
 
 
-def _push_all(text: FunctionText, kernel: MicroKernel, bases: Sequence[str]) -> str:
+def _push_all(text: FunctionText, kernel: MicroKernel, bases: Sequence[str], imm: str) -> str:
     """Push every micro-op; gives the text of the table they come from, if any."""
     if len(kernel.uops) <= _UNROLLED_UOPS:
         for uop in kernel.uops:
             pairs = zip(bases, _offsets(kernel, uop), strict=True)
-            _push(text, kernel, [_plus(text, base, str(offset)) for base, offset in pairs])
+            _push(text, kernel, [_plus(text, base, str(offset)) for base, offset in pairs], imm)
         return ""
     table = f"@{text.name}.uops"
     with text.loop(len(kernel.uops)) as position:
@@ -92,7 +95,7 @@ def _push_all(text: FunctionText, kernel: MicroKernel, bases: Sequence[str]) -> 
             )
             offset = text.op(f"zext i16 {text.op(f'load i16, ptr {at}')} to i32")
             operands.append(_plus(text, base, offset))
-        _push(text, kernel, operands)
+        _push(text, kernel, operands, imm)
     rows = ", ".join(
         "[3 x i16] [" + ", ".join(f"i16 {o}" for o in _offsets(kernel, uop)) + "]"
         for uop in kernel.uops
@@ -110,11 +113,11 @@ def _plus(text: FunctionText, left: str, right: str) -> str:
     return text.op(f"add i32 {left}, {right}")
 
 
-def _push(text: FunctionText, kernel: MicroKernel, operands: Sequence[str]) -> None:
+def _push(text: FunctionText, kernel: MicroKernel, operands: Sequence[str], imm: str) -> None:
     mode = GEMM_MODE if kernel.engine == "gemm" else ALU_MODE
     opcode = ALU_OPCODES[kernel.opcode] if kernel.engine == "alu" else 0
     indices = ", ".join(f"i32 {operand}" for operand in operands)
     text.do(
         f"call void @VTAUopPush(i32 {mode}, i32 {int(kernel.reset)}, {indices}, i32 {opcode},"
-        f" i32 {int(kernel.imm is not None)}, i32 {kernel.imm or 0})"
+        f" i32 {int(kernel.imm is not None)}, i32 {imm})"
     )

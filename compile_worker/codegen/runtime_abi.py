@@ -33,7 +33,7 @@ OUT_MEMORY: Final = 4
 GEMM_MODE: Final = 0
 ALU_MODE: Final = 1
 
-ALU_OPCODES: Final[Mapping[str, int]] = {"min": 0, "max": 1, "add": 2, "shr": 3}
+ALU_OPCODES: Final[Mapping[str, int]] = {"min": 0, "max": 1, "add": 2, "shr": 3, "mul": 4}
 
 WAIT_CYCLES: Final = 1 << 31
 """How long a synchronization may take; the value that TVM's own kernels pass."""

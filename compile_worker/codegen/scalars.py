@@ -6,11 +6,12 @@ unless one reads memory, which only the chosen side may do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from tilefarm.dtype import DType
 
+from compile_worker.codegen.real_words import called
 from compile_worker.codegen.text import MEMORY_TYPES, VALUE_TYPES, FunctionText, literal
 from compile_worker.ir.expr import (
     INDEX,
@@ -70,9 +71,6 @@ FLOATING: Final[Mapping[type[Expr], str]] = {
 }
 TRUTH: Final[Mapping[type[Expr], str]] = {And: "and", Or: "or", Eq: "icmp eq", Ne: "icmp ne"}
 
-_ROUNDER: Final = 12582912.0
-"""1.5 * 2^23: adding it leaves no fraction bits in a float32 of magnitude up to 2^22."""
-
 
 class Scalars:
     """The values that expressions have at the current place of one function.
@@ -100,12 +98,19 @@ class Scalars:
         """The value of a loop variable from here to the end of the scope."""
         self._scopes[-1][var] = value
 
-    def address(self, buffer: Buffer, index: tuple[Expr, ...]) -> str:
-        """The address of an element of a host buffer; its index has one dimension."""
+    def pointer(self, buffer: Buffer) -> str:
+        """The base address of a host buffer."""
+        return self._pointers[buffer]
+
+    def address(self, buffer: Buffer, index: tuple[Expr, ...], *, inbounds: bool = True) -> str:
+        """The address of an element of a host buffer; its index has one dimension.
+
+        Without `inbounds` the element need not exist: it is where others are counted from.
+        """
         (at,) = index
-        kind = MEMORY_TYPES[buffer.dtype]
+        kind, way = MEMORY_TYPES[buffer.dtype], "inbounds " if inbounds else ""
         return self._text.op(
-            f"getelementptr inbounds {kind}, ptr {self._pointers[buffer]}, i64 {self.value(at)}"
+            f"getelementptr {way}{kind}, ptr {self._pointers[buffer]}, i64 {self.value(at)}"
         )
 
     def value(self, expr: Expr) -> str:
@@ -125,6 +130,22 @@ class Scalars:
             return str(int(expr.value))
         return self._text.op(f"trunc i64 {self.value(expr)} to i32")
 
+    def kind(self, dtype: DType) -> str:
+        """The LLVM type that values of an element type have here."""
+        return VALUE_TYPES[dtype]
+
+    def number(self, value: float, dtype: DType) -> str:
+        """A constant in LLVM's spelling."""
+        return literal(value, dtype)
+
+    def suffix(self, dtype: DType) -> str:
+        """What the type is called in the names of LLVM's overloaded intrinsics."""
+        return "f32" if dtype.is_float else VALUE_TYPES[dtype]
+
+    def op(self, instruction: str) -> str:
+        """Append an instruction with a result; gives the result's name."""
+        return self._text.op(instruction)
+
     def _compute(self, expr: Expr) -> str:
         match expr:
             case Load():
@@ -134,7 +155,8 @@ class Scalars:
             case Select():
                 return self._select(expr)
             case Call():
-                return CALLS[expr.name](self, expr)
+                value, *parameters = expr.args
+                return called(self, expr.name, self.value(value), parameters)
             case FloorDiv() | FloorMod():
                 return self._floor(expr)
             case Min() | Max():
@@ -147,7 +169,7 @@ class Scalars:
     def _operator(self, expr: Binary | Logical) -> str:
         rows = _rows(expr.left.dtype)
         left, right = self.value(expr.left), self.value(expr.right)
-        kind = VALUE_TYPES[expr.left.dtype]
+        kind = self.kind(expr.left.dtype)
         return self._text.op(f"{rows[type(expr)]} {kind} {left}, {right}")
 
     def _load(self, expr: Load) -> str:
@@ -159,46 +181,56 @@ class Scalars:
 
     def _extreme(self, expr: Min | Max) -> str:
         left, right = self.value(expr.left), self.value(expr.right)
-        kind, word = VALUE_TYPES[expr.dtype], "min" if isinstance(expr, Min) else "max"
+        kind, word = self.kind(expr.dtype), "min" if isinstance(expr, Min) else "max"
         if expr.dtype.is_float:
             relation = "olt" if isinstance(expr, Min) else "ogt"
-            first = self._text.op(f"fcmp {relation} float {left}, {right}")
-            return self._text.op(f"select i1 {first}, float {left}, float {right}")
+            first = self._text.op(f"fcmp {relation} {kind} {left}, {right}")
+            return self.chosen(first, kind, left, right)
         sign = "u" if expr.dtype is DType.UINT8 else "s"
         return self._text.op(
-            f"call {kind} @llvm.{sign}{word}.{kind}({kind} {left}, {kind} {right})"
+            f"call {kind} @llvm.{sign}{word}.{self.suffix(expr.dtype)}"
+            f"({kind} {left}, {kind} {right})"
         )
 
     def _floor(self, expr: FloorDiv | FloorMod) -> str:
         """Quotient or remainder towards minus infinity, from the machine's, which goes to zero."""
-        op, kind = self._text.op, VALUE_TYPES[expr.dtype]
+        op, kind = self._text.op, self.kind(expr.dtype)
+        zero, one = self.number(0, expr.dtype), self.number(1, expr.dtype)
         left, right = self.value(expr.left), self.value(expr.right)
         rest = op(f"srem {kind} {left}, {right}")
         signs = op(f"xor {kind} {rest}, {right}")
-        differ = op(f"icmp slt {kind} {signs}, 0")
-        some = op(f"icmp ne {kind} {rest}, 0")
-        off = op(f"and i1 {differ}, {some}")
+        differ = op(f"icmp slt {kind} {signs}, {zero}")
+        some = op(f"icmp ne {kind} {rest}, {zero}")
+        off = op(f"and {self.kind(DType.BOOL)} {differ}, {some}")
         if isinstance(expr, FloorMod):
             fixed = op(f"add {kind} {rest}, {right}")
-            return op(f"select i1 {off}, {kind} {fixed}, {kind} {rest}")
+            return self.chosen(off, kind, fixed, rest)
         quotient = op(f"sdiv {kind} {left}, {right}")
-        less = op(f"sub {kind} {quotient}, 1")
-        return op(f"select i1 {off}, {kind} {less}, {kind} {quotient}")
+        less = op(f"sub {kind} {quotient}, {one}")
+        return self.chosen(off, kind, less, quotient)
+
+    def chosen(self, condition: str, kind: str, then: str, otherwise: str) -> str:
+        """The instruction that selects where conditions are values of this writer."""
+        choice = f"{self.kind(DType.BOOL)} {condition}"
+        return self._text.op(f"select {choice}, {kind} {then}, {kind} {otherwise}")
 
     def _cast(self, inner: Expr, dtype: DType) -> str:
         value, source = self.value(inner), inner.dtype
-        have, want = VALUE_TYPES[source], VALUE_TYPES[dtype]
+        have, want = self.kind(source), self.kind(dtype)
         if have == want:
             return value
         return self._text.op(f"{_conversion(source, dtype)} {have} {value} to {want}")
 
     def _select(self, expr: Select) -> str:
         condition = self.value(expr.condition)
-        kind = VALUE_TYPES[expr.dtype]
-        if not _reads(expr.then) and not _reads(expr.otherwise):
-            then, otherwise = self.value(expr.then), self.value(expr.otherwise)
-            return self._text.op(f"select i1 {condition}, {kind} {then}, {kind} {otherwise}")
-        text = self._text
+        kind = self.kind(expr.dtype)
+        if not reads(expr.then) and not reads(expr.otherwise):
+            return self.chosen(condition, kind, self.value(expr.then), self.value(expr.otherwise))
+        return self.branched(condition, expr)
+
+    def branched(self, condition: str, expr: Select) -> str:
+        """A select of which only the chosen side is computed; the condition is one scalar."""
+        text, kind = self._text, self.kind(expr.dtype)
         yes, no, after = text.fresh_label(), text.fresh_label(), text.fresh_label()
         text.branch(condition, yes, no)
         then, then_end = self._arm(yes, expr.then, after)
@@ -215,18 +247,6 @@ class Scalars:
         end = self._text.block
         self._text.jump(after)
         return value, end
-
-    def round_even(self, expr: Call) -> str:
-        """Nearest integer, ties to even, for magnitudes up to 2^22; no library call on any host."""
-        (value,) = expr.args
-        lifted = self._text.op(
-            f"fadd float {self.value(value)}, {literal(_ROUNDER, DType.FLOAT32)}"
-        )
-        return self._text.op(f"fsub float {lifted}, {literal(_ROUNDER, DType.FLOAT32)}")
-
-
-CALLS: Final[Mapping[str, Callable[[Scalars, Call], str]]] = {"round_even": Scalars.round_even}
-"""Intrinsics by name."""
 
 
 def _rows(operand: DType) -> Mapping[type[Expr], str]:
@@ -248,5 +268,6 @@ def _conversion(source: DType, target: DType) -> str:
     return "zext" if unsigned else "sext"
 
 
-def _reads(expr: Expr) -> bool:
+def reads(expr: Expr) -> bool:
+    """Whether the value is partly that of memory."""
     return next(find(expr, Load), None) is not None

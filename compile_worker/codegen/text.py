@@ -83,6 +83,22 @@ class FunctionText:
         self.begin(leave)
 
     @contextmanager
+    def stride(self, begin: str, step: str, extent: int) -> Iterator[str]:
+        """The code of the `with` body for i64 `begin` (below `extent`), `begin` + `step`, …"""
+        head, latch, leave = self.fresh_label(), self.fresh_label(), self.fresh_label()
+        before = self.block
+        self.jump(head)
+        self.begin(head)
+        counter = self.op(f"phi i64 [ {begin}, %{before} ], [ %{latch}.next, %{latch} ]")
+        yield counter
+        self.jump(latch)
+        self.begin(latch)
+        self.do(f"%{latch}.next = add nsw i64 {counter}, {step}")
+        again = self.op(f"icmp slt i64 %{latch}.next, {extent}")
+        self.branch(again, head, leave)
+        self.begin(leave)
+
+    @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """The code of the `with` body if the i1 `condition` holds."""
         inside, after = self.fresh_label(), self.fresh_label()

@@ -29,6 +29,7 @@ _ALU: Final[Mapping[str, Callable[[Array, Array], Array]]] = {
     "max": np.maximum,
     "add": np.add,
     "shr": np.right_shift,
+    "mul": np.multiply,
 }
 
 _IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
@@ -174,7 +175,7 @@ class Accelerator:
         reads = [self._access(*out)]
         if kernel.engine == "alu":
             operand = self._operand(kernel, kernel.src, src, number) if kernel.src else None
-            self._alu(kernel, out, operand)
+            self._alu(kernel, out, operand, 0 if operand else _immediate(kernel, number))
             reads += [self._access(*operand)] if operand else []
         elif kernel.reset:
             out[0].elements[out[1]] = 0
@@ -226,14 +227,13 @@ class Accelerator:
         kernel: MicroKernel,
         out: tuple[Scratchpad, Array],
         operand: tuple[Scratchpad, Array] | None,
+        immediate: int,
     ) -> None:
         acc, dst = out
         apply = _ALU[kernel.opcode]
         values = acc.elements
         if operand is None:
-            if kernel.imm is None or kernel.imm not in _IMMEDIATE:
-                raise InterpretError(f"{show(kernel)}: needs src, or imm of 16 bits")
-            source = np.full((len(dst), values.shape[1]), kernel.imm, values.dtype)
+            source = np.full((len(dst), values.shape[1]), immediate, values.dtype)
         else:
             source = operand[0].elements[operand[1]]
             if set(dst.tolist()) & set(operand[1].tolist()) and operand[0] is acc:
@@ -257,6 +257,14 @@ class _Numbers:
 
     def __call__(self, expr: Expr) -> int:
         return int(evaluate(expr, self.values, self.memory))
+
+
+def _immediate(kernel: MicroKernel, number: _Numbers) -> int:
+    """The constant operand: a number of 16 bits, which the host may have read."""
+    imm = number(kernel.imm) if isinstance(kernel.imm, Expr) else kernel.imm
+    if imm is None or imm not in _IMMEDIATE:
+        raise InterpretError(f"{show(kernel)}: needs src, or imm of 16 bits")
+    return imm
 
 
 def _checked(at: Array, count: int, ref: Ref, stmt: Dma | MicroKernel) -> Array:

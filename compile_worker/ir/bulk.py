@@ -110,7 +110,7 @@ def _starts_alike(
         init.buffer is store.buffer
         and init.index == store.index
         and all(type(each) is Var for each in reductions)
-        and not any(True for _ in find(init.value, Load))
+        and not any(load.buffer is store.buffer for load in find(init.value, Load))
         and not any(variables(index) & reduced for index in store.index)
     )
 

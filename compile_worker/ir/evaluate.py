@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from tilefarm.errors import TilefarmError
+from tilefarm.real import FUNCTIONS
+from tilefarm.real_arrays import applied
 
 from compile_worker.ir.expr import (
     INDEX,
@@ -58,8 +61,18 @@ class InterpretError(TilefarmError):
     """The program does something that has no meaning: where, and what."""
 
 
-INTRINSICS: Final[Mapping[str, Callable[..., Array]]] = {"round_even": np.rint}
-"""Intrinsic name -> its meaning. round_even: to the nearest integer, halves to the even one."""
+def _function(name: str, x: Array, *parameters: Array) -> Array:
+    return applied(name, x, [float(each) for each in parameters])
+
+
+INTRINSICS: Final[Mapping[str, Callable[..., Array]]] = {
+    "round_even": np.rint,
+    **{name: partial(_function, name) for name in FUNCTIONS},
+}
+"""Intrinsic name -> its meaning: those of `tilefarm.real.FUNCTIONS`, whose parameters are literals.
+
+round_even gives the nearest integer, halves to the even one.
+"""
 
 OPERATORS: Final[Mapping[type[Expr], Callable[[Value, Value], Array]]] = {
     Add: np.add,

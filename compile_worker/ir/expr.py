@@ -6,7 +6,7 @@ arithmetic; `FloorDiv` and `FloorMod` round towards minus infinity, as in Python
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from tilefarm.dtype import DType
 
@@ -41,6 +41,9 @@ class Expr(Node):
 
     def __rmul__(self, other: ExprLike) -> Expr:
         return Mul(like(other, self), self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return Div(self, like(other, self))
 
     def __floordiv__(self, other: ExprLike) -> Expr:
         return FloorDiv(self, like(other, self))
@@ -101,6 +104,7 @@ class Const(Expr):
 
     value: int | float
     type: DType
+    is_its_fields: ClassVar[bool] = False
 
     @classmethod
     def _key(cls, args: tuple[Any, ...]) -> object:

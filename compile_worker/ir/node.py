@@ -47,16 +47,20 @@ class Node:
     write them again each time a node that exists already is asked for.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_mentioned")
     __match_args__: ClassVar[tuple[str, ...]] = ()
     _setters: ClassVar[tuple[Callable[[Any, Any], None], ...]] = ()
+    is_its_fields: ClassVar[bool] = True
+    """Whether equal fields make equal nodes; if not, `_key` tells nodes apart."""
     links: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that hold nodes or tuples of nodes."""
+    _mentioned: frozenset[Node]
+    """What `ir.visit.mentioned` has found, once it was asked."""
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         if named or len(args) != len(cls.__match_args__):
             args = _complete(cls, args, named)
-        key = cls._key(args)
+        key: object = (cls, args) if cls.is_its_fields else cls._key(args)
         reference = _INTERNED.get(key)
         if reference is not None:
             found = reference()

@@ -267,7 +267,8 @@ def _kernel(kernel: MicroKernel) -> str:
     operands = ("dst", "src", "wgt")
     refs = [(name, getattr(kernel, name)) for name in operands]
     parts = [kernel.opcode, *(f"{name}={_part(ref)}" for name, ref in refs if ref is not None)]
-    parts += [f"imm={kernel.imm}"] if kernel.imm is not None else []
+    if kernel.imm is not None:
+        parts.append(f"imm={show(kernel.imm) if isinstance(kernel.imm, Expr) else kernel.imm}")
     parts += ["reset=True"] if kernel.reset else []
     parts.append(f"loops=[{', '.join(map(_part, kernel.loops))}]")
     parts.append(f"uops=[{', '.join(map(_part, kernel.uops))}]")

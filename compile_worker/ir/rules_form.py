@@ -14,6 +14,7 @@ from compile_worker.ir.stmt import (
     Block,
     Dma,
     For,
+    LoopKind,
     MicroKernel,
     Pop,
     Push,
@@ -131,6 +132,24 @@ def plain_nests(func: Func) -> Iterator[Finding]:
 def host_only(func: Func) -> Iterator[Finding]:
     """There are no instructions of the accelerator."""
     yield from _none_of(func, (Dma, MicroKernel, Push, Pop, Synchronize))
+
+
+def starts_own(func: Func) -> Iterator[Finding]:
+    """A block initialises what it goes on with."""
+    for block in find(func.body, Block):
+        if block.init is not None:
+            begun = {store.buffer for store in find(block.init, Store)}
+            for buffer in begun - {store.buffer for store in find(block.body, Store)}:
+                yield f"{block.name} initialises {buffer.name} and does not go on with it", block
+
+
+def at_once(func: Func) -> Iterator[Finding]:
+    """Iterations that may be done at the same time do not need one another."""
+    for loop in find(func.body, For):
+        if loop.kind in (LoopKind.PARALLEL, LoopKind.VECTORIZED):
+            for block in find(loop, Block):
+                if loop.var in block.reductions:
+                    yield f"{block.name} reduces over the {loop.kind.value} {loop.var.name}", loop
 
 
 def no_init(func: Func) -> Iterator[Finding]:

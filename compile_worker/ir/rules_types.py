@@ -89,7 +89,7 @@ def _misplaced(node: Binary | Logical) -> str:
     return ""
 
 
-_SCOPES: Final[Mapping[str, frozenset[DType] | None]] = {
+SCOPES: Final[Mapping[str, frozenset[DType] | None]] = {
     "local": None,
     "inp": frozenset({DType.INT8}),
     "wgt": frozenset({DType.INT8}),
@@ -105,9 +105,9 @@ def scopes_legal(func: Func) -> Iterator[Finding]:
             yield f"a parameter in {param.scope}", param
     for alloc in find(func.body, Alloc):
         buffer = alloc.buffer
-        if buffer.scope not in _SCOPES:
+        if buffer.scope not in SCOPES:
             yield f"nothing can be allocated in {buffer.scope}", alloc
-        elif buffer.dtype not in (_SCOPES[buffer.scope] or DType):
+        elif buffer.dtype not in (SCOPES[buffer.scope] or DType):
             yield f"{buffer.scope} cannot hold {buffer.dtype}", alloc
 
 

@@ -101,9 +101,9 @@ class _Simplifier:
             return self._sum(expr)
         rebuilt = map_children(expr, self.node)
         match rebuilt:
-            case FloorDiv(left, Const(value=int(divisor))) if divisor > 0:
+            case FloorDiv(left, Const(value=int(divisor), type=DType.INT64)) if divisor > 0:
                 return self._divided(left, divisor)
-            case FloorMod(left, Const(value=int(divisor))) if divisor > 0:
+            case FloorMod(left, Const(value=int(divisor), type=DType.INT64)) if divisor > 0:
                 return self._remainder(left, divisor)
             case Min(left, right) | Max(left, right) if not rebuilt.dtype.is_float:
                 return self._extreme(rebuilt, left, right)
@@ -216,7 +216,21 @@ def rejoined(terms: Mapping[Expr, int]) -> dict[Expr, int]:
                         return dict(terms)
                     for each, times in inner.items():
                         new[each] = new.get(each, 0) + times * factor
-    return {term: factor for term, factor in new.items() if factor}
+    return _with_joined_digits({term: factor for term, factor in new.items() if factor})
+
+
+def _with_joined_digits(terms: dict[Expr, int]) -> dict[Expr, int]:
+    """((x // a) % b)*(a*k) + (x % a)*k = (x % (a*b))*k: two digits of x are one larger one."""
+    for term, factor in terms.items():
+        match term:
+            case FloorMod(FloorDiv(x, Const(value=int(a))), Const(value=int(b))) if a > 0 and b > 0:
+                low = FloorMod(x, Const(a, INDEX))
+                if terms.get(low, 0) * a == factor:
+                    rest = {t: f for t, f in terms.items() if t is not low and t is not term}
+                    digit = FloorMod(x, Const(a * b, INDEX))
+                    rest[digit] = rest.get(digit, 0) + factor // a
+                    return rejoined(rest)
+    return terms
 
 
 def _smaller_division(terms: Mapping[Expr, int], constant: int, divisor: int) -> Expr:

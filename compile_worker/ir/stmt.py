@@ -162,8 +162,9 @@ class MicroKernel(Stmt):
 
     gemm: dst[d] += src[s] * wgt[w]^T, or dst[d] = 0 when `reset`. alu: dst[d] = opcode(dst[d],
     operand) with operand = imm, or src[s] (an accumulator) when imm is None; opcode is "min",
-    "max", "add", "shr". Bases may depend on loop variables only through the slot of an n-buffered
-    operand.
+    "max", "add", "shr", "mul". An `imm` that is an expression is a shift of 0 to 31 that the host
+    reads when it queues the instruction. Bases may depend on loop variables only through the slot
+    of an n-buffered operand.
     """
 
     engine: str
@@ -173,7 +174,7 @@ class MicroKernel(Stmt):
     wgt: Ref | None
     loops: tuple[HardwareLoop, ...]
     uops: tuple[MicroOp, ...]
-    imm: int | None = None
+    imm: int | Expr | None = None
     reset: bool = False
 
 

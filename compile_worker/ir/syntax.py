@@ -161,8 +161,12 @@ class Syntax:
             raise ValueError("dst is missing")
         loops = tuple(HardwareLoop(*row) for row in _rows(named["loops"]))
         uops = tuple(MicroOp(*row) for row in _rows(named["uops"]))
-        imm = int(_number(named["imm"])) if "imm" in named else None
+        imm = self._immediate(named["imm"]) if "imm" in named else None
         return MicroKernel(engine, opcode, dst, src, wgt, loops, uops, imm, "reset" in named)
+
+    def _immediate(self, tree: ast.expr) -> int | Expr:
+        """A number as it is written, or what the host reads when it queues the instruction."""
+        return self.expr(tree) if isinstance(tree, ast.Subscript) else int(_number(tree))
 
     def _ref(self, tree: ast.expr) -> Ref:
         match tree:

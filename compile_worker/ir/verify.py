@@ -105,6 +105,8 @@ RULES: Final[Iterable[Rule]] = (
     Rule("inputs are read, outputs written", form.inputs_untouched),
     Rule("a nest is loops around a block", form.plain_nests, last=Stage.NEST),
     Rule("work is blocks of the host", form.host_only, last=Stage.SCHEDULED),
+    Rule("reductions start what they sum", form.starts_own),
+    Rule("what is done at once is independent", form.at_once),
     Rule("no reduction initialises", form.no_init, Stage.DECOMPOSED),
     Rule("the host stays off the chip", types.host_off_chip, Stage.EXPLICIT),
     Rule("operands are in their memories", types.refs_in_scope),

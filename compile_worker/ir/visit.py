@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from operator import is_
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from compile_worker.ir.expr import Buffer, Expr, Var
 from compile_worker.ir.node import Node
@@ -12,14 +12,16 @@ from compile_worker.ir.node import Node
 _N = TypeVar("_N", bound=Node)
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> list[Node]:
     """Nodes directly below, in field order."""
+    found: list[Node] = []
     for name in node.links:
         value = getattr(node, name)
         if type(value) is tuple:
-            yield from value
-        elif value is not None:
-            yield value
+            found += value
+        elif isinstance(value, Node):
+            found.append(value)
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -28,12 +30,44 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(list(children(top))))
+        if top.links:
+            stack += reversed(children(top))
+
+
+def mentioned(node: Node) -> frozenset[Node]:
+    """Every variable and buffer at or below `node`; found once in the life of a node."""
+    if type(node) is Var or type(node) is Buffer:
+        return frozenset((node,))  # not kept there: a node that knows itself would never die
+    try:
+        return node._mentioned
+    except AttributeError:
+        found = _mentioned_below(node)
+        object.__setattr__(node, "_mentioned", found)
+        return found
+
+
+def _mentioned_below(node: Node) -> frozenset[Node]:
+    """The union over the children; one child's own set where that has everything."""
+    sets = [mentioned(child) for child in children(node)]
+    largest = max(sets, key=len, default=frozenset())
+    found = largest.union(*sets)
+    return largest if len(found) == len(largest) else found
 
 
 def find(node: Node, kind: type[_N]) -> Iterator[_N]:
-    """Every node of one kind at or below `node`."""
-    return (n for n in walk(node) if isinstance(n, kind))
+    """Every node of one kind at or below `node`, parents first."""
+    if issubclass(kind, Expr | Buffer) or issubclass(Expr, kind):
+        return (n for n in walk(node) if isinstance(n, kind))
+    return (n for n in _walk_over_expressions(node) if isinstance(n, kind))
+
+
+def _walk_over_expressions(node: Node) -> Iterator[Node]:
+    """As `walk`, without expressions: they hold nothing but one another and buffers."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack += [each for each in reversed(children(top)) if not isinstance(each, Expr | Buffer)]
 
 
 def map_children(node: _N, change: Callable[[Node], Node]) -> _N:
@@ -45,7 +79,7 @@ def map_children(node: _N, change: Callable[[Node], Node]) -> _N:
             items = tuple([change(item) for item in old])
             if not all(map(is_, items, old)):
                 changes[name] = items
-        elif old is not None:
+        elif isinstance(old, Node):
             new = change(old)
             if new is not old:
                 changes[name] = new
@@ -64,6 +98,23 @@ def rewrite(node: _N, rule: Callable[[Node], Node | None]) -> _N:
     def visit(at: Node) -> Node:
         found = done.get(at)
         if found is None:
+            rebuilt = map_children(at, visit) if at.links else at
+            found = rule(rebuilt) or rebuilt
+            done[at] = found
+        return found
+
+    return cast(_N, visit(node))
+
+
+def rewrite_statements(node: _N, rule: Callable[[Node], Node | None]) -> _N:
+    """As `rewrite`, for rules that leave expressions and buffers alone: it does not look there."""
+    done: dict[Node, Node] = {}
+
+    def visit(at: Node) -> Node:
+        if isinstance(at, Expr | Buffer):
+            return at
+        found = done.get(at)
+        if found is None:
             rebuilt = map_children(at, visit)
             found = rule(rebuilt) or rebuilt
             done[at] = found
@@ -74,14 +125,32 @@ def rewrite(node: _N, rule: Callable[[Node], Node | None]) -> _N:
 
 def substitute(node: _N, values: Mapping[Var, Expr]) -> _N:
     """`node` with loop variables replaced."""
-    return rewrite(node, lambda n: values.get(n) if isinstance(n, Var) else None)
+    return _renamed(node, values)
 
 
 def replace_buffers(node: _N, buffers: Mapping[Buffer, Buffer]) -> _N:
     """`node` with buffers replaced by others of the same rank."""
-    return rewrite(node, lambda n: buffers.get(n) if isinstance(n, Buffer) else None)
+    return _renamed(node, buffers)
+
+
+def _renamed(node: _N, values: Mapping[Any, Node]) -> _N:
+    """`node` with other variables or buffers; passes by what does not mention them."""
+    done: dict[Node, Node] = {}
+    known = values.keys()
+
+    def visit(at: Node) -> Node:
+        found = done.get(at)
+        if found is None:
+            if type(at) is Var or type(at) is Buffer:
+                found = values.get(at, at)
+            else:
+                found = at if known.isdisjoint(mentioned(at)) else map_children(at, visit)
+            done[at] = found
+        return found
+
+    return cast(_N, visit(node))
 
 
 def variables(node: Node) -> frozenset[Var]:
     """Every variable that occurs in `node`."""
-    return frozenset(find(node, Var))
+    return frozenset(each for each in mentioned(node) if isinstance(each, Var))

@@ -1,7 +1,7 @@
 """Refuses a function whose instruction stream the runtime could not hold; changes nothing.
 
-Micro-ops stay resident for the whole function, in one copy for every slot key, and the runtime keys
-them by a small number. A queue that runs full would be synchronized in the midst of tokens.
+Micro-ops stay resident for the whole function, in one copy for every slot key. A queue that runs
+full would be synchronized in the midst of tokens.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from compile_worker.errors import require
 from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Dma, For, If, MicroKernel, Seq, Stmt
-from compile_worker.limits import instructions_fit, slot_keys_fit, uops_fit
+from compile_worker.limits import instructions_fit, uops_fit
 from compile_worker.passes.nests import of_kind
-from compile_worker.passes.slots import combinations, digits_of
+from compile_worker.passes.slots import recorded_keys
 
 STAGE: Final = "check_instructions"
 
@@ -38,10 +38,8 @@ def check_instructions(func: Func, target: Target) -> Func:
     """Count what the whole function records and queues.
 
     Raises:
-        Refused: `slot_keys`, `uop_sram` or `insn_queue`.
+        Refused: `uop_sram` or `insn_queue`.
     """
-    for _, keys in _recorded(func):
-        require(STAGE, slot_keys_fit(keys))
     stream = stream_of(func)
     require(STAGE, uops_fit(target, stream.uops))
     require(STAGE, instructions_fit(stream.instructions + CLOSING))
@@ -59,7 +57,7 @@ def _recorded(func: Func) -> list[tuple[MicroKernel, int]]:
     """Every micro-op kernel with the number of its slot keys."""
     extents: Mapping[Var, int] = {loop.var: loop.extent for loop in of_kind(func.body, For)}
     kernels = of_kind(func.body, MicroKernel)
-    return [(kernel, combinations(digits_of(kernel, extents))) for kernel in kernels]
+    return [(kernel, recorded_keys(kernel, extents)) for kernel in kernels]
 
 
 def _queued(stmt: Stmt) -> int:

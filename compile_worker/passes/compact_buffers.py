@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tilefarm.target import Target
 
@@ -22,6 +23,8 @@ from compile_worker.ir.stmt import Alloc, For, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import rewrite
 from compile_worker.passes.linear import Linear, linear
 from compile_worker.passes.nests import Access, common_loops, of_kind, uses
+
+_CHANGED: Final = frozenset({Load, Store, Alloc, Seq, For})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ def compact_buffers(func: Func, target: Target) -> Func:
         return body
 
     def rule(node: Node) -> Node | None:
+        if type(node) not in _CHANGED:
+            return None
         match node:
             case Load(buffer, index) if buffer in plans:
                 plan = plans[buffer]

@@ -7,17 +7,13 @@ for r: block s: s[h] = s[h] + a[h, r]
 
 from __future__ import annotations
 
-from typing import Final
-
 from tilefarm.target import Target
 
 from compile_worker.ir.expr import Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import Block, For, Mark, Stmt, Store, sequence
-from compile_worker.ir.visit import substitute
-from compile_worker.passes.nests import Path, descend, of_kind, wrap
-
-_GEMM: Final = ("tensorize", "gemm")
+from compile_worker.ir.starts import start_of
+from compile_worker.ir.stmt import Block, For, If, Stmt, Store, sequence
+from compile_worker.passes.nests import descend, of_kind
 
 
 def decompose_reductions(func: Func, target: Target) -> Func:
@@ -39,36 +35,28 @@ def _split(stmt: Stmt, reductions: frozenset[Var]) -> Stmt:
                 body = _take_starts(body, (), var, starts)
             return sequence((*starts, For(var, extent, _split(body, reductions), kind, marks)))
         case Block(init=init) if init is not None:  # no loop is left of its reduction
-            return sequence((_start(stmt, ()), _update(stmt)))
+            return sequence((start_of(stmt, ()), _update(stmt)))
         case Block() | Store():
             return stmt
         case _:
             return descend(stmt, lambda each: _split(each, reductions))
 
 
-def _take_starts(stmt: Stmt, path: Path, over: Var, starts: list[Stmt]) -> Stmt:
+def _take_starts(stmt: Stmt, path: tuple[Stmt, ...], over: Var, starts: list[Stmt]) -> Stmt:
     """`stmt` without the inits of reductions over `over`; their nests are added to `starts`."""
     match stmt:
         case For(var, extent, body, kind, marks):
             return For(var, extent, _take_starts(body, (*path, stmt), over, starts), kind, marks)
         case Block(init=init) if init is not None and over in stmt.reductions:
-            starts.append(_start(stmt, path))
+            starts.append(start_of(stmt, path))
             return _update(stmt)
         case Block() | Store():
             return stmt
+        case If():
+            return descend(stmt, lambda each: _take_starts(each, (*path, stmt), over, starts))
         case _:
             return descend(stmt, lambda each: _take_starts(each, path, over, starts))
 
 
 def _update(block: Block) -> Block:
     return Block(block.name, block.body, None, block.reductions, block.marks)
-
-
-def _start(block: Block, path: Path) -> Stmt:
-    """The nest that starts what `block` reduces, over the loops of `path` that are not reduced."""
-    assert block.init is not None
-    spatial = [loop for loop in path if loop.var not in block.reductions]
-    fresh = {loop.var: Var(f"{loop.var.name}_init") for loop in spatial}
-    loops = [For(fresh[loop.var], loop.extent, loop.body, loop.kind) for loop in spatial]
-    marks: tuple[Mark, ...] = (("tensorize", "reset"),) if _GEMM in block.marks else ()
-    return wrap(loops, Block(f"{block.name}_init", substitute(block.init, fresh), marks=marks))

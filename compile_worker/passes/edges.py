@@ -4,6 +4,8 @@ A copy takes `extent` rows from `start` on, where start depends on the loops aro
 `high` exist; those before and after are padding.
 
     before = max(low - start, 0)      after = max(start + extent - 1 - high, 0)
+
+A copy of every `step`-th row counts only those, so both are divided by step, rounded up.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compile_worker.errors import require
-from compile_worker.ir.expr import And, Const, Expr, Le, Lt, Max, Var, index
+from compile_worker.ir.expr import And, Const, Expr, FloorDiv, Le, Lt, Max, Var, index
 from compile_worker.ir.stmt import For
 from compile_worker.limits import dma_fields_fit
 from compile_worker.passes.elements import moving, unsupported
@@ -30,14 +32,22 @@ class Edge:
     high: int
     reaches_before: bool
     reaches_after: bool
+    step: int = 1
+
+    @property
+    def _reach(self) -> int:
+        """How far the last row is from the first one."""
+        return (self.extent - 1) * self.step
 
     def before(self) -> Expr:
         """Rows of padding before the first row that exists."""
-        return _clamped(Linear({}, self.low) - self.start, self.reaches_before)
+        missing = Linear({}, self.low) - self.start
+        return _clamped(missing, self.reaches_before, self.step)
 
     def after(self) -> Expr:
         """Rows of padding after the last row that exists."""
-        return _clamped(self.start + Linear({}, self.extent - 1 - self.high), self.reaches_after)
+        missing = self.start + Linear({}, self._reach - self.high)
+        return _clamped(missing, self.reaches_after, self.step)
 
     def worst(self, extents: Mapping[Var, int]) -> tuple[int, int, int]:
         """Most padding before, most after, and fewest rows that are left to load."""
@@ -46,7 +56,8 @@ class Edge:
         return max(c[0] for c in cases), max(c[1] for c in cases), least
 
     def _at(self, start: int) -> tuple[int, int]:
-        return max(self.low - start, 0), max(start + self.extent - 1 - self.high, 0)
+        missing = self.low - start, start + self._reach - self.high
+        return max(-(-missing[0] // self.step), 0), max(-(-missing[1] // self.step), 0)
 
 
 def edges_of(
@@ -92,17 +103,19 @@ def _edge(
 ) -> Edge | None:
     own = [loop for loop in loops if loop.var in at.terms]
     start = at.without(loop.var for loop in own)
-    if len(own) > 1 or any(at.terms[loop.var] != 1 for loop in own):
-        raise unsupported(stage, "a padded axis is copied in steps")
+    step = at.terms[own[0].var] if own else 1
+    if len(own) > 1 or step < 1:
+        raise unsupported(stage, "a padded axis is copied by more than one loop, or backwards")
     extent = own[0].extent if own else 1
     first, last = start.bounds(extents)
+    last += (extent - 1) * step
     before = low is not None and first < low
-    after = high is not None and last + extent - 1 > high
+    after = high is not None and last > high
     if not before and not after:
         return None
     low = first if low is None else low
-    high = last + extent - 1 if high is None else high
-    return Edge(own[0].var if own else None, start, extent, low, high, before, after)
+    high = last if high is None else high
+    return Edge(own[0].var if own else None, start, extent, low, high, before, after, step)
 
 
 def _conditions(inside: Expr | None) -> Iterator[Expr]:
@@ -133,9 +146,12 @@ def _limit(stage: str, slack: Linear, dims: Sequence[Linear]) -> tuple[int, int,
     raise unsupported(stage, "a copy's condition is not about the index that it guards")
 
 
-def _clamped(value: Linear, reaches: bool) -> Expr:
+def _clamped(value: Linear, reaches: bool, step: int) -> Expr:
+    """Max(value, 0) / step, rounded up; 0 if the copy never reaches over this edge."""
     if not reaches:
         return index(0)
     if not value.terms:
-        return index(max(value.constant, 0))
-    return Max(value.expr(), Const(0, value.expr().dtype))
+        return index(max(-(-value.constant // step), 0))
+    rounded = (value + Linear({}, step - 1)).expr()
+    positive = Max(rounded, Const(0, rounded.dtype))
+    return FloorDiv(positive, index(step)) if step > 1 else positive

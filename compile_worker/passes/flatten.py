@@ -1,10 +1,13 @@
 """Host memory becomes one-dimensional, blocks lose their names.
 
 block t: t[i, j] = a[j, 0]    ->    t[i*16 + j] = a[j*4]
+
+Elements lie densely, except in local buffers that a schedule has aligned.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Final
 
@@ -17,30 +20,29 @@ from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, Ref, Seq, Store, sequence
 from compile_worker.ir.visit import rewrite
 from compile_worker.limits import Violation
+from compile_worker.passes.nests import of_kind
 
 STAGE: Final = "flatten"
 
 LOCAL_NBYTES: Final = 64 * 1024
 """Most bytes of one local buffer: they live on the stack of whoever calls the kernel."""
 
-_HOST: Final = ("dram", "local")
-
 
 def flatten(func: Func, target: Target) -> Func:
     """Index every host buffer by one number, counted in elements of its type."""
     del target
-    params = tuple(map(_flat, func.params))
-    flat = dict(zip(func.params, params, strict=True))
+    strides = _strides(func)
+    flat = {buffer: _flat(buffer, steps) for buffer, steps in strides.items()}
 
     def rule(node: Node) -> Node | None:
         match node:
-            case Load(buffer, index):
-                return Load(_flat(buffer), _position(buffer, index))
-            case Store(buffer, index, value):
-                return Store(_flat(buffer), _position(buffer, index), value)
-            case Alloc(buffer, body, marks) if buffer.scope == "local":
-                require(STAGE, _stack_fits(buffer))
-                return Alloc(_flat(buffer), body, marks)
+            case Load(buffer, index) if buffer in flat:
+                return Load(flat[buffer], _position(strides[buffer], index))
+            case Store(buffer, index, value) if buffer in flat:
+                return Store(flat[buffer], _position(strides[buffer], index), value)
+            case Alloc(buffer, body, marks) if buffer in flat:
+                require(STAGE, _stack_fits(flat[buffer]))
+                return Alloc(flat[buffer], body, marks)
             case Block(body=body, init=None):
                 return body
             case Seq(stmts):
@@ -50,7 +52,27 @@ def flatten(func: Func, target: Target) -> Func:
             case _:
                 return None
 
+    params = tuple(flat[param] for param in func.params)
     return Func(func.name, params, rewrite(func.body, rule), func.attrs)
+
+
+def _strides(func: Func) -> dict[Buffer, tuple[int, ...]]:
+    """The distance of neighbours along each axis, of every buffer in host memory."""
+    found = {param: _distances(param.shape, {}) for param in func.params}
+    for alloc in of_kind(func.body, Alloc):
+        if alloc.buffer.scope == "local":
+            found[alloc.buffer] = _distances(alloc.buffer.shape, dict(alloc.marks))
+    return found
+
+
+def _distances(shape: tuple[int, ...], marks: Mapping[str, int | str]) -> tuple[int, ...]:
+    """Dense distances, widened to what `storage_align` has asked for."""
+    found = [1]
+    for axis in reversed(range(len(shape) - 1)):
+        dense = found[0] * shape[axis + 1]
+        factor, offset = int(marks.get(f"align_{axis}", 1)), int(marks.get(f"skew_{axis}", 0))
+        found.insert(0, -(-(dense - offset) // factor) * factor + offset)
+    return tuple(found[: len(shape)])
 
 
 def _stack_fits(buffer: Buffer) -> Violation | None:
@@ -61,16 +83,17 @@ def _stack_fits(buffer: Buffer) -> Violation | None:
     return Violation("local_nbytes", why)
 
 
-def _flat(buffer: Buffer) -> Buffer:
-    if buffer.scope not in _HOST or len(buffer.shape) == 1:
+def _flat(buffer: Buffer, strides: tuple[int, ...]) -> Buffer:
+    if len(buffer.shape) == 1:
         return buffer
-    return Buffer(buffer.name, (prod(buffer.shape),), buffer.dtype, buffer.scope)
+    room = strides[0] * buffer.shape[0] if strides else 1
+    return Buffer(buffer.name, (room,), buffer.dtype, buffer.scope)
 
 
-def _position(buffer: Buffer, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def _position(strides: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:
     if len(index) == 1:
         return index
     total: Expr = Const(0, INDEX)
-    for size, at in zip(buffer.shape, index, strict=True):
-        total = Add(Mul(total, Const(size, INDEX)), at)
+    for stride, at in zip(strides, index, strict=True):
+        total = Add(total, at if stride == 1 else Mul(at, Const(stride, INDEX)))
     return (total,)

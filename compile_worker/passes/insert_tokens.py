@@ -10,21 +10,24 @@
 
 Tokens are counts. One step is all that is loaded since the last GEMM; with n slots, step k
 overwrites what step k-n used, so it waits for the token of that step: the first n steps need none,
-and the last n leave none. A load that sits further out joins the step that it comes before. Tiles
-of accumulators and the stores that read them take the same turns. Loads of accumulators run on the
-compute module, in order.
+and the last n leave none. A load that sits further out joins the step that it comes before, and
+what multiplies behind a step's GEMM belongs to that step. Tiles of accumulators and the stores that
+read them take the same turns. Loads of accumulators run on the compute module, in order.
+
+Accumulators marked {hold=1} keep loads from getting ahead at the wrong moment: those that would
+begin with the last operations of a tile begin after them, and the second step's after the first
+reset. Micro-ops that are loaded meanwhile do not have to queue up behind them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from tilefarm.target import Target
 
-from compile_worker.ir.expr import And, Buffer, Expr, Le, Lt, Ne, Or, index
+from compile_worker.ir.expr import Buffer, Le, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import (
     Alloc,
@@ -42,6 +45,7 @@ from compile_worker.ir.stmt import (
 )
 from compile_worker.passes.elements import unsupported
 from compile_worker.passes.nests import Path, descend, of_kind
+from compile_worker.passes.steps import Steps, before_the_last
 from compile_worker.passes.turns import homes, trips, turn
 
 STAGE: Final = "insert_tokens"
@@ -61,51 +65,26 @@ def insert_tokens(func: Func, target: Target) -> Func:
         alloc.buffer: (int(dict(alloc.marks).get("copies", 1)), path)
         for alloc, path in homes(func.body)
     }
-    body = _with_load_tokens(_with_store_tokens(func.body, where), where)
+    held = next((a.buffer for a, _ in homes(func.body) if dict(a.marks).get("hold")), None)
+    body = _with_load_tokens(_with_store_tokens(func.body, where), where, held)
     return Func(func.name, func.params, sequence((body, Synchronize())), func.attrs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """The loops around a step, the depths at which loads sit, and how many steps may be ahead."""
-
-    loops: Path
-    depths: tuple[int, ...]
-    slots: int
-
-    @property
-    def count(self) -> int:
-        return trips(self.loops)
-
-    def wait(self, depth: int) -> list[Stmt]:
-        """Before the loads at `depth`: unless further out a load began this step, take a token."""
-        before = max((d for d in self.depths if d < depth), default=None)
-        done = turn(self.loops, of=depth)
-        if self.count <= self.slots or not done.terms:
-            return []
-        late: Expr = Le(index(self.slots), done.expr())
-        if before is not None:
-            moved = [loop.var for loop in self.loops[before:depth] if loop.extent > 1]
-            if not moved:
-                return []
-            again: list[Expr] = [Ne(var, index(0)) for var in moved]
-            late = And(late, reduce(Or, again))
-        return [If(late, Pop(Module.COMPUTE, Module.LOAD))]
-
-    def release(self) -> list[Stmt]:
-        """After the GEMM of a step: a token for the step that will overwrite its operands."""
-        return _before_the_last(self.loops, self.slots, Push(Module.COMPUTE, Module.LOAD))
-
-
-def _with_load_tokens(body: Stmt, where: _Homes) -> Stmt:
+def _with_load_tokens(body: Stmt, where: _Homes, held: Buffer | None) -> Stmt:
     """Tokens between operand loads and the GEMM that uses them."""
     found = _steps(body, where)
-    return body if found is None else _step_tokens(body, 0, found)
+    if found is None:
+        return body
+    if held is not None and len(where[held][1]) <= found.depths[-1]:
+        found = replace(found, hold=len(where[held][1]))
+    return _step_tokens(body, 0, found)
 
 
-def _steps(body: Stmt, where: _Homes) -> _Steps | None:
+def _steps(body: Stmt, where: _Homes) -> Steps | None:
     loops: list[For] = []
     depths: list[int] = []
+    late: list[Stmt] = []
+    behind: list[Stmt] = []
     stmt = body
     while _accumulates(stmt):
         match stmt:
@@ -115,43 +94,76 @@ def _steps(body: Stmt, where: _Homes) -> _Steps | None:
             case Alloc():
                 stmt = stmt.body
             case Seq(stmts):
-                at = _only(stmts, _accumulates)
+                at = _first(stmts, _accumulates)
                 if any(map(_fetches, stmts[at + 1 :])):
                     raise unsupported(STAGE, "an operand is loaded after the GEMM that uses it")
                 if any(map(_fetches, stmts[:at])):
                     depths.append(len(loops))
+                    late, behind = [*late, *behind], []
+                behind += [each for each in stmts[at + 1 :] if _accumulates(each)]
                 stmt = stmts[at]
             case _:
                 break
     if not depths:
         return None
     slots = [n for buffer, (n, at) in where.items() if buffer.scope in _OPERANDS and trips(at) > 1]
-    return _Steps(tuple(loops[: depths[-1]]), tuple(depths), min(slots, default=1))
+    steps = Steps(tuple(loops[: depths[-1]]), tuple(depths), min(slots, default=1))
+    _check_late_readers(late, steps, where)
+    return steps
 
 
-def _step_tokens(stmt: Stmt, depth: int, steps: _Steps) -> Stmt:
+def _check_late_readers(late: Sequence[Stmt], steps: Steps, where: _Homes) -> None:
+    """Refuse operands that would be overwritten before what multiplies behind a step's end."""
+    for stmt in late:
+        for kernel in of_kind(stmt, MicroKernel):
+            for ref in (kernel.src, kernel.wgt):
+                if ref is None or ref.buffer not in where:
+                    continue
+                copies, home = where[ref.buffer]
+                each = steps.count // trips(home)
+                if trips(home) > copies and (copies - 1) * each < steps.slots:
+                    why = f"{ref.buffer.name} is loaded anew while it is in use: give it two slots"
+                    raise unsupported(STAGE, why)
+
+
+def _step_tokens(stmt: Stmt, depth: int, steps: Steps) -> Stmt:
     match stmt:
         case For(var, extent, body, kind, marks):
             return For(var, extent, _step_tokens(body, depth + 1, steps), kind, marks)
         case Seq(stmts):
-            at = _only(stmts, _accumulates)
+            at = _first(stmts, _accumulates)
             new = [*_load_tokens(stmts[:at], depth, steps)]
             if depth == steps.depths[-1]:
-                new += [Pop(Module.LOAD, Module.COMPUTE), stmts[at], *steps.release()]
+                end = 1 + max(i for i, each in enumerate(stmts) if _accumulates(each))
+                new += [Pop(Module.LOAD, Module.COMPUTE), *stmts[at:end], *steps.release()]
             else:
+                end = at + 1
                 new.append(_step_tokens(stmts[at], depth, steps))
-            return sequence((*new, *stmts[at + 1 :]))
+            held = depth == steps.hold
+            rest = _with_late_release(stmts[end:], steps) if held else stmts[end:]
+            return sequence((*new, *rest))
         case _:
             return descend(stmt, lambda each: _step_tokens(each, depth, steps))
 
 
-def _load_tokens(stmts: Sequence[Stmt], depth: int, steps: _Steps) -> Iterator[Stmt]:
+def _with_late_release(stmts: Sequence[Stmt], steps: Steps) -> Sequence[Stmt]:
+    """The end of a tile with the release after its last operation, in front of what is handed on.
+
+    There the token rides on the operation; behind a store it would take an instruction.
+    """
+    end = 1 + max(at for at, each in enumerate(stmts) if _computes(each))
+    return (*stmts[:end], *steps.release_late(), *stmts[end:])
+
+
+def _load_tokens(stmts: Sequence[Stmt], depth: int, steps: Steps) -> Iterator[Stmt]:
     """The statements before a GEMM, with tokens before the first load and after the last."""
     fetching = [at for at, stmt in enumerate(stmts) if _fetches(stmt)]
     for at, stmt in enumerate(stmts):
         if fetching and at == fetching[0]:
             yield from steps.wait(depth)
         yield stmt
+        if depth == steps.hold and _resets(stmt):
+            yield from steps.begin()
         if fetching and at == fetching[-1] and depth == steps.depths[-1]:
             yield Push(Module.LOAD, Module.COMPUTE)
 
@@ -189,7 +201,7 @@ def _tile_tokens(stmt: Stmt, tile: Buffer, loops: Path, slots: int) -> Stmt:
             new.append(If(late, Pop(Module.STORE, Module.COMPUTE)))
         new.append(_handed_over(each))
         if at == last:
-            new += _before_the_last(loops, slots, Push(Module.STORE, Module.COMPUTE))
+            new += before_the_last(loops, slots, Push(Module.STORE, Module.COMPUTE))
     return sequence(new)
 
 
@@ -205,23 +217,20 @@ def _handed_over(stmt: Stmt) -> Stmt:
     return descend(stmt, _handed_over)
 
 
-def _before_the_last(loops: Path, slots: int, token: Push) -> list[Stmt]:
-    """The token, except in the last iterations, after which nobody waits for it."""
-    count = trips(loops)
-    if count <= slots:
-        return []
-    return [If(Lt(turn(loops).expr(), index(count - slots)), token)]
-
-
-def _only(stmts: Sequence[Stmt], holds: Callable[[Stmt], bool]) -> int:
-    found = [at for at, stmt in enumerate(stmts) if holds(stmt)]
-    if len(found) != 1:
-        raise unsupported(STAGE, f"{len(found)} statements of one sequence hold a GEMM")
-    return found[0]
+def _first(stmts: Sequence[Stmt], holds: Callable[[Stmt], bool]) -> int:
+    return next(at for at, stmt in enumerate(stmts) if holds(stmt))
 
 
 def _accumulates(stmt: Stmt) -> bool:
     return any(k.engine == "gemm" and not k.reset for k in of_kind(stmt, MicroKernel))
+
+
+def _computes(stmt: Stmt) -> bool:
+    return next(of_kind(stmt, MicroKernel), None) is not None
+
+
+def _resets(stmt: Stmt) -> bool:
+    return any(kernel.reset for kernel in of_kind(stmt, MicroKernel))
 
 
 def _fetches(stmt: Stmt) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from compile_worker.ir.affine import as_affine, sum_of
 from compile_worker.ir.expr import Expr, Var
@@ -56,7 +57,11 @@ def combined(parts: Iterable[tuple[int, Linear]]) -> Linear:
     return Linear({v: c for v, c in terms.items() if c}, constant)
 
 
+@lru_cache(maxsize=4096)
 def linear(expr: Expr) -> Linear | None:
-    """The expression as a linear sum of loop variables, or None if it is something else."""
+    """The expression as a linear sum of loop variables, or None if it is something else.
+
+    Remembered: the same indices come again in every pass.
+    """
     found = as_affine(expr)
     return None if found is None else Linear(*found)

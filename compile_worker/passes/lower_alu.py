@@ -4,8 +4,9 @@
       block biased {alu=1}:                     ->      loops (c: dst 8, src 1), (h: dst 1, src 0)
         acc[c, h, b, o] = acc[c, h, b, o] + bias[c, b, o]     uops (0, 0, 0)
 
-The second operand is another accumulator element or a constant of 16 bits. Loops that go on where
-the next one ends are merged, so that one micro-op is usual.
+The second operand is another accumulator element, a constant of 16 bits, or a shift that the host
+reads from its memory: loops that this depends on stay loops of the host, around one instruction.
+Loops that go on where the next one ends are merged, so that one micro-op is usual.
 """
 
 from __future__ import annotations
@@ -15,16 +16,25 @@ from typing import Final
 
 from tilefarm.target import Target
 
-from compile_worker.ir.expr import Add, Binary, Const, Expr, Load, Max, Min, Shr, Var
+from compile_worker.errors import require
+from compile_worker.ir.expr import Add, Binary, Const, Expr, Load, Max, Min, Mul, Shr, Var, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
+from compile_worker.ir.visit import substitute, variables
+from compile_worker.limits import operation_exists
 from compile_worker.passes.elements import Place, element_loops, place_of, unsupported
 from compile_worker.passes.micro import Step, folded, merged
-from compile_worker.passes.nests import lower_blocks
+from compile_worker.passes.nests import lower_blocks, wrap
 
 STAGE: Final = "lower_alu"
 
-OPCODES: Final[Mapping[type[Expr], str]] = {Min: "min", Max: "max", Add: "add", Shr: "shr"}
+OPCODES: Final[Mapping[type[Expr], str]] = {
+    Min: "min",
+    Max: "max",
+    Add: "add",
+    Shr: "shr",
+    Mul: "mul",
+}
 
 _IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
 
@@ -43,27 +53,37 @@ def _operation(
     block: Block, loops: Sequence[For], extents: Mapping[Var, int], target: Target
 ) -> Stmt:
     store, operation, operand = _parts(block)
+    opcode = OPCODES[type(operation)]
+    require(STAGE, operation_exists(target, opcode))
     dst = place_of(STAGE, store, extents)
-    src = place_of(STAGE, operand, extents) if isinstance(operand, Load) else None
+    imm = _immediate(block, operation, operand)
+    src = place_of(STAGE, operand, extents) if imm is None and isinstance(operand, Load) else None
     if src is not None and src.lanes != dst.lanes:
         raise unsupported(STAGE, f"{block.name} combines different lanes")
+    if isinstance(imm, Expr) and not variables(imm).isdisjoint(dst.lanes):
+        raise unsupported(STAGE, f"{block.name} needs another constant for each lane")
     inner = element_loops(loops, (dst,) if src is None else (dst, src))
+    if isinstance(imm, Expr):
+        imm = substitute(imm, {loop.var: index(0) for loop in loops if loop.extent == 1})
+    repeats = [loop for loop in inner if isinstance(imm, Expr) and loop.var in variables(imm)]
+    inner = [loop for loop in inner if loop not in repeats]
     steps = [
         Step(loop.extent, dst.element.terms.get(loop.var, 0), _step(src, loop.var))
         for loop in sorted(inner, key=lambda loop: -dst.element.terms.get(loop.var, 0))
     ]
     hardware, uops = folded(STAGE, target, merged(steps), "alu")
     own = [loop.var for loop in inner]
-    return MicroKernel(
+    kernel = MicroKernel(
         "alu",
-        OPCODES[type(operation)],
+        opcode,
         Ref(dst.buffer, dst.element.without(own).expr()),
         None if src is None else Ref(src.buffer, src.element.without(own).expr()),
         None,
         hardware,
         uops,
-        imm=None if src is not None else _immediate(block, operand),
+        imm=imm,
     )
+    return wrap(repeats, kernel)
 
 
 def _step(place: Place | None, var: Var) -> int:
@@ -84,7 +104,14 @@ def _parts(block: Block) -> tuple[Store, Binary, Expr]:
     raise unsupported(STAGE, f"{block.name} is not x = operation(x, operand)")
 
 
-def _immediate(block: Block, operand: Expr) -> int:
-    if isinstance(operand, Const) and operand.value in _IMMEDIATE:
-        return int(operand.value)
-    raise unsupported(STAGE, f"{block.name}: the operand is no accumulator and no 16-bit constant")
+def _immediate(block: Block, operation: Binary, operand: Expr) -> int | Expr | None:
+    """An operand that is part of the instruction; None for an accumulator."""
+    match operand:
+        case Const(value, _) if value in _IMMEDIATE:
+            return int(value)
+        case Load(buffer, _) if buffer.scope == "acc":
+            return None
+        case Load(buffer, _) if buffer.scope == "dram" and isinstance(operation, Shr):
+            return operand
+    why = "the operand is no accumulator and no 16-bit constant, nor a shift that the host reads"
+    raise unsupported(STAGE, f"{block.name}: {why}")

@@ -23,10 +23,11 @@ from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Select, Sub, Va
 from compile_worker.ir.expr import index as constant
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, Dma, For, Ref, Stmt, Store
+from compile_worker.ir.visit import walk
 from compile_worker.limits import dma_fields_fit
 from compile_worker.passes.edges import Edge, edges_of
 from compile_worker.passes.elements import Place, element_loops, place_of, unsupported
-from compile_worker.passes.nests import lower_blocks
+from compile_worker.passes.nests import lower_blocks, of_kind
 
 STAGE: Final = "lower_dma"
 
@@ -61,10 +62,28 @@ class _Copy:
     inside: Expr | None
 
 
+CHIP: Final = frozenset({"inp", "wgt", "acc"})
+
+
 def lower_dma(func: Func, target: Target) -> Func:
-    """Replace blocks marked {dma=...} by DMA instructions."""
+    """Replace blocks marked {dma=...} by DMA instructions.
+
+    Raises:
+        Refused: a copy that no DMA does, or a block that is left to the host and reaches the chip.
+    """
     del target
-    return lower_blocks(func, "dma", _instructions)
+    lowered = lower_blocks(func, "dma", _instructions)
+    for block in of_kind(lowered.body, Block):
+        if not {"tensorize", "alu"} & dict(block.marks).keys():
+            _stay_off_the_chip(block)
+    return lowered
+
+
+def _stay_off_the_chip(block: Block) -> None:
+    for access in walk(block.body):
+        if isinstance(access, Load | Store) and access.buffer.scope in CHIP:
+            reached = f"{access.buffer.name} in {access.buffer.scope}"
+            raise unsupported(STAGE, f"{block.name} runs on the host, which cannot reach {reached}")
 
 
 def _instructions(block: Block, loops: Sequence[For], around: Mapping[Var, int]) -> Stmt:
@@ -112,9 +131,12 @@ def _copy(block: Block, extents: Mapping[Var, int]) -> _Copy:
     to, source = place_of(STAGE, store, extents), place_of(STAGE, load, extents)
     if to.lanes != source.lanes:
         raise unsupported(STAGE, f"{block.name} moves lanes to other lanes")
-    if dict(block.marks)["dma"] == "load":
-        return _Copy("load", to, source, inside)
-    return _Copy("store", source, to, inside)
+    is_load = dict(block.marks)["dma"] == "load"
+    sram, dram = (to, source) if is_load else (source, to)
+    if sram.buffer.scope not in CHIP or dram.buffer.scope in CHIP:
+        way = f"{source.buffer.scope} to {to.buffer.scope}"
+        raise unsupported(STAGE, f"{block.name} copies from {way}, not between memory and the chip")
+    return _Copy("load" if is_load else "store", sram, dram, inside)
 
 
 def _two_dimensions(axes: Sequence[_Axis]) -> tuple[_Axis, _Axis, list[_Axis]]:

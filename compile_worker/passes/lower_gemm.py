@@ -5,7 +5,9 @@
         acc[h, b, o] += inp[2*h + k, b, i] * wgt[k, o, i]     uops (0, 0, 0)
 
 The two outermost loops that run more than once become hardware loops, the others micro-ops. Blocks
-that start an accumulation become instructions with the reset flag.
+that start an accumulation become instructions with the reset flag. A reduction that multiplies the
+same vector with one tile after the other is an instruction for every tile, and so is a loop that is
+marked {host=1}.
 """
 
 from __future__ import annotations
@@ -21,9 +23,12 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
 from compile_worker.passes.elements import Place, element_loops, place_of, unsupported
 from compile_worker.passes.micro import Step, folded, merged
-from compile_worker.passes.nests import lower_blocks
+from compile_worker.passes.nests import lower_blocks, wrap
 
 STAGE: Final = "lower_gemm"
+
+_HOST: Final = ("host", 1)
+"""The mark of a loop that repeats the instruction instead of being part of it."""
 
 
 def lower_gemm(func: Func, target: Target) -> Func:
@@ -44,14 +49,20 @@ def _accumulate(
     dst, src, wgt = _operands(block, extents)
     if dst.lanes[0] != src.lanes[0] or wgt.lanes != (dst.lanes[1], src.lanes[1]):
         raise unsupported(STAGE, f"{block.name} does not multiply [b, i] by [o, i]")
-    inner = element_loops(loops, (dst, src, wgt))
+    repeated = element_loops(loops, (dst, src, wgt))
+    moving = [f for f in repeated if f.var in dst.element.terms or f.var in src.element.terms]
+    inner = [loop for loop in moving if _HOST not in loop.marks]
+    repeats = [loop for loop in repeated if loop not in inner]
     steps = [
         Step(f.extent, *(p.element.terms.get(f.var, 0) for p in (dst, src, wgt))) for f in inner
     ]
+    if not src.element.over(loop.var for loop in inner).terms:
+        steps = merged(steps)
     hardware, uops = folded(STAGE, target, steps, "gemm")
     own = [loop.var for loop in inner]
     refs = [Ref(p.buffer, p.element.without(own).expr()) for p in (dst, src, wgt)]
-    return MicroKernel("gemm", "mac", refs[0], refs[1], refs[2], hardware, uops)
+    kernel = MicroKernel("gemm", "mac", refs[0], refs[1], refs[2], hardware, uops)
+    return wrap(repeats, kernel)
 
 
 def _operands(block: Block, extents: Mapping[Var, int]) -> tuple[Place, Place, Place]:

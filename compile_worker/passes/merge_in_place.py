@@ -5,6 +5,7 @@
       for i: block out: out[i] = t[i]              for i: block out: out[i] = s[i]
 
 The ALU writes over its first operand, so this is what makes such a stage an ALU operation at all.
+A sum that goes on from another stage's value starts with a copy of it, which goes: it is there.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from tilefarm.target import Target
 from compile_worker.ir.expr import Buffer, Load
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
-from compile_worker.ir.stmt import Alloc, Block, Mark, Store
-from compile_worker.ir.visit import find, replace_buffers, rewrite
-from compile_worker.passes.nests import Access, of_kind, uses
+from compile_worker.ir.stmt import NOTHING, Alloc, Block, For, Mark, Stmt, Store
+from compile_worker.ir.visit import find, replace_buffers, rewrite_statements
+from compile_worker.passes.nests import Access, descend, of_kind, perfect_nest, uses
 
 
 def merge_in_place(func: Func, target: Target) -> Func:
@@ -40,8 +41,27 @@ def merge_in_place(func: Func, target: Target) -> Func:
         marks = slots.get(node.buffer, node.marks)
         return Alloc(node.buffer, node.body, marks)
 
-    body = replace_buffers(rewrite(func.body, drop), merged)
-    return Func(func.name, func.params, body, func.attrs)
+    body = replace_buffers(rewrite_statements(func.body, drop), merged)
+    return Func(func.name, func.params, _without_self_copies(body), func.attrs)
+
+
+def _without_self_copies(body: Stmt) -> Stmt:
+    """The body without nests that store every element where it is already."""
+
+    def visit(stmt: Stmt) -> Stmt:
+        _, inner = perfect_nest(stmt)
+        match inner:
+            case Block(body=Store(buffer, index, Load(source, at))):
+                return NOTHING if (buffer, index) == (source, at) else stmt
+            case Block():
+                return stmt
+        match stmt:
+            case For(var, extent, inside, kind, marks):
+                return For(var, extent, visit(inside), kind, marks)
+            case _:
+                return descend(stmt, visit)
+
+    return visit(body)
 
 
 def _merged(

@@ -73,17 +73,16 @@ def _reads(expr: Expr, path: Path, block: Block | None, found: Uses) -> None:
 
 def statements(stmt: Stmt) -> Iterator[Stmt]:
     """The statement and every statement in it, in program order; nothing below a statement."""
-    yield stmt
-    match stmt:
-        case For(body=body) | Alloc(body=body) | Block(body=body):
-            yield from statements(body)
-        case Seq(stmts):
-            for each in stmts:
-                yield from statements(each)
-        case If(_, then, otherwise):
-            yield from statements(then)
-            if otherwise is not None:
-                yield from statements(otherwise)
+    stack = [stmt]
+    while stack:
+        at = stack.pop()
+        yield at
+        if type(at) is For or type(at) is Alloc or type(at) is Block:
+            stack.append(at.body)
+        elif type(at) is Seq:
+            stack += reversed(at.stmts)
+        elif type(at) is If:
+            stack += (at.then,) if at.otherwise is None else (at.otherwise, at.then)
 
 
 def of_kind(stmt: Stmt, kind: type[_S]) -> Iterator[_S]:

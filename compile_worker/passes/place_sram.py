@@ -13,7 +13,7 @@ from tilefarm.target import Target
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Seq, Stmt, sequence
-from compile_worker.ir.visit import rewrite
+from compile_worker.ir.visit import rewrite_statements
 from compile_worker.limits import SramScope
 from compile_worker.passes.elements import elements_of
 from compile_worker.passes.nests import of_kind
@@ -32,7 +32,7 @@ def place_sram(func: Func, target: Target) -> Func:
                 used[scope] += elements_of(alloc.buffer)
     if not placed:
         return func
-    body: Stmt = rewrite(func.body, _dropped)
+    body: Stmt = rewrite_statements(func.body, _dropped)
     for alloc in reversed(placed):
         body = Alloc(alloc.buffer, body, alloc.marks)
     return Func(func.name, func.params, body, func.attrs)

@@ -17,7 +17,7 @@ from compile_worker.ir.expr import INDEX, Add, Buffer, Const, Expr, Mul
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Ref
-from compile_worker.ir.visit import rewrite
+from compile_worker.ir.visit import rewrite_statements
 from compile_worker.passes.elements import elements_of
 from compile_worker.passes.turns import homes, slot, trips
 
@@ -41,13 +41,14 @@ def rotate_slots(func: Func, target: Target) -> Func:
             case Ref(buffer, element) if buffer in whole:
                 new, _, offset = whole[buffer]
                 return Ref(new, _sum(element, offset))
-            case Alloc(buffer, body, _) if buffer in whole:
+            case Alloc(buffer, body, marks) if buffer in whole:
                 new, copies, _ = whole[buffer]
-                return Alloc(new, body, (("copies", copies),))
+                others = (mark for mark in marks if mark[0] != "slots")
+                return Alloc(new, body, (*others, ("copies", copies)))
             case _:
                 return None
 
-    return Func(func.name, func.params, rewrite(func.body, rule), func.attrs)
+    return Func(func.name, func.params, rewrite_statements(func.body, rule), func.attrs)
 
 
 def _with_copies(buffer: Buffer, copies: int) -> Buffer:

@@ -4,8 +4,8 @@
     for r in 0:13: x[r, ...] = data[r + 26*t]  ->  for r in 0:7: x[r, ...] = data[2*r + 26*t]
     for h in 0:7: ... x[2*h, ...]                  for h in 0:7: ... x[h, ...]
 
-A DMA's rows may be any distance apart, so half the rows cost half the time. Columns stay: a DMA
-whose rows are single columns would have to be repeated for every row.
+A DMA's rows may be any distance apart, so half the rows cost half the time, padding included.
+Columns stay: a DMA whose rows are single columns would have to be repeated for every row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from tilefarm.target import Target
 
-from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, Load, Mul, Var
+from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, Load, Mul, Select, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, For, Store
@@ -72,8 +72,11 @@ def _found(buffer: Buffer, accesses: Sequence[Access]) -> _Skip | None:
 
 
 def _copies(block: Block | None) -> bool:
-    """Whether a block copies without padding, which depends on the distance of rows."""
-    return block is not None and isinstance(block.body, Store) and type(block.body.value) is Load
+    """Whether a block copies, with padding or without."""
+    if block is None or not isinstance(block.body, Store):
+        return False
+    value = block.body.value
+    return isinstance(value.then if isinstance(value, Select) else value, Load)
 
 
 def _stride(reads: Sequence[Linear | None]) -> int:

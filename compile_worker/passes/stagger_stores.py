@@ -5,58 +5,53 @@
                                                     store acc[16*part : +16]
 
 While one part is stored, the ALU works on the next, so that the next tile, if it uses the same
-accumulators, waits for the last part's store only. That costs instructions, and micro-ops for every
-part: their number is the one that is expected to save most cycles, which may be one.
+accumulators, waits for the last part's store only, and so does the end of the kernel. That costs
+instructions, and micro-ops for every part: their number is the one that is expected to save most
+cycles, which may be one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
 from tilefarm.target import Target
 
-from compile_worker.ir.expr import Add, Const, Expr, Mul, Var
-from compile_worker.ir.expr import index as constant
+from compile_worker.ir.expr import Var, index
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import (
-    Alloc,
-    Dma,
-    For,
-    HardwareLoop,
-    MicroKernel,
-    Ref,
-    Seq,
-    Stmt,
-    sequence,
-)
+from compile_worker.ir.stmt import Dma, For, MicroKernel, Seq, Stmt, sequence
 from compile_worker.ir.visit import substitute
-from compile_worker.limits import slot_keys_fit, uops_fit
+from compile_worker.limits import uops_fit
 from compile_worker.passes.nests import Path, descend, of_kind
-from compile_worker.passes.slots import base_of, combinations, digits_of
+from compile_worker.passes.parts import Level, part_of
+from compile_worker.passes.slots import recorded_keys
 from compile_worker.passes.turns import homes, trips
 
 INSTRUCTION_CYCLES: Final = 7
 """What one more ALU instruction takes beyond its micro-ops."""
 
-UOP_LOAD_CYCLES: Final = 50
+UOP_LOAD_CYCLES: Final = 30
 """What it takes to load the micro-ops of one more slot key, once a function."""
 
 STORE_CYCLES: Final = 3
 """Cycles of a store for every element."""
 
-
-MOST_PARTS: Final = 16
+MOST_PARTS: Final = 64
+FINER: Final = (1, 2, 4)
+"""Into how many parts the last one may be cut once more: only its store is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Cost:
-    """What the expected cycles depend on, apart from the tile itself."""
+class _Tile:
+    """How often accumulators of one allocation are filled, in how many copies, and who counts."""
 
     target: Target
     extents: Mapping[Var, int]
+    uops: int
+    turns: int
+    copies: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +59,25 @@ class _Tail:
     """The end of a tile: what comes before, the last ALU operations, and the store."""
 
     before: tuple[Stmt, ...]
-    operations: tuple[MicroKernel, ...]
+    operations: tuple[Stmt, ...]
     store: Stmt
+
+    @property
+    def kernels(self) -> tuple[MicroKernel, ...]:
+        return tuple(k for each in self.operations for k in of_kind(each, MicroKernel))
+
+    @property
+    def blocks(self) -> int:
+        """Instructions of an operation that is one for each block of channels."""
+        return max((each.extent for each in self.operations if isinstance(each, For)), default=1)
 
     @property
     def elements(self) -> int:
         """Accumulators in the tile."""
         first = self.operations[0]
-        return len(first.uops) * prod(loop.extent for loop in first.loops)
+        repeats = first.extent if isinstance(first, For) else 1
+        kernel = self.kernels[0]
+        return repeats * len(kernel.uops) * prod(loop.extent for loop in kernel.loops)
 
 
 def stagger_stores(func: Func, target: Target) -> Func:
@@ -79,22 +85,28 @@ def stagger_stores(func: Func, target: Target) -> Func:
     kernels = list(of_kind(func.body, MicroKernel))
     if not kernels:
         return func
-    cost = _Cost(target, {loop.var: loop.extent for loop in of_kind(func.body, For)})
-    uops = sum(len(k.uops) * combinations(digits_of(k, cost.extents)) for k in kernels)
-    where = {alloc.buffer: (alloc, path) for alloc, path in homes(func.body)}
+    extents = {loop.var: loop.extent for loop in of_kind(func.body, For)}
+    uops = sum(len(k.uops) * recorded_keys(k, extents) for k in kernels)
+    where = {
+        alloc.buffer: _Tile(target, extents, uops, trips(path), int(dict(alloc.marks)["copies"]))
+        for alloc, path in homes(func.body)
+        if alloc.buffer.scope == "acc"
+    }
 
-    def visit(stmt: Stmt) -> Stmt:
+    def visit(stmt: Stmt, inside: Path) -> Stmt:
         match stmt:
             case For(var, extent, body, kind, marks):
-                return For(var, extent, visit(body), kind, marks)
+                return For(var, extent, visit(body, (*inside, stmt)), kind, marks)
             case Seq(stmts) if (tail := _tail(stmts)) is not None:
-                alloc, path = where[tail.operations[0].dst.buffer]
-                parts = _best(tail, alloc, path, uops, cost)
-                return sequence((*tail.before, *_cut(tail, parts))) if parts > 1 else stmt
+                tile = where[tail.kernels[0].dst.buffer]
+                if trips(inside) > tile.turns:  # parts of a tile already
+                    return stmt
+                cut = _best(tail, tile)
+                return sequence((*tail.before, *cut)) if cut else stmt
             case _:
-                return descend(stmt, visit)
+                return descend(stmt, lambda each: visit(each, inside))
 
-    return Func(func.name, func.params, visit(func.body), func.attrs)
+    return Func(func.name, func.params, visit(func.body, ()), func.attrs)
 
 
 def _tail(stmts: Sequence[Stmt]) -> _Tail | None:
@@ -103,114 +115,149 @@ def _tail(stmts: Sequence[Stmt]) -> _Tail | None:
     first = end
     while first and _is_alu(stmts[first - 1]):
         first -= 1
-    operations = tuple(stmt for stmt in stmts[first:end] if isinstance(stmt, MicroKernel))
-    whole = stmts[end]
-    store = whole.body if isinstance(whole, For) else whole
-    if not operations or not isinstance(store, Dma) or store.direction != "store":
+    tail = _Tail(tuple(stmts[:first]), tuple(stmts[first:end]), stmts[end])
+    store = tail.store.body if isinstance(tail.store, For) else tail.store
+    if not tail.operations or not isinstance(store, Dma) or store.direction != "store":
         return None
-    if any(kernel.dst.buffer is not store.sram.buffer for kernel in operations):
+    if any(kernel.dst.buffer is not store.sram.buffer for kernel in tail.kernels):
         return None
-    return _Tail(tuple(stmts[:first]), operations, whole)
+    return tail
 
 
 def _is_alu(stmt: Stmt) -> bool:
-    return isinstance(stmt, MicroKernel) and stmt.engine == "alu"
+    """Whether a statement is one ALU instruction, or one for each block of channels."""
+    inner = stmt.body if isinstance(stmt, For) else stmt
+    return isinstance(inner, MicroKernel) and inner.engine == "alu"
 
 
-def _best(tail: _Tail, alloc: Alloc, path: Path, uops: int, cost: _Cost) -> int:
-    """The number of parts that is expected to save most cycles."""
-    if int(dict(alloc.marks)["copies"]) > 1:  # the next tile does not wait for this one's store
-        return 1
-    tiles = trips(path)
-    keys = [combinations(digits_of(kernel, cost.extents)) for kernel in tail.operations]
-    more = sum(len(k.uops) * n for k, n in zip(tail.operations, keys, strict=True))
-    each = len(tail.operations) * tiles * INSTRUCTION_CYCLES + sum(keys) * UOP_LOAD_CYCLES
-    best, most = 1, 0.0
-    for parts in range(2, MOST_PARTS + 1):
-        gain = tiles * STORE_CYCLES * tail.elements * (1 - 1 / parts) - (parts - 1) * each
-        if (
-            gain > most
-            and slot_keys_fit(parts * max(keys)) is None
-            and uops_fit(cost.target, uops + (parts - 1) * more) is None
-            and _cut(tail, parts)
-        ):
-            best, most = parts, gain
+def _best(tail: _Tail, tile: _Tile) -> list[Stmt]:
+    """The tail in the parts that are expected to take least; nothing if it is best left whole."""
+    best: list[Stmt] = []
+    costs, elements = _costs(tail, tile), tail.elements
+    least = _cycles(costs, elements, tile, _WHOLE)
+    for parts in _choices(tail):
+        cycles = _cycles(costs, elements, tile, parts)
+        if cycles < least and _fits(costs, tile, parts) and (cut := _cut(tail, parts)):
+            best, least = cut, cycles
     return best
 
 
-def _cut(tail: _Tail, parts: int) -> list[Stmt]:
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Of one ALU operation: instructions, micro-op kernels recorded for them, cycles an element."""
+
+    instructions: int
+    keys: int
+    element_cycles: int
+
+
+def _costs(tail: _Tail, tile: _Tile) -> list[_Cost]:
+    return [
+        _Cost(
+            instructions=operation.extent if isinstance(operation, For) else 1,
+            keys=recorded_keys(kernel, tile.extents),
+            element_cycles=1 if kernel.src is None else 2,
+        )
+        for operation, kernel in zip(tail.operations, tail.kernels, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Equal parts, the last of which is cut once more into `finer` ones."""
+
+    levels: tuple[Level, ...]
+    finer: int
+
+    @property
+    def count(self) -> int:
+        return prod(level.count for level in self.levels)
+
+    def sizes(self, elements: int) -> list[int]:
+        """Accumulators of every part, in order."""
+        each = elements // self.count
+        return [each] * (self.count - 1) + [each // self.finer] * self.finer
+
+
+_WHOLE: Final = _Parts((), 1)
+
+
+def _choices(tail: _Tail) -> Iterator[_Parts]:
+    """Cuts into blocks of channels, several or one, and further into parts of blocks."""
+    name, elements = tail.kernels[0].dst.buffer.name, tail.elements
+    part, block = Var(f"{name}_part"), Var(f"{name}_block")
+    blocks = tail.blocks
+    for count in range(2, MOST_PARTS + 1):
+        if elements % count == 0:
+            levels = (Level(part, count, elements // count),)
+            yield from (_Parts(levels, finer) for finer in FINER if levels[0].size % finer == 0)
+            if count % blocks == 0 and count > blocks > 1:
+                whole = Level(block, blocks, elements // blocks)
+                yield _Parts((whole, Level(part, count // blocks, levels[0].size)), 1)
+
+
+def _cycles(costs: Sequence[_Cost], elements: int, tile: _Tile, parts: _Parts) -> float:
+    """What the ends of all tiles take: the ALU, the stores somebody waits for, micro-op loads."""
+    alu = store = 0.0
+    sizes = parts.sizes(elements)
+    taken = {size: _alu_cycles(costs, elements, tile, size) for size in set(sizes)}
+    for size in sizes:
+        alu += taken[size]
+        store = max(store, alu) + STORE_CYCLES * (size + 1)
+    return tile.turns * store if tile.copies == 1 else tile.turns * alu + (store - alu)
+
+
+def _alu_cycles(costs: Sequence[_Cost], elements: int, tile: _Tile, size: int) -> float:
+    """One part's ALU instructions, one for each block of channels where they differ.
+
+    Each loads its micro-ops for every slot key once, which is shared among all tiles.
+    """
+    total = 0.0
+    for cost in costs:
+        instructions = max(1, size * cost.instructions // elements)
+        each = INSTRUCTION_CYCLES + UOP_LOAD_CYCLES * (cost.keys / cost.instructions) / tile.turns
+        total += each * instructions + size * cost.element_cycles
+    return total
+
+
+def _resident(costs: Sequence[_Cost], parts: _Parts) -> int:
+    """Micro-op kernels that the operations load, one for every part and slot."""
+    total = 0
+    for cost in costs:
+        before = cost.instructions
+        last = max(before // parts.count, 1)  # instructions of the last part
+        count = max(before, parts.count) - last + max(last, parts.finer)
+        total += cost.keys * count // before
+    return total
+
+
+def _fits(costs: Sequence[_Cost], tile: _Tile, parts: _Parts) -> bool:
+    more = _resident(costs, parts) - _resident(costs, _WHOLE)
+    return uops_fit(tile.target, tile.uops + more) is None
+
+
+def _cut(tail: _Tail, parts: _Parts) -> list[Stmt]:
     """The tail in so many parts; nothing if it cannot be cut so."""
-    size = tail.elements // parts
-    part = Var(f"{tail.operations[0].dst.buffer.name}_part")
-    cut = [_part_of_kernel(kernel, part, parts, size) for kernel in tail.operations]
-    cut.append(_part_of_store(tail.store, part, parts, size))
-    whole = [stmt for stmt in cut if stmt is not None]
-    if tail.elements % parts or len(whole) < len(cut):
+    body = _part(tail, parts.levels)
+    if not body or parts.finer == 1:
+        return [_loops(parts.levels, sequence(body))] if body else []
+    (level,) = parts.levels
+    last = [substitute(stmt, {level.var: index(level.count - 1)}) for stmt in body]
+    inner = Level(Var(f"{level.var.name}_end"), parts.finer, level.size // parts.finer)
+    end = _part(_Tail((), tuple(last[:-1]), last[-1]), (inner,))
+    if not end:
         return []
-    return [For(part, parts, sequence(whole))]
+    first = _loops((replace(level, count=level.count - 1),), sequence(body))
+    return [first, _loops((inner,), sequence(end))]
 
 
-def _part_of_kernel(kernel: MicroKernel, part: Var, parts: int, size: int) -> Stmt | None:
-    """The operation on `size` elements in a row; None if its outermost loop does not allow it."""
-    if not kernel.loops:
-        return None
-    outer, *inner = kernel.loops
-    extent = outer.extent // parts
-    reach = max(uop.dst for uop in kernel.uops) + sum((n.extent - 1) * n.dst for n in inner)
-    if outer.extent % parts or extent * outer.dst != size or reach >= outer.dst:
-        return None
-    first = [HardwareLoop(extent, outer.dst, outer.src, outer.wgt)] if extent > 1 else []
-    return MicroKernel(
-        kernel.engine,
-        kernel.opcode,
-        _moved(kernel.dst, part, size),
-        None if kernel.src is None else _moved(kernel.src, part, extent * outer.src),
-        None,
-        (*first, *inner),
-        kernel.uops,
-        kernel.imm,
-    )
+def _part(tail: _Tail, levels: Sequence[Level]) -> list[Stmt]:
+    cut = [part_of(stmt, levels) for stmt in (*tail.operations, tail.store)]
+    whole = [stmt for stmt in cut if stmt is not None]
+    return whole if len(whole) == len(cut) else []
 
 
-def _part_of_store(store: Stmt, part: Var, parts: int, size: int) -> Stmt | None:
-    """The store of `size` elements in a row: fewer trips of its loop, or fewer rows or columns."""
-    match store:
-        case For(var, extent, Dma() as dma):
-            trip = extent // parts
-            if extent % parts or dict(base_of(dma.sram).terms).get(var, 0) * trip != size:
-                return None
-            place = _plus(var if trip > 1 else constant(0), part, trip)
-            inner = substitute(dma, {var: place})
-            return For(var, trip, inner) if trip > 1 else inner
-        case Dma(rows=Const(rows), columns=Const(columns), stride=Const(stride)):
-            if rows % parts == 0 and int(rows) // parts * int(columns) == size:
-                count = int(rows) // parts
-                return _shorter(store, part, size, count * int(stride), count, int(columns))
-            if rows == 1 and columns == size * parts:
-                return _shorter(store, part, size, size, 1, size)
-    return None
-
-
-def _shorter(dma: Dma, part: Var, sram: int, dram: int, rows: int, columns: int) -> Dma:
-    """A store of fewer rows or columns that begins further on for every part."""
-    return Dma(
-        dma.direction,
-        _moved(dma.sram, part, sram),
-        _moved(dma.dram, part, dram),
-        constant(rows),
-        constant(columns),
-        dma.stride,
-        dma.pad_top,
-        dma.pad_left,
-        dma.pad_bottom,
-        dma.pad_right,
-    )
-
-
-def _moved(ref: Ref, part: Var, step: int) -> Ref:
-    return Ref(ref.buffer, _plus(ref.element, part, step)) if step else ref
-
-
-def _plus(start: Expr, part: Var, step: int) -> Expr:
-    further = part if step == 1 else Mul(part, constant(step))
-    return further if start is constant(0) else Add(start, further)
+def _loops(levels: Sequence[Level], body: Stmt) -> Stmt:
+    for level in reversed(levels):
+        body = For(level.var, level.count, body)
+    return body

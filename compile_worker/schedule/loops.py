@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from tilefarm.errors import ScheduleError
 
-from compile_worker.ir.expr import Expr, Var
+from compile_worker.ir.expr import Add, Expr, Load, Max, Min, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, LoopKind, Stmt, Store
 from compile_worker.ir.visit import find
+from compile_worker.schedule.guards import independent, serial, unused_loops
+from compile_worker.schedule.perfect import perfect, rebuilt
 from compile_worker.schedule.places import (
     Path,
-    below,
-    chain,
     inside,
     loop_path,
     loop_target,
@@ -31,12 +31,15 @@ def split(schedule: Schedule, loop: str, factor: int) -> Func:
     ->                                                          split("i", 4)
         for i_0 in 0:3: for i_1 in 0:4: f(i_0*4 + i_1)
 
+    `pad` the loop first where the factor does not divide the extent: together they are the split
+    with a guard.
+
     Raises:
         ScheduleError: the factor does not divide the extent.
     """
     path = loop_path("split", schedule.func, loop)
-    _free("split", schedule.func, f"{loop}_0", f"{loop}_1")
-    return replaced(schedule.func, path, _split("split", loop_target(path), factor))
+    unused_loops("split", schedule.func, f"{loop}_0", f"{loop}_1")
+    return replaced(schedule.func, path, _split(loop_target(path), factor))
 
 
 @primitive
@@ -51,22 +54,21 @@ def fuse(schedule: Schedule, outer: str, inner: str) -> Func:
         ScheduleError: the loops are not directly nested, or only one of them reduces.
     """
     path = loop_path("fuse", schedule.func, outer)
-    above = _serial("fuse", loop_target(path))
-    nested = above.body
-    if not isinstance(nested, For) or nested.var.name != inner:
-        raise ScheduleError("fuse", outer, f"{inner} is not directly inside", "reorder them first")
-    _serial("fuse", nested)
+    above = serial("fuse", loop_target(path))
+    nested = serial("fuse", _directly_inside("fuse", above, inner))
     for block in find(nested, Block):
         if (above.var in block.reductions) != (nested.var in block.reductions):
             why = f"one of {outer} and {inner} is a reduction of {block.name}, the other is not"
-            raise ScheduleError("fuse", outer, why)
-    _free("fuse", schedule.func, f"{outer}_{inner}")
+            raise ScheduleError("fuse", outer, why, "reorder, and fuse loops of one kind")
+    unused_loops("fuse", schedule.func, f"{outer}_{inner}")
     fused = Var(f"{outer}_{inner}")
     values: dict[Var, Expr] = {
         above.var: fused // nested.extent,
         nested.var: fused % nested.extent,
     }
-    body = rebind(nested.body, values, {above.var: (fused,), nested.var: (fused,)})
+    nest = perfect(above)
+    within = rebuilt(nest.loops[2:], nest.guards, nest.body)
+    body = rebind(within, values, {above.var: (fused,), nested.var: (fused,)})
     return replaced(schedule.func, path, For(fused, above.extent * nested.extent, body))
 
 
@@ -74,7 +76,7 @@ def fuse(schedule: Schedule, outer: str, inner: str) -> Func:
 def reorder(schedule: Schedule, *loops: str) -> Func:
     """Put loops of one perfect nest into the given order, outermost first.
 
-    Loops that are not named stay where they are.
+    Loops that are not named stay where they are; guards go as far out as they can.
 
         for i: for j: for k: f(i, j, k)
     ->                                                          reorder("k", "i")
@@ -85,20 +87,20 @@ def reorder(schedule: Schedule, *loops: str) -> Func:
             taken in another order.
     """
     if len(set(loops)) != len(loops) or not loops:
-        raise ScheduleError("reorder", ", ".join(loops), "needs each loop once")
+        raise ScheduleError("reorder", ", ".join(loops), "needs each loop once", "two or more")
     path = _outermost(schedule.func, loops)
-    nest = _perfect_nest(loop_target(path))
-    names = [loop.var.name for loop in nest]
+    nest = perfect(loop_target(path))
+    names = [loop.var.name for loop in nest.loops]
     for name in loops:
         if name not in names:
             why = f"{name} is not in the perfect nest of {names[0]}: {', '.join(names)}"
-            raise ScheduleError("reorder", ", ".join(loops), why)
+            raise ScheduleError("reorder", ", ".join(loops), why, "loops of one of its nests")
     slots = [at for at, name in enumerate(names) if name in loops]
-    order = list(nest)
+    order = list(nest.loops)
     for slot, name in zip(slots, loops, strict=True):
-        order[slot] = nest[names.index(name)]
-    _keep_float_sums("reorder", ", ".join(loops), nest, order)
-    return replaced(schedule.func, path, chain(order, nest[-1].body))
+        order[slot] = nest.loops[names.index(name)]
+    _keep_order(", ".join(loops), nest.loops, order)
+    return replaced(schedule.func, path, rebuilt(order, nest.guards, nest.body))
 
 
 @primitive
@@ -112,16 +114,9 @@ def tile(schedule: Schedule, first: str, second: str, rows: int, columns: int) -
     Raises:
         ScheduleError: as `split` and `reorder`.
     """
-    path = loop_path("tile", schedule.func, first)
-    outer = loop_target(path)
-    if not isinstance(outer.body, For) or outer.body.var.name != second:
-        raise ScheduleError("tile", first, f"{second} is not directly inside", "reorder them first")
-    inner = _split("tile", outer.body, columns)
-    whole = _split("tile", For(outer.var, outer.extent, inner, outer.kind, outer.marks), rows)
-    i_0, i_1, j_0, j_1 = _perfect_nest(whole)[:4]
-    order = (i_0, j_0, i_1, j_1)
-    _keep_float_sums("tile", first, (i_0, i_1, j_0, j_1), order)
-    return replaced(schedule.func, path, chain(order, j_1.body))
+    _directly_inside("tile", loop_target(loop_path("tile", schedule.func, first)), second)
+    cut = split(split(schedule, first, rows), second, columns)
+    return reorder(cut, f"{first}_0", f"{second}_0", f"{first}_1", f"{second}_1").func
 
 
 @primitive
@@ -144,8 +139,10 @@ def vectorize(schedule: Schedule, loop: str) -> Func:
     """
     target = loop_target(loop_path("vectorize", schedule.func, loop))
     if not isinstance(target.body, Block):
-        raise ScheduleError("vectorize", loop, "it is not an innermost loop")
-    _independent("vectorize", target)
+        inner = next(find(target.body, For), None)
+        hint = f"{inner.var.name}, or reorder it inwards" if inner else "a loop without a guard"
+        raise ScheduleError("vectorize", loop, "it is not an innermost loop", hint)
+    independent("vectorize", target)
     return _of_kind("vectorize", schedule.func, loop, LoopKind.VECTORIZED)
 
 
@@ -158,21 +155,23 @@ def parallel(schedule: Schedule, loop: str) -> Func:
     Raises:
         ScheduleError: the loop reduces.
     """
-    _independent("parallel", loop_target(loop_path("parallel", schedule.func, loop)))
+    independent("parallel", loop_target(loop_path("parallel", schedule.func, loop)))
     return _of_kind("parallel", schedule.func, loop, LoopKind.PARALLEL)
 
 
-def _split(primitive: str, loop: For, factor: int) -> For:
+def _split(loop: For, factor: int) -> For:
     """`loop` as two, with the factor checked."""
-    _serial(primitive, loop)
+    serial("split", loop)
     if factor < 1 or loop.extent % factor:
         divisors = [d for d in range(1, loop.extent + 1) if loop.extent % d == 0]
         near = sorted(sorted(divisors, key=lambda d: abs(d - factor))[:3])
         raise ScheduleError(
-            primitive,
+            "split",
             loop.var.name,
             f"factor {factor} does not divide extent {loop.extent}",
-            f"one of {', '.join(map(str, near))}",
+            f"one of {', '.join(map(str, near))}, or pad({loop.var.name!r}, {factor}) first"
+            if factor > 0
+            else "a factor from 1 on",
         )
     outer, inner = Var(f"{loop.var.name}_0"), Var(f"{loop.var.name}_1")
     whole = outer * factor + inner if factor > 1 else outer + inner
@@ -180,12 +179,13 @@ def _split(primitive: str, loop: For, factor: int) -> For:
     return For(outer, loop.extent // factor, For(inner, factor, body), marks=loop.marks)
 
 
-def _perfect_nest(loop: For) -> tuple[For, ...]:
-    """`loop` and the loops inside it down to the first that has other things inside as well."""
-    nest = [loop]
-    while isinstance(nest[-1].body, For):
-        nest.append(nest[-1].body)
-    return tuple(nest)
+def _directly_inside(primitive: str, outer: For, inner: str) -> For:
+    """The loop that `outer` holds and nothing else, apart from guards."""
+    loops = perfect(outer).loops
+    if len(loops) < 2 or loops[1].var.name != inner:
+        why = f"{inner} is not directly inside"
+        raise ScheduleError(primitive, outer.var.name, why, "reorder them first")
+    return loops[1]
 
 
 def _outermost(func: Func, loops: Sequence[str]) -> Path:
@@ -194,48 +194,35 @@ def _outermost(func: Func, loops: Sequence[str]) -> Path:
     return min(paths, key=lambda path: len(path.steps))
 
 
-def _keep_float_sums(
-    primitive: str, subject: str, before: Sequence[For], after: Sequence[For]
-) -> None:
-    """Refuse another order of the loops over which a block reduces floats: its rounding changes."""
+def _keep_order(subject: str, before: Sequence[For], after: Sequence[For]) -> None:
+    """Refuse another order of the loops over which a block reduces, if its result depends on it."""
     for block in find(before[0], Block):
-        if block.init is not None and _is_float(block):
-            old = [loop.var for loop in before if loop.var in block.reductions]
-            new = [loop.var for loop in after if loop.var in block.reductions]
-            if old != new:
-                why = f"{block.name} sums floats, and another order rounds differently"
-                raise ScheduleError(primitive, subject, why)
+        old = [loop.var for loop in before if loop.var in block.reductions]
+        new = [loop.var for loop in after if loop.var in block.reductions]
+        why = _depends_on_order(block) if old != new else ""
+        if why:
+            raise ScheduleError("reorder", subject, why, "the order that there is")
 
 
-def _is_float(block: Block) -> bool:
-    return isinstance(block.body, Store) and block.body.value.dtype.is_float
+def _depends_on_order(block: Block) -> str:
+    """Why a reduction gives something else in another order; nothing if it does not.
 
-
-def _free(primitive: str, func: Func, *names: str) -> None:
-    """Refuse names that loops have already."""
-    taken = {at.var.name for at in below(func.body) if isinstance(at, For)}
-    for name in names:
-        if name in taken:
-            raise ScheduleError(primitive, name, "there already is a loop of this name")
-
-
-def _serial(primitive: str, loop: For) -> For:
-    if loop.kind is not LoopKind.SERIAL:
-        why = f"it is already {loop.kind.value}"
-        raise ScheduleError(primitive, loop.var.name, why, f"{primitive} it before")
-    return loop
-
-
-def _independent(primitive: str, loop: For) -> None:
-    for block in find(loop, Block):
-        if loop.var in block.reductions:
-            why = f"{block.name} reduces over it"
-            raise ScheduleError(primitive, loop.var.name, why)
+    Sums, maxima and minima of integers may be taken in any order.
+    """
+    match block.body:
+        case Store(_, _, value) if value.dtype.is_float:
+            return f"{block.name} sums floats, and another order rounds differently"
+        case Store(buffer, at, Add(left, right) | Max(left, right) | Min(left, right)):
+            own = Load(buffer, at)
+            rest = right if left is own else left if right is own else own
+            if own not in find(rest, Load):
+                return ""
+    return f"{block.name} depends on the order of what it reduces over"
 
 
 def _of_kind(primitive: str, func: Func, loop: str, kind: LoopKind) -> Func:
     path = loop_path(primitive, func, loop)
-    target = _serial(primitive, loop_target(path))
+    target = serial(primitive, loop_target(path))
     new: Stmt = For(target.var, target.extent, target.body, kind, target.marks)
     assert inside(new)
     return replaced(func, path, new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 from tilefarm.errors import ScheduleError
 
@@ -12,7 +13,9 @@ from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt
-from compile_worker.ir.visit import find, map_children
+from compile_worker.ir.visit import find, map_children, mentioned
+
+_S = TypeVar("_S", bound=Stmt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,28 @@ class Path:
         return Path(self.steps[self.steps.index(outer) :])
 
 
-def below(stmt: Stmt) -> list[Stmt]:
+def below(stmt: Stmt) -> tuple[Stmt, ...]:
     """Every statement at or below `stmt`, blocks being leaves; parents first."""
+    return _tree(stmt)[0]
+
+
+@lru_cache(maxsize=64)
+def _tree(stmt: Stmt) -> tuple[tuple[Stmt, ...], tuple[int, ...]]:
+    """What `below` gives, and for each statement the position of the one it is directly inside."""
     found: list[Stmt] = []
-    stack = [stmt]
+    parents: list[int] = []
+    stack = [(stmt, -1)]
     while stack:
-        found.append(stack.pop())
-        stack.extend(reversed(inside(found[-1])))
-    return found
+        at, parent = stack.pop()
+        position = len(found)
+        found.append(at)
+        parents.append(parent)
+        if type(at) is For or type(at) is Alloc:
+            stack.append((at.body, position))
+        else:
+            for child in reversed(inside(at)):
+                stack.append((child, position))
+    return tuple(found), tuple(parents)
 
 
 def blocks(stmt: Stmt) -> list[Block]:
@@ -52,18 +69,18 @@ def blocks(stmt: Stmt) -> list[Block]:
 
 def inside(stmt: Stmt) -> tuple[Stmt, ...]:
     """Statements directly inside; none for a block, which schedules treat as one piece of work."""
-    if isinstance(stmt, For | Alloc):
+    if type(stmt) is For or type(stmt) is Alloc:
         return (stmt.body,)
-    if isinstance(stmt, Seq):
+    if type(stmt) is Seq:
         return stmt.stmts
-    if isinstance(stmt, If):
+    if type(stmt) is If:
         return (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
     return ()
 
 
 def loop_path(primitive: str, func: Func, loop: str) -> Path:
     """The path to a loop, by the name of its variable."""
-    found = _path_to(func.body, lambda at: type(at) is For and at.var.name == loop)
+    found = _path_to(func.body, For, lambda at: at.var.name == loop)
     if not found:
         names = ", ".join(at.var.name for at in below(func.body) if isinstance(at, For))
         raise ScheduleError(primitive, loop, "there is no such loop", f"one of {names}")
@@ -72,7 +89,7 @@ def loop_path(primitive: str, func: Func, loop: str) -> Path:
 
 def block_path(primitive: str, func: Func, stage: str) -> Path:
     """The path to the block of a stage."""
-    found = _path_to(func.body, lambda at: type(at) is Block and at.name == stage)
+    found = _path_to(func.body, Block, lambda at: at.name == stage)
     if not found:
         names = ", ".join(block.name for block in blocks(func.body))
         raise ScheduleError(primitive, stage, "there is no such stage", f"one of {names}")
@@ -81,23 +98,31 @@ def block_path(primitive: str, func: Func, stage: str) -> Path:
 
 def alloc_path(primitive: str, func: Func, buffer: str) -> Path:
     """The path to the allocation of a buffer."""
-    found = _path_to(func.body, lambda at: type(at) is Alloc and at.buffer.name == buffer)
+    found = _path_to(func.body, Alloc, lambda at: at.buffer.name == buffer)
     if not found:
         names = ", ".join(at.buffer.name for at in below(func.body) if isinstance(at, Alloc))
-        hint = f"one of {names}" if names else ""
+        params = ", ".join(param.name for param in func.params)
+        hint = f"one of {names}" if names else f"cache_read, of {params}, makes one"
         raise ScheduleError(primitive, buffer, "there is no such allocation", hint)
     return Path(found)
 
 
-def _path_to(stmt: Stmt, wanted: Callable[[Stmt], bool]) -> tuple[Stmt, ...]:
-    """Statements from `stmt` down to the first wanted one; empty when there is none."""
-    if wanted(stmt):
-        return (stmt,)
-    for child in inside(stmt):
-        found = _path_to(child, wanted)
-        if found:
-            return (stmt, *found)
+def _path_to(stmt: Stmt, kind: type[_S], wanted: Callable[[_S], bool]) -> tuple[Stmt, ...]:
+    """Statements from `stmt` down to the first wanted one of a kind; empty when there is none."""
+    for position, at in enumerate(below(stmt)):
+        if type(at) is kind and wanted(at):
+            return _path_of(stmt, position)
     return ()
+
+
+def _path_of(stmt: Stmt, position: int) -> tuple[Stmt, ...]:
+    """Statements from `stmt` down to the one that has this position in `below(stmt)`."""
+    found, parents = _tree(stmt)
+    path: list[Stmt] = []
+    while position >= 0:
+        path.append(found[position])
+        position = parents[position]
+    return tuple(reversed(path))
 
 
 def nest_path(path: Path) -> Path:
@@ -178,11 +203,15 @@ def rebind(
     renamed = reductions or {}
     done: dict[Node, Node] = {}
     done.update(values.items())
+    changing = values.keys() | renamed.keys()
 
     def visit(at: Node) -> Node:
         found = done.get(at)
         if found is None:
-            found = block(at) if type(at) is Block else map_children(at, visit)
+            if changing.isdisjoint(mentioned(at)):
+                found = at
+            else:
+                found = block(at) if type(at) is Block else map_children(at, visit)
             done[at] = found
         return found
 

@@ -65,3 +65,12 @@ def _reach(form: Affine, extents: Mapping[Var, int]) -> tuple[int, int]:
     steps = [c * (extents[v] - 1) for v, c in terms.items() if v in extents]
     negative = sum(step for step in steps if step < 0)
     return constant + negative, constant + sum(steps) - negative
+
+
+def reachable(form: Affine, extents: Mapping[Var, int]) -> frozenset[int]:
+    """Every value of an affine index whose variables all have an extent."""
+    terms, constant = form
+    values = {constant}
+    for var, factor in terms.items():
+        values = {value + factor * step for value in values for step in range(extents[var])}
+    return frozenset(values)

@@ -66,7 +66,8 @@ def _checker(name: str, signature: inspect.Signature) -> Callable[[tuple[Any, ..
             type(arg) in allowed for arg, allowed in zip(args, map(_types, kinds), strict=True)
         )
         if not fits:
-            raise ScheduleError(name, ", ".join(map(repr, args)), usage)
+            given = ", ".join(map(repr, args))
+            raise ScheduleError(name, given, usage, "these arguments, in this order")
 
     return check
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tilefarm.errors import ScheduleError
 
+from compile_worker.ir.bounds import extents_of
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.stmt import Block, For, Seq, Stmt, Store
+from compile_worker.ir.stmt import Block, For, Seq, Stmt
 from compile_worker.ir.visit import rewrite, substitute
+from compile_worker.schedule.guards import plain_store
 from compile_worker.schedule.places import (
     Path,
-    below,
     block_path,
     block_target,
     blocks,
@@ -52,15 +55,18 @@ def compute_at(schedule: Schedule, stage: str, loop: str) -> Func:
     goal = loop_path("compute_at", func, loop)
     nest = nest_path(source)
     if nest.target in goal.steps:
-        raise ScheduleError("compute_at", stage, f"{loop} is a loop of the stage itself")
-    store = _plain_store("compute_at", block, source)
+        why = f"{loop} is a loop of the stage itself"
+        raise ScheduleError("compute_at", stage, why, "a loop of what reads it")
+    store = plain_store("compute_at", func, block, source)
     if store.buffer in func.params:
-        raise ScheduleError("compute_at", stage, "it is the function's result, nothing consumes it")
+        why = "it is the function's result, nothing consumes it"
+        raise ScheduleError("compute_at", stage, why, "reverse_compute_at")
     needed = _consumed("compute_at", func, block, store.buffer, goal)
     spans = required(
-        needed, _extents(loop_target(goal).body), {at.var: at.extent for at in goal.loops}
+        needed, extents_of(loop_target(goal).body), {at.var: at.extent for at in goal.loops}
     )
-    moved = _shrunk(source.within(nest.target), store, spans)
+    axes = [at for at in store.index if isinstance(at, Var)]
+    moved = shrunk(source.within(nest.target), dict(zip(axes, spans, strict=True)))
     func = replaced(func, nest, None)
     goal = loop_path("compute_at", func, loop)
     return replaced(func, goal, _with_first(loop_target(goal), moved, store.buffer))
@@ -81,11 +87,12 @@ def compute_inline(schedule: Schedule, stage: str) -> Func:
     func = schedule.func
     source = block_path("compute_inline", func, stage)
     block = block_target(source)
-    store = _plain_store("compute_inline", block, source)
+    store = plain_store("compute_inline", func, block, source)
     if block.init is not None:
         raise ScheduleError("compute_inline", stage, "it is a reduction", "compute_at instead")
     if store.buffer in func.params:
-        raise ScheduleError("compute_inline", stage, "it is the function's result")
+        why = "it is the function's result"
+        raise ScheduleError("compute_inline", stage, why, "reverse_compute_inline")
     axes = [at for at in store.index if isinstance(at, Var)]
 
     def inlined(node: object) -> Expr | None:
@@ -95,22 +102,6 @@ def compute_inline(schedule: Schedule, stage: str) -> Func:
 
     func = replaced(func, nest_path(source), None)
     return without_allocation(rewrite(func, inlined), store.buffer)
-
-
-def _plain_store(primitive: str, block: Block, path: Path) -> Store:
-    """The block's one store, whose indices are distinct loop variables of its nest."""
-    store = block.body
-    own = {loop.var for loop in path.within(nest_path(path).target).loops}
-    if not isinstance(store, Store):
-        raise ScheduleError(primitive, block.name, "it is not a single store")
-    if not set(store.index) <= own or len(set(store.index)) != len(store.index):
-        raise ScheduleError(
-            primitive,
-            block.name,
-            "its loops were split, fused or moved, so its elements are not its loops' values",
-            f"{primitive} it before changing its loops",
-        )
-    return store
 
 
 def _consumed(primitive: str, func: Func, block: Block, buffer: Buffer, goal: Path) -> list[Load]:
@@ -123,30 +114,27 @@ def _consumed(primitive: str, func: Func, block: Block, buffer: Buffer, goal: Pa
             continue
         if reader not in near:
             why = f"{reader.name} needs it too, outside of {loop_target(goal).var.name}"
-            raise ScheduleError(primitive, block.name, why)
+            raise ScheduleError(primitive, block.name, why, "a loop around both")
         found += wanted
     if not found:
         why = f"nothing inside {loop_target(goal).var.name} reads {buffer.name}"
-        raise ScheduleError(primitive, block.name, why)
+        readers = [each.name for each in blocks(func.body) if reads(each, buffer)]
+        hint = f"a loop of {', '.join(name for name in readers if name != block.name)}"
+        raise ScheduleError(primitive, block.name, why, hint)
     return found
 
 
-def _extents(stmt: Stmt) -> dict[Var, int]:
-    """Extents of every loop at or below a statement."""
-    return {loop.var: loop.extent for loop in below(stmt) if isinstance(loop, For)}
-
-
-def _shrunk(nest: Path, store: Store, spans: tuple[Span, ...]) -> Stmt:
-    """The nest with its loops cut to the spans, and its indices moved to their bases."""
-    extents: dict[Expr, int] = {}
-    values: dict[Var, Expr] = {}
-    for axis, span in zip(store.index, spans, strict=True):
-        assert isinstance(axis, Var)
-        extents[axis] = span.extent
-        if span.base is not ZERO:
-            values[axis] = span.base + axis
+def shrunk(nest: Path, spans: Mapping[Var, Span]) -> Stmt:
+    """The nest with those of its loops cut that have a span, which begin at its base."""
+    values = {var: span.base + var for var, span in spans.items() if span.base is not ZERO}
     loops = [
-        For(loop.var, extents.get(loop.var, loop.extent), loop.body, loop.kind, loop.marks)
+        For(
+            loop.var,
+            spans[loop.var].extent if loop.var in spans else loop.extent,
+            loop.body,
+            loop.kind,
+            loop.marks,
+        )
         for loop in nest.loops
     ]
     return chain(loops, rebind(nest.target, values))

@@ -1,4 +1,6 @@
-"""Primitives about where data lives: cache_read, cache_write, set_scope, double_buffer."""
+"""Primitives about where data lives: cache_read, cache_write, set_scope, storage_align,
+double_buffer.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,17 @@ from tilefarm.errors import ScheduleError
 
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.func import Func
+from compile_worker.ir.rules_types import SCOPES
 from compile_worker.ir.stmt import Alloc, Block, For, Seq, Stmt, Store
 from compile_worker.ir.visit import replace_buffers
+from compile_worker.schedule.guards import (
+    one_of,
+    only_writer,
+    unused_buffer,
+    unused_loops,
+    unused_stage,
+    writes,
+)
 from compile_worker.schedule.places import (
     Path,
     alloc_path,
@@ -19,8 +30,6 @@ from compile_worker.schedule.places import (
     with_body,
 )
 from compile_worker.schedule.schedule import Schedule, primitive
-
-SCOPES = ("dram", "local", "inp", "wgt", "acc")
 
 
 @primitive
@@ -42,15 +51,16 @@ def cache_read(schedule: Schedule, buffer: str, scope: str) -> Func:
     readers = [at for at, part in enumerate(parts) if reads(part, source)]
     writers = [at for at, part in enumerate(parts) if _writes(part, source)]
     if not readers:
-        raise ScheduleError("cache_read", buffer, "nothing reads it")
+        raise ScheduleError("cache_read", buffer, "nothing reads it", "cache_write")
     first = next((at for at in readers if at not in writers), None)
     if first is None or any(at >= first for at in writers):
-        raise ScheduleError("cache_read", buffer, "it is written inside the loops that read it")
+        why = "it is written inside the loops that read it"
+        raise ScheduleError("cache_read", buffer, why, "cache_read it before compute_at")
     renamed = [
         replace_buffers(part, {source: copy}) if at >= first else part
         for at, part in enumerate(parts)
     ]
-    stage = _copy_nest(copy.name, copy, source)
+    stage = _copy_nest("cache_read", func, copy.name, copy, source)
     return _with_parts(func, [*renamed[:first], stage, *renamed[first:]], Alloc(copy, stage))
 
 
@@ -72,11 +82,13 @@ def cache_write(schedule: Schedule, buffer: str, scope: str) -> Func:
     parts = _parts(func)
     writer = next((part for part in parts if _writes(part, source)), None)
     if writer is None:
-        raise ScheduleError("cache_write", buffer, "nothing writes it")
+        raise ScheduleError("cache_write", buffer, "nothing writes it", "cache_read")
     if not isinstance(_innermost(writer), Block):
-        raise ScheduleError("cache_write", buffer, "its stage shares loops with other stages")
+        why = "its stage shares loops with other stages, or has a guard"
+        raise ScheduleError("cache_write", buffer, why, "cache_write it before that")
+    only_writer("cache_write", func, blocks(writer)[0], source)
     at = parts.index(writer)
-    stage = _copy_nest(f"{copy.name}_back", source, copy)
+    stage = _copy_nest("cache_write", func, f"{copy.name}_back", source, copy)
     into = replace_buffers(writer, {source: copy})
     return _with_parts(func, [*parts[:at], into, stage, *parts[at + 1 :]], Alloc(copy, stage))
 
@@ -93,7 +105,7 @@ def set_scope(schedule: Schedule, buffer: str, scope: str) -> Func:
     func = schedule.func
     path = alloc_path("set_scope", func, buffer)
     old = _alloc(path).buffer
-    _known_scope("set_scope", buffer, scope)
+    _known_scope("set_scope", old, scope)
     return replace_buffers(func, {old: Buffer(old.name, old.shape, old.dtype, scope)})
 
 
@@ -112,10 +124,47 @@ def double_buffer(schedule: Schedule, buffer: str, slots: int) -> Func:
     path = alloc_path("double_buffer", schedule.func, buffer)
     most = schedule.target.limits.buffers
     if not 1 <= slots <= most:
-        raise ScheduleError("double_buffer", buffer, f"{slots} slots, not 1 to {most}")
+        why = f"{slots} slots, the target has 1 to {most}"
+        raise ScheduleError("double_buffer", buffer, why, f"1 to {most}")
     alloc = _alloc(path)
     marks = (*(mark for mark in alloc.marks if mark[0] != "slots"), ("slots", slots))
     return replaced(schedule.func, path, Alloc(alloc.buffer, alloc.body, marks))
+
+
+@primitive
+def storage_align(schedule: Schedule, buffer: str, axis: int, factor: int, offset: int) -> Func:
+    """Lay a buffer out so that steps along `axis` are a multiple of `factor` elements, + `offset`.
+
+        alloc a: int8[4, 10] local: a[i, j] is element i*10 + j
+    ->                                                          storage_align("a", 0, 16, 0)
+        alloc a: int8[4, 10] local {align_0=16}: a[i, j] is element i*16 + j
+
+    Rows then begin where vectors do (offset 0), or each in another cache set than the one before.
+
+    Raises:
+        ScheduleError: the buffer is on the chip, where copies leave no gaps; or no such axis.
+    """
+    path = alloc_path("storage_align", schedule.func, buffer)
+    alloc = _alloc(path)
+    if alloc.buffer.scope != "local":
+        why = f"it is in {alloc.buffer.scope}, where elements lie densely"
+        raise ScheduleError("storage_align", buffer, why, "a buffer in local")
+    if not 0 <= axis < len(alloc.buffer.shape) - 1:
+        why = f"axis {axis} has no distance to choose"
+        most = len(alloc.buffer.shape) - 2
+        hint = f"0 to {most}" if most >= 0 else "a buffer with more than one axis"
+        raise ScheduleError("storage_align", buffer, why, hint)
+    if factor < 1 or not 0 <= offset < factor:
+        why = f"no distance is {offset} more than a multiple of {factor}"
+        raise ScheduleError("storage_align", buffer, why, "a factor from 1, an offset below it")
+    marks = [mark for mark in alloc.marks if mark[0] not in (f"align_{axis}", f"skew_{axis}")]
+    marks += [(f"align_{axis}", factor)] + ([(f"skew_{axis}", offset)] if offset else [])
+    return replaced(schedule.func, path, Alloc(alloc.buffer, alloc.body, tuple(marks)))
+
+
+def allocated(func: Func, buffer: Buffer) -> Func:
+    """The function with one more buffer around all that it does."""
+    return with_body(func, Alloc(buffer, func.body))
 
 
 def without_allocation(func: Func, buffer: Buffer) -> Func:
@@ -141,18 +190,22 @@ def _buffer(primitive: str, func: Func, name: str) -> Buffer:
 
 def _fresh_buffer(primitive: str, func: Func, source: Buffer, scope: str) -> Buffer:
     """A buffer like `source` in another memory, with a name that is not taken."""
-    _known_scope(primitive, source.name, scope)
+    _known_scope(primitive, source, scope)
     name = f"{source.name}_{scope}"
-    taken = {at.buffer.name for at in below(func.body) if isinstance(at, Alloc)}
-    if name in taken | {param.name for param in func.params}:
-        raise ScheduleError(primitive, source.name, f"there already is a buffer {name}")
+    unused_buffer(primitive, func, source.name, name)
     return Buffer(name, source.shape, source.dtype, scope)
 
 
-def _known_scope(primitive: str, buffer: str, scope: str) -> None:
+def _known_scope(primitive: str, buffer: Buffer, scope: str) -> None:
+    """Refuse a memory that there is not, or that cannot hold the buffer's type."""
+    fitting = [each for each, types in SCOPES.items() if types is None or buffer.dtype in types]
     if scope not in SCOPES:
-        why = f"there is no memory {scope!r}"
-        raise ScheduleError(primitive, buffer, why, f"one of {', '.join(SCOPES)}")
+        raise ScheduleError(
+            primitive, buffer.name, f"there is no memory {scope!r}", one_of(fitting)
+        )
+    if scope not in fitting:
+        why = f"{scope} cannot hold {buffer.dtype}"
+        raise ScheduleError(primitive, buffer.name, why, one_of(fitting))
 
 
 def _parts(func: Func) -> list[Stmt]:
@@ -185,13 +238,13 @@ def _innermost(stmt: Stmt) -> Stmt:
 
 
 def _writes(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(
-        isinstance(block.body, Store) and block.body.buffer is buffer for block in blocks(stmt)
-    )
+    return any(writes(block, buffer) for block in blocks(stmt))
 
 
-def _copy_nest(stage: str, into: Buffer, source: Buffer) -> Stmt:
-    """The loops and the block that copy a whole buffer."""
+def _copy_nest(primitive: str, func: Func, stage: str, into: Buffer, source: Buffer) -> Stmt:
+    """The loops and the block that copy a whole buffer, under names that are not taken."""
+    unused_stage(primitive, func, stage)
+    unused_loops(primitive, func, *(f"{stage}_i{at}" for at in range(len(into.shape))))
     axes = tuple(Var(f"{stage}_i{at}") for at in range(len(into.shape)))
     body: Stmt = Block(stage, Store(into, axes, Load(source, axes)))
     for axis, extent in zip(reversed(axes), reversed(into.shape), strict=True):

@@ -9,7 +9,7 @@ from tilefarm.dtype import DType
 from tilefarm.errors import ScheduleError
 from tilefarm.target import Target
 
-from compile_worker.ir.expr import Add, Cast, Expr, Load, Mul, Var
+from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Mul, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, Store
 from compile_worker.schedule.marks import marked
@@ -36,9 +36,11 @@ def tensorize(schedule: Schedule, stage: str, intrinsic: str) -> Func:
         raise ScheduleError("tensorize", stage, why, f"one of {', '.join(INTRINSICS)}")
     path = block_path("tensorize", schedule.func, stage)
     block = block_target(path)
-    why = INTRINSICS[intrinsic](block, path.loops, schedule.target)
+    matcher = INTRINSICS[intrinsic]
+    why = matcher(block, path.loops, schedule.target)
     if why:
-        raise ScheduleError("tensorize", stage, f"not a {intrinsic}: {why}")
+        legal = (matcher.__doc__ or "").rstrip(".")
+        raise ScheduleError("tensorize", stage, f"not a {intrinsic}: {why}", legal)
     return replaced(schedule.func, path, marked(block, ("tensorize", intrinsic)))
 
 
@@ -64,6 +66,17 @@ def not_gemm(block: Block, loops: tuple[For, ...], target: Target) -> str:
     return ""
 
 
+def not_reset(block: Block, loops: tuple[For, ...], target: Target) -> str:
+    """acc[.., b, o] = 0, the two loops innermost."""
+    match block.body:
+        case Store(acc, to, Const(0, DType.INT32)) if acc.scope == "acc" and block.init is None:
+            inner = {loop.var: loop.extent for loop in loops[-2:]}
+            want: dict[Expr, int] = {to[-2]: target.vta.batch, to[-1]: target.vta.block}
+            return "" if want == dict(inner) else f"its innermost loops are not {_shown(want)}"
+        case _:
+            return "it does not set accumulators to 0"
+
+
 def _narrow(expr: Expr) -> Load | None:
     """The int8 element that `expr` widens to int32."""
     match expr:
@@ -80,5 +93,5 @@ def _shown(want: Mapping[Expr, int]) -> str:
     )
 
 
-INTRINSICS: Final[Mapping[str, Matcher]] = {"gemm": not_gemm}
+INTRINSICS: Final[Mapping[str, Matcher]] = {"gemm": not_gemm, "reset": not_reset}
 """The instructions that a nest can be handed to, and what tells whether it is one."""

@@ -6,7 +6,8 @@ from tilefarm.target import Target
 from tilefarm.workload import Workload
 
 from compile_worker.space.layer import Layer, layer_of
-from compile_worker.space.traffic import STORE_ELEMENT, VECTOR_CYCLES
+from compile_worker.space.traffic import STORE_ELEMENT
+from compile_worker.space.vector_layer import VectorLayer, vector_layer_of
 
 
 def ideal_cycles(workload: Workload, target: Target) -> int:
@@ -22,16 +23,22 @@ def lower_bound_cycles(workload: Workload, target: Target) -> int:
     """What the busiest of compute, load and store modules needs when everything is moved once."""
     layer = _layer(workload)
     bus = target.timing.bus_nbytes
-    read = sum(spec.nbytes for spec in workload.inputs[:2])
+    if isinstance(layer, VectorLayer):
+        return max(
+            layer.gemm_cycles + layer.other_cycles,
+            layer.loading_cycles(target),
+            STORE_ELEMENT * layer.output_vectors,
+        )
+    read = layer.read_vectors * target.vta.inp_nbytes + workload.inputs[1].nbytes
     return max(
-        layer.gemm_cycles + VECTOR_CYCLES * layer.output_vectors,
+        layer.gemm_cycles + layer.epilogue.vector_cycles * layer.output_vectors,
         read // bus,
         STORE_ELEMENT * layer.output_vectors,
     )
 
 
-def _layer(workload: Workload) -> Layer:
-    layer = layer_of(workload)
+def _layer(workload: Workload) -> Layer | VectorLayer:
+    layer = vector_layer_of(workload) or layer_of(workload)
     if layer is None:
         raise ValueError(f"{workload.operator} does not run on the accelerator")
     return layer

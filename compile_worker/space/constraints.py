@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tilefarm.space import (
     Constraint,
+    Largest,
     Le,
     Point,
     Prod,
@@ -19,6 +21,10 @@ from tilefarm.space import (
 )
 
 
+class Emptied(Exception):
+    """A constraint leaves no values: its name, and why it is there."""
+
+
 class Draft:
     """Collects the variables and constraints of one space.
 
@@ -29,6 +35,7 @@ class Draft:
     def __init__(self) -> None:
         self._variables: dict[str, Variable] = {}
         self._constraints: list[Constraint] = []
+        self._broken: Counter[tuple[str, str]] = Counter()
 
     def tunable(self, name: str, domain: Iterable[int], labels: Sequence[str] = ()) -> str:
         """A variable that the search chooses; with one value it is a constant."""
@@ -64,12 +71,29 @@ class Draft:
         rule = Sum(name=f"sum_{name}", total=name, terms=pairs, constant=constant, why=why)
         return self._require(name, rule)
 
-    def select(self, name: str, choice: str, options: Sequence[str], *, why: str = "") -> str:
-        """A new variable: the option at the position that `choice` holds."""
-        self._add(Variable(name=name, tunable=False))
+    def select(
+        self,
+        name: str,
+        choice: str,
+        options: Sequence[str],
+        *,
+        domain: Iterable[int] = (),
+        why: str = "",
+    ) -> str:
+        """A new variable: the option at the position that `choice` holds.
+
+        A table can have it among its keys if it has a `domain`.
+        """
+        self._add(Variable(name=name, domain=tuple(domain), tunable=False))
         rule = Select(
             name=f"select_{name}", value=name, choice=choice, options=tuple(options), why=why
         )
+        return self._require(name, rule)
+
+    def largest(self, name: str, options: Sequence[str], *, why: str = "") -> str:
+        """A new variable: the largest of the options."""
+        self._add(Variable(name=name, tunable=False))
+        rule = Largest(name=f"largest_{name}", value=name, options=tuple(options), why=why)
         return self._require(name, rule)
 
     def table(
@@ -82,7 +106,7 @@ class Draft:
         why: str = "",
     ) -> None:
         """Rows of known variables `keys` and of new variables `values` that they determine."""
-        listed = self._possible(keys, rows)
+        listed = self._possible(name, keys, rows, why)
         for at, key in enumerate(keys):
             self._narrow(key, {row[at] for row in listed})
         for at, value in enumerate(values, start=len(keys)):
@@ -95,7 +119,7 @@ class Draft:
         self, name: str, keys: Sequence[str], rows: Iterable[tuple[int, ...]], *, why: str = ""
     ) -> None:
         """Known variables take the values of one of the rows."""
-        listed = self._possible(keys, rows)
+        listed = self._possible(name, keys, rows, why)
         for at, key in enumerate(keys):
             self._narrow(key, {row[at] for row in listed})
         self._require(name, Table(name=name, variables=tuple(keys), rows=listed, why=why))
@@ -131,6 +155,10 @@ class Draft:
         """The values of a variable."""
         return self._variables[name].domain
 
+    def has(self, name: str) -> bool:
+        """Whether there is a variable of that name."""
+        return name in self._variables
+
     def lists(self, name: str, point: Point) -> bool:
         """Whether the table of this name has a row with the values of `point`."""
         table = next(c for c in self._constraints if isinstance(c, Table) and c.name == name)
@@ -139,17 +167,28 @@ class Draft:
         return any([row[i] for i in at] == values for row in table.rows)
 
     def holds(self, point: Point) -> bool:
-        """Whether a full point satisfies every constraint."""
-        return all(holds(rule, point) for rule in self._constraints)
+        """Whether a full point satisfies every constraint; remembers what it breaks."""
+        broken = next((rule for rule in self._constraints if not holds(rule, point)), None)
+        if broken is not None:
+            self._broken[broken.name, broken.why] += 1
+        return broken is None
+
+    @property
+    def blamed(self) -> tuple[str, str]:
+        """The constraint that most of the points broke that did not hold, and why it is there."""
+        return max(self._broken, key=self._broken.__getitem__, default=("", ""))
 
     def _possible(
-        self, keys: Sequence[str], rows: Iterable[tuple[int, ...]]
+        self, name: str, keys: Sequence[str], rows: Iterable[tuple[int, ...]], why: str
     ) -> tuple[tuple[int, ...], ...]:
         """Rows whose known variables have values of their domains."""
         domains = [set(self._variables[key].domain) for key in keys]
-        return tuple(
+        found = tuple(
             row for row in rows if all(row[at] in domain for at, domain in enumerate(domains))
         )
+        if not found:
+            raise Emptied(name, why)
+        return found
 
     def _narrow(self, name: str, values: set[int]) -> None:
         """Take values that no row lists out of a variable's domain."""
@@ -189,6 +228,8 @@ def complete(
                 known[name] = constant + sum(k * known[v] for k, v in terms)
             case Select(value=name, choice=choice, options=options) if name not in known:
                 known[name] = known[options[known[choice]]] if known[choice] >= 0 else -1
+            case Largest(value=name, options=options) if name not in known:
+                known[name] = max(known[option] for option in options)
             case Table(variables=names, rows=rows):
                 _look_up(known, names, rows)
     return known

@@ -13,12 +13,10 @@ from tilefarm.trace import Step
 
 from compile_worker import limits
 from compile_worker.space.constraints import Draft
-from compile_worker.space.layer import REDUCED, SPATIAL, Layer
+from compile_worker.space.layer import LOOPS, REDUCED, SPATIAL, Layer
 from compile_worker.space.loop_orders import MICRO_ORDERS, distinct_micro_orders, long_loops
-from compile_worker.space.tiling import reduced_axes
 
 AXES = (*REDUCED, *SPATIAL)
-LOOP_NAMES = {"co": "co", "oh": "h", "ow": "w", "ci": "ci", "kh": "kh", "kw": "kw"}
 FOLDED = 2
 """Loops that a GEMM or ALU instruction runs by itself; the others are written out as micro-ops."""
 
@@ -42,9 +40,18 @@ def declare_gemm(draft: Draft, layer: Layer, target: Target) -> None:
     lengths = [f"tile_{axis}" for axis in AXES]
     written = [draft.select(f"{name}_uops", name, [*lengths, "one"]) for name in unfolded]
     draft.prod("gemm_uops", *written, why="the two outermost loops fold into the instruction")
+    keep_writes_apart(draft, "inside_reductions")
+
+
+def keep_writes_apart(draft: Draft, inside: str) -> None:
+    """distance: micro-ops between two writes of one accumulator, by what the last sum encloses.
+
+    `inside` tells which tiles that is: all, ow, co, oh x ow, or none because nothing is summed.
+    `never` and `least_distance` are declared before.
+    """
     draft.prod("tile_pixels", "tile_oh", "tile_ow")
-    inside = ["tile_vectors", "tile_ow", "tile_co", "tile_pixels", "never"]
-    draft.select("distance", "inside_reductions", inside)
+    enclosed = ["tile_vectors", "tile_ow", "tile_co", "tile_pixels", "never"]
+    draft.select("distance", inside, enclosed)
     draft.at_most(
         "acc_distance",
         "least_distance",
@@ -55,13 +62,13 @@ def declare_gemm(draft: Draft, layer: Layer, target: Target) -> None:
 
 def gemm_steps(layer: Layer, point: Point) -> Iterator[Step]:
     """Put the loops inside one instruction in order and hand them to it."""
-    stage, reduced = layer.stage, reduced_axes(layer)
-    spatial = SPATIAL if layer.has_window else SPATIAL[:1]
-    order = [axis for axis in MICRO_ORDERS[point["micro_order"]] if axis in (*reduced, *spatial)]
-    inner = [f"{stage}_{LOOP_NAMES[axis]}{'_1' * (axis in reduced)}" for axis in order]
+    stage, reduced = layer.stage, layer.reduced
+    order = [axis for axis in MICRO_ORDERS[point["micro_order"]] if axis in layer.axes]
+    inner = [f"{stage}_{LOOPS[axis]}{'_1' * (axis in reduced)}" for axis in order]
     outer = [f"{stage}_{axis}_0" for axis in reduced]
+    single = [f"{stage}_{axis}" for axis in (*layer.around, *layer.phases)]
     lanes = [f"{stage}_{lane}" for lane in ("b", "o", "i")]
-    yield Step("reorder", (*outer, f"{stage}_n", *inner, *lanes))
+    yield Step("reorder", (*outer, *single, *inner, *lanes))
     yield Step("tensorize", (stage, "gemm"))
 
 

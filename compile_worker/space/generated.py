@@ -12,11 +12,16 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from compile_worker.space.constraints import Draft, complete
+from compile_worker.errors import SpaceError
+from compile_worker.space.constraints import Draft, Emptied, complete
 from compile_worker.space.layer import REDUCED, SPATIAL, Layer, layer_of
-from compile_worker.space.rules import RULES, TRACE
+from compile_worker.space.rules import TRACE, Outcome, declare, outcomes
+from compile_worker.space.vector_default import vector_default
+from compile_worker.space.vector_layer import VectorLayer, vector_layer_of
+from compile_worker.space.vector_rules import declare_vector_space
+from compile_worker.space.vector_trace import vector_steps
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Changes when the points of old records would mean other schedules."""
 
 PLAIN_TRIES: Final = 400
@@ -25,10 +30,11 @@ PLAIN_TRIES: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """The search space of one workload on one target."""
+    """The search space of one workload on one target, and which rules made it."""
 
     space: SearchSpace
-    layer: Layer
+    layer: Layer | VectorLayer
+    rules: tuple[Outcome, ...]
 
     def completed(self, tunables: Point) -> dict[str, int]:
         """A value for every variable, valid or not; `tilefarm.space.violations` tells."""
@@ -37,30 +43,50 @@ class Generated:
     def trace(self, point: Point) -> Trace:
         """The schedule of a valid point; only the tunable variables count."""
         full = {**dict(self.space.default), **point}
+        if isinstance(self.layer, VectorLayer):
+            return Trace(tuple(vector_steps(self.layer, full)))
         return Trace(tuple(step for steps in TRACE for step in steps(self.layer, full)))
 
 
 def has_space(workload: Workload) -> bool:
     """Whether there is anything to choose for a workload; others are compiled as they are."""
-    return layer_of(workload) is not None
+    return layer_of(workload) is not None or vector_layer_of(workload) is not None
 
 
 def generate(workload: Workload, target: Target) -> Generated:
     """The search space of a workload.
 
     Raises:
-        ValueError: the operator has no space, or not even the smallest tiles fit.
+        SpaceError: not even the smallest tiles fit; says which constraint is to blame.
+        ValueError: the operator has no space.
     """
-    layer = layer_of(workload)
-    if layer is None:
+    if not has_space(workload):
         raise ValueError(f"{workload.operator} has no search space")
-    draft = Draft()
-    for rule in RULES:
-        rule.declare(draft, layer, target)
-    default = _plain(draft, layer)
+    rules = outcomes(workload, target)
+    lacking = next((o for o in rules if o.rule == "Tensorize" and not o.fired), None)
+    if lacking is not None:
+        raise SpaceError(workload.name, target.name, lacking.rule, lacking.why)
+    try:
+        draft, layer, default = _drafted(workload, target)
+    except Emptied as emptied:
+        raise SpaceError(workload.name, target.name, *emptied.args) from None
     if default is None:
-        raise ValueError(f"{workload.name}: nothing fits on {target.name}, however small the tiles")
-    return Generated(draft.space(workload.operator, VERSION, default), layer)
+        raise SpaceError(workload.name, target.name, *draft.blamed)
+    return Generated(draft.space(workload.operator, VERSION, default), layer, rules)
+
+
+def _drafted(
+    workload: Workload, target: Target
+) -> tuple[Draft, Layer | VectorLayer, dict[str, int] | None]:
+    """Variables and constraints, the layer that they are of, and the default point if any fits."""
+    draft = Draft()
+    if (vectors := vector_layer_of(workload)) is not None:
+        declare_vector_space(draft, vectors, target)
+        return draft, vectors, vector_default(draft, vectors)
+    layer = layer_of(workload)
+    assert layer is not None
+    declare(draft, layer, workload, target)
+    return draft, layer, _plain(draft, layer)
 
 
 def _plain(draft: Draft, layer: Layer) -> dict[str, int] | None:
@@ -88,12 +114,12 @@ def _smallest_tiles(draft: Draft, layer: Layer) -> Iterator[dict[str, int]]:
 
 def _plainest(draft: Draft, layer: Layer, tiles: dict[str, int]) -> Iterator[dict[str, int]]:
     """With given tiles: one slot, the first order, late loads, and every micro-op order."""
-    point = {**tiles, "slots": 1, "acc_slots": 1}
+    point = {**tiles, "slots": 1, "acc_slots": 1, "hold": 0}
     for axis in (*SPATIAL, *REDUCED):
         tile = tiles[f"tile_{axis}"]
         point |= {f"many_{axis}": int(tile < layer.extents[axis]), f"long_{axis}": int(tile > 1)}
     point["many_reduced"] = max(point[f"many_{axis}"] for axis in REDUCED)
-    for name in ("tile_order", "weight_at", "data_at", "bias_at"):
+    for name in filter(draft.has, ("tile_order", "weight_at", "data_at", "bias_at")):
         allowed = (v for v in draft.domain(name) if draft.allows({**point, name: v}))
         point[name] = next(allowed, -1)
     if -1 not in point.values():

@@ -1,38 +1,146 @@
-"""Convolution and dense seen alike: the extents that their spaces and schedules are made from."""
+"""Layers seen alike, whatever they multiply: what their spaces and schedules are made from."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
 from tilefarm.workload import Workload
 
+from compile_worker.te.operators.groups import groups_of, is_depthwise
+
 SPATIAL = ("co", "oh", "ow")
 REDUCED = ("ci", "kh", "kw")
+LOOPS = {"co": "co", "oh": "h", "ow": "w", "ci": "ci", "kh": "kh", "kw": "kw"}
+"""The names of their loops in a nest, after the stage's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What follows the sums before they are clipped and stored.
+
+    A bias is `bias_tiles` tiles of weights for each block of channels that a constant vector is
+    multiplied by, or for all of them where it is `one_bias`; 0 without one. A `factor` is a
+    register operand. `shift` is "" without one, "block" for an immediate, "lanes" for a register
+    operand.
+    """
+
+    bias_tiles: int = 0
+    one_bias: bool = False
+    factor: bool = False
+    shift: str = ""
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Stages between the multiplication and the output, the last one first."""
+        parts = {"shifted": self.shift, "multiplied": self.factor, "biased": self.bias_tiles}
+        return ("upper", "lower", *(stage for stage, there in parts.items() if there))
+
+    @property
+    def elementwise(self) -> tuple[str, ...]:
+        """Those of them that the ALU does."""
+        return tuple(stage for stage in self.stages if stage != "biased")
+
+    @property
+    def by_lane(self) -> tuple[str, ...]:
+        """Tensors in the accumulator memory, each one vector for each block of channels."""
+        by_lane = {"factor": self.factor, "shift": self.shift == "lanes"}
+        return tuple(name for name, there in by_lane.items() if there)
+
+    @property
+    def loads(self) -> bool:
+        """Whether anything is loaded for it again and again."""
+        return self.bias_tiles > 0 or bool(self.by_lane)
+
+    @property
+    def vector_cycles(self) -> int:
+        """Cycles for an output vector: reset, bias, immediate shift, 2 for a register, 2 clips."""
+        return 1 + self.bias_tiles + (self.shift == "block") + 2 * len(self.by_lane) + 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """A sum over (ci, kh, kw) for every output vector (n, co, oh, ow), counted in blocks.
 
-    A dense layer has one pixel and a kernel of one. `stage` is the block that multiplies, `image`
-    the buffer that its input is in on the chip.
+    A dense layer has one pixel and a kernel of one, a matrix product one row of pixels. `stage` is
+    the block that multiplies, `image` the buffer that its input is in on the chip, `axes` those of
+    SPATIAL and REDUCED that are loops of the nest.
+
+    `around` are the nest's outermost loops, `batches` how often they run together; weights are the
+    same for all of them unless `own_weights`. Transposed convolutions have `phases`, loops that run
+    inside those over tiles of co, as if each were a block of outputs: co counts all of them. Their
+    outputs are `scattered` if neighbours in a row are of different phases. In a `depthwise` layer
+    an output block reads the input block at its own place, and ci is 1.
     """
 
     stage: str
     image: str
+    axes: tuple[str, ...] = (*SPATIAL, *REDUCED)
+    around: tuple[str, ...] = ("n",)
+    phases: tuple[str, ...] = ()
+    phase_count: int = 1
+    scattered: bool = False
     batches: int
+    own_weights: bool = False
+    depthwise: bool = False
     extents: dict[str, int]
     rows: int
     columns: int
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
-    pad: tuple[int, int, int, int]
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    epilogue: Epilogue
 
     @property
-    def has_window(self) -> bool:
-        """Whether the nest has pixel and kernel axes."""
-        return self.stage == "conv"
+    def spatial(self) -> tuple[str, ...]:
+        """The axes of tiles of the output that the nest has."""
+        return tuple(axis for axis in SPATIAL if axis in self.axes)
+
+    @property
+    def reduced(self) -> tuple[str, ...]:
+        """The reduction axes that the nest has, outermost first."""
+        return tuple(axis for axis in REDUCED if axis in self.axes)
+
+    @property
+    def output_loops(self) -> tuple[str, ...]:
+        """Names of the loops over outputs in every stage from the multiplication on."""
+        return (*self.around, *self.phases, *(LOOPS[axis] for axis in self.spatial))
+
+    def tile_loops(self, axis: str) -> tuple[str, ...]:
+        """The loops over tiles of an axis, outermost first."""
+        phases = self.phases if axis == "co" else ()
+        return (f"out_{LOOPS[axis]}_0", *(f"out_{phase}" for phase in phases))
+
+    def tiled(self, axis: str) -> int:
+        """What tiles of an axis divide: its extent, apart from phases, which are never together."""
+        return self.extents[axis] // (self.phase_count if axis == "co" else 1)
+
+    @property
+    def flat(self) -> bool:
+        """Whether operands and outputs are matrices of vectors: one copy moves any part."""
+        return self.stage == "dot"
+
+    @property
+    def weight_sets(self) -> int:
+        """How many of the batches have weights of their own."""
+        return self.batches if self.own_weights else 1
+
+    @property
+    def channel_blocks(self) -> int:
+        """Blocks of output channels: each has its own bias and shift, the same in every phase."""
+        return self.tiled("co") * self.weight_sets
+
+    @property
+    def bias_blocks(self) -> int:
+        """Blocks of output channels that have biases, factors or shifts of their own."""
+        return 1 if self.epilogue.one_bias else self.channel_blocks
+
+    @property
+    def image_blocks(self) -> int:
+        """Input blocks that one batch reads."""
+        return self.extents["co" if self.depthwise else "ci"]
 
     @property
     def output_vectors(self) -> int:
@@ -46,8 +154,24 @@ class Layer:
     @property
     def image_vectors(self) -> int:
         """Vectors of the input that are on the chip when all of it is, padding included."""
-        rows = self.kept(self.padded(0), self.extents["oh"], self.extents["kh"])
-        return self.batches * self.extents["ci"] * rows * self.padded(1)
+        every = self.every(0, self.extents["oh"], self.extents["kh"])
+        rows = (self.padded(0) - 1) // every + 1
+        return self.batches * self.image_blocks * rows * self.padded(1)
+
+    @property
+    def read_vectors(self) -> int:
+        """Vectors of the input that some output needs."""
+        return self.batches * self.image_blocks * self._read(0) * self._read(1)
+
+    def _read(self, axis: int) -> int:
+        """Input rows (axis 0) or columns (axis 1) that are under some output, without padding."""
+        size, before = (self.rows, self.columns)[axis], self.pad[axis]
+        outputs = range(self.extents[("oh", "ow")[axis]])
+        taps = range(self.extents[("kh", "kw")[axis]])
+        at = {
+            o * self.stride[axis] + k * self.dilation[axis] - before for o in outputs for k in taps
+        }
+        return sum(0 <= each < size for each in at)
 
     def covered(self, axis: int, tile: int, kernel: int) -> int:
         """Input rows (axis 0) or columns (axis 1) under `tile` outputs and `kernel` kernel rows."""
@@ -56,14 +180,14 @@ class Layer:
 
     def window(self, axis: int, tile: int, kernel: int) -> int:
         """Input rows (axis 0) or columns (axis 1) that are on the chip for `covered` ones."""
-        span = self.covered(axis, tile, kernel)
-        return span if axis else self.kept(span, tile, kernel)
+        return (self.covered(axis, tile, kernel) - 1) // self.every(axis, tile, kernel) + 1
 
-    def kept(self, rows: int, tile: int, kernel: int) -> int:
-        """How many of `rows` input rows are loaded: without padding, only those that are used."""
+    def every(self, axis: int, tile: int, kernel: int) -> int:
+        """Which of the rows under them are loaded: every n-th, if only those are used."""
+        if axis:
+            return 1
         steps = [self.stride[0] * (tile > 1), self.dilation[0] * (kernel > 1)]
-        every = 1 if any(self.pad) else max(1, math.gcd(*steps))
-        return (rows - 1) // every + 1
+        return max(1, math.gcd(*steps))
 
     def padded(self, axis: int) -> int:
         """Input rows (axis 0) or columns (axis 1), padding included."""
@@ -72,33 +196,100 @@ class Layer:
 
 def layer_of(workload: Workload) -> Layer | None:
     """The layer that a workload is; None for operators that are not tiled for the accelerator."""
-    data, weight = workload.inputs[0].shape, workload.inputs[1].shape if workload.inputs[1:] else ()
-    out = workload.outputs[0].shape
-    if workload.operator == "conv2d":
-        top, left, bottom, right = workload.attr_ints("pad")
-        stride, dilation = workload.attr_ints("stride"), workload.attr_ints("dilation")
-        return Layer(
-            stage="conv",
-            image="padded" if any((top, left, bottom, right)) else "data_inp",
-            batches=data[0],
-            extents=dict(zip((*SPATIAL, *REDUCED), (out[1], *out[2:4], *weight[1:4]), strict=True)),
-            rows=data[2],
-            columns=data[3],
-            stride=(stride[0], stride[1]),
-            dilation=(dilation[0], dilation[1]),
-            pad=(top, left, bottom, right),
-        )
-    if workload.operator == "dense":
-        extents = {**dict.fromkeys((*SPATIAL, *REDUCED), 1), "co": out[1], "ci": data[1]}
-        return Layer(
-            stage="dot",
-            image="data_inp",
-            batches=data[0],
-            extents=extents,
-            rows=1,
-            columns=1,
-            stride=(1, 1),
-            dilation=(1, 1),
-            pad=(0, 0, 0, 0),
-        )
-    return None
+    made = _LAYERS.get(workload.operator)
+    return None if made is None else made(workload)
+
+
+def _convolution(workload: Workload) -> Layer:
+    stride, dilation = workload.attr_ints("stride"), workload.attr_ints("dilation")
+    groups, depthwise = groups_of(workload), is_depthwise(workload)
+    layer = _windowed(workload, workload.inputs[1].shape[:4])
+    grouped = groups > 1 and not depthwise
+    extents = {**layer.extents, "co": layer.extents["co"] // (groups if grouped else 1)}
+    return replace(
+        layer,
+        around=("n", "g") if grouped else ("n",),
+        batches=layer.batches * (groups if grouped else 1),
+        own_weights=grouped,
+        depthwise=depthwise,
+        extents=extents,
+        stride=(stride[0], stride[1]),
+        dilation=(dilation[0], dilation[1]),
+    )
+
+
+def _transposed(workload: Workload) -> Layer:
+    co, down, across, *window = workload.inputs[1].shape[:-2]
+    layer = _windowed(workload, (co, *window))
+    extents = {**layer.extents, "co": co * down * across}
+    extents |= {"oh": extents["oh"] // down, "ow": extents["ow"] // across}
+    return replace(
+        layer, phases=("p", "q"), phase_count=down * across, scattered=across > 1, extents=extents
+    )
+
+
+def _windowed(workload: Workload, weight: tuple[int, ...]) -> Layer:
+    """A convolution of stride 1 by weights [Co, Ci, Kh, Kw]."""
+    data, out = workload.inputs[0].shape, workload.outputs[0].shape
+    top, left, bottom, right = workload.attr_ints("pad")
+    co, *window = weight
+    sizes = (co, *out[2:4], *window)
+    return Layer(
+        stage="conv",
+        image="padded" if any((top, left, bottom, right)) else "data_inp",
+        batches=data[0],
+        extents=dict(zip((*SPATIAL, *REDUCED), sizes, strict=True)),
+        rows=data[2],
+        columns=data[3],
+        pad=(top, left, bottom, right),
+        epilogue=epilogue_of(workload),
+    )
+
+
+def _dense(workload: Workload) -> Layer:
+    data, out = workload.inputs[0].shape, workload.outputs[0].shape
+    return Layer(
+        stage="dot",
+        image="data_inp",
+        axes=("co", "ci"),
+        batches=data[0],
+        extents={**dict.fromkeys((*SPATIAL, *REDUCED), 1), "co": out[1], "ci": data[1]},
+        rows=1,
+        columns=1,
+        epilogue=epilogue_of(workload),
+    )
+
+
+def _matmul(workload: Workload) -> Layer:
+    batches, ci, columns = workload.inputs[0].shape[:3]
+    sizes = {"co": workload.outputs[0].shape[1], "ow": columns, "ci": ci}
+    return Layer(
+        stage="dot",
+        image="data_inp",
+        axes=("co", "ow", "ci"),
+        batches=batches,
+        own_weights=True,
+        extents={**dict.fromkeys((*SPATIAL, *REDUCED), 1), **sizes},
+        rows=1,
+        columns=columns,
+        epilogue=epilogue_of(workload),
+    )
+
+
+_LAYERS: Final[Mapping[str, Callable[[Workload], Layer]]] = {
+    "conv2d": _convolution,
+    "conv2d_transpose": _transposed,
+    "dense": _dense,
+    "matmul": _matmul,
+}
+
+
+def epilogue_of(workload: Workload) -> Epilogue:
+    """What a workload's bias, factor and shift, if it has them, make of its epilogue."""
+    bias, shift = workload.tensor("bias"), workload.tensor("shift")
+    return Epilogue(
+        bias_tiles=0 if bias is None else bias.shape[-3],
+        one_bias=bias is not None and len(bias.shape) == 3,
+        factor=workload.tensor("factor") is not None,
+        shift="" if shift is None else "block" if len(shift.shape) == 1 else "lanes",
+    )

@@ -6,23 +6,33 @@ one more to start; loads: beats + 22; stores: 3 an element). Fires on every laye
 
 from __future__ import annotations
 
+from itertools import product
+from math import prod
 from typing import Final
 
 from tilefarm.target import Target
 
 from compile_worker import limits
 from compile_worker.space.constraints import Draft
-from compile_worker.space.layer import Layer
+from compile_worker.space.layer import SPATIAL, Layer
 
 START: Final = 7
 """Cycles of a GEMM or ALU instruction beyond one for each micro-op."""
 
 LOAD_LATENCY: Final = 23
 STORE_ELEMENT: Final = 3
+LAST_STORE: Final = 600
+"""About what is left of a large tile's store when its last part has been computed."""
 
-ALU_INSTRUCTIONS: Final = 4
-VECTOR_CYCLES: Final = 1 + 2 + 2 + 1 + 1
-"""Cycles for one output vector: reset, add bias, shift by register, two clips."""
+UOP_LOAD: Final = 25
+UOP_WAIT: Final = 80
+"""Cycles to load the micro-ops of a kernel, and to wait for that while operands are loaded."""
+
+FETCH: Final = 280
+"""Cycles before the first instruction has been fetched."""
+
+SCATTERED_ELEMENT: Final = 6
+"""Cycles of a store for an element that is alone in its row."""
 
 
 def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
@@ -30,8 +40,12 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
     vta = target.vta
     _copies(draft, layer)
     draft.prod("inp_nbytes", "inp_moved", coefficient=vta.inp_nbytes)
-    draft.prod("wgt_nbytes", "wgt_moved", coefficient=vta.wgt_nbytes)
-    draft.prod("acc_nbytes", "bias_moved", coefficient=vta.acc_nbytes)
+    epilogue = layer.epilogue
+    draft.prod("bias_tiles_moved", "bias_moved", coefficient=epilogue.bias_tiles)
+    draft.prod("lanes_moved", "bias_moved", coefficient=len(epilogue.by_lane))
+    weights = {"wgt_moved": vta.wgt_nbytes, "bias_tiles_moved": vta.wgt_nbytes}
+    draft.total("wgt_nbytes", weights)
+    draft.prod("acc_nbytes", "lanes_moved", coefficient=vta.acc_nbytes)
     draft.total("dram_read_nbytes", {"inp_nbytes": 1, "wgt_nbytes": 1, "acc_nbytes": 1})
     draft.total(
         "instructions",
@@ -39,9 +53,9 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
             "steps": 4,
             "inp_copies": 1,
             "wgt_copies": 1,
-            "bias_loads": 2,
+            "bias_loads": 1,
             "out_copies": 1,
-            "tiles": 7,
+            "tiles": 3 + len(epilogue.stages),
         },
         constant=8,
     )
@@ -52,50 +66,76 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
 
 
 def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
-    """How long each module is busy, and what cannot overlap: the first load, the last store."""
+    """How long each module is busy, and what cannot overlap: the first load, the last store.
+
+    The first tile is reset while the first load is under way.
+    """
     vta, bus = target.vta, target.timing.bus_nbytes
     vectors, latency = layer.output_vectors, LOAD_LATENCY
     inp, wgt, acc = (n // bus for n in (vta.inp_nbytes, vta.wgt_nbytes, vta.acc_nbytes))
-    instructions = START * (1 + ALU_INSTRUCTIONS)
+    epilogue = layer.epilogue
+    busy = {"steps": START, "tiles": START * (1 + len(epilogue.stages)), "lanes_moved": acc}
+    if epilogue.by_lane:
+        busy["bias_loads"] = latency * len(epilogue.by_lane)
+    if epilogue.shift == "block":
+        draft.prod("shifts", "tiles", "tile_co", coefficient=START)
+        busy["shifts"] = 1
+    _ends(draft, layer)
+    draft.total(
+        "cycles_first_load", {"inp_elements": inp, "wgt_elements": wgt}, constant=2 * latency
+    )
+    draft.largest("cycles_begun", ["cycles_first_load", "tile_vectors"])
     draft.total(
         "cycles_computing",
-        {"steps": START, "tiles": instructions, "bias_moved": acc, "bias_loads": 2 * latency},
-        constant=layer.gemm_cycles + VECTOR_CYCLES * vectors,
+        {**busy, "cycles_begun": 1, "later_resets": 1},
+        constant=layer.gemm_cycles + (epilogue.vector_cycles - 1) * vectors,
     )
-    draft.total(
-        "cycles_loading",
-        {"inp_moved": inp, "wgt_moved": wgt, "inp_copies": latency, "wgt_copies": latency},
+    loading = {"inp_moved": inp, "wgt_moved": wgt, "inp_copies": latency, "wgt_copies": latency}
+    draft.total("cycles_loading", {**loading, "bias_tiles_moved": wgt})
+    store = SCATTERED_ELEMENT if layer.scattered else STORE_ELEMENT
+    draft.total("cycles_storing", {"out_copies": 2}, constant=store * vectors)
+
+
+def _ends(draft: Draft, layer: Layer) -> None:
+    """later_resets: vectors of all tiles but one; cycles_last_store: of a tile cut into parts."""
+    store = SCATTERED_ELEMENT if layer.scattered else STORE_ELEMENT
+    names = [f"tile_{axis}" for axis in SPATIAL]
+    draft.table(
+        "tile_ends",
+        names,
+        ["later_resets", "cycles_last_store"],
+        (
+            (*tile, layer.output_vectors - prod(tile), min(store * prod(tile), LAST_STORE))
+            for tile in product(*(draft.domain(name) for name in names))
+        ),
     )
-    draft.total("cycles_storing", {"out_copies": 2}, constant=STORE_ELEMENT * vectors)
-    first = {"inp_elements": inp, "wgt_elements": wgt}
-    draft.total("cycles_first_load", first, constant=2 * latency)
-    draft.total("cycles_last_store", {"tile_vectors": STORE_ELEMENT}, constant=latency)
 
 
 def _prediction(draft: Draft, target: Target) -> None:
     """One estimate of a kernel's time, in quarters of a cycle.
 
-    With one slot, computing waits for loading. With two they overlap, and the estimate is
-    computing + loading / 4: constraints cannot say the larger of two, but this orders schedules as
-    that does, except those that only load.
+    With one slot, computing waits for loading; with two they overlap. Micro-ops are loaded once for
+    every slot key, and wait for operands that are loaded meanwhile unless these are held.
     """
     draft.constant("zero", 0)
-    serial = {"cycles_computing": 4, "cycles_loading": 4}
-    overlapped = {
-        "cycles_computing": 4,
-        "cycles_loading": 1,
-        "cycles_first_load": 4,
-        "cycles_last_store": 4,
-    }
-    draft.total("quarters_serial", serial)
-    draft.total("quarters_overlapped", overlapped)
+    shifts = {"shift_keys": 1} if draft.has("shift_keys") else {}
+    draft.total("uop_kernels", {"gemm_keys": 1, "acc_slots": 3, **shifts})
+    computing = {"cycles_computing": 4, "uops": 2, "uop_kernels": 4 * UOP_LOAD}
+    if draft.has("hold"):
+        draft.select("waiting_kernels", "hold", ["uop_kernels", "zero"])
+        computing["waiting_kernels"] = 4 * UOP_WAIT
+    draft.total("quarters_computing", computing)
+    draft.prod("quarters_loading", "cycles_loading", coefficient=4)
+    draft.total("quarters_serial", {"quarters_computing": 1, "quarters_loading": 1})
+    draft.largest("quarters_overlapped", ["quarters_computing", "quarters_loading"])
     more = target.limits.buffers - 1
     operands = ["zero", "quarters_serial", *["quarters_overlapped"] * more]
     draft.select("quarters_operands", "slots", operands)
-    stores = ["zero", "cycles_storing", *["zero"] * more]
+    draft.prod("cycles_every_store", "tiles", "cycles_last_store")
+    stores = ["zero", "cycles_every_store", *["cycles_last_store"] * more]
     draft.select("cycles_store_exposed", "acc_slots", stores)
     both = {"quarters_operands": 1, "cycles_store_exposed": 4}
-    draft.total("predicted_quarter_cycles", both)
+    draft.total("predicted_quarter_cycles", both, constant=4 * FETCH)
 
 
 def _copies(draft: Draft, layer: Layer) -> None:
@@ -111,9 +151,9 @@ def _copies(draft: Draft, layer: Layer) -> None:
     )
     draft.select("wgt_pieces", "weight_pieces", ["one", "tile_co", "tile_co_ci"])
     draft.prod("wgt_copies", "wgt_loads", "wgt_pieces")
-    draft.constant("all_ci", layer.extents["ci"])
-    draft.constant("all_ci_images", layer.extents["ci"] * layer.batches)
-    pieces = ["tile_ci", "all_ci", "all_ci", "all_ci_images"]
-    draft.select("inp_pieces", "data_at", pieces)
+    draft.constant("all_ci_images", layer.image_blocks * layer.batches)
+    pieces = ["inp_step_blocks", "inp_tile_blocks", "inp_row_blocks", "all_ci_images"]
+    draft.select("inp_pieces", "data_at", ["one"] * len(pieces) if layer.flat else pieces)
     draft.prod("inp_copies", "inp_loads", "inp_pieces")
-    draft.prod("out_copies", "tiles", "tile_co")
+    rows = ["tile_oh"] if layer.scattered else []
+    draft.prod("out_copies", "tiles", *([] if layer.flat else ["tile_co", *rows]))

@@ -11,29 +11,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compile_worker.ir.expr import Expr
+from compile_worker.ir.expr import Buffer, Expr
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, Mark, Stmt, Store, sequence
 from compile_worker.te.tensor import Axis, Stage, Tensor
+from compile_worker.te.work import Work
 
 
 def nest(
-    name: str, inputs: Sequence[Tensor], stages: Sequence[Tensor], attrs: tuple[Mark, ...] = ()
+    name: str,
+    inputs: Sequence[Tensor],
+    stages: Sequence[Tensor | Work],
+    attrs: tuple[Mark, ...] = (),
 ) -> Func:
-    """The function that computes `stages` in order; the last one is its output.
+    """The function that computes `stages` in order; the last one makes its outputs.
 
-    Stages before the last live in allocations around the whole body.
+    What else they make lives in allocations around the whole body.
     """
-    *inner, output = stages
-    body = sequence(stage_nest(tensor) for tensor in stages)
-    for tensor in reversed(inner):
-        body = Alloc(tensor.buffer, body)
-    params = (*(tensor.buffer for tensor in inputs), output.buffer)
-    return Func(name, params, body, attrs)
+    outputs = [tensor.buffer for tensor in _made(stages[-1])]
+    body = sequence(stage_nest(stage) for stage in stages)
+    for buffer in reversed([each for stage in stages for each in _buffers(stage)]):
+        if buffer not in outputs:
+            body = Alloc(buffer, body)
+    return Func(name, (*(tensor.buffer for tensor in inputs), *outputs), body, attrs)
 
 
-def stage_nest(tensor: Tensor) -> Stmt:
-    """The loops and the block that compute every element of one tensor."""
+def _made(stage: Tensor | Work) -> tuple[Tensor, ...]:
+    return stage.tensors if isinstance(stage, Work) else (stage,)
+
+
+def _buffers(stage: Tensor | Work) -> tuple[Buffer, ...]:
+    """Everything that a stage writes."""
+    scratch = stage.scratch if isinstance(stage, Work) else ()
+    return (*scratch, *(tensor.buffer for tensor in _made(stage)))
+
+
+def stage_nest(tensor: Tensor | Work) -> Stmt:
+    """The loops and the block that compute every element of one tensor, or the work's own."""
+    if isinstance(tensor, Work):
+        return tensor.body
     stage = tensor.stage
     if stage is None:
         raise ValueError(f"{tensor.buffer.name} is a placeholder: there is nothing to compute")
@@ -53,5 +69,5 @@ def _block(tensor: Tensor, stage: Stage) -> Block:
     if stage.reduction is None:
         return Block(buffer.name, Store(buffer, at, stage.value))
     update = Store(buffer, at, stage.reduction.combine(buffer[at], stage.value))
-    init = Store(buffer, at, stage.reduction.neutral)
+    init = Store(buffer, at, stage.reduction.start)
     return Block(buffer.name, update, init, tuple(axis.var for axis in stage.reduced))

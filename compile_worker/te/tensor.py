@@ -33,10 +33,10 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A value combined over axes that the result does not have, from a neutral element on."""
+    """A value combined over axes that the result does not have, from a start value on."""
 
     combine: Combine
-    neutral: Const
+    start: Expr
     over: Mapping[str, int]
     element: Element
 
@@ -93,9 +93,12 @@ def compute(
     return Tensor(Buffer(name, shape, stage.value.dtype, scope), stage)
 
 
-def total(dtype: DType, over: Mapping[str, int], element: Element) -> Reduction:
-    """The sum of `element` over the axes, in row-major order."""
-    return Reduction(Add, Const(0.0 if dtype.is_float else 0, dtype), over, element)
+def total(
+    dtype: DType, over: Mapping[str, int], element: Element, *, start: Expr | None = None
+) -> Reduction:
+    """`start`, or 0, plus the sum of `element` over the axes, in row-major order."""
+    zero = Const(0.0 if dtype.is_float else 0, dtype)
+    return Reduction(Add, zero if start is None else start, over, element)
 
 
 def largest(dtype: DType, over: Mapping[str, int], element: Element) -> Reduction:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from tilefarm.target import Target
@@ -12,17 +13,35 @@ from compile_worker.ir.func import Func
 from compile_worker.te.nest import nest
 from compile_worker.te.operators.arithmetic import add, affine
 from compile_worker.te.operators.convolution import conv2d, dense
+from compile_worker.te.operators.groups import by_group
+from compile_worker.te.operators.im2col import quantize_windows
 from compile_worker.te.operators.layout import dequantize, quantize, relayout
+from compile_worker.te.operators.matmul import matmul
 from compile_worker.te.operators.pooling import avg_pool2d, max_pool2d
+from compile_worker.te.operators.real_along import real_normalize, real_reduce, real_softmax
+from compile_worker.te.operators.real_elements import real_concat, real_map, real_zip
+from compile_worker.te.operators.real_layers import real_conv2d, real_matmul, real_pool2d
+from compile_worker.te.operators.residual import scaled_add
 from compile_worker.te.operators.softmax import softmax
+from compile_worker.te.operators.tables import gather, lookup, product
+from compile_worker.te.operators.transposed import conv2d_transpose
+from compile_worker.te.operators.window_max import window_max2d
+from compile_worker.te.operators.window_sum import window_sum2d
 from compile_worker.te.tensor import Tensor, placeholder
+from compile_worker.te.work import Work
 
-Stages: TypeAlias = list[Tensor]
+Stages: TypeAlias = Sequence[Tensor | Work]
 
 STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "conv2d": conv2d,
     "dense": dense,
+    "conv2d_transpose": conv2d_transpose,
+    "matmul": matmul,
+    "scaled_add": scaled_add,
+    "window_max2d": window_max2d,
+    "window_sum2d": window_sum2d,
     "quantize": quantize,
+    "quantize_windows": quantize_windows,
     "dequantize": dequantize,
     "add": add,
     "affine": affine,
@@ -30,21 +49,54 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "avg_pool2d": avg_pool2d,
     "relayout": relayout,
     "softmax": softmax,
+    "lookup": lookup,
+    "product": product,
+    "gather": gather,
+    "real_map": real_map,
+    "real_zip": real_zip,
+    "real_concat": real_concat,
+    "real_reduce": real_reduce,
+    "real_normalize": real_normalize,
+    "real_softmax": real_softmax,
+    "real_matmul": real_matmul,
+    "real_conv2d": real_conv2d,
+    "real_pool2d": real_pool2d,
 }
 """Operator name -> its stages in order, the last one being the output."""
+
+
+def expressions_of(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """The stages of an operator that is made of tensor expressions alone.
+
+    Raises:
+        TypeError: it is made of other work as well.
+    """
+    stages = STAGES[workload.operator](workload, inputs)
+    expressions = [each for each in stages if isinstance(each, Tensor)]
+    if len(expressions) < len(stages):
+        raise TypeError(f"{workload.operator} is not made of tensor expressions alone")
+    return expressions
 
 
 def nest_of(workload: Workload, target: Target) -> Func:
     """The loop nest of a workload: parameters are its tensors, inputs first.
 
     The function's attributes name the operator and the target's block sizes, which say how many
-    values one hardware element holds.
+    values one hardware element holds. A parameter may have another shape than its tensor, with the
+    same elements in the same order: groups and phases are axes of their own.
     """
-    inputs = [placeholder(spec) for spec in workload.inputs]
-    stages = STAGES[workload.operator](workload, inputs)
-    attrs = (
-        ("operator", workload.operator),
-        ("batch", target.vta.batch),
-        ("block", target.vta.block),
-    )
+    return _nest_of(workload, workload.to_json(), target.vta.batch, target.vta.block)
+
+
+@lru_cache(maxsize=64)
+def _nest_of(workload: Workload, text: str, batch: int, block: int) -> Func:
+    """Remembered, for the candidates of a search begin with the same few.
+
+    The text tells workloads apart that Python calls equal, such as those with 1 and 1.0 in them.
+    """
+    del text
+    seen = by_group(workload)
+    inputs = [placeholder(spec) for spec in seen.inputs]
+    stages = STAGES[workload.operator](seen, inputs)
+    attrs = (("operator", workload.operator), ("batch", batch), ("block", block))
     return nest(workload.name, inputs, stages, attrs)

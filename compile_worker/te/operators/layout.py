@@ -33,12 +33,12 @@ def quantize(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """The output alone. x [N, C, ...] is float32."""
     (x,) = inputs
     spec = workload.outputs[0]
-    factor = Const(workload.attr_float("inv_scale"), DType.FLOAT32)
+    inv_scale = workload.attr_float("inv_scale")
 
     def element(*at: Var) -> Expr:
         logical = logical_index(at, spec.shape)
-        value = _to_int8(x[tuple(logical)] * factor)
-        return guarded(_present(logical, x.shape, spec.shape), value, 0)
+        value = quantized(x[tuple(logical)], inv_scale)
+        return guarded(present(logical, x.shape, spec.shape), value, 0)
 
     return [compute(spec.name, data_axes(spec.shape), element, scope="dram")]
 
@@ -68,7 +68,7 @@ def relayout(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
         extents = dict(zip(at, spec.shape, strict=True))
         source = unravelled(ravelled(logical, after), before)
         place = tuple(simplify(each, extents) for each in blocked_index(source, x.shape))
-        return guarded(_present(logical, after, spec.shape), x[place], 0)
+        return guarded(present(logical, after, spec.shape), x[place], 0)
 
     return [compute(spec.name, data_axes(spec.shape), element, scope="dram")]
 
@@ -107,7 +107,7 @@ def unravelled(position: Expr, shape: Sequence[int]) -> list[Expr]:
     return [*[Const(0, INDEX)] * leading, position, *reversed(found)]
 
 
-def _present(logical: Sequence[Expr], shape: Sequence[int], blocked: tuple[int, ...]) -> list[Expr]:
+def present(logical: Sequence[Expr], shape: Sequence[int], blocked: tuple[int, ...]) -> list[Expr]:
     """Conditions for a blocked tensor's element to exist in the logical shape."""
     batch, lanes = blocked[-2:]
     room = (blocked[0] * batch, blocked[1] * lanes)
@@ -118,7 +118,8 @@ def _present(logical: Sequence[Expr], shape: Sequence[int], blocked: tuple[int, 
     ]
 
 
-def _to_int8(value: Expr) -> Expr:
-    """Clipped and rounded, halves to even."""
-    clipped = Min(Max(value, Const(-128.0, value.dtype)), Const(127.0, value.dtype))
+def quantized(value: Expr, inv_scale: float) -> Expr:
+    """A float32 as int8: scaled, clipped, and rounded, halves to even."""
+    scaled = value * Const(inv_scale, DType.FLOAT32)
+    clipped = Min(Max(scaled, Const(-128.0, value.dtype)), Const(127.0, value.dtype))
     return Cast(DType.INT8, Call("round_even", (clipped,), value.dtype))

@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 
-from compile_worker.ir.expr import INDEX, Cast, Div, Expr, Var
-from compile_worker.te.operators.elementwise import widened
-from compile_worker.te.operators.layout import blocked_index
-from compile_worker.te.tensor import Reduction, Tensor, compute, largest, total
+from compile_worker.ir.expr import Buffer
+from compile_worker.te.script import script
+from compile_worker.te.script_words import Cells, buffer, float32, int32, int64
+from compile_worker.te.tensor import Tensor
+from compile_worker.te.work import Work
 
 
-def softmax(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+@script
+def channels(x: Cells, table: Cells, out: Cells, *, batch: int, lanes: int) -> None:
+    """The largest value of each row, table entries by the distance from it, shares of their sum."""
+    top = buffer(int32, out.shape[0])
+    power = buffer(float32, out.shape[0], out.shape[1])
+    sum = buffer(float32, out.shape[0])
+    for n in range(out.shape[0]):
+        row = n // batch if batch > 1 else n
+        lane = n % batch if batch > 1 else 0
+        top[n] = -128
+        for c in range(out.shape[1]):
+            top[n] = max(top[n], int32(x[row, c // lanes, lane, c % lanes]))
+    for n in range(out.shape[0]):
+        row = n // batch if batch > 1 else n
+        lane = n % batch if batch > 1 else 0
+        for c in range(out.shape[1]):
+            power[n, c] = table[int64(top[n] - int32(x[row, c // lanes, lane, c % lanes]))]
+    for n in range(out.shape[0]):
+        sum[n] = 0
+        for c in range(out.shape[1]):
+            sum[n] += power[n, c]
+    for n in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            out[n, c] = power[n, c] / sum[n]
+
+
+def softmax(workload: Workload, inputs: list[Tensor]) -> list[Work]:
     """Stages top, power, sum and the output [N, C] float32, over logical channels only.
 
     x [N/b, C/c, b, c] is int8; table[k] is what exp gives k steps below the largest value.
     """
-    x, table = inputs
     spec = workload.outputs[0]
-    rows, channels = spec.shape
-
-    def value(n: Expr, c: Expr) -> Expr:
-        return widened(x[blocked_index((n, c), x.shape)])
-
-    def highest(n: Var) -> Reduction:
-        return largest(DType.INT32, {"c": channels}, lambda c: value(n, c))
-
-    top = compute("top", {"n": rows}, highest)
-
-    def exponential(n: Var, c: Var) -> Expr:
-        return table[Cast(INDEX, top[n] - value(n, c))]
-
-    power = compute("power", {"n": rows, "c": channels}, exponential)
-
-    def added(n: Var) -> Reduction:
-        return total(DType.FLOAT32, {"c": channels}, lambda c: power[n, c])
-
-    whole = compute("sum", {"n": rows}, added)
-    share = compute(
-        spec.name,
-        {"n": rows, "c": channels},
-        lambda n, c: Div(power[n, c], whole[n]),
-        scope="dram",
-    )
-    return [top, power, whole, share]
+    batch, lanes = inputs[0].shape[-2:]
+    out = Buffer(spec.name, spec.shape, spec.dtype, "dram")
+    return [channels(inputs, [out], batch=batch, lanes=lanes)]

@@ -21,7 +21,7 @@ def shifted(var: Expr, offset: int) -> Expr:
     return var - offset if offset else var
 
 
-def guarded(inside: Sequence[Expr], value: Expr, outside: int) -> Expr:
+def guarded(inside: Sequence[Expr], value: Expr, outside: float) -> Expr:
     """`value` where every condition holds, else `outside`; just `value` without conditions."""
     if not inside:
         return value
@@ -36,17 +36,19 @@ def within(var: Expr, low: int, extent: int, high: int) -> list[Expr]:
 
 
 def pad_image(name: str, image: Tensor, pad: tuple[int, ...], outside: int = 0) -> Tensor:
-    """[N, C, H, W, b, c] with `pad` = (top, left, bottom, right) rows and columns added around."""
-    n, c, height, width, batch, lane = image.shape
+    """[N, [G], C, H, W, b, c] with `pad` = (top, left, bottom, right) rows and columns around."""
+    n, *groups, c, height, width, batch, lane = image.shape
     top, left, bottom, right = pad
 
-    def element(n: Var, c: Var, h: Var, w: Var, b: Var, i: Var) -> Expr:
+    def element(*at: Var) -> Expr:
+        *blocks, h, w, b, i = at
         inside = within(h, top, height, bottom) + within(w, left, width, right)
-        value = image[n, c, shifted(h, top), shifted(w, left), b, i]
+        value = image[*blocks, shifted(h, top), shifted(w, left), b, i]
         return guarded(inside, value, outside)
 
-    axes = {"n": n, "ci": c, "h": height + top + bottom, "w": width + left + right}
-    return compute(name, {**axes, "b": batch, "i": lane}, element)
+    blocks = {"n": n, "g": groups[0], "ci": c} if groups else {"n": n, "ci": c}
+    pixels = {"h": height + top + bottom, "w": width + left + right}
+    return compute(name, {**blocks, **pixels, "b": batch, "i": lane}, element)
 
 
 def padded(workload: Workload, image: Tensor, outside: int = 0) -> list[Tensor]:

@@ -1,0 +1,81 @@
+"""Sums of products of int8: what dot-product instructions take.
+
+vectorized o in 0:16:                                      lanes of acc: one dot product each,
+for i in 0:16:                                     ->    data[i..] the same for every lane,
+acc[o] = acc[o] + int32(data[i]) * int32(w[o*16 + i])  w a tile with a row for each lane
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilefarm.dtype import DType
+
+from compile_worker.ir.affine import linear
+from compile_worker.ir.expr import Add, Cast, Expr, Load, Mul, Var
+from compile_worker.ir.stmt import For, Stmt, Store
+from compile_worker.ir.visit import mentioned
+
+_QUAD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """Adds to `total` of each lane the products of `count` int8 of `data` and of the lane's `row`.
+
+    Products are side by side in both; rows of two lanes are `distance` apart.
+    """
+
+    total: Store
+    data: Load
+    row: Load
+    over: Var
+    count: int
+    distance: int
+
+
+def dot_of(inner: Stmt, lane: Var) -> Dot | None:
+    """The dot product that a loop inside of the lanes' loop computes, if that is what it does."""
+    if not isinstance(inner, For) or not isinstance(inner.body, Store) or inner.extent % _QUAD:
+        return None
+    match inner.body:
+        case Store(
+            buffer,
+            index,
+            Add(
+                Load(same, place),
+                Mul(
+                    Cast(DType.INT32, Load() as one),
+                    Cast(DType.INT32, Load() as other),
+                ),
+            ),
+        ) if (same, place) == (buffer, index) and buffer.dtype is DType.INT32:
+            found = _ordered(one, other, lane, inner.var)
+        case _:
+            return None
+    if found is None or _step(index, inner.var) != 0 or _step(index, lane) != 1:
+        return None
+    data, row, distance = found
+    return Dot(inner.body, data, row, inner.var, inner.extent, distance)
+
+
+def _ordered(one: Load, other: Load, lane: Var, over: Var) -> tuple[Load, Load, int] | None:
+    """The operand that all lanes share, that with a row for each, and the rows' distance."""
+    for data, row in ((one, other), (other, one)):
+        distance = _step(row.index, lane)
+        if (
+            data.dtype is row.dtype is DType.INT8
+            and _step(data.index, over) == _step(row.index, over) == 1
+            and _step(data.index, lane) == 0
+            and distance
+        ):
+            return data, row, distance
+    return None
+
+
+def _step(index: tuple[Expr, ...], var: Var) -> int | None:
+    """How far an index goes with every step of a variable; None if that is not always as far."""
+    (at,) = index
+    terms, _ = linear(at)
+    step = terms.pop(var, 0)
+    return step if all(var not in mentioned(term) for term in terms) else None

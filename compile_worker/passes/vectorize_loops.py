@@ -1,0 +1,148 @@
+"""Innermost loops of a CPU kernel become vectors of at most LANES lanes.
+
+    for w in 0:56: y[w] = f(x[w])    ->    for w_c in 0:3: vectorized w_v in 0:16: y[w_c*16 + w_v]=…
+                                           vectorized w_r in 0:8: y[w_r + 48] = …
+
+A loop is a vector's if its iterations store to different elements and read nothing that another one
+stores. A mark from the schedule on any loop of a nest leaves the whole nest as it is, but for a
+vectorized loop for which there is no code: that runs one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from tilefarm.target import Target
+
+from compile_worker.ir.affine import linear
+from compile_worker.ir.expr import INDEX, Binary, Buffer, Call, Const, Expr, Load, Var
+from compile_worker.ir.func import Func
+from compile_worker.ir.simplify import simplify
+from compile_worker.ir.stmt import For, LoopKind, Seq, Stmt, Store, sequence
+from compile_worker.ir.visit import find, mentioned, substitute
+from compile_worker.isa import SCALAR, Isa, isa_of
+from compile_worker.passes.dot_products import dot_of
+from compile_worker.passes.merge_loops import on_accelerator
+from compile_worker.passes.nests import descend, of_kind, statements
+
+LANES: Final = 16
+"""Of one vector: the lanes of a blocked tensor, a cache line of int32."""
+
+_WIDEST: Final = 64
+"""Lanes that a schedule may ask for; a longer loop is cut."""
+
+_LEAST: Final = 4
+"""Fewer lanes than this are not worth a vector."""
+
+
+def vectorize_loops(func: Func, target: Target) -> Func:
+    """Choose the loops of a CPU kernel that vectors run; others become plain loops."""
+    accelerated = on_accelerator(func)
+    if accelerated and not any(map(_is_vectorized, of_kind(func.body, For))):
+        return func
+    isa = SCALAR if accelerated else isa_of(target.host)
+    body = simplify(_chosen(func.body, isa, may=not accelerated))
+    return Func(func.name, func.params, body, func.attrs)
+
+
+def _is_vectorized(loop: For) -> bool:
+    return loop.kind is LoopKind.VECTORIZED
+
+
+def _chosen(stmt: Stmt, isa: Isa, *, may: bool) -> Stmt:
+    """`may`: no loop around has a kind that the schedule chose."""
+    if not isinstance(stmt, For):
+        return descend(stmt, lambda each: _chosen(each, isa, may=may))
+    if _is_vectorized(stmt):
+        if not has_vector_code(stmt) or not _exact(stmt, isa):
+            return _of_kind(stmt, LoopKind.SERIAL)
+        return _cut(stmt) if stmt.extent > _WIDEST else stmt
+    if may and (turned := _with_products_inside(stmt, isa)) is not None:
+        return turned
+    inner = [loop for loop in of_kind(stmt.body, For) if loop.extent > 1]
+    if inner or not may or stmt.extent < _LEAST:
+        body = _chosen(stmt.body, isa, may=may)
+        return For(stmt.var, stmt.extent, body, stmt.kind, stmt.marks)
+    if stmt.kind is not LoopKind.SERIAL or not has_vector_code(stmt) or not _exact(stmt, isa):
+        return stmt
+    return _cut(stmt)
+
+
+def _with_products_inside(loop: For, isa: Isa) -> For | None:
+    """For i: for o: a dot product  ->  vectorized o: for i: .., if there is an instruction."""
+    lanes = loop.body
+    if not isinstance(lanes, For) or not (_plain(loop) and _plain(lanes)):
+        return None
+    products = For(loop.var, loop.extent, lanes.body)
+    if not isa.dot or lanes.extent % isa.lanes or dot_of(products, lanes.var) is None:
+        return None
+    return For(lanes.var, lanes.extent, products, LoopKind.VECTORIZED)
+
+
+def _plain(loop: For) -> bool:
+    return loop.kind is LoopKind.SERIAL and not loop.marks
+
+
+def has_vector_code(loop: For) -> bool:
+    """Whether the iterations are independent, and made of what vectors can do."""
+    known = (For, Seq, Store)
+    if not all(isinstance(each, known) for each in statements(loop)):
+        return False
+    stores: dict[Buffer, set[Expr]] = {}
+    for store in of_kind(loop, Store):
+        stores.setdefault(store.buffer, set()).add(store.index[0])
+    loads: dict[Buffer, set[Expr]] = {}
+    for load in find(loop, Load):
+        loads.setdefault(load.buffer, set()).add(load.index[0])
+    return all(
+        _apart(places, loop.var)
+        and (buffer not in loads or (len(places) == 1 and loads[buffer] == places))
+        for buffer, places in stores.items()
+    )
+
+
+def _apart(places: Collection[Expr], var: Var) -> bool:
+    """Whether no two iterations store to one element: places between two steps of the loop."""
+    forms = [linear(at) for at in places]
+    steps = {terms.pop(var, 0) for terms, _ in forms}
+    first, _ = forms[0]
+    constants = [constant for _, constant in forms]
+    return (
+        all(terms == first for terms, _ in forms)
+        and all(var not in mentioned(term) for term in first)
+        and len(steps) == 1
+        and max(constants) - min(constants) < abs(steps.pop())
+    )
+
+
+def _exact(stmt: Stmt, isa: Isa) -> bool:
+    """Whether vectors give the same bits: not everywhere for floats."""
+    return isa.exact_floats or not any(
+        each.dtype.is_float for kind in (Binary, Call) for each in find(stmt, kind)
+    )
+
+
+def _cut(loop: For) -> Stmt:
+    """The loop in vectors of LANES lanes, and one more of what is left."""
+    if loop.extent <= LANES:
+        return _of_kind(loop, LoopKind.VECTORIZED)
+    whole, rest = divmod(loop.extent, LANES)
+    name = loop.var.name
+    chunk, lane, last = Var(f"{name}_c"), Var(f"{name}_v"), Var(f"{name}_r")
+    inner = For(lane, LANES, _at(loop, chunk * LANES + lane), LoopKind.VECTORIZED)
+    parts: list[Stmt] = [For(chunk, whole, inner, LoopKind.SERIAL, loop.marks)]
+    if rest:
+        end = _at(loop, last + Const(whole * LANES, INDEX))
+        kind = LoopKind.VECTORIZED if rest >= _LEAST else LoopKind.SERIAL
+        parts.append(For(last, rest, end, kind))
+    return sequence(parts)
+
+
+def _at(loop: For, value: Expr) -> Stmt:
+    renamed = {each.var: Var(f"{each.var.name}_v") for each in find(loop.body, For)}
+    return substitute(loop.body, {loop.var: value, **renamed})
+
+
+def _of_kind(loop: For, kind: LoopKind) -> For:
+    return For(loop.var, loop.extent, loop.body, kind, loop.marks)

@@ -1,0 +1,59 @@
+"""Grouped convolutions: which input blocks an output block reads, as sums of loop variables.
+
+Groups of one block each need no axis of their own: output block co reads input block co. Larger
+ones are an axis: data [N, Ci, ...] is seen as [N, G, Ci/G, ...], weights, biases and shifts
+[Co, ...] as [G, Co/G, ...]. The bytes stay where they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilefarm.workload import TensorSpec, Workload
+
+
+def groups_of(workload: Workload) -> int:
+    """Groups of a convolution, counted in blocks of channels; 1 if it does not say."""
+    return workload.attr_int("groups") if "groups" in dict(workload.attrs) else 1
+
+
+def is_depthwise(workload: Workload) -> bool:
+    """Whether every output block reads the one input block at its own place."""
+    groups, weight = groups_of(workload), workload.inputs[1]
+    return groups > 1 and weight.shape[:-4] == (groups, 1)
+
+
+def by_group(workload: Workload) -> Workload:
+    """The workload with an axis of groups, if it has groups that are larger than one block.
+
+    Raises:
+        ValueError: the groups do not divide the blocks of channels.
+    """
+    if workload.operator != "conv2d":
+        return workload
+    groups = groups_of(workload)
+    data, weight = workload.inputs[:2]
+    if data.shape[1] != groups * weight.shape[1] or weight.shape[0] % groups:
+        raise ValueError(
+            f"{workload.name}: {groups} groups do not divide {data.shape[1]} input and"
+            f" {weight.shape[0]} output blocks into weights for {weight.shape[1]}"
+        )
+    if groups == 1 or is_depthwise(workload):
+        return workload
+    first, *others = workload.inputs
+    return replace(
+        workload,
+        inputs=(_split(first, 1, groups), *(_parameter(each, groups) for each in others)),
+        outputs=(_split(workload.outputs[0], 1, groups),),
+    )
+
+
+def _parameter(spec: TensorSpec, groups: int) -> TensorSpec:
+    return spec if spec.name == "unit" else _split(spec, 0, groups)
+
+
+def _split(spec: TensorSpec, axis: int, groups: int) -> TensorSpec:
+    """The tensor with one axis as groups and what each has of it."""
+    shape = spec.shape
+    seen = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
+    return replace(spec, shape=seen)

@@ -1,0 +1,106 @@
+"""Layers on float32: matrix products, convolution in groups, windows; sums term after term."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tilefarm.dtype import DType
+from tilefarm.real import LOWEST
+from tilefarm.workload import Workload
+
+from compile_worker.ir.expr import INDEX, Add, Const, Expr, Max, Var
+from compile_worker.te.operators.real_words import output
+from compile_worker.te.operators.window import guarded, scaled, shifted, within
+from compile_worker.te.tensor import Reduction, Tensor, compute, total
+
+_ZERO: Final = Const(0, INDEX)
+
+
+def real_matmul(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """Stages dot and the output [Z, M, N]; an operand [1, ...] is the same for all of Z."""
+    a, b, *bias = inputs
+    z, m, n = workload.outputs[0].shape
+
+    def element(z: Var, m: Var, n: Var) -> Reduction:
+        def product(k: Var) -> Expr:
+            return a[_entry(a, z), m, k] * b[_entry(b, z), k, n]
+
+        return total(DType.FLOAT32, {"k": a.shape[2]}, product)
+
+    dot = compute("dot", {"z": z, "m": m, "n": n}, element)
+
+    def result(z: Var, m: Var, n: Var) -> Expr:
+        return dot[z, m, n] + bias[0][n] if bias else dot[z, m, n]
+
+    return [dot, output(workload, "z m n", result)]
+
+
+def real_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """Stages [padded], conv and the output [N, G, Co, OH, OW]."""
+    x, weight, bias = inputs
+    before = _padded(workload, x, 0.0)
+    image = before[0] if before else x
+    n, g, co, height, width = workload.outputs[0].shape
+    _, _, ci, kernel_h, kernel_w = weight.shape
+
+    def element(n: Var, g: Var, co: Var, h: Var, w: Var) -> Reduction:
+        def product(ci: Var, kh: Var, kw: Var) -> Expr:
+            row, column = _pixel(workload, h, w, kh, kw)
+            return image[n, g, ci, row, column] * weight[g, co, ci, kh, kw]
+
+        return total(DType.FLOAT32, {"ci": ci, "kh": kernel_h, "kw": kernel_w}, product)
+
+    conv = compute("conv", {"n": n, "g": g, "co": co, "h": height, "w": width}, element)
+    out = output(workload, "n g co h w", lambda n, g, co, h, w: conv[n, g, co, h, w] + bias[g, co])
+    return [*before, conv, out]
+
+
+def real_pool2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """Stages [padded], window and the output [C, OH, OW]."""
+    (x,) = inputs
+    is_sum = workload.attr_str("kind") == "sum"
+    combine, start = (Add, 0.0) if is_sum else (Max, LOWEST)
+    before = _padded(workload, x, start)
+    image = before[0] if before else x
+    kernel_h, kernel_w = workload.attr_ints("kernel")
+
+    def element(c: Var, h: Var, w: Var) -> Reduction:
+        def pixel(kh: Var, kw: Var) -> Expr:
+            return image[c, *_pixel(workload, h, w, kh, kw)]
+
+        over = {"kh": kernel_h, "kw": kernel_w}
+        return Reduction(combine, Const(start, DType.FLOAT32), over, pixel)
+
+    axes = dict(zip("chw", workload.outputs[0].shape, strict=True))
+    window = compute("window", axes, element)
+    return [*before, window, output(workload, "c h w", lambda *at: window[at])]
+
+
+def _pixel(workload: Workload, h: Var, w: Var, kh: Var, kw: Var) -> tuple[Expr, Expr]:
+    """Row and column of a padded image under a tap of a window."""
+    down, across = workload.attr_ints("stride")
+    below, beside = workload.attr_ints("dilation")
+    return scaled(h, down) + scaled(kh, below), scaled(w, across) + scaled(kw, beside)
+
+
+def _padded(workload: Workload, image: Tensor, outside: float) -> list[Tensor]:
+    """The stage `padded` [..., H, W] with a value around the image, if the workload pads at all."""
+    top, left, bottom, right = workload.attr_ints("pad")
+    *planes, height, width = image.shape
+    if not any((top, left, bottom, right)):
+        return []
+
+    def element(*at: Var) -> Expr:
+        *plane, h, w = at
+        inside = within(h, top, height, bottom) + within(w, left, width, right)
+        return guarded(inside, image[*plane, shifted(h, top), shifted(w, left)], outside)
+
+    names = ("n", "g", "ci") if len(planes) > 1 else ("c",)
+    axes = dict(zip(names, planes, strict=True))
+    return [
+        compute("padded", {**axes, "h": height + top + bottom, "w": width + left + right}, element)
+    ]
+
+
+def _entry(operand: Tensor, z: Var) -> Expr:
+    return z if operand.shape[0] > 1 else _ZERO

@@ -1,0 +1,80 @@
+"""What follows a sum of products: add the bias, multiply, shift down, clip, narrow to int8.
+
+Each part is there only if the workload has the tensor for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefarm.dtype import DType
+from tilefarm.workload import Workload
+
+from compile_worker.ir.expr import Expr, Load, Var
+from compile_worker.te.operators.elementwise import (
+    axes_of,
+    elementwise,
+    narrowed,
+    widened,
+)
+from compile_worker.te.tensor import Reduction, Tensor, compute, total
+
+
+def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Stages [biased], [multiplied], [shifted], lower, upper and the output, of int32 sums.
+
+    `inputs` are all of the workload's. A bias is int8 tiles [Co, T, o, i] that the rows of `unit`
+    are multiplied by, or [T, o, i] for all blocks; a factor is int32 [Co, b, o], and so is a shift,
+    or it is [Co] for all of a block, or [1] for all. Co may be two axes, [G, Co].
+    """
+    named = {each.buffer.name: each for each in inputs}
+    stages = []
+    if "bias" in named:
+        stages.append(_biased(wide, named["unit"], named["bias"]))
+    if "factor" in named:
+        stages.append(_multiplied(stages[-1] if stages else wide, named["factor"]))
+    if "shift" in named:
+        stages.append(_shifted(stages[-1] if stages else wide, named["shift"]))
+    low, high = workload.attr_int("lo"), workload.attr_int("hi")
+    out = workload.outputs[0].name
+    return [*stages, *narrowed(out, stages[-1] if stages else wide, low, high)]
+
+
+def _biased(wide: Tensor, unit: Tensor, bias: Tensor) -> Tensor:
+    """Sums that go on, from `wide`, with constant rows times tiles of weights."""
+    *blocks, tiles, _, lanes = bias.shape
+
+    def element(*at: Var) -> Reduction:
+        def product(t: Var, i: Var) -> Expr:
+            tile = bias[*_blocks(at, len(blocks)), t, at[-1], i]
+            return widened(unit[at[-2], i]) * widened(tile)
+
+        return total(DType.INT32, {"t": tiles, "i": lanes}, product, start=wide[at])
+
+    return compute("biased", axes_of(wide), element)
+
+
+def _by_lane(at: tuple[Var, ...], values: Tensor) -> Load:
+    """What [Co, b, o] or [G, Co, b, o] holds for an output."""
+    return values[*_blocks(at, len(values.shape) - 2), *at[-2:]]
+
+
+def _by_block(at: tuple[Var, ...], values: Tensor) -> Load:
+    """What [1], [Co] or [G, Co] holds for an output."""
+    return values[0] if values.shape == (1,) else values[_blocks(at, len(values.shape))]
+
+
+def _blocks(at: tuple[Var, ...], axes: int) -> tuple[Var, ...]:
+    return at[1 : 1 + axes]
+
+
+def _multiplied(wide: Tensor, factor: Tensor) -> Tensor:
+    """A stage that multiplies every channel by its own number."""
+    return elementwise("multiplied", wide, lambda *at: wide[at] * _by_lane(at, factor))
+
+
+def _shifted(wide: Tensor, shift: Tensor) -> Tensor:
+    """A stage that shifts every channel by its own number, or all of a block by the block's."""
+    blocks = sum(axis in ("g", "co") for axis in axes_of(wide))
+    amount = _by_lane if len(shift.shape) == blocks + 2 else _by_block
+    return elementwise("shifted", wide, lambda *at: wide[at] >> amount(at, shift))

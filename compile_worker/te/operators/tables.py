@@ -1,0 +1,60 @@
+"""Functions of int8 by a table of 256 entries, and elements taken from the places of an index."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tilefarm.workload import Workload
+
+from compile_worker.ir.expr import INDEX, And, Cast, Const, Expr, Le, Select, Var, index
+from compile_worker.te.operators.elementwise import elementwise, narrowed, shifted_down, widened
+from compile_worker.te.tensor import Tensor, compute
+
+_FIRST: Final = 128
+"""The entry that belongs to 0."""
+
+
+def lookup(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """The output alone. table is int8 [256], or [C/c, c, 256] with a row for each channel."""
+    x, table = inputs
+    by_channel = len(table.shape) > 1
+
+    def value(*at: Var) -> Expr:
+        row = (at[1], at[-1]) if by_channel else ()
+        return table[*row, _entry(x[at])]
+
+    return [elementwise(workload.outputs[0].name, x, value, scope="dram")]
+
+
+def product(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """Stages product, lower, upper and the output of a times a function of b. table is int32."""
+    a, b, table = inputs
+    shift = workload.attr_int("shift")
+
+    def value(*at: Var) -> Expr:
+        return shifted_down(widened(a[at]) * table[_entry(b[at])], shift)
+
+    wide = elementwise("product", a, value)
+    low, high = workload.attr_int("lo"), workload.attr_int("hi")
+    return [wide, *narrowed(workload.outputs[0].name, wide, low, high)]
+
+
+def gather(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """The output alone. x [N, M], index int32 [K], out [N, K]; 0 where there is no place."""
+    x, places = inputs
+    spec = workload.outputs[0]
+    rows, many = spec.shape
+    last = index(x.shape[1] - 1)
+    nothing = Const(0.0 if x.dtype.is_float else 0, x.dtype)
+
+    def element(n: Var, k: Var) -> Expr:
+        place = Cast(INDEX, places[k])
+        exists = And(Le(index(0), place), Le(place, last))
+        return Select(exists, x[n, place], nothing)
+
+    return [compute(spec.name, {"n": rows, "k": many}, element, scope="dram")]
+
+
+def _entry(value: Expr) -> Expr:
+    """The entry of a table that belongs to an int8."""
+    return Cast(INDEX, value) + _FIRST
