@@ -1,15 +1,24 @@
-"""How a server process ends: by a signal, or with the one that started it."""
+"""How a server process lives: it says when it serves, and ends by a signal or with its parent."""
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from device_server.supervisor import supervisor
+
 _PR_SET_PDEATHSIG: Final = 1
+
+
+def announce(address: str) -> None:
+    """Tells whoever waits for it, a reader or a supervisor, that calls are answered now."""
+    print(f"ready {address}", flush=True)
+    supervisor().ready(address)
 
 
 def run_until_stopped(
@@ -26,12 +35,24 @@ def run_until_stopped(
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
     async def body() -> None:
-        stopping = asyncio.Event()
+        stopping, watcher = asyncio.Event(), supervisor()
         loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            watcher.ending()
+            stopping.set()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stopping.set)
+            loop.add_signal_handler(number, stop)
         if die_with_parent and os.getppid() != parent:
             return  # The parent went away before the signal was asked for.
-        await main(stopping)
+        alive = asyncio.create_task(watcher.keep_alive())
+        try:
+            await main(stopping)
+        finally:
+            alive.cancel()
 
+    # What is there by now stays: the collector need not hold up callers to look at it again.
+    gc.collect()
+    gc.freeze()
     asyncio.run(body())

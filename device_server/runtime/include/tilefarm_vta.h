@@ -63,6 +63,7 @@ typedef struct {
   int32_t functional_only; /* 1: results only, cycles stay 0 */
   int32_t strictness;      /* tilefarm_vta_strictness */
   int32_t time_model;      /* tilefarm_vta_time_model */
+  int32_t alu_mul;         /* 1: the ALU has MUL, which the Chisel and HLS designs lack */
 } tilefarm_vta_config;
 
 /* What the accelerator did since tilefarm_vta_clear_counters; padding is not counted as moved.

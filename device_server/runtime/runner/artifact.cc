@@ -40,6 +40,11 @@ Entry Artifact::entry(const std::string& symbol) const {
   return reinterpret_cast<Entry>(address);
 }
 
+void Artifact::give(Share share) const {
+  void* address = share == nullptr ? nullptr : dlsym(handle_, "tilefarm_share_work");
+  if (address != nullptr) reinterpret_cast<void (*)(Share)>(address)(share);
+}
+
 AddressRange Artifact::addresses() const {
   link_map* map = nullptr;
   if (dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return {};

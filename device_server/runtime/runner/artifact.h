@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "helpers.h"
+
 namespace tilefarm::runner {
 
 using Entry = int32_t (*)(void* const* buffers, const int64_t* offsets);
@@ -17,6 +19,8 @@ class Artifact {
  public:
   explicit Artifact(const std::string& path);  // kLoad when the linker refuses it
   Entry entry(const std::string& symbol) const;
+  // Lets kernels that are made for it share their work; others do not ask.
+  void give(Share share) const;
   AddressRange addresses() const;
 
  private:

@@ -75,13 +75,17 @@ void report(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-void report_crashes_to(int fd) {
-  report_fd = fd;
+void have_crash_stack() {
   stack_t stack{};
   stack.ss_size = kStackNbytes;
   stack.ss_sp =
       mmap(nullptr, kStackNbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   sigaltstack(&stack, nullptr);
+}
+
+void report_crashes_to(int fd) {
+  report_fd = fd;
+  have_crash_stack();
   struct sigaction action{};
   action.sa_sigaction = report;
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND);

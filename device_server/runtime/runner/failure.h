@@ -7,7 +7,7 @@
 
 namespace tilefarm::runner {
 
-// The numbers are part of the protocol (device_server/runner_frames.py).
+// The numbers are part of the protocol (device_server/runner/frames.py).
 enum class FailureKind : uint8_t {
   kLoad = 1,      // the artifact or the library cannot be loaded, or lacks something
   kRuntime = 2,   // the VTA runtime refused, or the entry returned an error

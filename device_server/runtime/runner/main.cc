@@ -1,7 +1,7 @@
 // vta-runner: loads the VTA library and one artifact, runs what its parent asks, and gives up its
 // rights.
 //
-// usage: vta-runner SOCKET_FD LIBRARY MEMORY_NBYTES FILE_NBYTES
+// usage: vta-runner SOCKET_FD LIBRARY MEMORY_NBYTES FILE_NBYTES THREADS
 //
 // Requests: configure, load (once), run (many). After loading, nothing can be opened any more, so a
 // child serves one artifact; contents and results come as descriptors.
@@ -18,6 +18,7 @@
 #include "artifact.h"
 #include "crash.h"
 #include "frames.h"
+#include "helpers.h"
 #include "run.h"
 #include "sandbox.h"
 #include "vta_library.h"
@@ -29,7 +30,8 @@ constexpr int kConfigWords = sizeof(tilefarm_vta_config) / sizeof(int32_t);
 
 class Runner {
  public:
-  explicit Runner(const std::string& library_path) : library_(library_path) {}
+  Runner(const std::string& library_path, unsigned threads)
+      : library_(library_path), threads_(threads) {}
 
   Reply ready() const {
     return Reply(ReplyKind::kReady).put_text(sandbox_).put_text(library_.build_id());
@@ -59,15 +61,17 @@ class Runner {
     const std::string path = frame.take_text();
     if (artifact_) fail(FailureKind::kProtocol, "a child serves one artifact");
     library_.warm_up();
-    enter_first_stage(path);
+    enter_first_stage(path, [this] { start_helpers(threads_ - 1); });
     artifact_ = std::make_unique<Artifact>(path);
     name_addresses_within(artifact_->addresses());
     enter_second_stage();
+    artifact_->give(share_work());
     return ready();
   }
 
   const std::string sandbox_ = sandbox_level();  // asked before asking is forbidden
   VtaLibrary library_;
+  const unsigned threads_;  // of a kernel's work, the one that serves included
   std::unique_ptr<Artifact> artifact_;
 };
 
@@ -85,13 +89,14 @@ Reply serve_or_explain(Runner& runner, Frame& frame) {
   }
 }
 
-int serve_until_closed(int fd, const std::string& library, const SandboxLimits& limits) {
+int serve_until_closed(int fd, const std::string& library, const SandboxLimits& limits,
+                       unsigned threads) {
   Channel channel(fd);
   limit_resources(limits);
   report_crashes_to(fd);
   std::unique_ptr<Runner> runner;
   try {
-    runner = std::make_unique<Runner>(library);
+    runner = std::make_unique<Runner>(library, threads);
   } catch (const Failure& failure) {
     channel.send(failure_reply(failure));
     return 1;
@@ -105,11 +110,13 @@ int serve_until_closed(int fd, const std::string& library, const SandboxLimits& 
 }  // namespace tilefarm::runner
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: vta-runner SOCKET_FD LIBRARY MEMORY_NBYTES FILE_NBYTES\n");
+  const unsigned threads = argc == 6 ? static_cast<unsigned>(std::atoi(argv[5])) : 0;
+  if (threads == 0) {
+    std::fprintf(stderr,
+                 "usage: vta-runner SOCKET_FD LIBRARY MEMORY_NBYTES FILE_NBYTES THREADS\n");
     return 2;
   }
   const tilefarm::runner::SandboxLimits limits{std::strtoull(argv[3], nullptr, 10),
                                                std::strtoull(argv[4], nullptr, 10)};
-  return tilefarm::runner::serve_until_closed(std::atoi(argv[1]), argv[2], limits);
+  return tilefarm::runner::serve_until_closed(std::atoi(argv[1]), argv[2], limits, threads);
 }

@@ -43,14 +43,18 @@ void limit_resources(const SandboxLimits& limits) {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_NOFILE, kOpenFiles);
   limit(RLIMIT_FSIZE, limits.file_nbytes);
-  limit(RLIMIT_NPROC, 0);
   if (!kInstrumented) limit(RLIMIT_AS, limits.memory_nbytes);
   drop_capabilities();
 }
 
-void enter_first_stage(const std::string& artifact_path) {
+void enter_first_stage(const std::string& artifact_path,
+                       const std::function<void()>& last_threads) {
+  if (!kInstrumented && !allow_reading_only(artifact_path)) {
+    fail(FailureKind::kProtocol, "Landlock was refused");
+  }
+  last_threads();
+  limit(RLIMIT_NPROC, 0);
   if (kInstrumented) return;
-  if (!allow_reading_only(artifact_path)) fail(FailureKind::kProtocol, "Landlock was refused");
   if (seccomp_available() && !forbid_dangerous_calls()) {
     fail(FailureKind::kProtocol, "the first system-call filter was refused");
   }

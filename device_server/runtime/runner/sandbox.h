@@ -3,6 +3,7 @@
 #define TILEFARM_RUNNER_SANDBOX_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace tilefarm::runner {
@@ -16,8 +17,8 @@ struct SandboxLimits {
 void limit_resources(const SandboxLimits& limits);
 
 // Right before, and right after, the artifact is loaded. kProtocol failure when a part that
-// `sandbox_level` promised is refused.
-void enter_first_stage(const std::string& artifact_path);
+// `sandbox_level` promised is refused. `last_threads` starts what threads the child will ever have.
+void enter_first_stage(const std::string& artifact_path, const std::function<void()>& last_threads);
 void enter_second_stage();
 
 // What this build and this kernel can do, in words.

@@ -51,12 +51,13 @@ void check_timing(const Config& c) {
 
 int Config::log_src_width() const { return std::max(log_acc_depth(), log_inp_depth()); }
 
-// The RTL was run at batch 1, block 16 and a 64-bit bus, with both lengths of its bursts.
+// The RTL was run at batch 1, block 16 and a 64-bit bus, with both lengths of its bursts. It has no
+// MUL.
 tilefarm_vta_basis Config::timing_basis() const {
   if (time_model == TimeModel::kHls) return TILEFARM_VTA_BASIS_ESTIMATE;
   const bool as_run = log_batch == 0 && log_block == 4 && bus_nbytes == 8 &&
                       (log_burst_beats == 8 || log_burst_beats == 4) && dram_delay_cycles == 16 &&
-                      queue_entries == 512 && outstanding_bursts == 16;
+                      queue_entries == 512 && outstanding_bursts == 16 && !alu_mul;
   return as_run ? TILEFARM_VTA_BASIS_RTL : TILEFARM_VTA_BASIS_EXTRAPOLATED;
 }
 
@@ -79,6 +80,8 @@ Config config_of(const tilefarm_vta_config& raw) {
   c.queue_entries = static_cast<uint32_t>(raw.queue_entries);
   c.outstanding_bursts = static_cast<uint32_t>(raw.outstanding_bursts);
   c.functional_only = raw.functional_only != 0;
+  require(raw.alu_mul == 0 || raw.alu_mul == 1, "alu_mul is 0 or 1");
+  c.alu_mul = raw.alu_mul != 0;
   require(raw.strictness >= 0 && raw.strictness <= TILEFARM_VTA_HLS, "strictness is within 0..2");
   require(raw.time_model >= 0 && raw.time_model <= TILEFARM_VTA_TIME_HLS, "time_model is 0 or 1");
   c.strictness = static_cast<Strictness>(raw.strictness);

@@ -29,6 +29,7 @@ struct Config {
   uint32_t queue_entries = 512;
   uint32_t outstanding_bursts = 16;
   bool functional_only = false;
+  bool alu_mul = false;
   Strictness strictness = Strictness::kFunctional;
   TimeModel time_model = TimeModel::kChisel;
 

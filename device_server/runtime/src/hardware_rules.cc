@@ -36,8 +36,9 @@ void HardwareRules::warn(const char* rule, const std::string& text) {
 
 void HardwareRules::visit(size_t index, const Instruction& f, const std::vector<Uop>& uops,
                           const int32_t* acc) {
-  if (config_.strictness == Strictness::kFunctional) return;
   index_ = index;
+  check_mul(f);
+  if (config_.strictness == Strictness::kFunctional) return;
   std::fill(recent_.begin(), recent_.end(), kNowhere);
   if (chisel() && f.is_memory() && f.x_size != 0 && f.y_size == 0) {
     error("y-size-0", "y size 0 with x size " + number(f.x_size) + ": the module hangs");
@@ -136,13 +137,8 @@ void HardwareRules::check_gemm_distance(const Access& at) {
 
 void HardwareRules::visit_alu(const Instruction& f, const std::vector<Uop>& uops,
                               const int32_t* acc) {
-  const auto operation = static_cast<AluOp>(f.alu_opcode);
-  if (operation == AluOp::kMul) {
-    error("mul", chisel() ? "MUL: fetch does not know it and hangs"
-                          : "MUL leaves dst as it was and garbage in OUT");
-  }
   check_uop_depth(f.uop_end);
-  const bool shifts = operation == AluOp::kShr;
+  const bool shifts = static_cast<AluOp>(f.alu_opcode) == AluOp::kShr;
   if (shifts && f.use_imm) check_shift(f, f.imm);
   if (shifts && !f.use_imm && chisel() && f.imm < 0) {
     error("shift-range", "the sign of the unused immediate turns the shift by a register around");
@@ -157,6 +153,15 @@ void HardwareRules::visit_alu(const Instruction& f, const std::vector<Uop>& uops
     }
     out_[at.dst] = Out::kSame;
   });
+}
+
+// Only what is configured to have MUL has it; the functional simulator would compute it for all.
+void HardwareRules::check_mul(const Instruction& f) {
+  if (config_.alu_mul || f.is_nop() || f.op() != Opcode::kAlu) return;
+  if (static_cast<AluOp>(f.alu_opcode) != AluOp::kMul) return;
+  error("mul", chisel() ? "MUL: fetch does not know it and hangs"
+               : hls()  ? "MUL leaves dst as it was and garbage in OUT"
+                        : "MUL: this accelerator's ALU is configured without it (alu_mul)");
 }
 
 // Chisel takes the amount modulo 32, and to the left by immediates only; HLS takes five signed

@@ -47,6 +47,7 @@ class HardwareRules {
   void visit_alu(const Instruction& f, const std::vector<Uop>& uops, const int32_t* acc);
   void check_padding(const Instruction& f);
   void check_uop_depth(uint64_t end);
+  void check_mul(const Instruction& f);
   void check_shift(const Instruction& f, int32_t amount);
   void check_immediate_source(const Access& at);
   void check_alu_distance(const Access& at);

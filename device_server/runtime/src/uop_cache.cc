@@ -13,6 +13,7 @@ bool UopCache::would_overflow(const UopKernel& kernel) const {
 
 bool UopCache::admit(UopKernel& kernel) {
   if (kernel.place.epoch == epoch_ && kernel.place.resident) return false;
+  if (share(kernel)) return false;
   const size_t count = kernel.words().size();
   if (count > depth_) {
     fail(TILEFARM_VTA_SRAM_RANGE, "a kernel of %zu micro-ops exceeds the buffer's %u", count,
@@ -22,6 +23,18 @@ bool UopCache::admit(UopKernel& kernel) {
   kernel.place.sram_begin = make_room(static_cast<uint32_t>(count));
   kernel.place.resident = true;
   residents_.push_back({&kernel, kernel.place.sram_begin, end_});
+  return true;
+}
+
+// Resets and ALU operations on one tile differ in their instruction, not in their micro-ops.
+bool UopCache::share(UopKernel& kernel) {
+  const auto found = std::find_if(residents_.begin(), residents_.end(), [&](const Resident& r) {
+    return r.kernel->words() == kernel.words();
+  });
+  if (found == residents_.end()) return false;
+  const Resident same = *found;
+  kernel.place = same.kernel->place;
+  residents_.push_back({&kernel, same.begin, same.end});
   return true;
 }
 

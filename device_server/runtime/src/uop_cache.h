@@ -2,7 +2,8 @@
 //
 // As in the original, kernels are appended to the buffer and the oldest make room from the start
 // when it is full. Unlike there, the DRAM image only grows within a run, so a kernel that was
-// evicted is still where its earlier LOAD expects it.
+// evicted is still where its earlier LOAD expects it, and a kernel whose micro-ops are in the buffer
+// already, as another one's, is not loaded once more.
 #ifndef TILEFARM_UOP_CACHE_H_
 #define TILEFARM_UOP_CACHE_H_
 
@@ -34,6 +35,7 @@ class UopCache {
     uint32_t begin, end;
   };
 
+  bool share(UopKernel& kernel);  // takes the place of equal micro-ops, if there are any
   uint32_t make_room(uint32_t count);
   void append_to_image(UopKernel& kernel);
 

@@ -37,7 +37,7 @@ std::string why() {
 }
 
 tilefarm_vta_config defaults() {
-  return {0, 4, 3, 3, 5, 15, 15, 18, 17, 8, 8, 16, 512, 16, 0, 0, 0};
+  return {0, 4, 3, 3, 5, 15, 15, 18, 17, 8, 8, 16, 512, 16, 0, 0, 0, 0};
 }
 
 void configure() {

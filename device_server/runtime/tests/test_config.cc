@@ -8,7 +8,7 @@ using namespace tilefarm;
 namespace {
 
 tilefarm_vta_config defaults() {
-  return {0, 4, 3, 3, 5, 15, 15, 18, 17, 8, 8, 16, 512, 16, 0, 0, 0};
+  return {0, 4, 3, 3, 5, 15, 15, 18, 17, 8, 8, 16, 512, 16, 0, 0, 0, 0};
 }
 
 void sizes_are_those_of_hw_spec_const() {
@@ -42,4 +42,5 @@ int main() {
   refused([](auto& c) { c.log_burst_beats = 0; });
   refused([](auto& c) { c.dram_delay_cycles = -1; });
   refused([](auto& c) { c.queue_entries = 0; });
+  refused([](auto& c) { c.alu_mul = 2; });
 }

@@ -83,10 +83,20 @@ void a_slot_with_an_unknown_handle_counts_as_empty() {
 
 void resident_kernels_are_loaded_once() {
   UopCache cache(16);
-  const auto a = kernel_of(6), b = kernel_of(6);
+  const auto a = kernel_of(6, 1), b = kernel_of(6, 2);
   CHECK(cache.admit(*a) && !cache.admit(*a) && cache.admit(*b));
   CHECK(a->place.sram_begin == 0 && b->place.sram_begin == 6);
   CHECK(b->place.dram_index == 6 && cache.image().size() == 12);
+}
+
+void equal_micro_ops_are_loaded_once() {
+  UopCache cache(16);
+  const auto a = kernel_of(6, 1), same = kernel_of(6, 1), c = kernel_of(12, 2);
+  CHECK(cache.admit(*a) && !cache.admit(*same) && !cache.admit(*same));
+  CHECK(same->place.sram_begin == 0 && cache.image().size() == 6);
+  CHECK(cache.admit(*c) && !a->place.resident && !same->place.resident);
+  CHECK(cache.admit(*same) && same->place.sram_begin == 0 && !cache.admit(*a));
+  CHECK(cache.image().size() == 18);
 }
 
 void evicted_kernels_stay_in_the_image() {
@@ -118,6 +128,7 @@ int main() {
   closures_are_one_small_int();
   a_slot_with_an_unknown_handle_counts_as_empty();
   resident_kernels_are_loaded_once();
+  equal_micro_ops_are_loaded_once();
   evicted_kernels_stay_in_the_image();
   a_new_run_starts_empty();
 }

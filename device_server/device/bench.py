@@ -1,0 +1,225 @@
+"""Runs jobs, one at a time, on the runner of one device: verify, pin, run, keep the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tilefarm.clock import Clock
+from tilefarm.digest import Digest
+from tilefarm.errors import CapacityError, DeviceLostError, ProtocolError
+from tilefarm.measurement import Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.rpc import wire
+from tilefarm.rpc.calls import RunReply
+from tilefarm.rpc.timing import note_phases, phase
+from tilefarm.watch.log import Level, Log
+
+from device_server.device import elf
+from device_server.device.kernel_runner import KernelRunner
+from device_server.device.runner_thread import RunnerThread
+from device_server.device.store import BlobStore
+from device_server.device.watch import Watch
+
+_MAX_TIMEOUT_SECONDS: Final = 3600.0
+_REMEMBERED_VERDICTS: Final = 4096
+_MOST_CALLS: Final = 100_000
+"""Samples and repeats of one job; the reply has a number for each and is one message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who runs a job, and under which lease."""
+
+    lease: str
+    fence: int
+    user: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchSettings:
+    """What a bench knows about its device."""
+
+    device: str
+    machine: elf.Machine
+
+
+class Bench:
+    """Runs one job at a time. Lives in one event loop.
+
+    Args:
+        thread: where the runner is called.
+        watch: hears of every run, and says when none is worth anything.
+    """
+
+    def __init__(
+        self,
+        runner: KernelRunner,
+        thread: RunnerThread,
+        watch: Watch,
+        store: BlobStore,
+        settings: BenchSettings,
+        clock: Clock,
+        log: Log,
+    ) -> None:
+        self._runner = runner
+        self._thread = thread
+        self._watch = watch
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._log = log
+        self._verdicts: dict[Digest, str] = {}
+
+    def verdict(self, artifact: Digest) -> str:
+        """Why an uploaded artifact may not be loaded; empty if it may.
+
+        Raises:
+            MissingBlobError: it is not here.
+        """
+        path = self._store.path(artifact)
+        if artifact not in self._verdicts:
+            if len(self._verdicts) >= _REMEMBERED_VERDICTS:
+                self._verdicts.clear()
+            reason = elf.rejection(path.read_bytes(), self._settings.machine)
+            self._verdicts[artifact] = reason or ""
+        return self._verdicts[artifact]
+
+    async def run(self, job: RunJob, still_mine: Callable[[], None], holder: Holder) -> RunReply:
+        """Waits for its turn, runs the job and keeps its outputs as blobs.
+
+        Args:
+            job: what to run; its blobs are here.
+            still_mine: raises if the caller has lost the device while it waited.
+            holder: whose run it is, for the log.
+
+        Raises:
+            ProtocolError: the job contradicts itself or its blobs.
+            MissingBlobError: one of its blobs is not here.
+            DeviceLostError: the runner did not come back, or the device is in trouble.
+            SuspectError: the known kernel failed after the run.
+        """
+        arrived = self._clock.seconds()
+        with self._store.pinned(_blobs(job)):
+            for fault in _faults(job, self._store.nbytes_of):
+                raise ProtocolError(f"run {job.artifact.short}: {fault}")
+            async with AsyncExitStack() as owned:
+                with phase("queue"):
+                    await owned.enter_async_context(self._thread.turn)
+                still_mine()
+                self._watch.require_well()
+                queue_seconds = self._clock.seconds() - arrived
+                with phase("run"):
+                    outcome = await self._outcome(job)
+                    _note_runner(outcome)
+                self._log_run(job, outcome, queue_seconds, holder)
+                with phase("known kernel"):
+                    await self._watch.after(outcome)
+                unchecked = self._watch.unchecked
+        return replace(self._kept(outcome, queue_seconds), unchecked=unchecked)
+
+    async def _outcome(self, job: RunJob) -> Measurement | RunFailure:
+        rejection = self.verdict(job.artifact)
+        if rejection:
+            return self._failure(job, Status.VERIFY_REJECTED, rejection)
+        try:
+            return await self._thread.call(
+                lambda: self._runner.run(job, self._store.path),
+                job.timeout_seconds,
+                what=f"a run of artifact {job.artifact.short}",
+            )
+        except DeviceLostError:
+            raise
+        except Exception as error:
+            # The runner promises outcomes; if it breaks, the job ends but the server lives on.
+            self._log(
+                "runner_fault",
+                level=Level.ERROR,
+                device=self._settings.device,
+                error=repr(error),
+            )
+            return self._failure(job, Status.INFRA_ERROR, f"the runner failed: {error!r}")
+
+    def _failure(self, job: RunJob, status: Status, why: str) -> RunFailure:
+        return RunFailure(
+            artifact=job.artifact, status=status, why=why, device=self._settings.device
+        )
+
+    def _kept(self, outcome: Measurement | RunFailure, queue_seconds: float) -> RunReply:
+        """The reply, with what may be large left in the store."""
+        if isinstance(outcome, RunFailure):
+            return RunReply(outcome=outcome, queue_seconds=queue_seconds)
+        try:
+            outputs = tuple((name, self._store.put(content)) for name, content in outcome.outputs)
+            events = outcome.timeline
+            timeline = self._store.put(wire.timeline_to_bytes(events)) if events else None
+        except CapacityError as error:
+            failure = RunFailure(
+                artifact=outcome.artifact,
+                status=Status.INFRA_ERROR,
+                why=f"no room for the outputs: {error.what}",
+                device=self._settings.device,
+            )
+            return RunReply(outcome=failure, queue_seconds=queue_seconds)
+        return RunReply(
+            outcome=replace(outcome, outputs=(), timeline=()),
+            outputs=outputs,
+            timeline=timeline,
+            queue_seconds=queue_seconds,
+        )
+
+    def _log_run(
+        self,
+        job: RunJob,
+        outcome: Measurement | RunFailure,
+        queue_seconds: float,
+        holder: Holder,
+    ) -> None:
+        failure = outcome if isinstance(outcome, RunFailure) else None
+        self._log(
+            "ran",
+            device=self._settings.device,
+            artifact=job.artifact.short,
+            status=(failure.status if failure else Status.OK).value,
+            seconds=outcome.run_seconds,
+            queue_seconds=queue_seconds,
+            lease=holder.lease,
+            fence=holder.fence,
+            user=holder.user,
+            why=failure.why if failure else "",
+        )
+
+
+def _note_runner(outcome: Measurement | RunFailure) -> None:
+    """What the runner did, for a caller who traces."""
+    if isinstance(outcome, Measurement):
+        note_phases("runner", ("load", outcome.load_seconds), ("run", outcome.run_seconds))
+    else:
+        note_phases("runner", (outcome.status.value, outcome.run_seconds))
+
+
+def _blobs(job: RunJob) -> tuple[Digest, ...]:
+    contents = [buffer.content for buffer in job.buffers if buffer.content]
+    return tuple(dict.fromkeys([job.artifact, *contents]))
+
+
+def _faults(job: RunJob, nbytes_of: Callable[[Digest], int]) -> Iterator[str]:
+    """What is wrong with a job, before anything runs."""
+    if not 0 < job.timeout_seconds <= _MAX_TIMEOUT_SECONDS:
+        yield f"a timeout of {job.timeout_seconds} s is not within 0..{_MAX_TIMEOUT_SECONDS} s"
+    if not 1 <= job.samples <= _MOST_CALLS:
+        yield f"{job.samples} samples are not within 1..{_MOST_CALLS}"
+    if job.repeats > _MOST_CALLS:
+        yield f"{job.repeats} repeats are over {_MOST_CALLS}"
+    for buffer in job.buffers:
+        needed = {Role.CONSTANT: buffer.nbytes, Role.INPUT: buffer.nbytes * job.samples}
+        if buffer.role not in needed:
+            continue
+        if buffer.content is None:
+            yield f"buffer {buffer.name} ({buffer.role.value}) has no content"
+        elif nbytes_of(buffer.content) != needed[buffer.role]:
+            yield (
+                f"buffer {buffer.name} needs {needed[buffer.role]} bytes, but its content has"
+                f" {nbytes_of(buffer.content)}"
+            )

@@ -1,0 +1,175 @@
+"""The canary: the known kernel, run before a device serves and ever again while it does.
+
+A device that is not right at the start never serves; one that is wrong later, or takes another
+time, is found out after few kernels, and so is what it measured meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from tilefarm.digest import Digest
+from tilefarm.errors import InfraError, SelfTestError, TilefarmError
+from tilefarm.measurement import Measurement, RunFailure
+
+from device_server.device.kernel_runner import KernelRunner
+from device_server.device.known_kernel import KnownKernel
+
+_TOLERANCE: Final = 0.03
+"""How far the time may be from the first one before the device counts as drifting."""
+_ATTEMPTS: Final = 3
+"""A host that was busy for a moment is no drift: the best time of so many runs counts."""
+_HINT: Final = "see that --target, --runtime and the bitstream are for one another"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What the known kernel gave on a device that is right.
+
+    Attributes:
+        runtime: identity of the VTA library.
+        answer: digest of the outputs.
+        cycles: of one call; 0 where the library does not count.
+        seconds: of the fastest timed call on the host.
+    """
+
+    runtime: str
+    answer: Digest
+    cycles: int
+    seconds: float
+
+    @property
+    def digest(self) -> Digest:
+        """Equal for devices whose measurements can be compared."""
+        return Digest.of_json([self.runtime, self.answer.hex, self.cycles])
+
+    @property
+    def pace(self) -> float:
+        """Cycles where they are counted, else seconds."""
+        return self.cycles or self.seconds
+
+    def __str__(self) -> str:
+        took = f"{self.cycles} cycles" if self.cycles else f"{self.seconds * 1e6:.1f} us"
+        return f"{self.digest.short} {took}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """The device gave another answer than it should, or none."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The answer is right, but came in another time than at first."""
+
+    why: str
+
+
+class Canary:
+    """The known kernel on one device. Blocks while it runs.
+
+    Args:
+        known: what to run and what must come out.
+        runner: of the device.
+        folder: where the known kernel's blobs are kept; its alone.
+        device: the name to put into messages.
+
+    Raises:
+        InfraError: the folder cannot be written.
+    """
+
+    def __init__(
+        self, known: KnownKernel, runner: KernelRunner, folder: Path, *, device: str
+    ) -> None:
+        self._known = known
+        self._runner = runner
+        self._folder = folder
+        self._device = device
+        self._proof: Proof | None = None
+        try:
+            known.keep_in(folder)
+        except OSError as error:
+            raise InfraError(
+                f"{folder}: cannot keep the known kernel: {error.strerror}",
+                "free some space, or use another --folder",
+            ) from None
+
+    @property
+    def timeout_seconds(self) -> float:
+        """What one check may take, its children's starts aside."""
+        return _ATTEMPTS * self._known.job.timeout_seconds
+
+    def prove(self) -> Proof:
+        """The self-test: right answer, right counters, and on simulators the known cycles.
+
+        Raises:
+            SelfTestError: what differs.
+        """
+        found = self._run()
+        if isinstance(found, Wrong):
+            raise SelfTestError(f"device {self._device} fails its self-test: {found.why}", _HINT)
+        known = self._known.cycles
+        if found.cycles and known is not None and found.cycles != known:
+            raise SelfTestError(
+                f"device {self._device} fails its self-test: the known kernel takes {found.cycles}"
+                f" cycles, not {known}",
+                "build the runtime library anew; it may be of another version",
+            )
+        self._proof = found
+        return found
+
+    def check(self) -> Wrong | Drift | None:
+        """Whether the device is still as it was at the self-test; None if so."""
+        assert self._proof is not None, "a device proves itself first"
+        paces = []
+        for _ in range(_ATTEMPTS):
+            found = self._run()
+            if isinstance(found, Wrong):
+                return found
+            paces.append(found.pace)
+            if abs(found.pace / self._proof.pace - 1) <= _TOLERANCE:
+                return None
+        change = min(paces) / self._proof.pace - 1
+        return Drift(
+            f"the known kernel takes {abs(change):.1%} {'more' if change > 0 else 'less'} time"
+            f" than at first ({self._proof})"
+        )
+
+    def _run(self) -> Proof | Wrong:
+        try:
+            outcome = self._runner.run(self._known.job, lambda digest: self._folder / digest.hex)
+        except TilefarmError as error:
+            return Wrong(error.what)
+        except OSError as error:
+            return Wrong(f"the runner failed: {error}")
+        if isinstance(outcome, RunFailure):
+            return Wrong(f"the known kernel ends as {outcome.status.value}: {outcome.why}")
+        return self._odd(outcome) or self._proof_of(outcome)
+
+    def _odd(self, measurement: Measurement) -> Wrong | None:
+        """What the counters say that cannot be, where the library counts."""
+        found, expected = asdict(measurement.counters), asdict(self._known.counters)
+        cycles = measurement.counters.cycles
+        if not cycles:
+            return None
+        odd = [
+            f"{name} {found[name]}, not {value}"
+            for name, value in expected.items()
+            if value and found[name] != value
+        ]
+        if set(measurement.sample_cycles) - {cycles}:
+            odd.append(f"cycles {measurement.sample_cycles} of calls that are the same")
+        return Wrong(f"the known kernel counts {'; '.join(odd)}") if odd else None
+
+    def _proof_of(self, measurement: Measurement) -> Proof:
+        (answer,) = (b.expected for b in self._known.job.buffers if b.expected is not None)
+        return Proof(
+            runtime=self._runner.runtime_id,
+            answer=answer,
+            cycles=measurement.counters.cycles,
+            seconds=min(measurement.seconds, default=measurement.run_seconds),
+        )

@@ -1,0 +1,223 @@
+"""A leased device as a driver sees it: blobs to it, jobs on it, outputs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from tilefarm.closing import Closing
+from tilefarm.digest import Digest
+from tilefarm.errors import (
+    CorruptBlobError,
+    DeviceSilentError,
+    LeaseError,
+)
+from tilefarm.lease import Lease
+from tilefarm.measurement import Measurement, RunFailure, RunJob
+from tilefarm.rpc import calls, methods, wire
+from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
+from tilefarm.rpc.version import UNNAMED, Version, require_understood
+from tilefarm.trust.signing import sign
+from tilefarm.trust.tls import Credentials
+
+_CALL_SECONDS: Final = 10.0
+_RUN_MARGIN_SECONDS: Final = 40.0
+"""Beyond the kernel's time: more than the device's own grace, so that its story arrives first."""
+_CONFIRM_SECONDS: Final = 60.0
+"""A few runs of a small kernel, behind whatever runs already."""
+_SLOWEST_LINK_NBYTES_PER_SECOND: Final = 1 << 20
+_LEARNED: Final = Version(2, 1)
+"""The first version whose devices know QueryWrite and Check."""
+
+
+class DeviceClient(Closing):
+    """One leased device; used from one thread at a time; a context manager.
+
+    Every method raises:
+        DeviceLostError: the device is gone, or hangs; DeviceSilentError if it does not answer, and
+            may do so when asked again.
+        LeaseError: the lease is out of date; somebody else has the device, or it started anew.
+        InfraError: anything else that is not the job's fault.
+        AccessError: the device does not know who calls, or their role does not do that.
+    """
+
+    def __init__(self, lease: Lease, credentials: Credentials) -> None:
+        self._lease = lease
+        self._claim = calls.Claim.of(lease)
+        self._signing_key = credentials.signing_key
+        self._caller = Caller(
+            lease.device.address,
+            credentials,
+            peer=f"device {lease.device.name}",
+            lost=DeviceSilentError,
+        )
+        self._checked = False
+        self._version = UNNAMED
+        self._unchecked = 0
+
+    def close(self) -> None:
+        """Ends the connection; the lease stays."""
+        self._caller.close()
+
+    @property
+    def lease(self) -> Lease:
+        return self._lease
+
+    @property
+    def unchecked(self) -> int:
+        """Runs that the device has not confirmed yet by its known kernel, as of its last answer."""
+        return self._unchecked
+
+    def capabilities(self) -> calls.Capabilities:
+        """What the device says about itself."""
+        return self._caller.unary(
+            methods.GET_CAPABILITIES, calls.Nothing(), timeout_seconds=_CALL_SECONDS
+        )
+
+    def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
+        """Uploads those blobs that the device does not hold; gives the bytes sent.
+
+        After an upload that was cut short, the same blobs go on from where it ended.
+
+        Raises:
+            CorruptBlobError: a blob arrived damaged, and is forgotten.
+        """
+        self._check()
+        wanted = calls.Digests(tuple(blobs))
+        missing = self._caller.unary(
+            methods.FIND_MISSING, wanted, timeout_seconds=_CALL_SECONDS
+        ).digests
+        if not missing:
+            return 0
+        parts = {digest: blobs[digest] for digest in missing}
+        offset = self._arrived(missing[0], len(parts[missing[0]]))
+        nbytes = sum(map(len, parts.values())) - offset
+        self._caller.upload(
+            methods.WRITE,
+            _chunks(parts, self._claim, offset),
+            timeout_seconds=_transfer_seconds(nbytes),
+        )
+        return nbytes
+
+    def load_module(self, artifact: Digest) -> str:
+        """Has an uploaded artifact verified; gives the reason of a refusal, or an empty text."""
+        self._check()
+        return self._caller.unary(
+            methods.LOAD_MODULE,
+            calls.LoadModule(
+                claim=self._claim,
+                artifact=artifact,
+                signature=sign(self._signing_key, artifact),
+            ),
+            timeout_seconds=_CALL_SECONDS,
+        ).rejection
+
+    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
+        """Runs a job whose blobs are on the device, and fetches its outputs and its timeline.
+
+        The same request id gets the same answer, without a second run.
+
+        Raises:
+            MissingBlobError: a blob is not on the device; `ensure` it and run again.
+            SuspectError: the device is not right; neither may be what it gave unconfirmed.
+        """
+        self._check()
+        reply = self._caller.unary(
+            methods.RUN,
+            calls.Run(
+                claim=self._claim,
+                request_id=request_id,
+                job=job,
+                signature=sign(self._signing_key, job.artifact),
+            ),
+            timeout_seconds=job.timeout_seconds + _RUN_MARGIN_SECONDS,
+        )
+        self._unchecked = reply.unchecked
+        if isinstance(reply.outcome, RunFailure):
+            return reply.outcome
+        timeline = wire.timeline_from_bytes(self.read(reply.timeline)) if reply.timeline else ()
+        return replace(
+            reply.outcome,
+            outputs=tuple((name, self.read(digest)) for name, digest in reply.outputs),
+            timeline=timeline,
+        )
+
+    def confirm(self) -> None:
+        """Has the device run its known kernel, if anything ran since it was last right.
+
+        One of an older version has no such kernel, and is believed.
+
+        Raises:
+            SuspectError: it is not right any more.
+        """
+        self._check()
+        if self._version < _LEARNED:
+            return
+        self._caller.unary(
+            methods.CHECK, calls.Check(claim=self._claim), timeout_seconds=_CONFIRM_SECONDS
+        )
+        self._unchecked = 0
+
+    def read(self, digest: Digest) -> bytes:
+        """The bytes of a blob on the device.
+
+        Raises:
+            MissingBlobError: it is not there.
+            CorruptBlobError: other bytes arrived.
+        """
+        pieces = self._caller.download(
+            methods.READ, calls.Read(digest=digest), timeout_seconds=_READ_SECONDS
+        )
+        content = b"".join(piece.data for piece in pieces)
+        if Digest.of(content) != digest:
+            raise CorruptBlobError(f"blob {digest.short} arrived damaged", "read it again")
+        return content
+
+    def _arrived(self, digest: Digest, nbytes: int) -> int:
+        """Bytes of a blob that an earlier upload brought; one of a single message brought all."""
+        if nbytes <= CHUNK_NBYTES or self._version < _LEARNED:
+            return 0
+        query = calls.QueryWrite(claim=self._claim, digest=digest)
+        return self._caller.unary(methods.QUERY_WRITE, query, timeout_seconds=_CALL_SECONDS).nbytes
+
+    def _check(self) -> None:
+        """Once: is this the device that was leased, and does it speak as we do?"""
+        if self._checked:
+            return
+        found, device = self.capabilities(), self._lease.device
+        self._version = Version(found.protocol, found.protocol_minor)
+        require_understood(self._version, who=f"device {device.name}")
+        if found.target != device.target:
+            raise LeaseError(
+                f"device {device.name} implements target {found.target.short}, but was leased as"
+                f" {device.target.short}",
+                "lease anew; start the device with the target that its tracker knows",
+            )
+        if (found.name, found.epoch) != (device.name, device.epoch):
+            raise LeaseError(f"device {device.name} has started anew since the lease", "lease anew")
+        self._checked = True
+
+
+def _transfer_seconds(nbytes: int) -> float:
+    return _CALL_SECONDS + nbytes / _SLOWEST_LINK_NBYTES_PER_SECOND
+
+
+_READ_SECONDS: Final = _transfer_seconds(512 << 20)
+
+
+def _chunks(blobs: Mapping[Digest, bytes], claim: calls.Claim, begin: int) -> Iterator[calls.Chunk]:
+    """The messages that upload these blobs, one after the other, the first from an offset on."""
+    first: calls.Claim | None = claim
+    for digest, content in blobs.items():
+        for offset in range(begin, max(len(content), begin + 1), CHUNK_NBYTES):
+            data = content[offset : offset + CHUNK_NBYTES]
+            yield calls.Chunk(
+                digest=digest,
+                offset=offset,
+                data=data,
+                finish=offset + len(data) == len(content),
+                claim=first,
+            )
+            first = None
+        begin = 0

@@ -1,0 +1,202 @@
+"""Blobs on their way in: what has arrived of each, kept when its upload is cut short."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from tilefarm.closing import Closing
+from tilefarm.digest import Digest
+from tilefarm.errors import CapacityError, CorruptBlobError
+
+_MOST_CUT: Final = 16
+"""Uploads that were cut short and are kept; the oldest are forgotten."""
+
+
+@dataclass(slots=True, eq=False)
+class _Partial:
+    """What has arrived of one blob; its latest writer alone may add to it."""
+
+    path: Path
+    sha256: Any = field(default_factory=hashlib.sha256)
+    nbytes: int = 0
+    writer: BlobWriter | None = None
+
+
+class IncomingBlobs:
+    """A folder of blobs that are not whole yet. All methods are thread-safe.
+
+    A process that starts anew begins all uploads anew. Uploads that were cut short hold no more
+    bytes together than one blob may have.
+
+    Args:
+        folder: its alone; what lies there is of an earlier process and goes.
+        blob_nbytes: the most that a blob may have.
+        adopt: takes over a finished file: (digest, path, bytes).
+    """
+
+    def __init__(
+        self, folder: Path, *, blob_nbytes: int, adopt: Callable[[Digest, Path, int], None]
+    ) -> None:
+        for leftover in folder.iterdir():
+            leftover.unlink()
+        self.blob_nbytes = blob_nbytes
+        self.adopt = adopt
+        self._folder = folder
+        self._lock = threading.RLock()
+        self._partials: OrderedDict[Digest, _Partial] = OrderedDict()
+        self._count = 0
+
+    def committed(self, digest: Digest) -> int:
+        """Bytes of a blob from which its upload may go on; 0 if there are none."""
+        with self._lock:
+            partial = self._partials.get(digest)
+            return partial.nbytes if partial else 0
+
+    def begin(self, digest: Digest, offset: int) -> BlobWriter:
+        """The writer of a blob from an offset on: 0, or where its last upload was cut short.
+
+        A writer that is still there loses the blob: its connection may be dead, unbeknownst to it.
+
+        Raises:
+            CorruptBlobError: another number of bytes is here.
+        """
+        with self._lock:
+            if offset == 0:
+                self.forget(digest)
+            partial = self._partials.get(digest)
+            if (partial.nbytes if partial else 0) != offset:
+                raise _jump(digest, offset, partial.nbytes if partial else 0)
+            if partial is None:
+                self._count += 1
+                partial = _Partial(self._folder / f"{self._count}-{digest.hex}")
+                self._partials[digest] = partial
+            writer = BlobWriter(self, digest, partial)
+            partial.writer = writer
+            return writer
+
+    def forget(self, digest: Digest) -> None:
+        """Drop what has arrived of a blob."""
+        with self._lock:
+            partial = self._partials.pop(digest, None)
+            if partial:
+                partial.writer = None
+                partial.path.unlink(missing_ok=True)
+
+    def taken(self, digest: Digest) -> None:
+        """A blob is whole, and its file somebody else's."""
+        with self._lock:
+            self._partials.pop(digest, None)
+
+    def leave(self, digest: Digest, partial: _Partial) -> None:
+        """An upload was cut short."""
+        with self._lock:
+            partial.writer = None
+            self._partials.move_to_end(digest)
+            idle = [(d, p.nbytes) for d, p in self._partials.items() if p.writer is None]
+            while len(idle) > _MOST_CUT or sum(n for _, n in idle) > self.blob_nbytes:
+                self.forget(idle.pop(0)[0])
+
+
+class BlobWriter(Closing):
+    """Takes one blob's bytes in order; `commit` keeps them. A context manager.
+
+    Leaving without a commit keeps what has arrived, for an upload that goes on; what cannot become
+    the blob any more is forgotten.
+    """
+
+    def __init__(self, incoming: IncomingBlobs, digest: Digest, partial: _Partial) -> None:
+        self._incoming = incoming
+        self._digest = digest
+        self._partial = partial
+        try:
+            self._file: IO[bytes] = partial.path.open("ab")
+        except OSError as error:
+            incoming.forget(digest)
+            raise _cannot_write(error) from None
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # A full disk was told when it was written to.
+            self._file.close()
+        if self._partial.writer is self:
+            self._incoming.leave(self._digest, self._partial)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes so far, those of earlier uploads included."""
+        return self._partial.nbytes
+
+    def append(self, offset: int, data: bytes) -> None:
+        """The next bytes.
+
+        Raises:
+            CorruptBlobError: they do not begin where the last ones ended, or another upload of the
+                blob has begun meanwhile.
+            CapacityError: the blob is over its cap, or the disk is full.
+        """
+        partial = self._partial
+        self._require_current()
+        if offset != partial.nbytes:
+            raise _jump(self._digest, offset, partial.nbytes)
+        if partial.nbytes + len(data) > self._incoming.blob_nbytes:
+            self._incoming.forget(self._digest)
+            raise CapacityError(
+                f"blob {self._digest.short} is over {self._incoming.blob_nbytes} bytes"
+            )
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            self._incoming.forget(self._digest)
+            raise _cannot_write(error) from None
+        partial.sha256.update(data)
+        partial.nbytes += len(data)
+
+    def commit(self) -> None:
+        """The blob is complete.
+
+        Raises:
+            CorruptBlobError: its digest is another than was promised; nothing of it is kept.
+            CapacityError: it does not fit.
+        """
+        self._require_current()
+        partial, arrived = self._partial, self._partial.sha256.hexdigest()
+        if arrived != self._digest.hex:
+            self._incoming.forget(self._digest)
+            raise CorruptBlobError(
+                f"blob {self._digest.short} arrived as {arrived[:12]} ({partial.nbytes} bytes)",
+                "send it again",
+            )
+        partial.path.chmod(0o400)
+        try:
+            self._incoming.adopt(self._digest, partial.path, partial.nbytes)
+        except CapacityError:
+            self._incoming.forget(self._digest)
+            raise
+        partial.writer = None
+        self._incoming.taken(self._digest)
+
+    def _require_current(self) -> None:
+        if self._partial.writer is not self:
+            raise CorruptBlobError(
+                f"another upload of blob {self._digest.short} has begun", "send one at a time"
+            )
+
+
+def _jump(digest: Digest, offset: int, nbytes: int) -> CorruptBlobError:
+    return CorruptBlobError(
+        f"blob {digest.short} goes on at {offset}, but {nbytes} bytes are here",
+        "ask how many are here, and go on from there",
+    )
+
+
+def _cannot_write(error: OSError) -> CapacityError:
+    return CapacityError(
+        f"cannot write a blob: {error.strerror}", "free some space in the device's --folder"
+    )

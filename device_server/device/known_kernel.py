@@ -1,0 +1,141 @@
+"""The known kernel: a run whose answer, counters and (for built-in targets) cycles are known.
+
+The kernel is one for all geometries (`device_server/runtime/known/known_kernel.cc`); what differs
+are its buffers, which are made here, with the answer, in plain Python: a board has no numpy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import mul
+from pathlib import Path
+from typing import Final
+
+from tilefarm.digest import Digest
+from tilefarm.measurement import BufferSpec, Counters, Role, RunJob
+from tilefarm.target import TARGETS, Target
+
+ENTRY: Final = "tilefarm_known_kernel"
+KNOWN_CYCLES: Final[Mapping[str, int]] = {"sim": 1364, "sim-de10": 1336}
+"""Cycles of one call by built-in target; others with the same geometry and memory take as many."""
+
+_TILES: Final = 4
+_MOST_ROWS: Final = 16
+_PRODUCTS_A_TILE: Final = 1 << 14
+_SHIFT: Final = 6
+_CLIP: Final = 127
+_ALU_STEPS: Final = 3
+_CALLS: Final = 2
+_TIMED_CALLS: Final = 10
+_TIMEOUT_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownKernel:
+    """What to run on one target and what must come out.
+
+    Attributes:
+        job: two checked calls, then timed ones; carries the digest of the right answer.
+        blobs: what the job names, by digest.
+        counters: what one call makes the accelerator do, time aside.
+        cycles: what one call takes on a simulator; None where nobody has said it.
+    """
+
+    job: RunJob
+    blobs: Mapping[Digest, bytes]
+    counters: Counters
+    cycles: int | None
+
+    def keep_in(self, folder: Path) -> None:
+        """Write the blobs, each under its digest, for a runner to map.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        for digest, content in self.blobs.items():
+            (folder / digest.hex).write_bytes(content)
+
+
+def known_kernel(target: Target, artifact: bytes) -> KnownKernel:
+    """The known kernel on a target.
+
+    Args:
+        target: the accelerator; any geometry.
+        artifact: the kernel as a shared object, see `native.find_known_kernel`.
+    """
+    vta, rows = target.vta, _rows(target)
+    vectors = _TILES * rows * vta.batch
+    x = array("b", _noise("x", vectors * vta.block))
+    w = array("b", _noise("w", _TILES * vta.block * vta.block))
+    bias = array("i", array("h", _noise("bias", 2 * vectors * vta.block)))
+    contents = {
+        "shape": struct.pack("<2i", _TILES, rows),
+        "x": x.tobytes(),
+        "w": w.tobytes(),
+        "bias": bias.tobytes(),
+    }
+    answer = array("b", _answer(x, w, bias, vta.block)).tobytes()
+    code = Digest.of(artifact)
+    buffers = [
+        BufferSpec(name=name, role=Role.CONSTANT, nbytes=len(content), content=Digest.of(content))
+        for name, content in contents.items()
+    ]
+    expected = Digest.of(answer * _CALLS)
+    buffers.append(BufferSpec(name="y", role=Role.OUTPUT, nbytes=len(answer), expected=expected))
+    return KnownKernel(
+        job=RunJob(
+            artifact=code,
+            entry=ENTRY,
+            buffers=tuple(buffers),
+            samples=_CALLS,
+            repeats=_TIMED_CALLS,
+            timeout_seconds=_TIMEOUT_SECONDS,
+        ),
+        blobs={code: artifact, **{Digest.of(content): content for content in contents.values()}},
+        counters=Counters(
+            gemm_uops=_TILES * rows,
+            alu_uops=_TILES * rows * _ALU_STEPS,
+            inp_load_nbytes=len(contents["x"]),
+            wgt_load_nbytes=len(contents["w"]),
+            acc_load_nbytes=len(contents["bias"]),
+            out_store_nbytes=len(answer),
+        ),
+        cycles=_cycles(target),
+    )
+
+
+def _rows(target: Target) -> int:
+    """Rows of a tile: few where one product is large, and no more than the buffers hold."""
+    vta = target.vta
+    affordable = _PRODUCTS_A_TILE // (vta.batch * vta.block * vta.block)
+    return max(1, min(_MOST_ROWS, affordable, vta.inp_depth, vta.acc_depth))
+
+
+def _noise(label: str, nbytes: int) -> bytes:
+    """Bytes without a pattern, the same everywhere."""
+    return hashlib.shake_256(f"tilefarm known kernel {label}".encode()).digest(nbytes)
+
+
+def _answer(x: array[int], w: array[int], bias: array[int], block: int) -> Iterator[int]:
+    """`clip(bias + x . w transposed >> shift)`, vector by vector."""
+    tile_length = len(x) // _TILES
+    for begin in range(0, len(x), block):
+        vector = x[begin : begin + block]
+        tile = w[begin // tile_length * block * block :][: block * block]
+        for lane in range(block):
+            weights: Iterable[int] = tile[lane * block : (lane + 1) * block]
+            total = bias[begin + lane] + sum(map(mul, vector, weights))
+            yield max(-_CLIP, min(_CLIP, total >> _SHIFT))
+
+
+def _cycles(target: Target) -> int | None:
+    """The cycles of the built-in target with this geometry and memory."""
+    for name, cycles in KNOWN_CYCLES.items():
+        if (TARGETS[name].vta, TARGETS[name].timing) == (target.vta, target.timing):
+            return cycles
+    return None

@@ -1,0 +1,136 @@
+"""Keeps a device known to its tracker: registers, sends heartbeats, registers anew if forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from tilefarm.errors import AccessError, FarmFault, InfraError, SettingsError, UnreachableError
+from tilefarm.lease import DeviceInfo
+from tilefarm.rpc import calls, methods
+from tilefarm.rpc.caller import AsyncCaller
+from tilefarm.trust.tls import Credentials
+from tilefarm.watch.log import Log
+
+from device_server.device.condition import Condition
+
+_CALL_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 0.5
+_REFUSED_SECONDS: Final = 5.0
+_DEREGISTER_SECONDS: Final = 1.0
+
+
+class Registration:
+    """One device's side of its acquaintance with a tracker.
+
+    Args:
+        tracker: the tracker's address.
+        credentials: what it shows.
+        device: what to register.
+        secret: proves that it is the same device after a restart.
+        fence: gives the highest fence that the device has seen.
+        condition: why it cannot run, told with every heartbeat.
+        readmit: checks the device anew, when somebody ends its quarantine.
+    """
+
+    def __init__(
+        self,
+        tracker: str,
+        credentials: Credentials,
+        device: DeviceInfo,
+        *,
+        secret: bytes,
+        fence: Callable[[], int],
+        condition: Condition,
+        readmit: Callable[[], Awaitable[None]],
+        log: Log,
+    ) -> None:
+        self._tracker = tracker
+        self._credentials = credentials
+        self._caller = self._connect()
+        self._device = device
+        self._ref = calls.DeviceRef(name=device.name, epoch=device.epoch)
+        self._secret = secret
+        self._fence = fence
+        self._condition = condition
+        self._readmit = readmit
+        self._log = log
+        self._answers = True
+        self._was_known = False
+
+    async def keep(self) -> None:
+        """Stays registered until cancelled.
+
+        Raises:
+            SettingsError: another device has the name.
+            AccessError: the tracker does not know the device, and never did. Later on that is a
+                certificate or a token that somebody is about to renew.
+        """
+        while True:
+            try:
+                await self._known()
+                continue
+            except InfraError as error:
+                self._note_silence(error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            except AccessError as error:
+                if not self._was_known:
+                    raise
+                self._note_silence(error)
+                await asyncio.sleep(_REFUSED_SECONDS)
+            await self._reconnect()
+
+    async def leave(self) -> None:
+        """Tells the tracker that the device ends, if it listens."""
+        try:
+            await self._caller.unary(
+                methods.DEREGISTER, self._ref, timeout_seconds=_DEREGISTER_SECONDS
+            )
+        except FarmFault as error:
+            self._note_silence(error)
+        await self._caller.close()
+
+    async def _known(self) -> None:
+        """Registers, and returns when the tracker has forgotten the device."""
+        registered = await self._caller.unary(
+            methods.REGISTER,
+            calls.Register(device=self._device, fence=self._fence(), secret=self._secret),
+            timeout_seconds=_CALL_SECONDS,
+        )
+        self._answers = self._was_known = True
+        self._log("registered", device=self._device.name)
+        while await self._beat():
+            await asyncio.sleep(registered.heartbeat_seconds)
+
+    async def _beat(self) -> bool:
+        """Says that the device lives, and how; whether the tracker knows it."""
+        reply = await self._caller.unary(
+            methods.HEARTBEAT,
+            calls.Heartbeat(
+                name=self._ref.name,
+                epoch=self._ref.epoch,
+                resting=self._condition.resting,
+                quarantine=self._condition.news,
+            ),
+            timeout_seconds=_CALL_SECONDS,
+        )
+        if self._condition.hear(quarantined=reply.quarantined):
+            await self._readmit()
+        return reply.known
+
+    def _connect(self) -> AsyncCaller:
+        return AsyncCaller(self._tracker, self._credentials, peer="tracker", lost=UnreachableError)
+
+    async def _reconnect(self) -> None:
+        """Begins a connection anew, with the certificates that are there now."""
+        with contextlib.suppress(SettingsError):  # A folder that is being replaced.
+            fresh = self._connect()
+            await self._caller.close()
+            self._caller = fresh
+
+    def _note_silence(self, error: FarmFault) -> None:
+        if self._answers:
+            self._log("tracker_silent", device=self._device.name, why=error.what)
+        self._answers = False

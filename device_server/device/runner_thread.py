@@ -1,0 +1,100 @@
+"""The one thread in which a device's runner is called, in turns; notices calls that do not end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from tilefarm.errors import DeviceLostError
+from tilefarm.watch.log import Level, Log
+
+from device_server.device.condition import Condition
+
+_T = TypeVar("_T")
+
+
+class RunnerThread:
+    """Calls that block, one at a time. Lives in one event loop.
+
+    Args:
+        device: the name to put into messages.
+        condition: of the device; what hangs is noted there, for good.
+        grace_seconds: what a call may take beyond its own time before the device counts as hung.
+    """
+
+    def __init__(
+        self, device: str, condition: Condition, log: Log, *, grace_seconds: float
+    ) -> None:
+        self._device = device
+        self._condition = condition
+        self._log = log
+        self._grace_seconds = grace_seconds
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        # The process must be able to end while a call hangs.
+        self._thread = threading.Thread(target=self._main, name="runner", daemon=True)
+        self._thread.start()
+        self.turn = asyncio.Lock()
+        """Held by whoever may call."""
+        self.stuck = asyncio.Event()
+        """Set when a call did not come back."""
+
+    async def call(self, work: Callable[[], _T], within_seconds: float, *, what: str) -> _T:
+        """What `work` returns; the caller has the turn.
+
+        Args:
+            work: may raise whatever it likes.
+            within_seconds: its own time.
+            what: in words, for the log and the reason.
+
+        Raises:
+            DeviceLostError: it did not come back; the thread is lost.
+        """
+        if self._condition.hung:
+            raise DeviceLostError(f"device {self._device} {self._condition.hung}")
+        running = self._begin(work)
+        allowed_seconds = within_seconds + self._grace_seconds
+        done, _ = await asyncio.wait((running,), timeout=allowed_seconds)
+        if done:
+            return running.result()
+        self._condition.hung = f"hangs: {what} did not come back within {allowed_seconds:g} s"
+        self._log("hung", level=Level.ERROR, device=self._device, why=self._condition.hung)
+        self.stuck.set()
+        raise DeviceLostError(f"device {self._device} {self._condition.hung}")
+
+    def close(self) -> None:
+        """Waits for a call in progress, unless it hangs."""
+        self._work.put(None)
+        if not self._condition.hung:
+            self._thread.join()
+
+    def _begin(self, work: Callable[[], _T]) -> asyncio.Future[_T]:
+        loop = asyncio.get_running_loop()
+        running: asyncio.Future[_T] = loop.create_future()
+
+        def settle(result: _T | None, error: Exception | None) -> None:
+            if running.done():
+                return
+            if error is not None:
+                running.set_exception(error)
+            else:
+                running.set_result(cast("_T", result))
+
+        def begin() -> None:
+            result, error = None, None
+            try:
+                result = work()
+            except Exception as raised:
+                error = raised
+            with contextlib.suppress(RuntimeError):  # The loop has ended meanwhile.
+                loop.call_soon_threadsafe(settle, result, error)
+
+        self._work.put(begin)
+        return running
+
+    def _main(self) -> None:
+        while (begin := self._work.get()) is not None:
+            begin()

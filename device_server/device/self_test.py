@@ -1,0 +1,83 @@
+"""The self-test by itself: is this runtime, this target and this board what they should be?"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from tilefarm.errors import SelfTestError, SettingsError
+from tilefarm.target import Target
+
+from device_server.device import elf
+from device_server.device.canary import Canary, Proof
+from device_server.device.known_kernel import KnownKernel, known_kernel
+from device_server.library.native import find_known_kernel
+from device_server.runner.runner import Runner, RunnerLimits
+
+
+def machine_of(target: Target) -> elf.Machine:
+    """The machine that a target's kernels are made for.
+
+    Raises:
+        SettingsError: none that kernels can be verified for.
+    """
+    try:
+        return elf.Machine.of_triple(target.host.triple)
+    except ValueError as error:
+        raise SettingsError(str(error), "x86_64, aarch64 or armv7 hosts") from None
+
+
+def known_kernel_for(target: Target) -> KnownKernel:
+    """The known kernel of this installation on a target.
+
+    Raises:
+        InfraError: it is not built.
+        SelfTestError: it is of another machine than the target's host.
+        SettingsError: see `machine_of`.
+    """
+    path = find_known_kernel()
+    artifact = path.read_bytes()
+    if reason := elf.rejection(artifact, machine_of(target)):
+        raise SelfTestError(
+            f"the known kernel {path} is none for target {target.name}: {reason}",
+            "--target with the host of this machine, or build the runtime library for its host",
+        )
+    return known_kernel(target, artifact)
+
+
+def runner_of(
+    target: Target, *, runtime: Path | None, threads: int = 1, device: str = "local"
+) -> Runner:
+    """The runner of a device.
+
+    Args:
+        target: what the device implements.
+        runtime: the VTA library that kernels run on; None for the simulator.
+        threads: that share the work of kernels that are made for it.
+        device: the name to put into records.
+
+    Raises:
+        SettingsError: there is no such library.
+        InfraError: the runner or its library is not there.
+    """
+    if runtime is not None and not runtime.is_file():
+        raise SettingsError(f"{runtime}: no such VTA library", "name a shared object")
+    library = runtime.absolute() if runtime is not None else None
+    return Runner(
+        target=target, library=library, limits=RunnerLimits(threads=threads), device=device
+    )
+
+
+def self_test(target: Target, *, runtime: Path | None, device: str) -> Proof:
+    """What the known kernel gives here.
+
+    Raises:
+        SelfTestError: not what it should.
+        SettingsError, InfraError: see `runner_of` and `known_kernel_for`.
+    """
+    known = known_kernel_for(target)
+    with (
+        tempfile.TemporaryDirectory(prefix="tilefarm-self-test-") as folder,
+        runner_of(target, runtime=runtime, device=device) as runner,
+    ):
+        return Canary(known, runner, Path(folder), device=device).prove()

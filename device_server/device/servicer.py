@@ -1,0 +1,135 @@
+"""Translates the device's calls for the gate, the store, the bench and the journal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from tilefarm.errors import CorruptBlobError, ProtocolError
+from tilefarm.rpc import calls, methods, serving
+from tilefarm.rpc.caller import CHUNK_NBYTES
+from tilefarm.trust.access import Identity
+from tilefarm.trust.signing import Signatures
+from tilefarm.watch.log import Level, Log
+
+from device_server.device.bench import Bench, Holder
+from device_server.device.gate import FenceGate
+from device_server.device.incoming import BlobWriter
+from device_server.device.journal import RunJournal
+from device_server.device.store import BlobStore
+from device_server.device.watch import Watch
+
+
+class DeviceServicer:
+    """Answers the device's calls. Lives in one event loop.
+
+    With a signing key it loads artifacts that are signed with it, and no others.
+
+    Raises:
+        SettingsError: the signing key is none for a device.
+    """
+
+    def __init__(
+        self,
+        capabilities: calls.Capabilities,
+        gate: FenceGate,
+        store: BlobStore,
+        bench: Bench,
+        watch: Watch,
+        *,
+        log: Log,
+        signing_key: bytes | None = None,
+    ) -> None:
+        self._capabilities = capabilities
+        self._gate = gate
+        self._store = store
+        self._bench = bench
+        self._watch = watch
+        self._signatures = Signatures(signing_key)
+        self._log = log
+        self._journal = RunJournal()
+
+    def routes(self) -> list[serving.Route[Any, Any]]:
+        """The calls that this servicer answers."""
+        return [
+            serving.unary(methods.GET_CAPABILITIES, self.get_capabilities),
+            serving.unary(methods.FIND_MISSING, self.find_missing),
+            serving.unary(methods.QUERY_WRITE, self.query_write),
+            serving.upload(methods.WRITE, self.write),
+            serving.unary(methods.LOAD_MODULE, self.load_module),
+            serving.unary(methods.RUN, self.run),
+            serving.unary(methods.CHECK, self.check),
+            serving.download(methods.READ, self.read),
+        ]
+
+    async def get_capabilities(self, _: calls.Nothing, _by: Identity) -> calls.Capabilities:
+        return self._capabilities
+
+    async def find_missing(self, call: calls.Digests, _by: Identity) -> calls.Digests:
+        return calls.Digests(self._store.missing(call.digests))
+
+    async def query_write(self, call: calls.QueryWrite, by: Identity) -> calls.Committed:
+        self._gate.admit(call.claim, by.user)
+        return calls.Committed(nbytes=self._store.committed(call.digest))
+
+    async def write(self, chunks: AsyncIterator[calls.Chunk], by: Identity) -> calls.Stored:
+        stored = 0
+        first = await anext(chunks, None)
+        if first is None:
+            return calls.Stored(nbytes=0)
+        if first.claim is None:
+            raise ProtocolError("the first message of an upload carries no claim")
+        self._gate.admit(first.claim, by.user)
+        chunk: calls.Chunk | None = first
+        while chunk:
+            with self._store.write(chunk.digest, chunk.offset) as writer:
+                await _receive(writer, chunk, chunks)
+                stored += writer.nbytes
+            chunk = await anext(chunks, None)
+        self._log("stored", level=Level.DEBUG, device=self._capabilities.name, nbytes=stored)
+        return calls.Stored(nbytes=stored)
+
+    async def load_module(self, call: calls.LoadModule, by: Identity) -> calls.ModuleVerdict:
+        self._gate.admit(call.claim, by.user)
+        self._signatures.require(call.artifact, call.signature)
+        return calls.ModuleVerdict(rejection=self._bench.verdict(call.artifact))
+
+    async def run(self, call: calls.Run, by: Identity) -> calls.RunReply:
+        def still_mine() -> None:
+            self._gate.admit(call.claim, by.user)
+
+        still_mine()
+        holder = Holder(lease=call.claim.lease_id, fence=call.claim.fence, user=by.user)
+        self._signatures.require(call.job.artifact, call.signature)
+        return await self._journal.answer(
+            call.request_id, call.job, lambda: self._bench.run(call.job, still_mine, holder)
+        )
+
+    async def check(self, call: calls.Check, by: Identity) -> calls.Nothing:
+        self._gate.admit(call.claim, by.user)
+        await self._watch.confirm()
+        return calls.Nothing()
+
+    async def read(self, call: calls.Read, _by: Identity) -> AsyncIterator[calls.Piece]:
+        with self._store.pinned([call.digest]), self._store.path(call.digest).open("rb") as file:
+            while data := file.read(CHUNK_NBYTES):
+                yield calls.Piece(data)
+
+
+async def _receive(
+    writer: BlobWriter, chunk: calls.Chunk, chunks: AsyncIterator[calls.Chunk]
+) -> None:
+    """Takes one blob, of which `chunk` is the first piece."""
+    digest = chunk.digest
+    while True:
+        writer.append(chunk.offset, chunk.data)
+        if chunk.finish:
+            writer.commit()
+            return
+        following = await anext(chunks, None)
+        if following is None or following.digest != digest:
+            raise CorruptBlobError(
+                f"the upload of blob {digest.short} ends after {writer.nbytes} bytes",
+                "go on from there",
+            )
+        chunk = following

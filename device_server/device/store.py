@@ -1,0 +1,231 @@
+"""Blobs by digest in a folder: whole or absent, verified, bounded in size, oldest leave first.
+
+A blob arrives in a folder beside this one and is renamed when its digest is right, so a crash
+leaves no half of one. Nothing is synced to disk: a blob that a power cut damaged fails its
+verification and is uploaded again. All methods are thread-safe.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import re
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from tilefarm.closing import Closing
+from tilefarm.digest import Digest
+from tilefarm.errors import CapacityError, MissingBlobError, SettingsError
+
+from device_server.device.incoming import BlobWriter, IncomingBlobs
+
+_READ_NBYTES: Final = 1 << 20
+_NAME: Final = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreLimits:
+    """Caps: bytes of all blobs together and of one blob."""
+
+    total_nbytes: int = 2 << 30
+    blob_nbytes: int = 512 << 20
+
+
+@dataclass(slots=True)
+class _Entry:
+    nbytes: int
+    # (inode, mtime, size) of the file when its content was last verified.
+    verified: tuple[int, int, int] | None = None
+
+
+class BlobStore(Closing):
+    """A folder of blobs that one process owns; a context manager.
+
+    Raises:
+        SettingsError: the folder cannot be used, or another process uses it.
+    """
+
+    def __init__(self, folder: Path, limits: StoreLimits | None = None) -> None:
+        self.limits = limits or StoreLimits()
+        folder = folder.absolute()  # Runners open blobs from working folders of their own.
+        self._blobs = folder / "blobs"
+        incoming = folder / "incoming"
+        self._lock = threading.RLock()
+        self._pins: Counter[Digest] = Counter()
+        try:
+            for place in (self._blobs, incoming):
+                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._owned = _own(folder / "owner")
+        except OSError as error:
+            raise SettingsError(
+                f"cannot keep blobs in {folder}: {error.strerror}", "use another --folder"
+            ) from None
+        self._incoming = IncomingBlobs(
+            incoming, blob_nbytes=self.limits.blob_nbytes, adopt=self._adopt
+        )
+        self._entries = self._found()
+
+    def close(self) -> None:
+        """Gives the folder up."""
+        self._owned.close()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all blobs."""
+        with self._lock:
+            return sum(entry.nbytes for entry in self._entries.values())
+
+    def missing(self, digests: Iterable[Digest]) -> tuple[Digest, ...]:
+        """Those of `digests` that are not here; the others count as used just now."""
+        with self._lock:
+            wanted = tuple(dict.fromkeys(digests))
+            for digest in wanted:
+                if digest in self._entries:
+                    self._entries.move_to_end(digest)
+            return tuple(digest for digest in wanted if digest not in self._entries)
+
+    def put(self, content: bytes) -> Digest:
+        """Keeps bytes that this process made.
+
+        Raises:
+            CapacityError: they do not fit.
+        """
+        digest = Digest.of(content)
+        if not self.missing([digest]):
+            return digest
+        with self.write(digest) as writer:
+            writer.append(0, content)
+            writer.commit()
+        return digest
+
+    def committed(self, digest: Digest) -> int:
+        """Bytes of a blob that are here, whole or not; an upload goes on from there."""
+        with self._lock:
+            entry = self._entries.get(digest)
+        return entry.nbytes if entry else self._incoming.committed(digest)
+
+    def write(self, digest: Digest, offset: int = 0) -> BlobWriter:
+        """A writer for one blob, from an offset on; see `IncomingBlobs.begin`."""
+        return self._incoming.begin(digest, offset)
+
+    def path(self, digest: Digest) -> Path:
+        """The file of a blob, its content verified since it was last changed.
+
+        Raises:
+            MissingBlobError: it is not here, or was damaged and is now gone.
+        """
+        with self._lock:
+            entry = self._entries.get(digest)
+            if entry is None:
+                raise MissingBlobError(f"blob {digest.short} is not on this device", "upload it")
+            self._entries.move_to_end(digest)
+            path = self._blobs / digest.hex
+            if entry.verified is None or _signature(path) != entry.verified:
+                self._verify(digest, path, entry)
+            return path
+
+    def nbytes_of(self, digest: Digest) -> int:
+        """Bytes of one blob.
+
+        Raises:
+            MissingBlobError: it is not here.
+        """
+        with self._lock:
+            self.path(digest)
+            return self._entries[digest].nbytes
+
+    @contextmanager
+    def pinned(self, digests: Iterable[Digest]) -> Iterator[None]:
+        """Within, none of these blobs leaves.
+
+        Raises:
+            MissingBlobError: one of them is not here.
+        """
+        held = tuple(digests)
+        with self._lock:
+            for digest in held:
+                self.path(digest)
+            self._pins.update(held)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pins.subtract(held)
+
+    def _adopt(self, digest: Digest, file: Path, nbytes: int) -> None:
+        """Takes over a finished file whose digest was checked while it was written."""
+        with self._lock:
+            if digest in self._entries:
+                file.unlink()
+                return
+            self._make_room(nbytes)
+            path = self._blobs / digest.hex
+            file.rename(path)
+            self._entries[digest] = _Entry(nbytes, _signature(path))
+
+    def _make_room(self, nbytes: int) -> None:
+        excess = self.nbytes + nbytes - self.limits.total_nbytes
+        leaving = []
+        for digest, entry in self._entries.items():
+            if excess <= 0:
+                break
+            if not self._pins[digest]:
+                leaving.append(digest)
+                excess -= entry.nbytes
+        if excess > 0:
+            raise CapacityError(
+                f"a blob of {nbytes} bytes does not fit: the store holds at most"
+                f" {self.limits.total_nbytes} bytes and the rest is in use"
+            )
+        for digest in leaving:
+            self._drop(digest)
+
+    def _verify(self, digest: Digest, path: Path, entry: _Entry) -> None:
+        signature = _signature(path)
+        if signature is None or _digest_of(path) != digest:
+            self._drop(digest)
+            raise MissingBlobError(f"blob {digest.short} was damaged on this device", "upload it")
+        entry.verified = signature
+
+    def _drop(self, digest: Digest) -> None:
+        del self._entries[digest]
+        (self._blobs / digest.hex).unlink(missing_ok=True)
+
+    def _found(self) -> OrderedDict[Digest, _Entry]:
+        files = [path for path in self._blobs.iterdir() if _NAME.fullmatch(path.name)]
+        files.sort(key=lambda path: path.stat().st_mtime_ns)
+        return OrderedDict((Digest(path.name), _Entry(path.stat().st_size)) for path in files)
+
+
+def _own(path: Path) -> IO[bytes]:
+    file = path.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise SettingsError(
+            f"another device server keeps its blobs in {path.parent}",
+            "give every device a folder of its own",
+        ) from None
+    return file
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _digest_of(path: Path) -> Digest:
+    sha256 = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_READ_NBYTES):
+            sha256.update(piece)
+    return Digest(sha256.hexdigest())

@@ -1,0 +1,155 @@
+"""When the known kernel runs on a serving device, and what follows from what it gives."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from tilefarm.errors import DeviceLostError, SuspectError
+from tilefarm.measurement import Measurement, RunFailure, Status
+from tilefarm.watch.log import Level, Log
+
+from device_server.device.canary import Canary, Proof
+from device_server.device.condition import Condition
+from device_server.device.runner_thread import RunnerThread
+
+_SUSPICIOUS: Final = frozenset({Status.RUN_CRASH, Status.WRONG_RESULT})
+"""What a kernel does by its own fault or by the device's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchLimits:
+    """How closely a device is watched.
+
+    Attributes:
+        every: runs after which the known kernel runs again.
+        cooldown_seconds: rest of a device that drifts, before the known kernel runs again.
+    """
+
+    every: int = 50
+    cooldown_seconds: float = 30.0
+
+
+class Watch:
+    """Lets the canary run, and notes in the device's condition what it finds.
+
+    The known kernel runs before the device serves, after `every` runs, after each one that crashed
+    or was wrong, when somebody asks, and until a device that drifted or was readmitted is right.
+    """
+
+    def __init__(
+        self,
+        canary: Canary,
+        thread: RunnerThread,
+        condition: Condition,
+        limits: WatchLimits,
+        log: Log,
+        *,
+        device: str,
+    ) -> None:
+        self._canary = canary
+        self._thread = thread
+        self._condition = condition
+        self._limits = limits
+        self._log = log
+        self._device = device
+        self._unchecked = 0
+        self._drifting = asyncio.Event()
+
+    @property
+    def unchecked(self) -> int:
+        """Runs since the known kernel was last right."""
+        return self._unchecked
+
+    async def prove(self) -> Proof:
+        """The self-test.
+
+        Raises:
+            SelfTestError: the device is not right.
+            DeviceLostError: it hangs.
+        """
+        async with self._thread.turn:
+            proof = await self._thread.call(
+                self._canary.prove, self._canary.timeout_seconds, what="the self-test"
+            )
+        self._log("proved", device=self._device, self_test=str(proof))
+        return proof
+
+    def require_well(self) -> None:
+        """Nothing if runs are worth anything.
+
+        Raises:
+            DeviceLostError: they are not.
+        """
+        if trouble := self._condition.trouble:
+            raise DeviceLostError(f"device {self._device} does not serve: {trouble}")
+
+    async def after(self, outcome: Measurement | RunFailure) -> None:
+        """A run has ended; the caller has the turn.
+
+        Raises:
+            SuspectError: the known kernel failed now, so this run and those before are suspect.
+        """
+        self._unchecked += 1
+        odd = isinstance(outcome, RunFailure) and outcome.status in _SUSPICIOUS
+        if odd or self._unchecked >= self._limits.every:
+            await self._check()
+
+    async def confirm(self) -> None:
+        """Let the known kernel run if anything ran since it was last right; takes a turn.
+
+        Raises:
+            SuspectError: it failed.
+            DeviceLostError: the device is in trouble already.
+        """
+        async with self._thread.turn:
+            self.require_well()
+            if self._unchecked:
+                await self._check()
+
+    async def cool_down(self) -> None:
+        """Checks a drifting device after each rest, for as long as the server lives."""
+        while True:
+            await self._drifting.wait()
+            self._drifting.clear()
+            while self._condition.drift:
+                await asyncio.sleep(self._limits.cooldown_seconds)
+                await self.readmit()
+
+    async def readmit(self) -> None:
+        """Checks a device in trouble anew; it serves again if the known kernel is right."""
+        async with self._thread.turn:
+            finding = await self._find()
+        if finding is None:
+            self._condition.recover()
+            self._log("recovered", device=self._device)
+
+    async def _check(self) -> None:
+        finding = await self._find()
+        if finding is not None:
+            raise SuspectError(
+                f"device {self._device} is not right any more: {finding}",
+                "what it measured since it last was is measured again",
+            )
+
+    async def _find(self) -> str | None:
+        """Why the device is not right; None, and all runs are confirmed, if it is."""
+        finding = await self._thread.call(
+            self._canary.check, self._canary.timeout_seconds, what="the known kernel"
+        )
+        if finding is None:
+            self._unchecked = 0
+            return None
+        self._condition.note(finding)
+        if self._condition.drift:
+            self._drifting.set()
+        self._log(
+            "not_right",
+            level=Level.ERROR,
+            device=self._device,
+            unchecked=self._unchecked,
+            why=finding.why,
+        )
+        self._unchecked = 0
+        return finding.why

@@ -1,0 +1,1 @@
+"""The built VTA library in this process."""

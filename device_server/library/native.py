@@ -1,0 +1,165 @@
+"""The built VTA library: where it lies, and the records of its C header in Python's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from tilefarm.errors import InfraError
+from tilefarm.measurement import Counters, TimelineEvent
+from tilefarm.target import Target
+
+import device_server
+
+LIBRARY_NAME: Final = "libtilefarm_vta.so"
+EXECUTABLE_NAME: Final = "vta-runner"
+KNOWN_KERNEL_NAME: Final = "vta-known.so"
+BUILD_COMMAND: Final = (
+    "cmake -S device_server/runtime -B build/runtime-dev && cmake --build build/runtime-dev"
+)
+
+_MODULES: Final = ("load", "compute", "store")
+CONFIG_FIELDS: Final = (
+    "log_batch",
+    "log_block",
+    "log_inp_width",
+    "log_wgt_width",
+    "log_acc_width",
+    "log_uop_buff_size",
+    "log_inp_buff_size",
+    "log_wgt_buff_size",
+    "log_acc_buff_size",
+)
+TIMING_FIELDS: Final = (
+    "bus_nbytes",
+    "log_burst_beats",
+    "dram_delay_cycles",
+    "queue_entries",
+    "outstanding_bursts",
+)
+CHOICE_FIELDS: Final = ("functional_only", "strictness", "time_model", "alu_mul")
+COUNTER_FIELDS: Final = (
+    "cycles",
+    "instructions",
+    "gemm_uops",
+    "alu_uops",
+    "load_busy_cycles",
+    "compute_busy_cycles",
+    "store_busy_cycles",
+    "inp_load_nbytes",
+    "wgt_load_nbytes",
+    "acc_load_nbytes",
+    "uop_load_nbytes",
+    "out_store_nbytes",
+    "load_token_stall_cycles",
+    "load_queue_stall_cycles",
+    "load_memory_stall_cycles",
+    "compute_token_stall_cycles",
+    "compute_queue_stall_cycles",
+    "compute_memory_stall_cycles",
+    "store_token_stall_cycles",
+    "store_queue_stall_cycles",
+    "store_memory_stall_cycles",
+)
+
+
+class Strictness(Enum):
+    """Whose rules a program is held to: the functional simulator's, or also a hardware's."""
+
+    FUNCTIONAL = "functional"
+    CHISEL = "chisel"
+    HLS = "hls"
+
+
+class TimingModel(Enum):
+    """Whose time is counted. CHISEL equals the RTL; HLS, the design for FPGAs, is an estimate."""
+
+    CHISEL = "chisel"
+    HLS = "hls"
+
+
+class TimingBasis(Enum):
+    """What the cycles of a configuration are worth."""
+
+    RTL = "equal to the RTL's"
+    EXTRAPOLATED = "extrapolated: the RTL was not run with this geometry, bus or memory"
+    ESTIMATE = "an estimate"
+
+
+STRICTNESSES: Final = tuple(Strictness)
+TIMING_MODELS: Final = tuple(TimingModel)
+TIMING_BASES: Final = tuple(TimingBasis)
+"""Enums in the order of their numbers in `tilefarm_vta.h`."""
+
+
+def find_library() -> Path:
+    """The newest built VTA library.
+
+    Raises:
+        InfraError: there is none; says where it was looked for and how to build it.
+    """
+    return _find(LIBRARY_NAME)
+
+
+def find_executable() -> Path:
+    """The newest built runner; raises as `find_library` does."""
+    return _find(EXECUTABLE_NAME)
+
+
+def find_known_kernel() -> Path:
+    """The newest built known kernel; raises as `find_library` does."""
+    return _find(KNOWN_KERNEL_NAME)
+
+
+def hardware_words(
+    target: Target,
+    *,
+    functional_only: bool = False,
+    strictness: Strictness = Strictness.FUNCTIONAL,
+    model: TimingModel = TimingModel.CHISEL,
+) -> tuple[int, ...]:
+    """The integers of `tilefarm_vta_config`, in the order of its fields."""
+    geometry = (getattr(target.vta, name) for name in CONFIG_FIELDS)
+    timing = (getattr(target.timing, name) for name in TIMING_FIELDS)
+    choices = STRICTNESSES.index(strictness), TIMING_MODELS.index(model)
+    return (*geometry, *timing, int(functional_only), *choices, int(target.limits.alu_mul))
+
+
+def counters_from_words(words: Iterable[int]) -> Counters:
+    """The integers of `tilefarm_vta_counters`, in the order of its fields, as a record."""
+    return Counters(**dict(zip(COUNTER_FIELDS, words, strict=True)))
+
+
+def timeline_event(module: int, name: str, begin_cycle: int, end_cycle: int) -> TimelineEvent:
+    """One event of the library's timeline as a record."""
+    return TimelineEvent(
+        module=_MODULES[module], name=name, begin_cycle=begin_cycle, end_cycle=end_cycle
+    )
+
+
+def _find(name: str) -> Path:
+    candidates = [path for folder in _folders() for path in folder.glob(name) if path.is_file()]
+    if candidates:
+        return max(candidates, key=lambda path: path.stat().st_mtime_ns)
+    places = ", ".join(str(folder) for folder in _places())
+    raise InfraError(f"{name} is not built; looked in {places}", BUILD_COMMAND)
+
+
+def _places() -> list[Path]:
+    """Where an installation or a build tree keeps the library; patterns with `*` included."""
+    packages = [Path(entry) for entry in device_server.__path__]
+    return [package / "lib" for package in packages] + [
+        package.parent / "build" / "*" for package in packages
+    ]
+
+
+def _folders() -> list[Path]:
+    """The places that exist. Builds with sanitizers do not count: Python cannot load them."""
+    return [
+        folder
+        for place in _places()
+        for folder in place.parent.glob(place.name)
+        if folder.is_dir() and "sanitize" not in folder.name
+    ]

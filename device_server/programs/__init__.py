@@ -1,0 +1,1 @@
+"""VTA programs as files: instructions in bits, in records, in text, and back."""

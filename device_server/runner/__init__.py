@@ -1,0 +1,1 @@
+"""The sandboxed child that runs kernels, and what its deaths mean."""

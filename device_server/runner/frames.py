@@ -1,0 +1,206 @@
+"""The frames between the device server and its runner child: requests out, replies in.
+
+The other side is `device_server/runtime/runner/frames.h`; all numbers are little endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Protocol
+
+from tilefarm.errors import InfraError
+from tilefarm.measurement import BufferSpec, Counters, Role, RunJob, TimelineEvent
+
+from device_server.library.native import COUNTER_FIELDS, counters_from_words, timeline_event
+
+_ROLES: Final = {Role.CONSTANT: 0, Role.INPUT: 1, Role.OUTPUT: 2, Role.SCRATCH: 3}
+_OUTSIDE: Final = 0xFFFF_FFFF_FFFF_FFFF
+_MAX_REPLY_NBYTES: Final = 1 << 30
+
+
+class FailureKind(IntEnum):
+    """Why the child could not serve a request."""
+
+    LOAD = 1
+    RUNTIME = 2
+    MEMORY = 3
+    UNSTABLE = 4
+    PROTOCOL = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The child is up, configured or loaded; what it is."""
+
+    sandbox: str
+    build_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A run that went to its end. Output bytes lie in the results file."""
+
+    run_seconds: float
+    counters: Counters
+    sample_cycles: tuple[int, ...]
+    seconds: tuple[float, ...]
+    timeline: tuple[TimelineEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The child is alive and says why not."""
+
+    kind: FailureKind
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """The child's last words before a signal ends it."""
+
+    signal: int
+    address: int
+    artifact_offset: int | None
+    system_call: int | None
+    memory_exhausted: bool
+
+
+Reply = Ready | Done | Failed | Fault
+
+
+class ByteStream(Protocol):
+    """Gives exactly `count` bytes; raises what its transport raises."""
+
+    def take(self, count: int) -> bytes: ...
+
+
+def configure_request(words: Sequence[int]) -> bytes:
+    """Become that accelerator: the integers of `tilefarm_vta_config`."""
+    return _framed(struct.pack(f"<B{len(words)}i", 1, *words))
+
+
+def load_request(path: str) -> bytes:
+    """Load the artifact at `path`; at most once in a child's life."""
+    return _framed(b"\x02" + _text(path))
+
+
+def run_request(job: RunJob) -> bytes:
+    """Run the job. Beside it go one descriptor per buffer with content, then the results file."""
+    head = struct.pack("<IIB", job.samples, job.repeats, job.timeline)
+    buffers = b"".join(_buffer(spec) for spec in job.buffers)
+    return _framed(
+        b"\x03" + _text(job.entry) + head + struct.pack("<I", len(job.buffers)) + buffers
+    )
+
+
+def read_reply(stream: ByteStream) -> Reply:
+    """The next reply.
+
+    Raises:
+        InfraError: the bytes are no reply: the kernel has written over the connection.
+    """
+    (nbytes,) = struct.unpack("<I", stream.take(4))
+    if nbytes > _MAX_REPLY_NBYTES:
+        raise InfraError(f"a reply of {nbytes} bytes from the runner child")
+    try:
+        return _decode(_Cursor(stream.take(nbytes)))
+    except (struct.error, ValueError, KeyError, IndexError) as error:
+        raise InfraError(f"a malformed reply from the runner child: {error}") from None
+
+
+def _framed(payload: bytes) -> bytes:
+    return struct.pack("<I", len(payload)) + payload
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack("<I", len(encoded)) + encoded
+
+
+def _buffer(spec: BufferSpec) -> bytes:
+    return struct.pack("<BQB", _ROLES[spec.role], spec.nbytes, spec.content is not None)
+
+
+class _Cursor:
+    """Takes values from one reply's bytes."""
+
+    def __init__(self, payload: bytes) -> None:
+        self._payload = payload
+        self._position = 0
+
+    def numbers(self, layout: str) -> tuple[int, ...]:
+        values = struct.unpack_from("<" + layout, self._payload, self._position)
+        self._position += struct.calcsize("<" + layout)
+        return values
+
+    def floats(self, count: int) -> tuple[float, ...]:
+        values = struct.unpack_from(f"<{count}d", self._payload, self._position)
+        self._position += 8 * count
+        return values
+
+    def text(self) -> str:
+        (nbytes,) = self.numbers("I")
+        begin, self._position = self._position, self._position + nbytes
+        if self._position > len(self._payload):
+            raise ValueError("a text is too short")
+        return self._payload[begin : self._position].decode(errors="replace")
+
+
+def _decode(cursor: _Cursor) -> Reply:
+    (kind,) = cursor.numbers("B")
+    return _DECODERS[kind](cursor)
+
+
+def _ready(cursor: _Cursor) -> Ready:
+    sandbox = cursor.text()
+    return Ready(sandbox, cursor.text())
+
+
+def _done(cursor: _Cursor) -> Done:
+    (run_seconds,) = cursor.floats(1)
+    counters = counters_from_words(cursor.numbers(f"{len(COUNTER_FIELDS)}Q"))
+    (samples,) = cursor.numbers("I")
+    sample_cycles = cursor.numbers(f"{samples}Q")
+    (repeats,) = cursor.numbers("I")
+    seconds = cursor.floats(repeats)
+    (events,) = cursor.numbers("I")
+    return Done(
+        run_seconds=run_seconds,
+        counters=counters,
+        sample_cycles=sample_cycles,
+        seconds=seconds,
+        timeline=tuple(_event(cursor) for _ in range(events)),
+    )
+
+
+def _event(cursor: _Cursor) -> TimelineEvent:
+    module, begin_cycle, end_cycle = cursor.numbers("BQQ")
+    return timeline_event(module, cursor.text(), begin_cycle, end_cycle)
+
+
+def _failed(cursor: _Cursor) -> Failed:
+    (kind,) = cursor.numbers("B")
+    return Failed(FailureKind(kind), cursor.text())
+
+
+def _fault(cursor: _Cursor) -> Fault:
+    signal, _, address, offset, system_call, exhausted = cursor.numbers("iiQQiB")
+    return Fault(
+        signal=signal,
+        address=address,
+        artifact_offset=None if offset == _OUTSIDE else offset,
+        system_call=None if system_call < 0 else system_call,
+        memory_exhausted=bool(exhausted),
+    )
+
+
+_DECODERS: Final[Mapping[int, Callable[[_Cursor], Reply]]] = {
+    1: _ready,
+    2: _done,
+    3: _failed,
+    4: _fault,
+}

@@ -1,0 +1,304 @@
+"""Runs compiled kernels in a sandboxed child, and turns whatever happens there into a record."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.closing import Closing
+from tilefarm.digest import Digest
+from tilefarm.errors import InfraError, TargetError
+from tilefarm.measurement import Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.target import Target
+
+from device_server.library.native import find_executable, find_library
+from device_server.runner.child import ChildGone, ChildSilent, RunnerChild, RunnerLimits
+from device_server.runner.frames import Done, Failed, Fault, Ready, Reply
+from device_server.runner.verdicts import Blob, Problem, death, describe_mismatch, refusal
+
+__all__ = ["Runner", "RunnerLimits"]
+
+
+class _LibraryError(Exception):
+    """The VTA library cannot be loaded; no kernel will ever run here."""
+
+
+class Runner(Closing):
+    """One accelerator to run on. Keeps at most one child; a bad kernel costs that child only.
+
+    A child serves one artifact, however often it is run: once the artifact is loaded the child can
+    open nothing more. Not thread safe: one job at a time, as on a board.
+
+    Args:
+        target: the accelerator; a board's own library ignores it.
+        library: the VTA library, executable: the child; the built ones when None.
+        limits: of the child; device: the name to put into records.
+
+    Raises:
+        InfraError: library or executable are not built. Everything that starts a child may raise it
+            too when that fails, and TargetError when no hardware can have the target's parameters.
+            A library that cannot be loaded makes every run a LOAD_ERROR.
+    """
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        library: Path | None = None,
+        executable: Path | None = None,
+        limits: RunnerLimits | None = None,
+        device: str = "local",
+        clock: Clock | None = None,
+    ) -> None:
+        self._target = target
+        self._library = library or find_library()
+        self._executable = executable or find_executable()
+        self._limits = limits or RunnerLimits()
+        self._device = device
+        self._clock = clock or SystemClock()
+        self._child: RunnerChild | None = None
+        self._loaded: Digest | None = None
+        self._load_seconds = 0.0
+        self._ready: Ready | None = None
+        self._library_digest = Digest.of(self._library.read_bytes())
+        # Children die with the thread that started them (PR_SET_PDEATHSIG), so one thread starts
+        # them all and lives as long as this runner.
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="runner-start")
+
+    @property
+    def sandbox(self) -> str:
+        """What the child cannot do, in words. Starts a child when none has been started yet."""
+        return self._ready_words().sandbox
+
+    @property
+    def runtime_id(self) -> str:
+        """Identity of the VTA library: measurements of equal identities can be compared."""
+        return f"{self._ready_words().build_id} {self._library_digest.short}"
+
+    def run(self, job: RunJob, blob: Blob) -> Measurement | RunFailure:
+        """Run every sample once, then the last one `repeats` times; check what is expected.
+
+        Args:
+            job: what to run. blob: where the bytes of a digest lie.
+        """
+        begin = self._clock.seconds()
+        outcome = self._outcome(job, blob)
+        if isinstance(outcome, Measurement):
+            return outcome
+        return RunFailure(
+            artifact=job.artifact,
+            status=outcome.status,
+            why=outcome.why,
+            device=self._device,
+            signal=outcome.signal,
+            mismatch=outcome.mismatch,
+            run_seconds=self._clock.seconds() - begin,
+        )
+
+    def close(self) -> None:
+        """End the child. May be called again; `run` afterwards is an error."""
+        self._drop_child()
+        self._starter.shutdown()
+
+    def _outcome(self, job: RunJob, blob: Blob) -> Measurement | Problem:
+        problem = _missing_content(job, blob) or self._load(job, blob)
+        if problem is not None:
+            return problem
+        with ExitStack() as stack:
+            results = stack.enter_context(_results_file(job))
+            descriptors = [
+                stack.enter_context(_opened(blob(spec.content)))
+                for spec in job.buffers
+                if spec.content is not None
+            ]
+            reply = self._ask(job, [*descriptors, results])
+            if not isinstance(reply, Done):
+                return reply
+            return self._checked(job, blob, reply, results)
+
+    def _ask(self, job: RunJob, descriptors: list[int]) -> Done | Problem:
+        assert self._child is not None
+        try:
+            reply = self._child.run(job, descriptors, job.timeout_seconds)
+        except ChildSilent:
+            self._drop_child()
+            return Problem(Status.RUN_TIMEOUT, f"no result after {job.timeout_seconds:g} s")
+        except ChildGone:
+            return self._post_mortem(None)
+        except InfraError as error:
+            self._drop_child()
+            return Problem(Status.RUN_CRASH, f"the kernel broke the connection: {error.what}")
+        if isinstance(reply, Done):
+            return reply
+        return self._explain(reply)
+
+    def _checked(self, job: RunJob, blob: Blob, done: Done, results: int) -> Measurement | Problem:
+        outputs: list[tuple[str, bytes]] = []
+        offset = 0
+        for spec in job.buffers:
+            if spec.role is not Role.OUTPUT:
+                continue
+            nbytes = spec.nbytes * job.samples
+            if spec.expected is not None or spec.fetch:
+                content = _read(results, offset, nbytes)
+                if spec.expected is not None and Digest.of(content) != spec.expected:
+                    mismatch = describe_mismatch(spec, content, blob)
+                    return Problem(Status.WRONG_RESULT, mismatch, mismatch=mismatch)
+                if spec.fetch:
+                    outputs.append((spec.name, content))
+            offset += nbytes
+        return Measurement(
+            artifact=job.artifact,
+            device=self._device,
+            counters=done.counters,
+            seconds=done.seconds,
+            sample_cycles=done.sample_cycles,
+            outputs=tuple(outputs),
+            timeline=done.timeline,
+            load_seconds=self._load_seconds,
+            run_seconds=done.run_seconds,
+        )
+
+    def _load(self, job: RunJob, blob: Blob) -> Problem | None:
+        """Make sure that a child has the job's artifact; a problem when it cannot be loaded."""
+        if self._child is not None and self._child.alive and self._loaded == job.artifact:
+            self._load_seconds = 0.0
+            return None
+        begin = self._clock.seconds()
+        if self._loaded is not None:
+            self._drop_child()
+        try:
+            child = self._running_child()
+            reply = child.load(blob(job.artifact), self._limits.start_seconds)
+        except ChildSilent:
+            self._drop_child()
+            return Problem(Status.LOAD_ERROR, "loading the artifact does not end")
+        except ChildGone:
+            return self._post_mortem(None)
+        except _LibraryError as error:
+            return Problem(Status.LOAD_ERROR, str(error))
+        if not isinstance(reply, Ready):
+            return self._explain(reply)
+        self._loaded = job.artifact
+        self._load_seconds = self._clock.seconds() - begin
+        return None
+
+    def _explain(self, reply: Reply) -> Problem:
+        """What a reply that is no success means; the child that sent it is not used again."""
+        if isinstance(reply, Fault):
+            return self._post_mortem(reply)
+        self._drop_child()
+        if isinstance(reply, Failed):
+            return refusal(reply)
+        return Problem(Status.INFRA_ERROR, f"unexpected reply {reply} from the runner child")
+
+    def _post_mortem(self, fault: Fault | None) -> Problem:
+        """Why the child died, from its last words and its exit status."""
+        assert self._child is not None
+        status = self._child.wait()
+        words = self._child.last_words()
+        self._drop_child()
+        number = fault.signal if fault is not None else max(0, -status)
+        problem = death(number, status, fault)
+        if not words:
+            return problem
+        return Problem(problem.status, f"{problem.why}; it wrote: {words}", problem.signal)
+
+    def _ready_words(self) -> Ready:
+        if self._ready is None:
+            try:
+                self._running_child()
+            except _LibraryError as error:
+                raise InfraError(str(error)) from None
+        assert self._ready is not None
+        return self._ready
+
+    def _running_child(self) -> RunnerChild:
+        if self._child is not None and self._child.alive:
+            return self._child
+        self._drop_child()
+        self._child = self._starter.submit(self._start).result()
+        return self._child
+
+    def _start(self) -> RunnerChild:
+        try:
+            child = RunnerChild(self._executable, self._library, self._limits)
+        except OSError as error:
+            raise InfraError(f"cannot start {self._executable}: {error.strerror}") from None
+        try:
+            self._ready = self._introduce(child)
+        except (ChildGone, ChildSilent):
+            why = child.last_words()
+            child.close()
+            raise InfraError(f"{self._executable} does not start: {why}") from None
+        except BaseException:
+            child.close()
+            raise
+        return child
+
+    def _introduce(self, child: RunnerChild) -> Ready:
+        """Hear the child's first words and tell it which accelerator it is."""
+        hello = child.hello(self._limits.start_seconds)
+        if not isinstance(hello, Ready):
+            if isinstance(hello, Failed):
+                raise _LibraryError(hello.why)
+            raise InfraError(f"{self._executable} does not start: {hello}")
+        ready = child.configure(self._target, self._limits.start_seconds)
+        if isinstance(ready, Failed):
+            raise TargetError(f"{self._target.name}: {ready.why}")
+        if not isinstance(ready, Ready):
+            raise InfraError(f"{self._executable} does not take a configuration: {ready}")
+        return ready
+
+    def _drop_child(self) -> None:
+        if self._child is not None:
+            self._child.close()
+        self._child = None
+        self._loaded = None
+
+
+@contextmanager
+def _results_file(job: RunJob) -> Iterator[int]:
+    """A file in memory for the outputs of all samples."""
+    outputs = (spec.nbytes for spec in job.buffers if spec.role is Role.OUTPUT)
+    descriptor = os.memfd_create("vta-runner-results", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, sum(outputs) * job.samples)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _missing_content(job: RunJob, blob: Blob) -> Problem | None:
+    """A problem when a content is smaller than its buffer and samples need: the job is wrong."""
+    for spec in job.buffers:
+        if spec.content is None:
+            continue
+        needed = spec.nbytes * (job.samples if spec.role is Role.INPUT else 1)
+        nbytes = blob(spec.content).stat().st_size
+        if nbytes < needed:
+            why = f"buffer {spec.name}: content has {nbytes} bytes, {needed} are needed"
+            return Problem(Status.LOAD_ERROR, why)
+    return None
+
+
+def _read(descriptor: int, offset: int, nbytes: int) -> bytes:
+    if nbytes == 0:
+        return b""
+    page = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+    with mmap.mmap(descriptor, offset - page + nbytes, prot=mmap.PROT_READ, offset=page) as view:
+        return view[offset - page :]

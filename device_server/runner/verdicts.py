@@ -1,0 +1,80 @@
+"""What went wrong in a child, in a status and words: deaths, refusals, wrong outputs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tilefarm.digest import Digest
+from tilefarm.errors import InfraError
+from tilefarm.measurement import BufferSpec, Status
+
+from device_server.runner.frames import Failed, FailureKind, Fault
+from device_server.runner.system_calls import system_call_name
+
+Blob = Callable[[Digest], Path]
+
+_STATUSES: Final = {
+    FailureKind.LOAD: Status.LOAD_ERROR,
+    FailureKind.RUNTIME: Status.RUN_CRASH,
+    FailureKind.MEMORY: Status.RESOURCE_EXCEEDED,
+    FailureKind.UNSTABLE: Status.WRONG_RESULT,
+    FailureKind.PROTOCOL: Status.INFRA_ERROR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A RunFailure without what every failure of a job has in common."""
+
+    status: Status
+    why: str
+    signal: int = 0
+    mismatch: str = ""
+
+
+def refusal(failed: Failed) -> Problem:
+    """What the living child's refusal means."""
+    return Problem(_STATUSES[failed.kind], failed.why)
+
+
+def death(number: int, status: int, fault: Fault | None) -> Problem:
+    """The typed reason of a death by that signal, or by exiting with that status."""
+    if number == 0:
+        return Problem(Status.RUN_CRASH, f"the kernel ended its process with status {status}")
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    if fault is not None and fault.system_call is not None:
+        call = system_call_name(fault.system_call)
+        return Problem(Status.RUN_CRASH, f"forbidden system call {call}{_place(fault)}", number)
+    if number == signal.SIGXCPU:
+        return Problem(Status.RUN_TIMEOUT, "the processor time is used up", number)
+    if number in (signal.SIGKILL, signal.SIGXFSZ) or (fault is not None and fault.memory_exhausted):
+        return Problem(Status.RESOURCE_EXCEEDED, f"{name}: memory or file limit reached", number)
+    place = "" if fault is None else f" at address {fault.address:#x}{_place(fault)}"
+    return Problem(Status.RUN_CRASH, f"{name}{place}", number)
+
+
+def _place(fault: Fault) -> str:
+    if fault.artifact_offset is None:
+        return ""
+    return f" in the artifact at +{fault.artifact_offset:#x}"
+
+
+def describe_mismatch(spec: BufferSpec, content: bytes, blob: Blob) -> str:
+    """The first wrong byte of an output where the expected bytes are at hand."""
+    assert spec.expected is not None
+    try:
+        expected = blob(spec.expected).read_bytes()
+    except (OSError, KeyError, InfraError):
+        return f"output {spec.name}: digest {Digest.of(content).short}, not {spec.expected.short}"
+    if len(expected) != len(content):
+        return f"output {spec.name}: {len(content)} bytes, expected {len(expected)}"
+    wrong = [k for k, (a, b) in enumerate(zip(content, expected, strict=True)) if a != b]
+    sample, position = divmod(wrong[0], spec.nbytes)
+    return (
+        f"output {spec.name}: {len(wrong)} of {len(content)} bytes differ, first in sample "
+        f"{sample} at byte {position}: {content[wrong[0]]}, expected {expected[wrong[0]]}"
+    )

@@ -1,0 +1,93 @@
+// The known kernel: a small matrix product, shifted and clipped, whose answer every device must
+// give.
+//
+// A shared object like any compiled kernel: it calls the VTA runtime and nothing else, so it is
+// verified, loaded and run as those are. It fits every geometry: its first buffer says how many
+// tiles there are and how many rows each has (two int32). device_server/device/known_kernel.py
+// makes the buffers and knows the answer.
+//
+//   y[t, r] = clip(bias[t, r] + x[t, r] . w[t] transposed >> 6, -127, 127)
+//
+// Tiles share the on-chip buffers, so that each of the four tokens between modules is needed.
+#include <cstdint>
+
+extern "C" {
+void* VTATLSCommandHandle();
+void* VTABufferCPUPtr(void* command, void* buffer);
+void VTALoadBuffer2D(void* command, void* from, uint32_t from_offset, uint32_t x, uint32_t y,
+                     uint32_t stride, uint32_t x_pad_0, uint32_t y_pad_0, uint32_t x_pad_1,
+                     uint32_t y_pad_1, uint32_t sram, uint32_t memory);
+void VTAStoreBuffer2D(void* command, uint32_t sram, uint32_t memory, void* to, uint32_t to_offset,
+                      uint32_t x, uint32_t y, uint32_t stride);
+void VTAUopPush(uint32_t mode, uint32_t reset, uint32_t dst, uint32_t src, uint32_t wgt,
+                uint32_t opcode, uint32_t use_immediate, int32_t immediate);
+void VTAUopLoopBegin(uint32_t extent, uint32_t dst, uint32_t src, uint32_t wgt);
+void VTAUopLoopEnd();
+int VTAPushGEMMOp(void** handle, int (*record)(void*), void* signature, int nbytes);
+int VTAPushALUOp(void** handle, int (*record)(void*), void* signature, int nbytes);
+int VTADepPush(void* command, int from, int to);
+int VTADepPop(void* command, int from, int to);
+void VTASynchronize(void* command, uint32_t wait_cycles);
+}
+
+namespace {
+
+enum Module : int { kLoad = 1, kCompute = 2, kStore = 3 };
+enum Memory : uint32_t { kWeight = 1, kInput = 2, kAccumulator = 3, kOutput = 4 };
+enum Opcode : uint32_t { kMin = 0, kMax = 1, kShiftRight = 3 };
+constexpr uint32_t kWaitCycles = 1u << 31;
+
+// Record functions are told the rows; the runtime allows a signature of one int.
+uint32_t rows_of(const void* signature) { return *static_cast<const uint32_t*>(signature); }
+
+int record_product(void* signature) {
+  VTAUopLoopBegin(rows_of(signature), 1, 1, 0);
+  VTAUopPush(0, 0, 0, 0, 0, 0, 0, 0);
+  VTAUopLoopEnd();
+  return 0;
+}
+
+template <Opcode opcode, int32_t immediate>
+int record_immediate(void* signature) {
+  VTAUopLoopBegin(rows_of(signature), 1, 1, 0);
+  VTAUopPush(1, 0, 0, 0, 0, opcode, 1, immediate);
+  VTAUopLoopEnd();
+  return 0;
+}
+
+void load(void* command, void* from, uint32_t element, uint32_t count, Memory memory) {
+  VTALoadBuffer2D(command, from, element, count, 1, count, 0, 0, 0, 0, 0, memory);
+}
+
+}  // namespace
+
+// Buffers: shape, x, w, bias, y.
+extern "C" __attribute__((visibility("default"))) int32_t
+tilefarm_known_kernel(void* const* buffers, const int64_t*) {
+  static void *product, *shift, *upper, *lower;
+  void* command = VTATLSCommandHandle();
+  const auto* shape = static_cast<const uint32_t*>(VTABufferCPUPtr(command, buffers[0]));
+  const uint32_t tiles = shape[0];
+  uint32_t rows = shape[1];
+  for (uint32_t t = 0; t < tiles; ++t) {
+    const bool again = t > 0, more = t + 1 < tiles;
+    if (again) VTADepPop(command, kCompute, kLoad);
+    load(command, buffers[1], t * rows, rows, kInput);
+    load(command, buffers[2], t, 1, kWeight);
+    VTADepPush(command, kLoad, kCompute);
+    if (again) VTADepPop(command, kStore, kCompute);
+    load(command, buffers[3], t * rows, rows, kAccumulator);
+    VTADepPop(command, kLoad, kCompute);
+    VTAPushGEMMOp(&product, record_product, &rows, sizeof rows);
+    if (more) VTADepPush(command, kCompute, kLoad);
+    VTAPushALUOp(&shift, record_immediate<kShiftRight, 6>, &rows, sizeof rows);
+    VTAPushALUOp(&upper, record_immediate<kMin, 127>, &rows, sizeof rows);
+    VTAPushALUOp(&lower, record_immediate<kMax, -127>, &rows, sizeof rows);
+    VTADepPush(command, kCompute, kStore);
+    VTADepPop(command, kCompute, kStore);
+    VTAStoreBuffer2D(command, 0, kOutput, buffers[4], t * rows, rows, 1, rows);
+    if (more) VTADepPush(command, kStore, kCompute);
+  }
+  VTASynchronize(command, kWaitCycles);
+  return 0;
+}

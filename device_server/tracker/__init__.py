@@ -1,0 +1,1 @@
+"""The tracker: who may use which device, until when."""

@@ -1,0 +1,69 @@
+"""The leases that live: by id, by the request that asked for each, and how many everybody holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from device_server.tracker.deadlines import Deadlines
+from device_server.tracker.entries import Held
+from device_server.tracker.line import share_of
+from device_server.tracker.table_state import Holding
+
+
+class LeaseBook:
+    """Leases from their beginning to their end, whoever decides on it."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Held] = {}
+        self._by_request: dict[tuple[str, str], Held] = {}
+        self._counts: Counter[str] = Counter()
+        self._deadlines: Deadlines[Held] = Deadlines()
+        self._changed: set[str] = set()
+
+    def __iter__(self) -> Iterator[Holding]:
+        return (held.holding for held in self._held.values())
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many leases everybody holds."""
+        return self._counts
+
+    def get(self, lease_id: str) -> Held | None:
+        """A lease, if it lives."""
+        return self._held.get(lease_id)
+
+    def asked_for(self, request_id: str, user: str) -> Held | None:
+        """The lease that a user's request was given, if it lives; an empty request names none."""
+        return self._by_request.get((user, request_id))
+
+    def add(self, holding: Holding, now: float) -> None:
+        """A lease begins."""
+        held = Held(holding, since=now, until=now + holding.lease.ttl_seconds)
+        self._held[holding.lease.lease_id] = held
+        self._counts[share_of(holding, holding.user)] += 1
+        if holding.request_id:
+            self._by_request[holding.user, holding.request_id] = held
+        self._deadlines.add(held)
+        self._changed.add(holding.lease.lease_id)
+
+    def end(self, held: Held) -> None:
+        """A lease that lives is over."""
+        holding, held.gone = held.holding, True
+        share = share_of(holding, holding.user)
+        del self._held[holding.lease.lease_id]
+        self._counts[share] -= 1
+        if not self._counts[share]:
+            del self._counts[share]
+        self._by_request.pop((holding.user, holding.request_id), None)
+        self._changed.add(holding.lease.lease_id)
+
+    def over(self, now: float) -> list[Held]:
+        """Leases that nobody has renewed in time; each is told once, and is then to be ended."""
+        return self._deadlines.over(now)
+
+    def changes(self) -> tuple[tuple[str, Holding | None], ...]:
+        """What has begun and ended since this was last asked, by id."""
+        changed = [(lease_id, self._held.get(lease_id)) for lease_id in sorted(self._changed)]
+        self._changed.clear()
+        return tuple((lease_id, held.holding if held else None) for lease_id, held in changed)

@@ -1,0 +1,50 @@
+"""What a lease table remembers of each device and of each lease while they live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilefarm.lease import DeviceInfo
+from tilefarm.rpc.calls import Register
+
+from device_server.tracker.table_state import Holding
+
+
+@dataclass(slots=True, eq=False)
+class Device:
+    """A device that is registered.
+
+    Attributes:
+        until: when it counts as gone, unless it is heard of before.
+        fence: of its last lease.
+        lease_id: of the lease that it is under; empty if it is free.
+        suspect: a client saw it not answering; cleared by its next heartbeat.
+        resting: why it cannot run, in its own words, as of its last heartbeat.
+        retired_epochs: its earlier lives.
+        gone: it is not registered any more.
+    """
+
+    info: DeviceInfo
+    secret: bytes
+    until: float
+    fence: int = 0
+    lease_id: str = ""
+    suspect: bool = False
+    resting: str = ""
+    retired_epochs: set[str] = field(default_factory=set)
+    gone: bool = False
+
+    @property
+    def registration(self) -> Register:
+        """As it registered, with the fence of its last lease."""
+        return Register(device=self.info, fence=self.fence, secret=self.secret)
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A lease that lives `until` then, unless it is renewed before."""
+
+    holding: Holding
+    since: float
+    until: float
+    gone: bool = False

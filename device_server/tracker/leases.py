@@ -1,0 +1,405 @@
+"""Which devices live and who may use them: the tracker's decisions, without network or threads.
+
+Time comes from a clock that is given; every operation first forgets what has run out by then. One
+fence counter serves all devices, so a fence grows with every lease whatever happens to a device.
+An operation looks at what it is about, never at all that there is: a farm may be large.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tilefarm.clock import Clock
+from tilefarm.errors import BusyError, ForbiddenError, LeaseError, NoDeviceError, SettingsError
+from tilefarm.lease import Lease, ticket_of
+from tilefarm.names import IdSource
+from tilefarm.rpc.calls import Acquire, DeviceState, HeartbeatReply, Register
+
+from device_server.tracker.book import LeaseBook
+from device_server.tracker.deadlines import Deadlines
+from device_server.tracker.entries import Device, Held
+from device_server.tracker.idle import IdleDevices
+from device_server.tracker.line import share_of
+from device_server.tracker.standings import Standings
+from device_server.tracker.table_state import Holding, TableChanges, TableState
+
+_SHARE_RETRY_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLimits:
+    """What is forgiven, and how much one may have.
+
+    Attributes:
+        device_ttl_seconds: silence of a device.
+        lease_ttl_seconds: silence of a lease's holder.
+        losses: of a device in a row; the next one puts it into quarantine.
+        leases_per_user: that one user holds at a time; None: as many as there are devices.
+    """
+
+    device_ttl_seconds: float = 10.0
+    lease_ttl_seconds: float = 30.0
+    losses: int = 2
+    leases_per_user: int | None = None
+
+
+class LeaseTable:
+    """Devices and leases. At any time at most one lease lives per device.
+
+    Args:
+        clock: monotonic seconds decide.
+        ids: names leases.
+        limits: times to live, shares.
+        fence: a number below which no lease's fence was given by an earlier table.
+    """
+
+    def __init__(
+        self, clock: Clock, ids: IdSource, *, limits: TableLimits | None = None, fence: int = 0
+    ) -> None:
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits or TableLimits()
+        self._fence = fence
+        self._devices: dict[str, Device] = {}
+        self._deadlines: Deadlines[Device] = Deadlines()
+        self._idle = IdleDevices()
+        self._leases = LeaseBook()
+        self._standings = Standings(self._limits.losses)
+        self._changed: set[str] = set()
+        self._expired: list[tuple[str, str]] = []
+        self._freed = False
+
+    @property
+    def limits(self) -> TableLimits:
+        return self._limits
+
+    @property
+    def state(self) -> TableState:
+        """What another table needs to go on from here."""
+        return TableState(
+            fence=self._fence,
+            devices=tuple(device.registration for device in self._devices.values()),
+            leases=tuple(self._leases),
+            standings=self._standings.rows(),
+        )
+
+    def changes(self) -> TableChanges:
+        """What is not any more as it was when this was last asked."""
+        devices = [(name, self._devices.get(name)) for name in sorted(self._changed)]
+        self._changed.clear()
+        return TableChanges(
+            fence=self._fence,
+            devices=tuple(
+                (name, device.registration if device else None) for name, device in devices
+            ),
+            leases=self._leases.changes(),
+            standings=self._standings.changes(),
+        )
+
+    def freed(self) -> bool:
+        """Whether a device may have become free since this was last asked."""
+        freed, self._freed = self._freed, False
+        return freed
+
+    def restore(self, state: TableState) -> None:
+        """Go on from where another table was; this one has done nothing yet."""
+        self._fence = max(self._fence, state.fence)
+        self._standings.restore(dict(state.standings))
+        for call in state.devices:
+            self._add(Device(call.device, call.secret, self._alive_until(), fence=call.fence))
+        for holding in state.leases:
+            self._hold(self._devices[holding.lease.device.name], holding)
+
+    def register(self, call: Register) -> None:
+        """Make a device known, or known again; a new epoch voids the lease of the old one.
+
+        Raises:
+            SettingsError: a living device has its name, or a server that started later.
+        """
+        self._lapse()
+        info = call.device
+        self._fence = max(self._fence, call.fence)
+        known = self._devices.get(info.name)
+        if known:
+            _require_same(known, call)
+        if known and known.info.epoch == info.epoch:
+            known.info = info
+            known.until = self._alive_until()
+            self._changed.add(info.name)
+            return
+        device = Device(info, call.secret, self._alive_until())
+        if known:
+            device.retired_epochs = known.retired_epochs | {known.info.epoch}
+            device.fence = known.fence
+            self._forget(known)
+        self._add(device)
+
+    def heartbeat(
+        self, name: str, epoch: str, *, resting: str = "", quarantine: str = ""
+    ) -> HeartbeatReply:
+        """A device says that it lives, and why it may not be leased if so.
+
+        Args:
+            name: the device's.
+            epoch: of its life.
+            resting: why, for as long as it says so.
+            quarantine: why, until somebody readmits it; the first reason stays.
+        """
+        self._lapse()
+        device = self._device(name, epoch)
+        if device is None:
+            return HeartbeatReply(known=False)
+        device.until = self._alive_until()
+        self._freed |= device.suspect or bool(device.resting)
+        device.suspect = False
+        device.resting = resting
+        if quarantine:
+            self._standings.quarantine(name, quarantine)
+        return HeartbeatReply(known=True, quarantined=bool(self._standings.of(name).quarantine))
+
+    def deregister(self, name: str, epoch: str) -> None:
+        """A device says that it ends."""
+        self._lapse()
+        device = self._device(name, epoch)
+        if device:
+            self._forget(device)
+
+    def acquire(self, wish: Acquire, user: str = "") -> Lease | None:
+        """A lease of the fitting free device that was leased longest ago; None if there is none.
+
+        The same request id of the same user gets the same lease for as long as it lives.
+
+        Raises:
+            BusyError: the user holds as many leases as one may.
+        """
+        self._lapse()
+        known = self._leases.asked_for(wish.request_id, user)
+        if known:
+            return known.holding.lease
+        share = share_of(wish, user)
+        if self.has_enough(share):
+            raise BusyError(
+                f"{share or 'this user'} holds {self._leases.counts[share]} leases already, the"
+                " most that one may have here",
+                "give one back, or ask who runs the farm for a higher"
+                " `tilefarm tracker --leases-per-user`",
+                _SHARE_RETRY_SECONDS,
+            )
+        device = self._idle.first(wish.target, lambda device: self._fits(device, wish))
+        return None if device is None else self._grant(device, wish, user)
+
+    def has_enough(self, share: str) -> bool:
+        """Whether somebody holds as many leases as one may."""
+        limit = self._limits.leases_per_user
+        return limit is not None and self._leases.counts.get(share, 0) >= limit
+
+    def renew(self, lease_id: str, user: str = "") -> float:
+        """Extends a user's lease; gives its time to live in seconds.
+
+        Raises:
+            LeaseError: no such lease lives.
+            ForbiddenError: it is somebody else's.
+        """
+        self._lapse()
+        held = self._of(lease_id, user)
+        if held is None:
+            raise LeaseError(
+                f"lease {lease_id} is unknown, expired, or its device is gone", "lease anew"
+            )
+        ttl_seconds = held.holding.lease.ttl_seconds
+        held.until = self._clock.seconds() + ttl_seconds
+        return ttl_seconds
+
+    def release(
+        self, lease_id: str, user: str = "", *, device_lost: bool = False, why: str = ""
+    ) -> None:
+        """Ends a user's lease; one that does not live is none to end.
+
+        A device that one user after the other loses is put into quarantine; see `Standings`.
+
+        Args:
+            lease_id: the lease.
+            user: whose it is.
+            device_lost: its device did not answer: nobody gets it before its next heartbeat.
+            why: what the client saw of that.
+
+        Raises:
+            ForbiddenError: it is somebody else's.
+        """
+        self._lapse()
+        held = self._of(lease_id, user)
+        if held is None:
+            return
+        self._end(held)
+        name = held.holding.lease.device.name
+        self._devices[name].suspect = device_lost
+        if device_lost:
+            self._standings.lost(name, user=user, owner=held.holding.owner, why=why)
+        else:
+            self._standings.given_back(name)
+
+    def drain(self, name: str, why: str) -> None:
+        """Takes a device out of service; its lease may end.
+
+        Raises:
+            NoDeviceError: no such device lives.
+        """
+        self._require(name)
+        self._standings.drain(name, why or "by an admin")
+
+    def readmit(self, name: str) -> None:
+        """Puts a device back into service, whatever took it out.
+
+        Raises:
+            NoDeviceError: no such device lives.
+        """
+        self._require(name)
+        self._standings.readmit(name)
+        self._freed = True
+
+    def states(self) -> tuple[DeviceState, ...]:
+        """All living devices by name, with their use."""
+        self._lapse()
+        return tuple(self._state_of(device) for _, device in sorted(self._devices.items()))
+
+    def held_by(self) -> Mapping[str, int]:
+        """How many leases everybody holds; a farm with one secret knows owners only."""
+        self._lapse()
+        return self._leases.counts
+
+    def expire(self) -> tuple[tuple[str, str], ...]:
+        """Forgets what has run out: ("device", name) and ("lease", id) of each, told once."""
+        self._lapse()
+        expired, self._expired = tuple(self._expired), []
+        return expired
+
+    def _lapse(self) -> None:
+        now = self._clock.seconds()
+        for device in self._deadlines.over(now):
+            if device.lease_id or device.suspect:
+                self._standings.silent(device.info.name, told=device.suspect)
+            self._forget(device)
+            self._expired.append(("device", device.info.name))
+        for held in self._leases.over(now):
+            self._end(held)
+            self._expired.append(("lease", held.holding.lease.lease_id))
+
+    def _of(self, lease_id: str, user: str) -> Held | None:
+        held = self._leases.get(lease_id)
+        if held and held.holding.user != user:
+            raise ForbiddenError(
+                f"lease {lease_id} is that of {held.holding.user or 'the whole farm'}",
+                "renew and release leases of your own",
+            )
+        return held
+
+    def _grant(self, device: Device, wish: Acquire, user: str) -> Lease:
+        self._fence += 1
+        device.fence = self._fence
+        lease_id = self._ids.fresh("lease")
+        lease = Lease(
+            lease_id=lease_id,
+            device=device.info,
+            fence=self._fence,
+            ttl_seconds=self._limits.lease_ttl_seconds,
+            ticket=ticket_of(
+                device.secret,
+                lease_id=lease_id,
+                fence=self._fence,
+                epoch=device.info.epoch,
+                user=user,
+            ),
+        )
+        holding = Holding(lease=lease, owner=wish.owner, user=user, request_id=wish.request_id)
+        self._hold(device, holding)
+        return lease
+
+    def _hold(self, device: Device, holding: Holding) -> None:
+        device.lease_id = holding.lease.lease_id
+        self._leases.add(holding, self._clock.seconds())
+        self._changed.add(device.info.name)
+
+    def _end(self, held: Held) -> None:
+        """A lease is over; its device rests, if it is still there."""
+        self._leases.end(held)
+        lease = held.holding.lease
+        device = self._devices.get(lease.device.name)
+        if device and device.lease_id == lease.lease_id:
+            device.lease_id = ""
+            self._rest(device)
+
+    def _add(self, device: Device) -> None:
+        self._devices[device.info.name] = device
+        self._deadlines.add(device)
+        self._changed.add(device.info.name)
+        self._rest(device)
+
+    def _rest(self, device: Device) -> None:
+        self._idle.add(device)
+        self._freed = True
+
+    def _forget(self, device: Device) -> None:
+        """A device is no more, nor is its lease."""
+        device.gone = True
+        del self._devices[device.info.name]
+        self._changed.add(device.info.name)
+        held = self._leases.get(device.lease_id)
+        if held:
+            self._end(held)
+
+    def _fits(self, device: Device, wish: Acquire) -> bool:
+        """Whether an idle device may be leased to whoever has that wish."""
+        if device.suspect or device.resting or not self._standings.of(device.info.name).serves:
+            return False
+        info = device.info
+        return info.target == wish.target and set(wish.labels) <= set(info.labels)
+
+    def _state_of(self, device: Device) -> DeviceState:
+        held, standing = self._leases.get(device.lease_id), self._standings.of(device.info.name)
+        state = DeviceState(
+            device=device.info,
+            draining=standing.draining,
+            quarantine=standing.quarantine,
+            resting=device.resting,
+        )
+        if held is None:
+            return state
+        return replace(
+            state,
+            owner=held.holding.owner or held.holding.lease.lease_id,
+            user=held.holding.user,
+            leased_seconds=self._clock.seconds() - held.since,
+        )
+
+    def _device(self, name: str, epoch: str) -> Device | None:
+        device = self._devices.get(name)
+        return device if device and device.info.epoch == epoch else None
+
+    def _require(self, name: str) -> None:
+        self._lapse()
+        if name not in self._devices:
+            raise NoDeviceError(
+                f"no device {name} is registered", "`tilefarm devices` lists those that are"
+            )
+
+    def _alive_until(self) -> float:
+        return self._clock.seconds() + self._limits.device_ttl_seconds
+
+
+def _require_same(known: Device, call: Register) -> None:
+    """Nothing if the device of a name may register: it is the same one, and no earlier life."""
+    name = call.device.name
+    if not hmac.compare_digest(known.secret, call.secret):
+        raise SettingsError(
+            f"the name {name!r} is taken by a living device at {known.info.address}",
+            "give every device a name of its own; one whose --folder is lost gets its name back"
+            " some seconds after its end",
+        )
+    if call.device.epoch in known.retired_epochs:
+        raise SettingsError(
+            f"another device server has taken the name {name!r}",
+            "give every device a name of its own",
+        )

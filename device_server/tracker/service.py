@@ -1,0 +1,314 @@
+"""The tracker: a LeaseTable behind gRPC, with a line of clients that wait for devices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.errors import ForbiddenError
+from tilefarm.names import RandomIds
+from tilefarm.rpc import calls, listening, methods, serving, timing
+from tilefarm.rpc.door import Security
+from tilefarm.trust.access import Identity
+from tilefarm.watch.log import Level, LineLog, Log
+from tilefarm.watch.metrics import TRACKER_METRICS, call_meter
+from tilefarm.watch.operations import UNWATCHED, Operations
+from tilefarm.watch.prometheus import metrics_at
+
+from device_server import lifetime
+from device_server.counted import TRACKER_RULES, counted
+from device_server.tracker.admission import require_possible
+from device_server.tracker.gauges import keep_gauges
+from device_server.tracker.health import health_of
+from device_server.tracker.leases import LeaseTable, TableLimits
+from device_server.tracker.rates import CallRates
+from device_server.tracker.state_file import TrackerState
+from device_server.tracker.table_state import TableChanges
+from device_server.tracker.waiting import WaitingLine
+
+_CONCURRENT_RPCS: Final = 4096
+"""All devices of a farm may call at the same moment; who waits for a device is counted apart."""
+
+_TICK_SECONDS: Final = 0.25
+_HEARTBEATS_PER_TTL: Final = 5
+_WHY_LENGTH: Final = 300
+
+
+_Request = TypeVar("_Request")
+_Reply = TypeVar("_Reply")
+
+
+class TrackerServicer:
+    """Answers the tracker's calls from one table. Lives in one event loop.
+
+    Args:
+        table: whose decisions it carries.
+        clock: tells how long clients wait.
+        save: keeps what has changed in the table, after every call.
+        rates: how often users may call; None: as they like.
+    """
+
+    def __init__(
+        self,
+        table: LeaseTable,
+        clock: Clock,
+        log: Log,
+        save: Callable[[TableChanges], None],
+        rates: CallRates | None = None,
+    ) -> None:
+        self._table = table
+        self._clock = clock
+        self._log = log
+        self._save = save
+        self._rates = rates
+        self._line = WaitingLine(table, clock, log)
+
+    def routes(self) -> list[serving.Route[Any, Any]]:
+        """The calls that this servicer answers."""
+        return [
+            serving.unary(methods.REGISTER, self.register),
+            serving.unary(methods.HEARTBEAT, self.heartbeat),
+            serving.unary(methods.DEREGISTER, self.deregister),
+            serving.unary(methods.ACQUIRE, self._paced(self.acquire)),
+            serving.unary(methods.RENEW, self._paced(self.renew)),
+            serving.unary(methods.RELEASE, self._paced(self.release)),
+            serving.unary(methods.LIST_DEVICES, self._paced(self.list_devices)),
+            serving.unary(methods.DRAIN, self._paced(self.drain)),
+            serving.unary(methods.READMIT, self._paced(self.readmit)),
+        ]
+
+    async def register(self, call: calls.Register, by: Identity) -> calls.Registered:
+        _require_own_name(call.device.name, by)
+        require_possible(call)
+        self._table.register(call)
+        self._log(
+            "registered",
+            device=call.device.name,
+            address=call.device.address,
+            target=call.device.target.short,
+            epoch=call.device.epoch,
+        )
+        self._settle()
+        heartbeat_seconds = self._table.limits.device_ttl_seconds / _HEARTBEATS_PER_TTL
+        return calls.Registered(heartbeat_seconds=heartbeat_seconds)
+
+    async def heartbeat(self, call: calls.Heartbeat, by: Identity) -> calls.HeartbeatReply:
+        _require_own_name(call.name, by)
+        reply = self._table.heartbeat(
+            call.name,
+            call.epoch,
+            resting=call.resting[:_WHY_LENGTH],
+            quarantine=call.quarantine[:_WHY_LENGTH],
+        )
+        self._settle()
+        return reply
+
+    async def deregister(self, call: calls.DeviceRef, by: Identity) -> calls.Nothing:
+        _require_own_name(call.name, by)
+        self._table.deregister(call.name, call.epoch)
+        self._settle()
+        self._log("deregistered", device=call.name, epoch=call.epoch)
+        return calls.Nothing()
+
+    async def acquire(self, call: calls.Acquire, by: Identity) -> calls.Acquired:
+        with timing.phase("wait for a device"):
+            try:
+                return calls.Acquired(lease=await self._line.lease(call, by.user))
+            finally:
+                self._settle()
+
+    async def renew(self, call: calls.Renew, by: Identity) -> calls.Renewed:
+        return calls.Renewed(ttl_seconds=self._table.renew(call.lease_id, by.user))
+
+    async def release(self, call: calls.Release, by: Identity) -> calls.Nothing:
+        self._table.release(
+            call.lease_id, by.user, device_lost=call.device_lost, why=call.why[:_WHY_LENGTH]
+        )
+        self._log(
+            "released",
+            lease=call.lease_id,
+            device_lost=call.device_lost,
+            why=call.why[:_WHY_LENGTH],
+        )
+        self._settle()
+        return calls.Nothing()
+
+    async def list_devices(self, _: calls.Nothing, _by: Identity) -> calls.Devices:
+        return self.overview()
+
+    def overview(self) -> calls.Devices:
+        """All devices with their use, and who waits."""
+        now = self._clock.seconds()
+        return calls.Devices(
+            states=self._table.states(),
+            waiting=tuple(
+                calls.Waiting(
+                    owner=place.wish.owner,
+                    user=place.user,
+                    priority=place.wish.priority,
+                    waited_seconds=now - place.since,
+                )
+                for place in self._line.places()
+            ),
+        )
+
+    async def drain(self, call: calls.Drain, by: Identity) -> calls.Nothing:
+        self._table.drain(call.name, call.why[:_WHY_LENGTH])
+        self._log("drained", device=call.name, user=by.user, why=call.why)
+        self._settle()
+        return calls.Nothing()
+
+    async def readmit(self, call: calls.Readmit, by: Identity) -> calls.Nothing:
+        self._table.readmit(call.name)
+        self._log("readmitted", device=call.name, user=by.user)
+        self._settle()
+        return calls.Nothing()
+
+    async def watch(self) -> None:
+        """Notices what runs out, for as long as the tracker lives."""
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            for kind, name in self._table.expire():
+                if kind == "device":
+                    self._log("expired", level=Level.WARNING, device=name)
+                else:
+                    self._log("expired", level=Level.WARNING, lease=name)
+            self._settle()
+
+    def _settle(self) -> None:
+        """After every call: serve those who wait, and keep what has changed."""
+        self._line.serve()
+        changes = self._table.changes()
+        if changes:
+            self._save(changes)
+
+    def _paced(
+        self, answer: Callable[[_Request, Identity], Awaitable[_Reply]]
+    ) -> Callable[[_Request, Identity], Awaitable[_Reply]]:
+        """An answer that users get so often and no more; what devices say is always heard."""
+
+        async def paced(call: _Request, by: Identity) -> _Reply:
+            if self._rates is not None and by.user:
+                self._rates.take(by.user)
+            return await answer(call, by)
+
+        return paced
+
+
+def _require_own_name(name: str, by: Identity) -> None:
+    """Nothing if a device speaks of itself; a farm with one secret knows no names."""
+    if by.user not in ("", name):
+        raise ForbiddenError(
+            f"{by} is not the device {name}", "--name with the name of the token or certificate"
+        )
+
+
+async def run_tracker(
+    stopping: asyncio.Event,
+    *,
+    listen: str,
+    security: Security,
+    on_ready: Callable[[str], None],
+    state: Path | None = None,
+    limits: TableLimits | None = None,
+    calls_per_user: float | None = None,
+    clock: Clock | None = None,
+    log: Log | None = None,
+    operations: Operations = UNWATCHED,
+) -> None:
+    """A tracker from start to end, in the running event loop.
+
+    Raises:
+        SettingsError: see `listening.start`, `state_file.TrackerState` and `prometheus.metrics_at`.
+    """
+    clock, log = clock or SystemClock(), log or LineLog("tracker", style=operations.style)
+    # Wall milliseconds are above any fence that an earlier tracker gave, unless time ran backwards;
+    # then the fences that devices bring along when they register again are.
+    table = LeaseTable(clock, RandomIds(), limits=limits, fence=int(clock.wall_seconds() * 1000))
+    with ExitStack() as owned:
+        metrics = owned.enter_context(
+            metrics_at(operations.metrics, TRACKER_METRICS, log=log, tls=security.tls)
+        )
+        log = counted(log, metrics, TRACKER_RULES)
+        save: Callable[[TableChanges], None] = _forget
+        if state is not None:
+            kept = TrackerState(state, log)
+            owned.callback(kept.close)
+            table.restore(kept.load())
+            save = kept.save
+        rates = None if calls_per_user is None else CallRates(calls_per_user, clock)
+        servicer = TrackerServicer(table, clock, log, save, rates)
+        server, address = await listening.start(
+            servicer.routes(),
+            listen=listen,
+            desk=serving.Desk(
+                component="tracker",
+                door=security.door(log, clock),
+                clock=clock,
+                log=log,
+                meter=call_meter(metrics),
+            ),
+            tls=security.tls,
+            concurrent_rpcs=_CONCURRENT_RPCS,
+            health_of=lambda name: health_of(name, servicer.overview),
+        )
+        watch = asyncio.create_task(servicer.watch())
+        if operations.metrics is not None:
+            gauges = asyncio.create_task(keep_gauges(servicer.overview, metrics))
+            owned.callback(gauges.cancel)
+        log("ready", address=address)
+        on_ready(address)
+        await stopping.wait()
+        watch.cancel()
+        await listening.stop(server)
+        log("stopped", address=address)
+
+
+def _forget(_changes: TableChanges) -> None:
+    """Keeps nothing."""
+
+
+def serve(
+    *,
+    listen: str = "127.0.0.1:0",
+    security: Security,
+    state: Path | None = None,
+    limits: TableLimits | None = None,
+    calls_per_user: float | None = None,
+    on_ready: Callable[[str], None],
+    operations: Operations = UNWATCHED,
+    die_with_parent: bool = False,
+) -> None:
+    """Runs a tracker in this process until SIGTERM or SIGINT.
+
+    Args:
+        listen: `host:port` or `unix:/path`; on loopback if there is no TLS.
+        security: how it knows its callers.
+        state: the file of what it knows; None: a tracker that starts again knows nothing.
+        limits: times to live, and leases that one user may hold.
+        calls_per_user: a second, on the average; None: as many as they like.
+        on_ready: gets the address, once, when calls are answered.
+        operations: how it is watched.
+        die_with_parent: end when the thread that started this process ends.
+
+    Raises:
+        SettingsError: see `run_tracker`.
+    """
+
+    async def main(stopping: asyncio.Event) -> None:
+        await run_tracker(
+            stopping,
+            listen=listen,
+            security=security,
+            state=state,
+            limits=limits,
+            calls_per_user=calls_per_user,
+            on_ready=on_ready,
+            operations=operations,
+        )
+
+    lifetime.run_until_stopped(main, die_with_parent=die_with_parent)

@@ -1,0 +1,105 @@
+"""Which devices may not be leased, and why: remembered by name, whether or not they live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from device_server.tracker.table_state import Standing
+
+_GOOD = Standing()
+
+
+class Standings:
+    """The standing of every device; most have a good one, which takes no room.
+
+    Nobody puts a device into quarantine alone. A user's word that it is lost counts once, until
+    somebody gives it back well or the tracker itself sees it fall silent. Where all have one secret
+    nobody is told apart, and every word counts.
+
+    Args:
+        losses: in a row that are forgiven; the next one puts a device into quarantine.
+    """
+
+    def __init__(self, losses: int) -> None:
+        self._losses = losses
+        self._standings: dict[str, Standing] = {}
+        self._changed: set[str] = set()
+
+    def of(self, name: str) -> Standing:
+        """A device's."""
+        return self._standings.get(name, _GOOD)
+
+    def keep(self, name: str, standing: Standing) -> None:
+        """A device has another one from now on."""
+        if standing == self.of(name):
+            return
+        self._changed.add(name)
+        self._standings.pop(name, None)
+        if standing != _GOOD:
+            self._standings[name] = standing
+
+    def given_back(self, name: str) -> None:
+        """A client has given a device back, and it was well."""
+        self.keep(name, replace(self.of(name), losses=0, lost_by=()))
+
+    def lost(self, name: str, *, user: str, owner: str, why: str) -> None:
+        """A client says that a device does not answer.
+
+        Args:
+            name: the device's.
+            user: whose client; empty where all have one secret.
+            owner: what it leased the device for.
+            why: what it saw.
+        """
+        old = self.of(name)
+        if user and user in old.lost_by:
+            return
+        seen = old.lost_by + ((user,) if user else ())
+        self._count(name, replace(old, lost_by=seen), user or owner or "the last", why)
+
+    def silent(self, name: str, *, told: bool) -> None:
+        """The tracker itself sees a device fall silent that was leased.
+
+        Args:
+            name: the device's.
+            told: whether a client has said so before, and it counts already.
+        """
+        old = replace(self.of(name), lost_by=())
+        if told:
+            self.keep(name, old)
+        else:
+            self._count(name, old, "the tracker", "no heartbeat")
+
+    def _count(self, name: str, old: Standing, who: str, why: str) -> None:
+        losses, quarantine = old.losses + 1, old.quarantine
+        if losses > self._losses:
+            quarantine = f"lost {losses} times in a row; {who}: {why or 'no answer'}"
+        self.keep(name, replace(old, losses=losses, quarantine=quarantine))
+
+    def quarantine(self, name: str, why: str) -> None:
+        """Keep a device from being leased; the first reason stays."""
+        if not self.of(name).quarantine:
+            self.keep(name, replace(self.of(name), quarantine=why))
+
+    def drain(self, name: str, why: str) -> None:
+        """An admin takes a device out of service."""
+        self.keep(name, replace(self.of(name), draining=why))
+
+    def readmit(self, name: str) -> None:
+        """Forget all that is held against a device."""
+        self.keep(name, _GOOD)
+
+    def restore(self, standings: Mapping[str, Standing]) -> None:
+        """Go on with those of an earlier time."""
+        self._standings = dict(standings)
+
+    def rows(self) -> tuple[tuple[str, Standing], ...]:
+        """All that are not good, by name."""
+        return tuple(sorted(self._standings.items(), key=lambda row: row[0]))
+
+    def changes(self) -> tuple[tuple[str, Standing | None], ...]:
+        """Those that have changed since this was last asked; None: it is good again."""
+        changed = tuple((name, self._standings.get(name)) for name in sorted(self._changed))
+        self._changed.clear()
+        return changed

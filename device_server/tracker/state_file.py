@@ -1,0 +1,199 @@
+"""What a tracker knows, in an SQLite file, so that it may start again and go on.
+
+Records are kept as they travel: a device as its registration, a lease as the answer to its wish.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tilefarm.digest import canonical_json
+from tilefarm.errors import SettingsError
+from tilefarm.rpc import calls, wire
+from tilefarm.rpc.calls import Register
+from tilefarm.watch.log import Log
+
+from device_server.tracker.table_state import Holding, Standing, TableChanges, TableState
+
+_VERSION: Final = 2
+_TABLES: Final = ("tracker", "device", "lease", "standing")
+_SCHEMA: Final = """
+CREATE TABLE tracker (one INTEGER PRIMARY KEY CHECK (one = 1), fence INTEGER NOT NULL);
+CREATE TABLE device (name TEXT PRIMARY KEY, registration BLOB NOT NULL);
+CREATE TABLE lease (
+    lease_id TEXT PRIMARY KEY,
+    acquired BLOB NOT NULL, owner TEXT NOT NULL, user TEXT NOT NULL, request_id TEXT NOT NULL
+);
+CREATE TABLE standing (
+    name TEXT PRIMARY KEY, draining TEXT NOT NULL, quarantine TEXT NOT NULL,
+    losses INTEGER NOT NULL, lost_by TEXT NOT NULL
+);
+PRAGMA user_version = 2;
+"""
+
+
+class TrackerState:
+    """The file of one tracker, for its owner alone: it holds the secrets of devices.
+
+    What was saved survives the death of the process at any moment; of a machine that loses its
+    power, all but the last moment.
+
+    Raises:
+        SettingsError: it cannot be used, is damaged, or another tracker has it open.
+    """
+
+    def __init__(self, path: Path, log: Log) -> None:
+        self._log = log
+        self._failing = False
+        self._pending = _Pending()
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._database = sqlite3.connect(path, timeout=0.5, isolation_level=None)
+            self._open()
+        except OSError as error:
+            raise _unusable(path, str(error.strerror)) from None
+        except (sqlite3.Error, ValueError) as error:
+            raise _unusable(path, str(error)) from None
+
+    def close(self) -> None:
+        self._database.close()
+
+    def load(self) -> TableState:
+        """What was saved last."""
+        query = self._database.execute
+        (fence,) = query("SELECT max(fence) FROM tracker").fetchone()
+        return TableState(
+            fence=fence or 0,
+            devices=tuple(
+                wire.REGISTER.decode(row)
+                for (row,) in query("SELECT registration FROM device ORDER BY rowid")
+            ),
+            leases=tuple(
+                _holding(*row)
+                for row in query(
+                    "SELECT acquired, owner, user, request_id FROM lease ORDER BY rowid"
+                )
+            ),
+            standings=tuple(
+                (name, _standing(*row))
+                for name, *row in query("SELECT * FROM standing ORDER BY name")
+            ),
+        )
+
+    def save(self, changes: TableChanges) -> None:
+        """Keep what has changed; a full disk is told, stops nobody, and is tried again."""
+        self._pending.add(changes)
+        try:
+            with self._transaction():
+                self._write()
+        except sqlite3.Error as error:
+            if not self._failing:
+                self._log("state_fails", why=str(error))
+            self._failing = True
+        else:
+            self._pending, self._failing = _Pending(), False
+
+    def _open(self) -> None:
+        query = self._database.execute
+        (version,) = query("PRAGMA user_version").fetchone()
+        if version not in (0, 1, _VERSION):
+            raise ValueError(f"it is of version {version}, not {_VERSION}")
+        query("PRAGMA locking_mode = EXCLUSIVE")
+        # One file that grows and a wait for the disk now and then, not at every change.
+        query("PRAGMA journal_mode = WAL")
+        query("PRAGMA synchronous = NORMAL")
+        query("BEGIN EXCLUSIVE")
+        query("COMMIT")
+        (verdict,) = query("PRAGMA quick_check").fetchone()
+        if verdict != "ok":
+            raise ValueError(f"it is damaged: {verdict}")
+        if version != _VERSION:
+            self._begin_tables(version)
+
+    def _begin_tables(self, version: int) -> None:
+        """Make the tables of today; those of the first version are read before."""
+        with self._transaction():
+            if version:
+                self._pending.add(TableChanges.of(self.load()))
+                for table in _TABLES:
+                    self._database.execute(f"DROP TABLE {table}")
+            for statement in _SCHEMA.strip().removesuffix(";").split(";"):
+                self._database.execute(statement)
+            self._write()
+        self._pending = _Pending()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of it, or nothing."""
+        with self._database:
+            self._database.execute("BEGIN")
+            yield
+
+    def _write(self) -> None:
+        pending, query = self._pending, self._database.execute
+        query("INSERT OR REPLACE INTO tracker VALUES (1, ?)", (pending.fence,))
+        for name, call in pending.devices.items():
+            query("DELETE FROM device WHERE name = ?", (name,))
+            if call is not None:
+                query("INSERT INTO device VALUES (?, ?)", (name, wire.REGISTER.encode(call)))
+        for lease_id, holding in pending.leases.items():
+            query("DELETE FROM lease WHERE lease_id = ?", (lease_id,))
+            if holding is not None:
+                query("INSERT INTO lease VALUES (?, ?, ?, ?, ?)", _row(lease_id, holding))
+        for name, standing in pending.standings.items():
+            query("DELETE FROM standing WHERE name = ?", (name,))
+            if standing is not None:
+                *words, lost_by = astuple(standing)
+                row = (name, *words, canonical_json(lost_by))
+                query("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", row)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Changes that are not in the file yet, the latest of everything."""
+
+    fence: int = 0
+    devices: dict[str, Register | None] = field(default_factory=dict)
+    leases: dict[str, Holding | None] = field(default_factory=dict)
+    standings: dict[str, Standing | None] = field(default_factory=dict)
+
+    def add(self, changes: TableChanges) -> None:
+        self.fence = changes.fence
+        self.devices.update(changes.devices)
+        self.leases.update(changes.leases)
+        self.standings.update(changes.standings)
+
+
+def _standing(draining: str, quarantine: str, losses: int, lost_by: str = "[]") -> Standing:
+    """A row as a record; the first version did not say who had lost a device."""
+    return Standing(
+        draining=draining,
+        quarantine=quarantine,
+        losses=losses,
+        lost_by=tuple(map(str, json.loads(lost_by))),
+    )
+
+
+def _row(lease_id: str, holding: Holding) -> tuple[str, bytes, str, str, str]:
+    acquired = wire.ACQUIRED.encode(calls.Acquired(lease=holding.lease))
+    return lease_id, acquired, holding.owner, holding.user, holding.request_id
+
+
+def _holding(acquired: bytes, owner: str, user: str, request_id: str) -> Holding:
+    lease = wire.ACQUIRED.decode(acquired).lease
+    assert lease is not None
+    return Holding(lease=lease, owner=owner, user=user, request_id=request_id)
+
+
+def _unusable(path: Path, why: str) -> SettingsError:
+    return SettingsError(
+        f"{path}: cannot keep the tracker's state: {why}",
+        "stop the tracker that uses it, or move the file away; devices then register anew",
+    )

@@ -1,0 +1,76 @@
+"""What a lease table knows, as records: for another table to go on from, and for a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilefarm.lease import Lease
+from tilefarm.rpc.calls import Register
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is remembered of a device by name, whether or not it lives.
+
+    Attributes:
+        draining: why an admin took it out of service; empty if nobody did.
+        quarantine: why the table did.
+        losses: times in a row that it was lost, as far as they count; see `Standings`.
+        lost_by: users whose word counts among them already.
+    """
+
+    draining: str = ""
+    quarantine: str = ""
+    losses: int = 0
+    lost_by: tuple[str, ...] = ()
+
+    @property
+    def serves(self) -> bool:
+        """Whether it may be leased."""
+        return not self.draining and not self.quarantine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """A lease and whose it is."""
+
+    lease: Lease
+    owner: str
+    user: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """Everything that a table knows, but times: what lives has its whole time to live again.
+
+    `devices` are as they registered, with the fence of their last lease.
+    """
+
+    fence: int = 0
+    devices: tuple[Register, ...] = ()
+    leases: tuple[Holding, ...] = ()
+    standings: tuple[tuple[str, Standing], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChanges:
+    """What became of a table since it was last asked, by names and ids; None: it is no more."""
+
+    fence: int
+    devices: tuple[tuple[str, Register | None], ...] = ()
+    leases: tuple[tuple[str, Holding | None], ...] = ()
+    standings: tuple[tuple[str, Standing | None], ...] = ()
+
+    @classmethod
+    def of(cls, state: TableState) -> TableChanges:
+        """From nothing to a state."""
+        return cls(
+            fence=state.fence,
+            devices=tuple((call.device.name, call) for call in state.devices),
+            leases=tuple((holding.lease.lease_id, holding) for holding in state.leases),
+            standings=state.standings,
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.devices or self.leases or self.standings)

@@ -1,0 +1,156 @@
+"""Clients that wait for devices: let in up to a bound, served in turn as devices come free."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from tilefarm.clock import Clock
+from tilefarm.errors import BusyError
+from tilefarm.lease import Lease
+from tilefarm.rpc import calls
+from tilefarm.rpc.work import current_work, doing
+from tilefarm.watch.log import Log
+
+from device_server.tracker.leases import LeaseTable
+from device_server.tracker.line import Place, in_turn
+
+MOST: Final = 200
+"""Clients in the line; the next one is told to come again."""
+
+_MAX_WAIT_SECONDS: Final = 3600.0
+_RETRY_SECONDS: Final = 1.0
+_SPREAD: Final = 16
+"""Those who are sent away are told one of so many delays, so that they do not come back as one."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    place: Place
+    granted: asyncio.Future[Lease]
+
+
+class WaitingLine:
+    """The line in front of one table. Lives in one event loop.
+
+    Between two calls nobody waits for whom there is a device, but those who hold as many leases
+    as they may.
+    """
+
+    def __init__(self, table: LeaseTable, clock: Clock, log: Log) -> None:
+        self._table = table
+        self._clock = clock
+        self._log = log
+        self._arrivals = itertools.count()
+        self._refusals = itertools.count()
+        self._waiters: dict[int, _Waiter] = {}
+
+    async def lease(self, wish: calls.Acquire, user: str) -> Lease | None:
+        """A lease as soon as it is this client's turn; None if it is not in the time of the wish.
+
+        Raises:
+            BusyError: too many wait already, or the user holds as many leases as one may.
+        """
+        self.serve()
+        lease = self._granted(self._place(wish, user))
+        wait_seconds = _bounded(wish.wait_seconds)
+        if lease is not None or not wait_seconds:
+            return lease
+        if len(self._waiters) >= MOST:
+            raise self._full()
+        with self._waiting(self._place(wish, user)) as waiter:
+            try:
+                async with asyncio.timeout(wait_seconds):
+                    return await waiter.granted
+            except TimeoutError:
+                # The lease may have come in the very moment in which the time was up.
+                return waiter.granted.result() if _has(waiter) else None
+            except asyncio.CancelledError:
+                if _has(waiter):
+                    self._table.release(waiter.granted.result().lease_id, user)
+                raise
+
+    def serve(self) -> None:
+        """Lease what has come free to those whose turn it is."""
+        if not self._table.freed():
+            return
+        while self._serve_one():
+            pass  # Who got a device has another turn now.
+
+    def places(self) -> list[Place]:
+        """Who waits, in the order of service."""
+        # One that is done has run out of time, or its client went away: it leaves by itself.
+        places = [w.place for w in self._waiters.values() if not w.granted.done()]
+        return in_turn(places, self._table.held_by())
+
+    def _serve_one(self) -> bool:
+        """Leases a device to the first in line for whom there is one."""
+        in_vain = set()
+        for place in self.places():
+            sought = place.wish.target, place.wish.labels
+            if sought in in_vain or self._table.has_enough(place.share):
+                continue
+            lease = self._granted(place)
+            if lease is None:
+                in_vain.add(sought)
+                continue
+            self._waiters.pop(place.number).granted.set_result(lease)
+            return True
+        return False
+
+    def _granted(self, place: Place) -> Lease | None:
+        lease = self._table.acquire(place.wish, place.user)
+        if lease is not None:
+            with doing(place.work):  # another's call may have brought the device
+                self._log(
+                    "leased",
+                    lease=lease.lease_id,
+                    device=lease.device.name,
+                    fence=lease.fence,
+                    owner=place.wish.owner,
+                    user=place.user,
+                    waited_seconds=self._clock.seconds() - place.since,
+                )
+        return lease
+
+    def _place(self, wish: calls.Acquire, user: str) -> Place:
+        number = next(self._arrivals)
+        return Place(
+            wish=wish,
+            user=user,
+            number=number,
+            since=self._clock.seconds(),
+            work=current_work(),
+        )
+
+    @contextmanager
+    def _waiting(self, place: Place) -> Iterator[_Waiter]:
+        waiter = _Waiter(place, asyncio.get_running_loop().create_future())
+        self._waiters[place.number] = waiter
+        try:
+            yield waiter
+        finally:
+            self._waiters.pop(place.number, None)
+
+    def _full(self) -> BusyError:
+        share = next(self._refusals) % _SPREAD / _SPREAD
+        return BusyError(
+            f"{len(self._waiters)} clients wait for devices already",
+            "come again when the line is shorter: `tilefarm top` shows it",
+            _RETRY_SECONDS * (1 + share),
+        )
+
+
+def _has(waiter: _Waiter) -> bool:
+    return waiter.granted.done() and not waiter.granted.cancelled()
+
+
+def _bounded(wait_seconds: float) -> float:
+    if math.isnan(wait_seconds):
+        return 0.0
+    return min(max(wait_seconds, 0.0), _MAX_WAIT_SECONDS)
