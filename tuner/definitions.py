@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tilefarm.space import Constraint, Le, Prod, SearchSpace, Select, Sum, Table
+from tilefarm.space import Constraint, Largest, Le, Prod, SearchSpace, Select, Sum, Table
 
 Values: TypeAlias = list[int]
 Step: TypeAlias = Callable[[Values], bool]
@@ -32,6 +32,8 @@ def variables_of(constraint: Constraint) -> tuple[str, ...]:
             names = (left, bound) if isinstance(bound, str) else (left,)
         case Select(value=value, choice=choice, options=options):
             names = (value, choice, *options)
+        case Largest(value=value, options=options):
+            names = (value, *options)
         case Table(variables=variables):
             names = variables
     return tuple(dict.fromkeys(names))
@@ -85,6 +87,8 @@ def _fixes(constraint: Constraint, known: Collection[str], signs: Signs) -> tupl
             return (open_[0],) if once and usable else ()
         case Select(value=value, choice=choice, options=options) if open_ == [value]:
             return (value,) if value not in (choice, *options) else ()
+        case Largest(value=value, options=options) if open_ == [value]:
+            return (value,) if value not in options else ()
         case Table() if open_ and _is_function(constraint, open_):
             return tuple(open_)
         case _:
@@ -171,6 +175,8 @@ def _compute(definition: Definition, index: Mapping[str, int]) -> Step:
             return _difference(target, coefficient, index[total], rest, constant)
         case Select(choice=choice, options=options):
             return _selected(target, index[choice], [index[o] for o in options])
+        case Largest(options=options):
+            return _largest(target, [index[o] for o in options])
         case Table():
             return _looked_up(constraint, definition.fixes, index)
         case Le():
@@ -235,6 +241,14 @@ def _selected(at: int, choice: int, options: Sequence[int]) -> Step:
     return step
 
 
+def _largest(at: int, options: Sequence[int]) -> Step:
+    def step(values: Values) -> bool:
+        values[at] = max([values[option] for option in options])
+        return True
+
+    return step
+
+
 def _looked_up(table: Table, fixes: Sequence[str], index: Mapping[str, int]) -> Step:
     given = [i for i, v in enumerate(table.variables) if v not in fixes]
     asked = [i for i, v in enumerate(table.variables) if v in fixes]
@@ -261,6 +275,8 @@ def _check(constraint: Constraint, index: Mapping[str, int]) -> Step:
             return _same(index[total], _total(-1, [(k, index[v]) for k, v in terms], constant))
         case Select(value=value, choice=choice, options=options):
             return _same(index[value], _selected(-1, index[choice], [index[o] for o in options]))
+        case Largest(value=value, options=options):
+            return _same(index[value], _largest(-1, [index[o] for o in options]))
         case Le(left=left, bound=bound):
             return _at_most(index[left], index[bound] if isinstance(bound, str) else None, bound)
         case Table(variables=variables, rows=rows):

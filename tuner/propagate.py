@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.space import Constraint, Le, Prod, Select, Sum, Table
+from tilefarm.space import Constraint, Largest, Le, Prod, Select, Sum, Table
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -66,6 +66,8 @@ def narrower(
             return _limit(index[left], float(bound))
         case Select():
             return _select(constraint, index, known)
+        case Largest():
+            return _largest(constraint, index)
         case Table():
             return _table(constraint, index, known)
 
@@ -254,6 +256,19 @@ def _select(c: Select, index: Mapping[str, int], known: Collection[str]) -> Narr
         box.lower[chosen, boxes], box.upper[chosen, boxes] = low, high
 
     return meet if c.choice in known else hull
+
+
+def _largest(c: Largest, index: Mapping[str, int]) -> Narrow:
+    """The value lies between the largest lower and the largest upper bound; no option is above."""
+    value = index[c.value]
+    options = np.asarray([index[o] for o in c.options], dtype=np.intp)
+
+    def narrow(box: Boxes) -> None:
+        np.maximum(box.lower[value], box.lower[options].max(axis=0), out=box.lower[value])
+        np.minimum(box.upper[value], box.upper[options].max(axis=0), out=box.upper[value])
+        box.upper[options] = np.minimum(box.upper[options], box.upper[value])
+
+    return narrow
 
 
 def _table(c: Table, index: Mapping[str, int], known: Collection[str]) -> Narrow:

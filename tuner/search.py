@@ -80,11 +80,6 @@ class Search:
         self._root = self._narrowed_root()
         self.levels = self._plan() if self._root.count else ()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the bounds alone prove that no point is valid."""
-        return not self._root.count
-
     def scan(
         self, allowed: Allowed | None = None, *, give_up_after: int | None = None
     ) -> Iterator[Rows]:

@@ -44,7 +44,7 @@ class _Search:
     proposer: Proposer
     known: set[tuple[int, ...]] = field(default_factory=set)
     """Keys of candidates that were proposed or told; these are not proposed again."""
-    ended: set[tuple[int, ...]] = field(default_factory=set)
+    ended: dict[tuple[int, ...], Trial] = field(default_factory=dict)
     best: Trial | None = None
     default_is_due: bool = True
 
@@ -162,6 +162,23 @@ class TuningSession:
             return
         self._absorb(task, key, trial)
 
+    def doubt(self, task: str, trial: Trial) -> None:
+        """A trial that was told is worth nothing; it is out again, and will be told anew.
+
+        The proposer has learnt from it and cannot unlearn; what is best no longer counts it.
+        """
+        search = self._searches[task]
+        if search.ended.pop(search.sampler.key(dict(trial.point)), None) is None:
+            return
+        self._told -= 1
+        self._in_flight += 1
+        good = [t for t in search.ended.values() if t.status is Status.OK and t.cycles is not None]
+        search.best = min(good, key=lambda t: t.cycles or 0, default=None)
+
+    def give_up(self, task: str) -> None:
+        """Propose nothing more of a task; what is out of it may still be told."""
+        self._scheduler.close(task)
+
     def _replay(self, task: str, past: Sequence[Trial]) -> None:
         search = self._searches[task]
         for trial in past:
@@ -175,7 +192,7 @@ class TuningSession:
     def _absorb(self, task: str, key: tuple[int, ...], trial: Trial) -> None:
         search = self._searches[task]
         search.known.add(key)
-        search.ended.add(key)
+        search.ended[key] = trial
         self._told += 1
         search.proposer.tell([trial])
         self._scheduler.tell(task, trial)

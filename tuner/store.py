@@ -5,13 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.errors import OutputError
 from tilefarm.measurement import Status, Trial
@@ -44,6 +44,24 @@ _MIGRATIONS: Final = (
     ) STRICT;
     CREATE INDEX fastest ON trials (workload, cycles) WHERE cycles IS NOT NULL;
     """,
+    """
+    CREATE TABLE suspects (
+        suspect INTEGER PRIMARY KEY,
+        run TEXT NOT NULL REFERENCES runs,
+        workload TEXT NOT NULL,
+        trace TEXT NOT NULL,
+        point TEXT NOT NULL,
+        status TEXT NOT NULL,
+        cycles INTEGER,
+        seconds TEXT NOT NULL,
+        artifact TEXT,
+        device TEXT NOT NULL,
+        why TEXT NOT NULL,
+        proposer TEXT NOT NULL,
+        spans TEXT NOT NULL,
+        doubt TEXT NOT NULL
+    ) STRICT;
+    """,
 )
 """Step i brings a file of user_version i to i + 1. Only ever appended to."""
 
@@ -63,7 +81,7 @@ class RunRecord:
     outcome: str = ""
 
 
-class Store:
+class Store(Closing):
     """One writer and any number of readers at a time; a trial is kept when `insert` returns.
 
     A context manager. Opening checks the file, brings it to this version's schema, and for a writer
@@ -120,7 +138,27 @@ class Store:
             )
         return done.rowcount == 1
 
+    def doubt(self, trial: Trial, why: str) -> bool:
+        """Moves a trial to the suspects: its device was not right. False if it is not kept here.
+
+        Its workload and trace have none any more, and may get another one.
+        """
+        key = (trial.workload.hex, trial.trace.hex)
+        with self._writing():
+            self._db.execute(
+                f"INSERT INTO suspects (run, {_COLUMNS}, doubt) SELECT run, {_COLUMNS}, ? "
+                "FROM trials WHERE workload = ? AND trace = ?",
+                (why, *key),
+            )
+            gone = self._db.execute("DELETE FROM trials WHERE workload = ? AND trace = ?", key)
+        return gone.rowcount == 1
+
     # -- reading -----------------------------------------------------------------------------------
+
+    def suspects(self) -> list[tuple[Trial, str]]:
+        """Trials that were taken back, in order, each with the reason."""
+        rows = self._db.execute(f"SELECT doubt, {_COLUMNS} FROM suspects ORDER BY suspect")
+        return [(_trial(row), doubt) for doubt, *row in rows]
 
     def trials(self, workload: Digest | None = None) -> list[Trial]:
         """Trials of one workload, or all, in the order in which they ended."""
@@ -177,17 +215,6 @@ class Store:
         self._db.close()
         self._release()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.close()
@@ -223,7 +250,7 @@ def _row(trial: Trial) -> tuple[object, ...]:
     )
 
 
-def _trial(row: tuple[Any, ...]) -> Trial:
+def _trial(row: Sequence[Any]) -> Trial:
     workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans = row
     return Trial(
         workload=Digest(workload),
