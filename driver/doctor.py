@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable
@@ -13,12 +14,15 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.errors import TilefarmError
+from tilefarm.target import TARGETS
 
-from device_server import native
+from device_server.library import native
+from device_server.runner.runner import Runner
 
 _MODULES: Final = ("numpy", "onnx", "llvmlite", "grpc", "xgboost", "rich")
 _MEMORY_NBYTES: Final = 2 << 30
 _DISK_NBYTES: Final = 1 << 30
+_SECCOMP: Final = "seccomp"
 _INSTALL: Final = "make setup, or pip install ."
 
 
@@ -40,9 +44,11 @@ def examine() -> list[Finding]:
         _ray(),
         _native("library", native.find_library),
         _native("runner", native.find_executable),
+        _sandbox(),
         _linker(),
         _memory(),
         _disk(),
+        _ports(),
     ]
 
 
@@ -81,6 +87,21 @@ def _native(subject: str, find: Callable[[], Path]) -> Finding:
         return Finding(subject=subject, good=True, detail=str(find()))
     except TilefarmError as error:
         return Finding(subject=subject, good=False, detail=error.what, repair=error.hint)
+
+
+def _sandbox() -> Finding:
+    """What a child that runs kernels cannot do here, as one says itself."""
+    try:
+        with Runner(target=TARGETS["sim"]) as runner:
+            level = runner.sandbox
+    except TilefarmError as error:
+        return Finding(subject="sandbox", good=False, detail=error.what, repair=error.hint)
+    return Finding(
+        subject="sandbox",
+        good=_SECCOMP in level,
+        detail=level,
+        repair="allow seccomp here (a container's security profile may forbid it)",
+    )
 
 
 def _linker() -> Finding:
@@ -122,4 +143,16 @@ def _disk() -> Finding:
         good=free >= _DISK_NBYTES,
         detail=f"{free / 2**30:.1f} GiB free in {folder}",
         repair=f"free some space in {folder}",
+    )
+
+
+def _ports() -> Finding:
+    """Whether processes of this machine can talk to one another."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            detail, good = f"127.0.0.1:{server.getsockname()[1]} was free", True
+    except OSError as error:
+        detail, good = f"cannot listen on 127.0.0.1: {error.strerror}", False
+    return Finding(
+        subject="ports", good=good, detail=detail, repair="bring the loopback interface up"
     )

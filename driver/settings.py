@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from tilefarm.address import check_address
 from tilefarm.errors import SettingsError
+from tilefarm.rpc.address import check_address, is_loopback
+from tilefarm.server_options import add_label_option
+from tilefarm.watch.operations import UNWATCHED, Operations
 
+from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from tuner import PROPOSERS
 
+if TYPE_CHECKING:
+    from driver.frontend.extents import Extents
+
 DEFAULT_TRIALS: Final = 240
+_PRIORITIES: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +32,17 @@ class FarmSettings:
         target: a built-in target's name or a JSON file.
         devices: how many devices to use; with a `tracker`, at most so many.
         tracker: `host:port` of a farm's tracker; None starts a tracker and simulated devices here.
-        token_file: the farm's shared secret, a file that only its owner can read.
+        token_file: the user's or the farm's secret, a file that only its owner can read.
+        tls: the user's certificates, a folder; None for a farm without TLS.
+        signing_key: the farm's, a file; devices with one run signed artifacts only.
+        labels: that a device must have, of those that it registered with.
+        priority: among those who wait for devices; higher ones are served first.
         device_wait_seconds: how long to wait for the first device.
         workers: compile processes; 0 means one per core.
         ray: compile on Ray; otherwise in processes of our own.
+        ray_address: `host:port` of a Ray cluster whose node this machine is, or "auto"; None: a
+            cluster of the run's own.
+        ray_token: that cluster's, a file; None: as Ray's environment says.
         compile_timeout_seconds: for one candidate.
         run_timeout_seconds: for one candidate on a device.
     """
@@ -36,9 +51,15 @@ class FarmSettings:
     devices: int = 2
     tracker: str | None = None
     token_file: Path | None = None
+    tls: Path | None = None
+    signing_key: Path | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    priority: int = 0
     device_wait_seconds: float = 30.0
     workers: int = 0
     ray: bool = True
+    ray_address: str | None = None
+    ray_token: Path | None = None
     compile_timeout_seconds: float = 30.0
     run_timeout_seconds: float = 20.0
 
@@ -48,6 +69,17 @@ class FarmSettings:
         _at_least("--device-wait", self.device_wait_seconds, 0)
         _at_least("--compile-timeout", self.compile_timeout_seconds, 0.1)
         _at_least("--run-timeout", self.run_timeout_seconds, 0.1)
+        if abs(self.priority) > _PRIORITIES:
+            raise SettingsError(
+                f"--priority {self.priority}: not within -{_PRIORITIES}..{_PRIORITIES}",
+                "0 is everybody's",
+            )
+        if self.ray_address is not None and not self.ray:
+            raise SettingsError("--no-ray and --ray exclude each other", "leave one out")
+        if self.ray_address not in (None, "auto"):
+            check_address(str(self.ray_address))
+        if self.ray_token is not None and self.ray_address is None:
+            raise SettingsError("--ray-token is for a cluster", "add --ray HOST:PORT")
         if self.tracker is not None and self.token_file is None:
             raise SettingsError(
                 "--tracker needs --token-file",
@@ -55,6 +87,23 @@ class FarmSettings:
             )
         if self.tracker is not None:
             check_address(self.tracker)
+        else:
+            self._require_local()
+
+    def _require_local(self) -> None:
+        """Nothing if no option is given that only a farm of others has a use for."""
+        useless = {
+            "--token-file": self.token_file,
+            "--tls": self.tls,
+            "--signing-key": self.signing_key,
+            "--label": self.labels,
+            "--priority": self.priority,
+        }
+        for option, value in useless.items():
+            if value:
+                raise SettingsError(
+                    f"{option} is for a farm that somebody serves", "add --tracker HOST:PORT"
+                )
 
     @property
     def processes(self) -> int:
@@ -68,51 +117,58 @@ class TuneSettings:
 
     Attributes:
         model: the ONNX file.
-        calibrate: npz of inputs whose ranges decide the quantization.
+        calibrate: npz of inputs whose ranges decide the quantization; None for a quantized model
+            that gives them all itself.
+        extents: of inputs and dimensions that the model leaves open.
+        quantization: how the network becomes integers.
         evaluate: npz of inputs, and labels if it has them, for the final check; None: the
-            calibration data.
+            calibration data, or seeded random inputs where there are none.
         out: the output folder.
         trials: measured candidates over all workloads; earlier sessions' count.
         proposer: a name in `tuner.PROPOSERS`.
         seed: of everything that is random.
+        operations: how the run's processes are watched.
     """
 
     model: Path
-    calibrate: Path
     out: Path
+    calibrate: Path | None = None
+    extents: Extents = field(default_factory=dict)
+    quantization: Quantization = AS_USUAL
     evaluate: Path | None = None
     trials: int = DEFAULT_TRIALS
     proposer: str = "guided"
     seed: int = 0
     farm: FarmSettings = field(default_factory=FarmSettings)
+    operations: Operations = UNWATCHED
 
     def __post_init__(self) -> None:
         _at_least("--trials", self.trials, 1)
         _at_least("--seed", self.seed, 0)
+        metrics = self.operations.metrics
+        if metrics is not None and not is_loopback(metrics):
+            raise SettingsError(
+                f"--metrics {metrics}: a run's numbers are read on its own machine",
+                "127.0.0.1:9464, and a Prometheus or its agent there",
+            )
+        if self.calibrate is None and self.quantization.needs_data:
+            raise SettingsError(
+                f"{DATA_NEEDED} --calibrate DATA.npz", "give data, or leave them out"
+            )
         if self.proposer not in PROPOSERS:
             raise SettingsError(
                 f"unknown proposer {self.proposer!r}", f"one of {', '.join(PROPOSERS)}"
             )
 
 
-def add_farm_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `FarmSettings`."""
+def add_farm_options(parser: argparse.ArgumentParser, *, ray: bool = True) -> None:
+    """The options of `FarmSettings`; without `ray` but those that say which Ray."""
     default = FarmSettings()
-    farm = parser.add_argument_group("farm")
-    option = farm.add_argument
+    option = parser.add_argument_group("compiling").add_argument
     option("--target", metavar="NAME|FILE.json", help="the accelerator (default: sim)")
-    option("--devices", type=int, metavar="N", help=f"devices (default: {default.devices})")
-    option("--tracker", metavar="HOST:PORT", help="use a running farm, not simulated devices here")
-    option("--token-file", type=Path, metavar="FILE", help="the farm's secret (with --tracker)")
-    option(
-        "--device-wait",
-        type=float,
-        dest="device_wait_seconds",
-        metavar="S",
-        help=f"seconds to wait for a device (default: {default.device_wait_seconds:g})",
-    )
     option("--workers", type=int, metavar="N", help="compile processes (default: one per core)")
-    option("--no-ray", action="store_false", dest="ray", default=None, help="compile without Ray")
+    if ray:
+        _add_ray_options(option)
     option(
         "--compile-timeout",
         type=float,
@@ -120,13 +176,53 @@ def add_farm_options(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help=f"seconds for one candidate (default: {default.compile_timeout_seconds:g})",
     )
+    add_device_options(parser, "candidate")
+
+
+def _add_ray_options(option: Callable[..., object]) -> None:
+    option("--no-ray", action="store_false", dest="ray", default=None, help="compile without Ray")
+    option(
+        "--ray",
+        dest="ray_address",
+        metavar="HOST:PORT",
+        help="compile on the Ray cluster that this machine is a node of; auto finds it",
+    )
+    option("--ray-token", type=Path, metavar="FILE", help="the cluster's token (with --ray)")
+
+
+def add_device_options(parser: argparse.ArgumentParser, what: str) -> None:
+    """Those of `FarmSettings` that say where each `what` is run, and for how long at most."""
+    default = FarmSettings()
+    option = parser.add_argument_group("farm").add_argument
+    option("--devices", type=int, metavar="N", help=f"devices (default: {default.devices})")
+    option("--tracker", metavar="HOST:PORT", help="use a running farm, not simulated devices here")
+    option("--token-file", type=Path, metavar="FILE", help="the farm's secret (with --tracker)")
+    option("--tls", type=Path, metavar="DIR", help="your certificates (with --tracker)")
+    option("--signing-key", type=Path, metavar="FILE", help="the farm's key (with --tracker)")
+    add_label_option(option, "wanted of a device (with --tracker)")
+    option("--priority", type=int, metavar="N", help="among those who wait (default: 0)")
+    option(
+        "--device-wait",
+        type=float,
+        dest="device_wait_seconds",
+        metavar="S",
+        help=f"seconds to wait for a device (default: {default.device_wait_seconds:g})",
+    )
     option(
         "--run-timeout",
         type=float,
         dest="run_timeout_seconds",
         metavar="S",
-        help=f"seconds for one candidate on a device (default: {default.run_timeout_seconds:g})",
+        help=f"seconds for one {what} on a device (default: {default.run_timeout_seconds:g})",
     )
+
+
+def add_tracker_options(parser: argparse.ArgumentParser) -> None:
+    """Those of a command that asks a tracker."""
+    option = parser.add_argument_group("farm").add_argument
+    option("--tracker", metavar="HOST:PORT")
+    option("--token-file", type=Path, metavar="FILE", help="your token, or the farm's secret")
+    option("--tls", type=Path, metavar="DIR", help="your certificates")
 
 
 def farm_settings(args: argparse.Namespace) -> FarmSettings:
@@ -140,7 +236,7 @@ def farm_settings(args: argparse.Namespace) -> FarmSettings:
 
 def given(args: argparse.Namespace, kind: type) -> dict[str, Any]:
     """The fields of `kind` that were given on the command line."""
-    options = vars(args)
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in vars(args).items()}
     names = [f.name for f in fields(kind) if options.get(f.name) is not None]
     return {name: options[name] for name in names}
 

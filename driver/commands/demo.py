@@ -6,16 +6,18 @@ import argparse
 from pathlib import Path
 
 from tilefarm.digest import Digest
+from tilefarm.quiet import quiet_libraries
 
+from driver.commands.quantizing import add_quantization_options
 from driver.commands.tune import add_search_options, tune_with
 from driver.demo import CALIBRATION, MODEL, TEST
-from driver.farm.quiet import quiet_libraries
 from driver.settings import add_farm_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
     add_search_options(parser)
+    add_quantization_options(parser)
     add_farm_options(parser)
     parser.add_argument("--fresh", action="store_true", help="forget what earlier demos measured")
     parser.epilog = (

@@ -1,40 +1,103 @@
-"""`tilefarm devices`: who is registered at a tracker."""
+"""`tilefarm devices`: who is registered at a tracker, in and out of service, and who did what."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from tilefarm.errors import SettingsError
+from tilefarm.quiet import quiet_libraries
 from tilefarm.target import TARGETS
+from tilefarm.trust.credentials import credentials
+from tilefarm.watch.audit import AuditEntry, read_audit
 
-from driver.farm.quiet import quiet_libraries
-from driver.farm.token import read_token
+from driver.settings import add_tracker_options
+
+if TYPE_CHECKING:
+    from device_server.tracker.client import TrackerClient
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
-    parser.add_argument("--tracker", required=True, metavar="HOST:PORT")
-    parser.add_argument("--token-file", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--json", action="store_true", help="one JSON document")
-    parser.epilog = "example:\n  tilefarm devices --tracker 127.0.0.1:9190 --token-file farm.token"
+    add_tracker_options(parser)
+    option = parser.add_argument
+    option("--drain", metavar="NAME", help="no new leases for this device (role admin)")
+    option("--why", default="", metavar="TEXT", help="with --drain: the reason that others see")
+    option("--readmit", metavar="NAME", help="after a drain or a quarantine (role admin)")
+    option("--audit", type=Path, metavar="FILE", help="print what a server's --audit has written")
+    option("--json", action="store_true", help="one JSON document")
+    parser.epilog = (
+        "examples:\n"
+        "  tilefarm devices --tracker 127.0.0.1:9190 --token-file farm.token\n"
+        "  tilefarm devices ... --drain board1 --why 'new power supply'\n"
+        "  tilefarm devices --audit tracker.jsonl\n"
+        "exit codes: 3 no tracker answers, or no device has that name"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
+    if args.audit is not None:
+        return _print_audit(args.audit, as_json=args.json)
+    if args.why and args.drain is None:
+        raise SettingsError("--why is the reason of a --drain", "add --drain NAME")
+    if args.tracker is None or args.token_file is None:
+        raise SettingsError("devices needs --tracker and --token-file", "or --audit FILE")
     quiet_libraries()
-    from device_server.client import TrackerClient
+    from device_server.tracker.client import TrackerClient
 
-    with TrackerClient(args.tracker, read_token(args.token_file)) as tracker:
-        devices = tracker.devices()
-    if args.json:
-        print(json.dumps([asdict(d) for d in devices]))
+    shown = credentials(args.token_file, args.tls)
+    with TrackerClient(args.tracker, shown) as tracker:
+        if args.drain is not None:
+            tracker.drain(args.drain, args.why)
+        if args.readmit is not None:
+            tracker.readmit(args.readmit)
+        return _print_devices(tracker, as_json=args.json)
+
+
+def _print_devices(tracker: TrackerClient, *, as_json: bool) -> int:
+    from driver.farm.leases import in_words
+
+    states = tracker.states()
+    if as_json:
+        print(json.dumps([_document(asdict(state)) for state in states]))
         return 0
     targets = {target.digest: name for name, target in TARGETS.items()}
-    for device in devices:
+    for state in states:
+        device = state.device
         target = targets.get(device.target, device.target.short)
-        print(f"{device.name:12} {target:12} {device.address:22} {device.sandbox}")
-    if not devices:
+        labels = " ".join(f"{key}={value}" for key, value in device.labels)
+        words = f"{device.name:12} {target:12} {device.address:22} {device.sandbox} {labels}"
+        print(f"{words.rstrip()}\n{'':12} {in_words(state)}; self-test {device.self_test}")
+    if not states:
         print("no device is registered")
     return 0
+
+
+def _document(state: dict[str, Any]) -> dict[str, Any]:
+    """A device's own fields beside those of its use."""
+    device: dict[str, Any] = state.pop("device")
+    return device | state
+
+
+def _print_audit(path: Path, *, as_json: bool) -> int:
+    entries = read_audit(path)
+    if as_json:
+        print(json.dumps([asdict(entry) for entry in entries]))
+        return 0
+    for line in _lines(entries):
+        print(line)
+    return 0
+
+
+def _lines(entries: Iterator[AuditEntry]) -> Iterator[str]:
+    for e in entries:
+        at = datetime.fromtimestamp(e.at_seconds, UTC)
+        who = f"{e.user} ({e.roles})" if e.user else e.peer
+        verdict = e.subject if e.allowed else f"REFUSED: {e.why}"
+        yield f"{at:%Y-%m-%d %H:%M:%S} {who:24} {e.method:12} {verdict}".rstrip()

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilefarm.clock import SystemClock
+from tilefarm.errors import TargetError
+from tilefarm.quiet import quiet_libraries
 
-from driver.farm.quiet import quiet_libraries
-from driver.settings import add_farm_options, farm_settings
+from driver.settings import FarmSettings, add_device_options, farm_settings
+
+if TYPE_CHECKING:
+    from driver.program.evaluate import ProgramRun
+    from driver.program.model import NetworkProgram
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,12 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("program", type=Path, metavar="PROGRAM", help="the folder `program` of a tuned network")
     option("--input", type=Path, required=True, metavar="X.npz", help="inputs, samples first")
-    option("--output", type=Path, metavar="Y.npz", help="where to write the outputs")
-    add_farm_options(parser)
+    option("--out", type=Path, metavar="Y.npz", help="where to write the outputs")
+    option("--json", action="store_true", help="print one JSON document")
+    option(
+        "--target",
+        metavar="NAME|FILE.json",
+        help="the accelerator that there is; a program of another one is refused",
+    )
+    add_device_options(parser, "sample")
     parser.epilog = (
         "example:\n"
-        "  tilefarm run tilefarm-out/demo/program --input test.npz --output answers.npz\n"
-        "The target is the program's own."
+        "  tilefarm run tilefarm-out/demo/program --input test.npz --out answers.npz\n"
+        "Devices are those of the program's target. README.txt in the folder says how to run it\n"
+        "without tilefarm."
     )
 
 
@@ -29,23 +43,66 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     settings = farm_settings(args)
     quiet_libraries()
-    from driver.farm.farmhouse import Farmhouse, Folders
-    from driver.farm.scratch import scratch_folder
     from driver.program.deployed import read_program
-    from driver.program.running import answers, write_answers
+    from driver.program.running import write_answers
 
     program = read_program(args.program)
+    if args.target is not None:
+        _check_target(program, args.target)
+    answer = _answers(program, args.input, settings)
+    if args.out is not None:
+        write_answers(args.out, answer.outputs)
+    print(_as_json(program, answer, args.out) if args.json else _as_text(program, answer, args.out))
+    return 0
+
+
+def _check_target(program: NetworkProgram, name: str) -> None:
+    from driver.targets import usable_target
+
+    target = usable_target(name)
+    if target.digest != program.target.digest:
+        raise TargetError(
+            f"{program.name} was compiled for {program.target.name}"
+            f" (target {program.target.digest.short}), not for {target.name}"
+            f" ({target.digest.short})",
+            f"tune the network again with --target {name}",
+        )
+
+
+def _answers(program: NetworkProgram, data: Path, settings: FarmSettings) -> ProgramRun:
+    from device_server.library.native import find_executable, find_library
+    from driver.farm.farmhouse import Farmhouse, Folders
+    from driver.farm.scratch import scratch_folder
+    from driver.program.running import answers, load_inputs
+
+    inputs = load_inputs(program, data)
+    if settings.tracker is None:
+        find_library(), find_executable()
     clock = SystemClock()
     with scratch_folder() as scratch:
         folders = Folders(scratch=scratch, log=scratch)
         with Farmhouse(
             settings, program.target, folders, owner="run", clock=clock, compile_workers=False
         ) as house:
-            answer = answers(program, args.input, house.leases, settings, clock)
+            return answers(program, inputs, house.leases, settings, clock)
+
+
+def _as_text(program: NetworkProgram, answer: ProgramRun, out: Path | None) -> str:
     samples = len(next(iter(answer.outputs.values())))
     cycles = f"{answer.cycles[-1]} cycles each" if answer.cycles else "no cycles counted"
-    print(f"{program.name}: {samples} samples, {cycles}")
-    if args.output is not None:
-        write_answers(args.output, answer.outputs)
-        print(f"outputs  {args.output}")
-    return 0
+    lines = [f"{program.name}: {samples} samples, {cycles}"]
+    lines += [f"{name}  {v.dtype} {list(v.shape)}" for name, v in answer.outputs.items()]
+    return "\n".join([*lines, *([f"outputs  {out}"] if out is not None else [])])
+
+
+def _as_json(program: NetworkProgram, answer: ProgramRun, out: Path | None) -> str:
+    document = {
+        "program": program.name,
+        "digest": program.digest.hex,
+        "target": program.target.name,
+        "samples": len(next(iter(answer.outputs.values()))),
+        "cycles": answer.cycles[-1] if answer.cycles else None,
+        "outputs": {name: list(values.shape) for name, values in answer.outputs.items()},
+        "out": None if out is None else str(out),
+    }
+    return json.dumps(document)

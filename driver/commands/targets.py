@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tilefarm.target import TARGETS, load_target
+from tilefarm.target import TARGETS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     if args.show is not None:
-        print(load_target(args.show).to_json())
+        from driver.targets import usable_target
+
+        print(usable_target(args.show).to_json())
         return 0
     for name, target in TARGETS.items():
         vta, timing = target.vta, target.timing
@@ -28,5 +30,6 @@ def run(args: argparse.Namespace) -> int:
             f"{name:10} {vta.batch}x{vta.block}x{vta.block} int8,"
             f" inp {vta.inp_depth} wgt {vta.wgt_depth} acc {vta.acc_depth} uop {vta.uop_depth}"
             f" elements, bursts of {1 << timing.log_burst_beats} x {timing.bus_nbytes} bytes"
+            + (", ALU with MUL" if target.limits.alu_mul else "")
         )
     return 0

@@ -6,8 +6,11 @@ import argparse
 from pathlib import Path
 
 from tilefarm.clock import SystemClock
+from tilefarm.quiet import quiet_libraries
+from tilefarm.watch.operations import add_operation_options, operations
 
-from driver.farm.quiet import quiet_libraries
+from driver.commands.networks import MODEL, add_network_options
+from driver.commands.quantizing import quantization
 from driver.settings import (
     DEFAULT_TRIALS,
     TuneSettings,
@@ -20,9 +23,14 @@ _EPILOG = """\
 examples:
   tilefarm tune net.onnx --calibrate data.npz
   tilefarm tune net.onnx --calibrate data.npz --evaluate test.npz --trials 1000 --out best
+  tilefarm tune net_qdq.onnx                             scales are in the model
+  tilefarm tune net.onnx --shape batch=1 --calibrate data.npz
+  tilefarm tune zoo:resnet18 --trials 3000
   tilefarm tune net.onnx --calibrate data.npz --tracker farm:9190 --token-file farm.token
 
 The data are arrays that numpy.savez wrote: x (inputs, samples first) and, to evaluate, y (labels).
+Networks that come with tilefarm: zoo:digits (of `tilefarm demo`, trained), and with random weights
+zoo:resnet18, zoo:mobilenet_v1, zoo:squeezenet; these bring data to calibrate with.
 The same command with the same folder continues where an earlier one ended. Exit codes: 0 done,
 2 bad input, 3 no device, 70 fault, 75 interrupted (continue with the same command), 130 killed.
 """
@@ -31,14 +39,7 @@ The same command with the same folder continues where an earlier one ended. Exit
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
     option = parser.add_argument
-    option("model", type=Path, metavar="MODEL.onnx", help="the trained network")
-    option(
-        "--calibrate",
-        type=Path,
-        required=True,
-        metavar="DATA.npz",
-        help="inputs whose ranges decide the int8 scales",
-    )
+    option("model", type=Path, metavar=MODEL, help="the trained network")
     option(
         "--evaluate",
         type=Path,
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="inputs and labels for the final check (default: the calibration data)",
     )
     add_search_options(parser)
+    add_network_options(parser)
     add_farm_options(parser)
     parser.epilog = _EPILOG
 
@@ -54,6 +56,14 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     """The options that `demo` shares."""
     option = parser.add_argument
     option("--out", type=Path, metavar="DIR", help="output folder (default: tilefarm-out/MODEL)")
+    option("--json", action="store_true", help="events and summary as JSON lines")
+    add_trial_options(parser)
+    add_operation_options(parser)
+
+
+def add_trial_options(parser: argparse.ArgumentParser) -> None:
+    """What is searched, for how long: the options that `submit` shares."""
+    option = parser.add_argument
     option(
         "--trials",
         type=int,
@@ -62,19 +72,29 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     )
     option("--proposer", metavar="NAME", help="random, grid, evolution or guided (the default)")
     option("--seed", type=int, metavar="N", help="of everything random (default: 0)")
-    option("--json", action="store_true", help="events and summary as JSON lines")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
+    from driver.demo.zoo import model_files, short_name
+    from driver.frontend.extents import read_extents
+
     if args.out is None:
-        args.out = Path("tilefarm-out") / args.model.stem
+        args.out = Path("tilefarm-out") / short_name(args.model)
+    files = model_files(args.model, args.calibrate, args.out.parent / "zoo")
+    args.model, args.calibrate = files.model, files.calibration
+    args.extents = read_extents(args.shape)
     return tune_with(args)
 
 
 def tune_with(args: argparse.Namespace) -> int:
     """Run with complete options, and show it."""
-    settings = TuneSettings(farm=farm_settings(args), **given(args, TuneSettings))
+    settings = TuneSettings(
+        farm=farm_settings(args),
+        quantization=quantization(args),
+        operations=operations(args),
+        **given(args, TuneSettings),
+    )
     began = SystemClock().wall_seconds()
     quiet_libraries()
     from driver.steps.tune import tune

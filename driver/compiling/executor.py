@@ -1,8 +1,8 @@
 """Compile workers: a queue of batches, one thread for each place, and what a death means.
 
 A batch that kills its worker or takes too long is halved until the culprit is alone; a job alone
-that does it twice gets a typed failure, COMPILE_CRASH or COMPILE_TIMEOUT. The others lose nothing
-but time.
+that does it twice gets a typed failure, COMPILE_CRASH or COMPILE_TIMEOUT, and is kept with the IR
+of its last good step. The others lose nothing but time.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tilefarm.artifact import BuildFailure
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.measurement import Status
 
-from driver.compiling.places import Job, Place, PlaceCrashed, PlaceTimedOut, Result
+from driver.compiling.kept import KeptCompiles
+from driver.compiling.places import Place, PlaceCrashed, PlaceTimedOut
+
+if TYPE_CHECKING:
+    from compile_worker.worker import Job, Result
 
 _CLOSE_SECONDS: Final = 5.0
 
@@ -53,17 +57,25 @@ class Executor(Protocol):
 
 
 class Workers:
-    """An executor over places: each place has a thread that feeds it."""
+    """An executor over places: each place has a thread that feeds it.
+
+    Args:
+        places: one batch at a time each.
+        timeout_seconds: for one job.
+        kept: where crashes and hangs are kept; None: nowhere.
+    """
 
     def __init__(
         self,
         places: Sequence[Place],
         *,
         timeout_seconds: float,
+        kept: KeptCompiles | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._places = places
         self._timeout_seconds = timeout_seconds
+        self._kept = kept
         self._clock = clock or SystemClock()
         self._queue: queue.SimpleQueue[tuple[Sequence[tuple[int, Job]], Deliver] | None] = (
             queue.SimpleQueue()
@@ -117,6 +129,10 @@ class Workers:
             if not self._closed.is_set():
                 self._halve(place, lane, batch, deliver)
             return
+        results = [
+            self._alone(place, job) if _crashed(result) else result
+            for job, result in zip(jobs, results, strict=True)
+        ]
         ended = self._clock.wall_seconds()
         for build in _spread(lane, batch, results, began, ended):
             deliver(build)
@@ -129,17 +145,30 @@ class Workers:
             self._run(place, lane, batch[:middle], deliver)
             self._run(place, lane, batch[middle:], deliver)
             return
-        number, job = batch[0]
         began = self._clock.wall_seconds()
+        result = self._alone(place, batch[0][1])
+        ended = self._clock.wall_seconds()
+        if not self._closed.is_set():
+            deliver(*_spread(lane, batch, [result], began, ended))
+
+    def _alone(self, place: Place, job: Job) -> Result:
+        """A job that failed badly once more, by itself; what it leaves when it does so is kept."""
+        trail = None if self._kept is None else self._kept.trail(job)
         try:
-            result = place.compile([job], self._timeout_seconds)[0]
+            result = place.compile(
+                [job], self._timeout_seconds, None if trail is None else trail.path
+            )[0]
         except PlaceCrashed as again:
             result = _failure(job, Status.COMPILE_CRASH, str(again))
         except PlaceTimedOut as again:
             result = _failure(job, Status.COMPILE_TIMEOUT, str(again))
-        ended = self._clock.wall_seconds()
-        if not self._closed.is_set():
-            deliver(*_spread(lane, [(number, job)], [result], began, ended))
+        if self._kept is None or trail is None:
+            return result
+        last = trail.read()
+        trail.path.unlink(missing_ok=True)
+        if isinstance(result, BuildFailure) and result.status is not Status.COMPILE_ERROR:
+            return self._kept.keep_failure(job, result, last)
+        return result
 
 
 def _spread(
@@ -162,3 +191,8 @@ def _spread(
 
 def _failure(job: Job, status: Status, why: str) -> BuildFailure:
     return BuildFailure(job=job.digest, status=status, stage="compile", why=why)
+
+
+def _crashed(result: Result) -> bool:
+    """Whether the compiler raised what it did not foresee."""
+    return isinstance(result, BuildFailure) and result.status is Status.COMPILE_CRASH

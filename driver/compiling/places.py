@@ -7,19 +7,28 @@ called from another thread.
 
 from __future__ import annotations
 
+import resource
 import signal
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol
 
-from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
+from tilefarm.watch.log import PLAIN, LogStyle
 
 from driver.compiling.pipes import PipeChild, far_ends
+from driver.compiling.told import compile_log, style_words, tell
 
-Job: TypeAlias = CompileJob | ProgramJob
-Result: TypeAlias = Artifact | BuildFailure
+if TYPE_CHECKING:
+    from compile_worker.passes import Watcher
+    from compile_worker.worker import Job, Result
+
+CHILD: Final = "driver.compiling.places"
+"""The program of a process that compiles: this module."""
+
+COMPILES: Final = 2000
+"""A process ends after so many jobs, so that nothing that LLVM leaks can add up."""
 
 
 class PlaceCrashed(Exception):
@@ -37,8 +46,10 @@ class Place(Protocol):
         """Called once, before the first task; may wait while others do the work."""
         ...
 
-    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
-        """One result per job, in order."""
+    def compile(
+        self, jobs: Sequence[Job], timeout_seconds: float, trail: Path | None = None
+    ) -> list[Result]:
+        """One result per job, in order; how far one came goes to the file `trail`."""
         ...
 
     def kill(self) -> None:
@@ -51,30 +62,45 @@ class Place(Protocol):
 
 
 class ProcessPlace:
-    """A child process of ours, started when first needed and again after it died.
+    """A child process of ours, started when first needed, and again when it died or grew old.
 
     Args:
         log: gets what it prints.
         scratch: folder for its temporary files, which it may leave there when it is killed.
+        memory_nbytes: what it may take at most; 0: whatever it gets.
+        module: the child's program; its `main` calls `serve`.
+        compiles: jobs after which it is old.
+        style: of what it logs.
     """
 
-    def __init__(self, log: Path, scratch: Path) -> None:
+    def __init__(
+        self,
+        log: Path,
+        scratch: Path,
+        *,
+        memory_nbytes: int = 0,
+        module: str = CHILD,
+        compiles: int = COMPILES,
+        style: LogStyle = PLAIN,
+    ) -> None:
         self._log = log
-        self._scratch = scratch
+        self._words = [str(scratch), str(memory_nbytes), *style_words(style)]
+        self._module = module
+        self._compiles = compiles
+        self._compiled = 0
         self._child: PipeChild | None = None
 
     def prepare(self) -> None:
         """Nothing: the process is started when it is needed."""
 
-    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
-        child = self._child
-        if child is None:
-            child = self._child = PipeChild(
-                "driver.compiling.places", [str(self._scratch)], pipes=1, log=self._log
-            )
+    def compile(
+        self, jobs: Sequence[Job], timeout_seconds: float, trail: Path | None = None
+    ) -> list[Result]:
+        child = self._young()
         pipe = child.pipes[0]
+        self._compiled += len(jobs)
         try:
-            pipe.send(list(jobs))
+            pipe.send((list(jobs), trail))
             if not pipe.poll(timeout_seconds):
                 self.close()
                 raise PlaceTimedOut(f"no answer within {timeout_seconds:g} s")
@@ -95,6 +121,20 @@ class ProcessPlace:
             child.kill()
             child.close()
 
+    @property
+    def pid(self) -> int | None:
+        """The child's, while there is one."""
+        return None if self._child is None else self._child.pid
+
+    def _young(self) -> PipeChild:
+        """The child, or its successor."""
+        if self._compiled >= self._compiles:
+            self.close()
+        if self._child is None:
+            self._compiled = 0
+            self._child = PipeChild(self._module, self._words, pipes=1, log=self._log)
+        return self._child
+
 
 def _death(code: int | None) -> str:
     if code is not None and code < 0:
@@ -102,24 +142,37 @@ def _death(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _main(argument: str, scratch: str) -> None:
-    """The child: batches in, results out, until the other end is gone."""
-    (pipe,) = far_ends(argument)
-    tempfile.tempdir = scratch
-    from compile_worker.compiler import compile_kernel, compile_program
+def serve(
+    argument: str,
+    scratch: str,
+    memory_nbytes: str,
+    form: str,
+    level: str,
+    *,
+    watch: Watcher | None = None,
+) -> None:
+    """The child: batches in, results out, until the other end is gone.
 
+    `watch` sees every function after every step of its compile.
+    """
+    from compile_worker.passes import look_away
+    from compile_worker.worker import compile_all, prepare_process
+
+    (pipe,) = far_ends(argument)
+    log = compile_log(form, level)
+    tempfile.tempdir = scratch
+    if int(memory_nbytes):
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory_nbytes), int(memory_nbytes)))
+    prepare_process()
     while True:
         try:
-            jobs: list[Job] = pipe.recv()
+            jobs, trail = pipe.recv()
         except EOFError:
             return
-        pipe.send(
-            [
-                compile_program(job) if isinstance(job, ProgramJob) else compile_kernel(job)
-                for job in jobs
-            ]
-        )
+        results = compile_all(jobs, trail, watch=watch or look_away)
+        tell(log, results)
+        pipe.send(results)
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], sys.argv[2])
+    serve(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Compiling on Ray: a local cluster behind a process of its own. The driver's one door to ray.
+"""Compiling on Ray: a cluster of our own, or one that is joined, behind a process of its own.
 
 Ray forks to start, dies with the thread that started it, and ends its whole process when it cannot
 go on; none of that may happen to a driver with numerical threads and live channels. So a child, the
@@ -16,23 +16,37 @@ import threading
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from tilefarm.errors import InfraError
+from tilefarm.errors import ClusterLostError, InfraError, TilefarmError
+from tilefarm.trust.credentials import create_token
+from tilefarm.watch.log import PLAIN, Log, LogStyle
 
+from driver.compiling.cluster import join
 from driver.compiling.pipes import PipeChild, far_ends
-from driver.compiling.places import Job, Place, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result
-from driver.farm.token import create_token
+from driver.compiling.places import Place, PlaceCrashed, PlaceTimedOut, ProcessPlace
+from driver.compiling.told import compile_log, style_words, tell
+
+if TYPE_CHECKING:
+    from compile_worker.worker import Job, Result
+
+_HOST: Final = "driver.compiling.workers"
+"""The program of the child: this module."""
 
 _OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
 _PATIENCE_SECONDS: Final = 8.0
 _START_SECONDS: Final = 120
 """On a busy machine Ray's own 30 s are not enough."""
+_LOOPBACK: Final = "127.0.0.2"
+"""Ray takes 127.0.0.1 for a name and tells everybody the address that it finds behind it."""
+
 _CRASHED, _TIMED_OUT, _DONE = "crashed", "timed out", "done"
+_NODE_LOSSES: Final = 3
+"""Of one batch; a cluster that loses more nodes than that is not one to compile on."""
 
 
 class RayHost:
-    """A child process with a local Ray in it, started in the background.
+    """A child process with a Ray of its own in it, or a driver on a cluster; in the background.
 
     Ray listens on every interface and reads its own settings from the environment; what can be
     closed is: a random token in a file of mode 0600, no dashboard, no usage reports, nothing in the
@@ -42,15 +56,29 @@ class RayHost:
         folder: for the token and Ray's sockets; a short path, for sockets have short names.
         workers: tasks at once.
         log: gets what Ray prints.
+        cluster: the address of a cluster to join; empty: start one here.
+        token: the file of that cluster's token; None: as the environment says.
+        style: of what is logged of its results.
     """
 
-    def __init__(self, folder: Path, workers: int, log: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        workers: int,
+        log: Path,
+        *,
+        cluster: str = "",
+        token: Path | None = None,
+        style: LogStyle = PLAIN,
+    ) -> None:
         self.folder = folder
-        module = "driver.compiling.workers"
-        self._child = PipeChild(module, [str(folder)], pipes=1 + workers, log=log)
+        self.style = style
+        self.cluster = cluster
+        words = [str(folder), *style_words(style), cluster, str(token.absolute()) if token else ""]
+        self._child = PipeChild(_HOST, words, pipes=1 + workers, log=log)
         self._control, *self.pipes = self._child.pipes
         self._settled = threading.Event()
-        self._why_not = ""
+        self._failure: TilefarmError | None = None
         self._thread = threading.Thread(target=self._listen, name="ray", daemon=True)
         self._thread.start()
 
@@ -61,14 +89,22 @@ class RayHost:
             InfraError: it will never be, or is gone.
         """
         settled = self._settled.wait(seconds)
-        if self._why_not:
-            raise InfraError(f"Ray is not up: {self._why_not}", "`--no-ray` works without it")
+        if self._failure is not None:
+            raise self._failure
         return settled
 
     def gone(self) -> None:
         """Note that a pipe found it ended."""
-        self._why_not = self._why_not or "its process ended"
+        self._failure = self._failure or self._end()
         self._settled.set()
+
+    def _end(self) -> TilefarmError:
+        if self.cluster:
+            return ClusterLostError(
+                f"the Ray cluster at {self.cluster} is gone",
+                "nothing measured is lost: once it is back, the same command continues",
+            )
+        return _not_up("its process ended")
 
     def kill(self) -> None:
         """End it and everything below it; from any thread."""
@@ -83,7 +119,7 @@ class RayHost:
     def _listen(self) -> None:
         """Takes the one message of the start, then notices the end."""
         try:
-            self._why_not = str(self._control.recv())
+            self._failure = self._control.recv()
             self._settled.set()
             self._control.recv()
         except (EOFError, OSError):
@@ -99,15 +135,21 @@ class RayPlace:
 
     def prepare(self) -> None:
         """Wait for Ray; a host that ends instead is a crash of the first task."""
-        with contextlib.suppress(InfraError):
+        with contextlib.suppress(TilefarmError):
             self._host.wait()
 
-    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
+    def compile(
+        self, jobs: Sequence[Job], timeout_seconds: float, trail: Path | None = None
+    ) -> list[Result]:
+        if self._host.cluster:
+            self._host.wait()
         try:
-            self._pipe.send((list(jobs), timeout_seconds))
+            self._pipe.send((list(jobs), timeout_seconds, trail))
             kind, content = self._pipe.recv()
         except (EOFError, OSError):
             self._host.gone()
+            if self._host.cluster:
+                self._host.wait(0)  # raises why
             raise PlaceCrashed("Ray's process ended") from None
         if kind == _CRASHED:
             raise PlaceCrashed(content)
@@ -133,7 +175,7 @@ class RayWhenUp:
     def __init__(self, host: RayHost, slot: int, log: Path) -> None:
         self._host = host
         self._first = slot == 0
-        self._process = ProcessPlace(log, host.folder)
+        self._process = ProcessPlace(log, host.folder, style=host.style)
         self._ray = RayPlace(host, slot)
 
     def prepare(self) -> None:
@@ -141,8 +183,10 @@ class RayWhenUp:
         with contextlib.suppress(InfraError):
             self._host.wait(0 if self._first else _PATIENCE_SECONDS)
 
-    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
-        return self._place().compile(jobs, timeout_seconds)
+    def compile(
+        self, jobs: Sequence[Job], timeout_seconds: float, trail: Path | None = None
+    ) -> list[Result]:
+        return self._place().compile(jobs, timeout_seconds, trail)
 
     def kill(self) -> None:
         self._process.kill()
@@ -162,17 +206,22 @@ class RayWhenUp:
         return self._ray
 
 
-def _main(argument: str, folder: str) -> None:
-    """The child: start Ray, serve the slots, end when the driver is gone."""
+def _main(argument: str, folder: str, form: str, level: str, cluster: str, token: str) -> None:
+    """The child: start or join Ray, serve the slots, end when the driver is gone."""
     control, *pipes = far_ends(argument)
+    log = compile_log(form, level)
     try:
-        _start(Path(folder), len(pipes))
+        if cluster:
+            join(cluster, token)
+        else:
+            _start(Path(folder), len(pipes))
     except Exception as error:
-        control.send(_first_line(error))
+        known = cluster and isinstance(error, TilefarmError)
+        control.send(error if known else _not_up(_first_line(error)))
         return
     for pipe in pipes:
-        threading.Thread(target=_serve, args=(pipe,), daemon=True).start()
-    control.send("")
+        threading.Thread(target=_serve, args=(pipe, log), daemon=True).start()
+    control.send(None)
     with contextlib.suppress(EOFError, OSError):
         control.recv()
     import ray
@@ -201,36 +250,56 @@ def _start(folder: Path, workers: int) -> None:
         log_to_driver=False,
         logging_level=logging.ERROR,
         object_store_memory=_OBJECT_STORE_NBYTES,
-        _node_ip_address="127.0.0.1",
+        _node_ip_address=_LOOPBACK,
         _temp_dir=str(folder / "ray"),
     )
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, log: Log) -> None:
     """One slot in the child: batches in, (kind, content) out."""
     while True:
         try:
-            jobs, timeout_seconds = pipe.recv()
-            pipe.send(_run(jobs, timeout_seconds))
+            kind, content = _run(*pipe.recv())
+            if kind == _DONE:
+                tell(log, content)
+            pipe.send((kind, content))
         except (EOFError, OSError):
             return
 
 
-def _run(jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
+def _run(jobs: list[Job], timeout_seconds: float, trail: Path | None) -> tuple[str, Any]:
+    """A batch on a worker; on another one if the node is lost, which is nobody's crash."""
+    from ray import exceptions
+
+    for _ in range(_NODE_LOSSES):
+        try:
+            return _once(jobs, timeout_seconds, trail)
+        except exceptions.NodeDiedError:
+            continue
+    return _CRASHED, f"{_NODE_LOSSES} nodes of Ray were lost under it"
+
+
+def _once(jobs: list[Job], timeout_seconds: float, trail: Path | None) -> tuple[str, Any]:
     import ray
     from ray import exceptions
 
     from compile_worker import tasks
 
-    task = tasks.compile_batch.remote(jobs)
+    task = tasks.compile_batch.remote(jobs, trail)
     ready, _ = ray.wait([task], timeout=timeout_seconds)
     if not ready:
         ray.cancel(task, force=True)
         return _TIMED_OUT, f"no answer within {timeout_seconds:g} s"
     try:
         return _DONE, ray.get(task)
+    except exceptions.NodeDiedError:
+        raise
     except exceptions.RayError as error:
         return _CRASHED, f"the Ray worker ended: {_first_line(error)}"
+
+
+def _not_up(why: str) -> InfraError:
+    return InfraError(f"Ray is not up: {why}", "`--no-ray` works without it")
 
 
 def _first_line(error: BaseException) -> str:
@@ -239,4 +308,4 @@ def _first_line(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], sys.argv[2])
+    _main(*sys.argv[1:])

@@ -5,37 +5,25 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tilefarm.clock import Clock
 from tilefarm.digest import Digest
-from tilefarm.errors import AccessError, FarmFault, NoDeviceError
+from tilefarm.errors import AccessError, BusyError, FarmFault, NoDeviceError, SuspectError
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob
+from tilefarm.rpc.work import about
+
+from driver.farm.patient import Client, PatientClient
 
 _RETRY_SECONDS: Final = 0.5
 _HINT: Final = "check --tracker and --token-file, and that `tilefarm tracker` runs there"
 
 
-class Client(Protocol):
-    """What a device's client offers; see `device_server.client.DeviceClient`."""
-
-    def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
-        """Upload what the device lacks; the bytes sent."""
-        ...
-
-    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
-        """Run a job; raises a FarmFault when the device is lost."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
-
-
 class LeaseSource(Protocol):
-    """Where devices come from; see `driver.farm.fleet.Leases`."""
+    """Where devices come from; see `driver.farm.leases.Leases`."""
 
     def acquire(self, wait_seconds: float) -> Lease:
         """One more device; raises NoDeviceError or a FarmFault."""
@@ -49,19 +37,40 @@ class LeaseSource(Protocol):
         """Why the lease is void; empty while it is good."""
         ...
 
-    def release(self, lease: Lease, *, device_lost: bool = False) -> None:
-        """Give it back."""
+    def void(self, lease: Lease) -> str:
+        """As `lost`, after asking for it now; empty also when nobody can say."""
+        ...
+
+    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
+        """Give it back; `why` it was lost."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One run to do: `number` is the caller's, `blobs` are what the job names."""
+    """One run to do: `number` is the caller's, `blobs` are what the job names.
+
+    `candidate` is what logs and traces call it, if it is one.
+    """
 
     number: int
     job: RunJob
     blobs: Mapping[Digest, bytes]
     request_id: str
+    candidate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """To have the device confirm what it has run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """The device was right until now."""
+
+    slot: int
+    device: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +83,10 @@ class Up:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A run ended, with wall seconds at its begin, after the transfer, and at its end."""
+    """A run ended, with wall seconds at its begin, after the transfer, and at its end.
+
+    `unchecked` runs, this one included, has the device not confirmed yet.
+    """
 
     slot: int
     device: str
@@ -84,16 +96,21 @@ class Done:
     sent_seconds: float
     ended_seconds: float
     sent_nbytes: int
+    unchecked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """The device is gone; `number` is the run that it spoiled, 0 if none."""
+    """The device is gone; `number` is the run that it spoiled, 0 if none.
+
+    `suspect`: it is not right any more, and neither may be what it has not confirmed.
+    """
 
     slot: int
     device: str
     number: int
     why: str
+    suspect: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +121,7 @@ class NoDevice:
     error: NoDeviceError | AccessError
 
 
-Report = Callable[[Up | Done | Lost | NoDevice], None]
+Report = Callable[[Up | Done | Confirmed | Lost | NoDevice], None]
 
 
 class DeviceThread:
@@ -125,14 +142,22 @@ class DeviceThread:
         self._wait_seconds = wait_seconds
         self._report = report
         self._clock = clock
-        self._queue: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Order | Confirm | None] = queue.SimpleQueue()
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._main, name=f"device-{slot}", daemon=True)
+        # It works for whom its maker works for: see `tilefarm.rpc.work`.
+        main = copy_context().run
+        self._thread = threading.Thread(
+            target=main, args=(self._main,), name=f"device-{slot}", daemon=True
+        )
         self._thread.start()
 
     def put(self, order: Order) -> None:
         """Queue a run behind those that the device already has."""
         self._queue.put(order)
+
+    def confirm(self) -> None:
+        """Have the device confirm its results, behind the runs that it has."""
+        self._queue.put(Confirm())
 
     def close(self) -> None:
         """Begin nothing new; does not wait."""
@@ -153,7 +178,9 @@ class DeviceThread:
             lost = self._serve(lease)
             if lost is not None and not self._closing.is_set():
                 self._report(lost)
-            self._source.release(lease, device_lost=lost is not None)
+            self._source.release(
+                lease, device_lost=lost is not None, why=lost.why if lost is not None else ""
+            )
 
     def _acquire(self) -> Lease | None:
         """A lease, or None when closing or when there is none to be had."""
@@ -170,31 +197,50 @@ class DeviceThread:
                     why = NoDeviceError(f"no device: {fault.what}", fault.hint or _HINT)
                     self._report(NoDevice(slot=self._slot, error=why))
                     return None
-                self._closing.wait(_RETRY_SECONDS)
+                self._closing.wait(
+                    fault.retry_seconds if isinstance(fault, BusyError) else _RETRY_SECONDS
+                )
         return None
 
     def _serve(self, lease: Lease) -> Lost | None:
-        """Run what comes until closed (None) or the device is lost."""
-        client = self._source.connect(lease)
+        """Run what comes until closed or refused (None), or the device is lost."""
+        client = PatientClient(
+            lambda: self._source.connect(lease),
+            void=lambda: self._source.void(lease),
+            patience_seconds=lease.ttl_seconds,
+            wait=self._closing.wait,
+            clock=self._clock,
+        )
         number = 0
         try:
             while (order := self._queue.get()) is not None:
-                number = order.number
+                number = order.number if isinstance(order, Order) else 0
                 if why := self._source.lost(lease):
                     return self._lost(lease, number, why)
-                self._report(self._run(client, lease, order))
+                if isinstance(order, Order):
+                    self._report(self._run(client, lease, order))
+                else:
+                    client.confirm()
+                    self._report(Confirmed(slot=self._slot, device=lease.device.name))
                 number = 0
+        except AccessError as refusal:
+            # The device is well, but not for us: nobody is served by losing one after the other.
+            self._report(self._lost(lease, number, refusal.what))
+            self._report(NoDevice(slot=self._slot, error=refusal))
+            self._closing.set()
         except FarmFault as fault:
-            return self._lost(lease, number, fault.what)
+            suspect = isinstance(fault, SuspectError)
+            return self._lost(lease, number, fault.what, suspect=suspect)
         finally:
             client.close()
         return None
 
     def _run(self, client: Client, lease: Lease, order: Order) -> Done:
         began = self._clock.wall_seconds()
-        nbytes = client.ensure(order.blobs)
-        sent = self._clock.wall_seconds()
-        result = client.run(order.job, request_id=order.request_id)
+        with about(order.candidate, order.request_id):
+            nbytes = client.ensure(order.blobs)
+            sent = self._clock.wall_seconds()
+            result = client.run(order.job, request_id=order.request_id)
         return Done(
             slot=self._slot,
             device=lease.device.name,
@@ -204,10 +250,13 @@ class DeviceThread:
             sent_seconds=sent,
             ended_seconds=self._clock.wall_seconds(),
             sent_nbytes=nbytes,
+            unchecked=client.unchecked,
         )
 
-    def _lost(self, lease: Lease, number: int, why: str) -> Lost:
-        return Lost(slot=self._slot, device=lease.device.name, number=number, why=why)
+    def _lost(self, lease: Lease, number: int, why: str, *, suspect: bool = False) -> Lost:
+        return Lost(
+            slot=self._slot, device=lease.device.name, number=number, why=why, suspect=suspect
+        )
 
     def _drain(self) -> None:
         """Forget runs that were queued on a device that is gone; their owner has them back."""

@@ -10,11 +10,20 @@ from typing import Final
 from tilefarm.clock import Clock
 from tilefarm.errors import DeviceLostError
 
-from driver.farm.device_thread import DeviceThread, Done, LeaseSource, Lost, NoDevice, Order, Up
+from driver.farm.device_thread import (
+    Confirmed,
+    DeviceThread,
+    Done,
+    LeaseSource,
+    Lost,
+    NoDevice,
+    Order,
+    Up,
+)
 
 _ATTEMPTS: Final = 3
 
-Message = Up | Done | Lost | NoDevice
+Message = Up | Done | Confirmed | Lost | NoDevice
 
 
 class Errands:

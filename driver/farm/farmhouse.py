@@ -5,30 +5,39 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tilefarm.clock import Clock
+from tilefarm.closing import Closing
 from tilefarm.errors import InfraError
 from tilefarm.target import Target
+from tilefarm.trust.credentials import credentials
+from tilefarm.watch.log import PLAIN, LogStyle
 
 from driver.compiling.executor import Executor, Workers
+from driver.compiling.kept import KeptCompiles
 from driver.compiling.places import Place, ProcessPlace
-from driver.compiling.workers import RayHost, RayWhenUp
-from driver.farm.fleet import Farm, Leases, LocalFarm, RemoteFarm
-from driver.farm.token import read_token
+from driver.compiling.workers import RayHost, RayPlace, RayWhenUp
+from driver.farm.fleet import Farm, LocalFarm, RemoteFarm
+from driver.farm.held import HeldLeases
+from driver.farm.leases import Leases
 from driver.settings import FarmSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """Scratch for secrets, sockets and uploads; log for what processes print."""
+    """Scratch for secrets, sockets and uploads; log for what processes print.
+
+    Compiles that crashed or hung are put into `kept`; None: they are not kept. `leases` remembers
+    the run's leases; None: they run out by themselves if it is killed.
+    """
 
     scratch: Path
     log: Path
+    kept: Path | None = None
+    leases: Path | None = None
 
 
-class Farmhouse:
+class Farmhouse(Closing):
     """Starts Ray, tracker and devices at once, in the background; ends them all.
 
     A context manager.
@@ -43,18 +52,29 @@ class Farmhouse:
         owner: str,
         clock: Clock,
         compile_workers: bool = True,
+        style: LogStyle = PLAIN,
     ) -> None:
         self._settings = settings
+        self._style = style
         self._owned = ExitStack()
         try:
             self._ray = self._start_ray(folders) if compile_workers else None
-            farm = self._farm(target, folders)
-            self._owned.callback(farm.close)
-            self.leases = Leases(farm, target, owner=owner, clock=clock)
+            self.farm = self._farm_of(target, folders)
+            self._owned.callback(self.farm.close)
+            self.leases = Leases(
+                self.farm,
+                target,
+                owner=owner,
+                labels=settings.labels,
+                priority=settings.priority,
+                held=HeldLeases(folders.leases),
+                clock=clock,
+            )
             self._owned.callback(self.leases.close)
             self.executor: Executor = Workers(
                 self._places(folders) if compile_workers else [],
                 timeout_seconds=settings.compile_timeout_seconds,
+                kept=None if folders.kept is None else KeptCompiles(folders.kept),
                 clock=clock,
             )
             self._owned.callback(self.executor.close)
@@ -62,15 +82,7 @@ class Farmhouse:
             self._owned.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._owned.close()
 
     @property
@@ -88,20 +100,30 @@ class Farmhouse:
     def _start_ray(self, folders: Folders) -> RayHost | None:
         if not self._settings.ray:
             return None
-        host = RayHost(folders.scratch, self._settings.processes, folders.log / "ray.log")
+        host = RayHost(
+            folders.scratch,
+            self._settings.processes,
+            folders.log / "ray.log",
+            cluster=self._settings.ray_address or "",
+            token=self._settings.ray_token,
+            style=self._style,
+        )
         self._owned.callback(host.close)
         return host
 
-    def _farm(self, target: Target, folders: Folders) -> Farm:
+    def _farm_of(self, target: Target, folders: Folders) -> Farm:
         settings = self._settings
         if settings.tracker is not None:
             assert settings.token_file is not None
-            return RemoteFarm(settings.tracker, read_token(settings.token_file))
-        return LocalFarm(target, settings.devices, folders.scratch, folders.log)
+            shown = credentials(settings.token_file, settings.tls, settings.signing_key)
+            return RemoteFarm(settings.tracker, shown)
+        return LocalFarm(target, settings.devices, folders.scratch, folders.log, style=self._style)
 
     def _places(self, folders: Folders) -> list[Place]:
         log = folders.log / "compile.log"
         count = self._settings.processes
         if self._ray is None:
-            return [ProcessPlace(log, folders.scratch) for _ in range(count)]
+            return [ProcessPlace(log, folders.scratch, style=self._style) for _ in range(count)]
+        if self._ray.cluster:
+            return [RayPlace(self._ray, n) for n in range(count)]
         return [RayWhenUp(self._ray, n, log) for n in range(count)]

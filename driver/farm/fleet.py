@@ -1,32 +1,28 @@
-"""The devices of a run: those of a farm that somebody serves, or simulated ones started here."""
+"""Where a run's devices are: a farm that somebody serves, or simulated ones started here."""
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from pathlib import Path
 from typing import Final, Protocol
 
-from tilefarm.clock import Clock, SystemClock
-from tilefarm.errors import FarmFault, InfraError, LeaseError, NoDeviceError
-from tilefarm.lease import Lease
+from tilefarm.errors import InfraError, NoDeviceError
 from tilefarm.target import Target
+from tilefarm.trust.credentials import create_token
+from tilefarm.trust.tls import Credentials
+from tilefarm.watch.log import PLAIN, LogStyle
 
-from device_server.client import DeviceClient, TrackerClient
 from driver.farm.children import Child
-from driver.farm.token import create_token
 
 _RESTARTS: Final = 3
 _WATCH_SECONDS: Final = 0.5
-_RENEWALS_PER_TTL: Final = 3
-_SLICE_SECONDS: Final = 2.0
 
 
 class Farm(Protocol):
     """Where a tracker is."""
 
     @property
-    def token(self) -> str: ...
+    def credentials(self) -> Credentials: ...
 
     def tracker(self, wait_seconds: float) -> str:
         """Its address `host:port`, once it serves.
@@ -45,6 +41,11 @@ class Farm(Protocol):
         """
         ...
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The living processes that were started for it."""
+        ...
+
     def close(self) -> None:
         """End what was started."""
         ...
@@ -53,13 +54,13 @@ class Farm(Protocol):
 class RemoteFarm:
     """A farm that somebody serves."""
 
-    def __init__(self, address: str, token: str) -> None:
+    def __init__(self, address: str, credentials: Credentials) -> None:
         self._address = address
-        self._token = token
+        self._credentials = credentials
 
     @property
-    def token(self) -> str:
-        return self._token
+    def credentials(self) -> Credentials:
+        return self._credentials
 
     def tracker(self, wait_seconds: float) -> str:  # noqa: ARG002
         """The address it was given."""
@@ -67,6 +68,11 @@ class RemoteFarm:
 
     def check(self) -> None:
         """Nothing: somebody may start a device at any time."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """None."""
+        return ()
 
     def close(self) -> None:
         """Nothing: it is not ours."""
@@ -82,14 +88,24 @@ class LocalFarm:
         devices: how many.
         folder: for token and uploads; the owner's alone.
         log: folder for what they print.
+        style: of what they log.
     """
 
-    def __init__(self, target: Target, devices: int, folder: Path, log: Path) -> None:
+    def __init__(
+        self,
+        target: Target,
+        devices: int,
+        folder: Path,
+        log: Path,
+        *,
+        style: LogStyle = PLAIN,
+    ) -> None:
         self._log = log
+        self._style = style
         self._devices = devices
         self._folder = folder
         self._token_file = folder / "token"
-        self._token = create_token(self._token_file)
+        self._credentials = Credentials(token=create_token(self._token_file))
         self._target_file = folder / "target.json"
         self._target_file.write_text(target.to_json())
         self._address = ""
@@ -102,8 +118,8 @@ class LocalFarm:
         self._thread.start()
 
     @property
-    def token(self) -> str:
-        return self._token
+    def credentials(self) -> Credentials:
+        return self._credentials
 
     def tracker(self, wait_seconds: float) -> str:
         self._serving.wait(wait_seconds)
@@ -115,6 +131,10 @@ class LocalFarm:
     def check(self) -> None:
         if self._hopeless:
             raise NoDeviceError(self._hopeless, f"read {self._log}, or `tilefarm doctor`")
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(child.pid for child in self._children if child.alive)
 
     def close(self) -> None:
         self._closing.set()
@@ -134,7 +154,7 @@ class LocalFarm:
                 child.join()
 
     def _serve(self) -> None:
-        tracker = self._start("tracker", "tracker")
+        tracker = self._start_tracker("127.0.0.1:0")
         self._address = tracker.ready()
         self._serving.set()
         devices = [self._start_device(f"sim{n}") for n in range(self._devices)]
@@ -160,13 +180,17 @@ class LocalFarm:
         )
 
     def _restart_tracker(self) -> Child:
-        """Another one at the same address, where the devices will register by themselves."""
+        """Another one at the same address, which knows the devices and leases of the first."""
         if self._restarts >= _RESTARTS:
             raise InfraError("the tracker of this run does not stay up")
         self._restarts += 1
-        tracker = self._start("tracker", "tracker", "--listen", self._address)
+        tracker = self._start_tracker(self._address)
         tracker.ready()
         return tracker
+
+    def _start_tracker(self, listen: str) -> Child:
+        state = str(self._folder / "tracker.sqlite")
+        return self._start("tracker", "tracker", "--listen", listen, "--state", state)
 
     def _restart(self, dead: Child) -> Child:
         if self._restarts >= _RESTARTS:
@@ -176,124 +200,7 @@ class LocalFarm:
 
     def _start(self, name: str, *words: str) -> Child:
         log = self._log / f"{name}.log"
-        child = Child(name, [*words, "--token-file", str(self._token_file)], log)
+        shared = ("--token-file", str(self._token_file), *self._style.words)
+        child = Child(name, [*words, *shared], log)
         self._children.append(child)
         return child
-
-
-class Leases:
-    """The devices that this run holds, renewed in the background until closed.
-
-    Args:
-        farm: where the tracker is.
-        target: what a device must implement.
-        owner: for the tracker's list.
-    """
-
-    def __init__(
-        self,
-        farm: Farm,
-        target: Target,
-        *,
-        owner: str,
-        clock: Clock | None = None,
-    ) -> None:
-        self._farm = farm
-        self._target = target
-        self._owner = owner
-        self._clock = clock or SystemClock()
-        self._held: dict[str, Lease] = {}
-        self._lost: dict[str, str] = {}
-        self._lock = threading.Lock()
-        self._tracker: TrackerClient | None = None
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
-        self._thread.start()
-
-    def acquire(self, wait_seconds: float) -> Lease:
-        """One more device.
-
-        Raises:
-            NoDeviceError: none within that time; says what is missing.
-            FarmFault: the tracker cannot be asked.
-        """
-        began = self._clock.seconds()
-        tracker = self._client(wait_seconds)
-        left = max(0.0, wait_seconds - (self._clock.seconds() - began))
-        lease = self._first_free(tracker, left)
-        if lease is None:
-            raise NoDeviceError(*self._missing(tracker, wait_seconds))
-        with self._lock:
-            self._held[lease.lease_id] = lease
-        return lease
-
-    def connect(self, lease: Lease) -> DeviceClient:
-        """A client of a leased device, for one thread."""
-        return DeviceClient(lease, self._farm.token)
-
-    def lost(self, lease: Lease) -> str:
-        """Why the tracker no longer knows a lease; empty while it is good."""
-        return self._lost.get(lease.lease_id, "")
-
-    def release(self, lease: Lease, *, device_lost: bool = False) -> None:
-        """Give a device back; a lost one is taken off the tracker's list."""
-        with self._lock:
-            held = self._held.pop(lease.lease_id, None)
-        if held is not None and self._tracker is not None:
-            with contextlib.suppress(FarmFault):
-                self._tracker.release(lease, device_lost=device_lost)
-
-    def close(self) -> None:
-        """Give everything back."""
-        self._closing.set()
-        self._thread.join()
-        for lease in list(self._held.values()):
-            self.release(lease)
-        if self._tracker is not None:
-            self._tracker.close()
-
-    def _first_free(self, tracker: TrackerClient, wait_seconds: float) -> Lease | None:
-        """Wait in slices, so that a farm that will never have a device is noticed."""
-        deadline = self._clock.seconds() + wait_seconds
-        while True:
-            self._farm.check()
-            left = max(0.0, deadline - self._clock.seconds())
-            lease = tracker.acquire(
-                self._target.digest, wait_seconds=min(left, _SLICE_SECONDS), owner=self._owner
-            )
-            if lease is not None or left <= _SLICE_SECONDS:
-                return lease
-
-    def _client(self, wait_seconds: float) -> TrackerClient:
-        address = self._farm.tracker(wait_seconds)
-        with self._lock:
-            if self._tracker is None:
-                self._tracker = TrackerClient(address, self._farm.token)
-            return self._tracker
-
-    def _missing(self, tracker: TrackerClient, wait_seconds: float) -> tuple[str, str]:
-        devices = tracker.devices()
-        fitting = [d for d in devices if d.target == self._target.digest]
-        wanted = f"no device with target {self._target.name} within {wait_seconds:.3g} s"
-        if fitting:
-            names = ", ".join(d.name for d in fitting)
-            return f"{wanted}: {names} in use by others", "wait longer: --device-wait"
-        hint = f"`tilefarm device --target {self._target.name} …` serves one"
-        if devices:
-            return f"{wanted}: {len(devices)} registered, all with other targets", hint
-        return f"{wanted}: none is registered", hint
-
-    def _renew(self) -> None:
-        while not self._closing.wait(self._pause_seconds()):
-            for lease in list(self._held.values()):
-                try:
-                    assert self._tracker is not None
-                    self._tracker.renew(lease)
-                except LeaseError as error:
-                    self._lost[lease.lease_id] = error.what
-                except FarmFault:
-                    continue  # the tracker may be back before the time to live is over
-
-    def _pause_seconds(self) -> float:
-        ttl = min((lease.ttl_seconds for lease in list(self._held.values())), default=3.0)
-        return ttl / _RENEWALS_PER_TTL

@@ -1,50 +1,44 @@
-"""The farm's shared secret: a file that only its owner can read."""
+"""Tokens of a farm's table: granting one with its role, and taking all of a user back."""
 
 from __future__ import annotations
 
-import os
-import secrets
-import stat
 from pathlib import Path
 
-from tilefarm.errors import SettingsError
+from tilefarm.digest import Digest
+from tilefarm.trust.access import FarmRole
+from tilefarm.trust.credentials import create_token
+from tilefarm.trust.secret_file import make_folder
+from tilefarm.trust.tokens import TokenEntry, read_table, table_text
+
+from driver.whole_file import write_whole
 
 
-def create_token(path: Path) -> str:
-    """Write a fresh random secret to a new file of mode 0600.
-
-    Raises:
-        SettingsError: the file cannot be written.
-    """
-    token = secrets.token_urlsafe(32)
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise SettingsError(
-            f"{path}: cannot write the token: {error.strerror}", "name a file in a folder of yours"
-        ) from None
-    with os.fdopen(handle, "w") as file:
-        file.write(token + "\n")
-    return token
-
-
-def read_token(path: Path) -> str:
-    """The secret in a file.
+def grant(
+    table: Path, out: Path, *, user: str, role: FarmRole, expires_at: float | None = None
+) -> None:
+    """A fresh token in a file of its own, and its hash in a table, which is made if there is none.
 
     Raises:
-        SettingsError: the file is absent, empty, or others may read it.
+        SettingsError: one of the files cannot be used.
+        OutputError: the table cannot be written.
     """
-    try:
-        mode = path.stat().st_mode
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text"
-        raise SettingsError(
-            f"{path}: cannot read the token: {reason}",
-            "give the file that `tilefarm tracker --token-file` wrote",
-        ) from None
-    if stat.S_IMODE(mode) & 0o077:
-        raise SettingsError(f"{path}: others can read the token", f"chmod 600 {path}")
-    if not token:
-        raise SettingsError(f"{path}: the token file is empty", "delete it and start the tracker")
-    return token
+    entries = read_table(table) if table.exists() else ()
+    for path in (table, out):
+        make_folder(path.parent)
+    token = create_token(out)
+    hash = Digest.of(token.encode())
+    entry = TokenEntry(hash=hash, user=user, role=role, expires_at=expires_at)
+    write_whole(table, table_text((*entries, entry)).encode())
+
+
+def revoke(table: Path, user: str) -> int:
+    """Take all tokens of a user out of a table; how many there were.
+
+    Raises:
+        SettingsError: the table cannot be used.
+        OutputError: it cannot be written.
+    """
+    entries = read_table(table)
+    kept = tuple(entry for entry in entries if entry.user != user)
+    write_whole(table, table_text(kept).encode())
+    return len(entries) - len(kept)

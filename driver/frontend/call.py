@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,10 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from driver.graph.ir import FloatArray, GraphInput, Node, Operator, Shape
+from driver.frontend.held import file_shape, held_shape
+from driver.graph.grid import Grid
+from driver.graph.ir import FloatArray, Gather, GraphInput, Node, Operator, Reshape, Shape
+from driver.graph.shapes import result_shape
 
 Array = NDArray[Any]
 
@@ -67,18 +71,24 @@ class Call:
 class Lowered:
     """What a node becomes: operators in a chain, the first reading `operands`.
 
-    An empty chain makes the node another name of its only operand.
+    An empty chain makes the node another name of its only operand. `shape` is what ONNX says of the
+    result; where it is None, the result is held as the first operand is.
     """
 
     chain: tuple[Operator, ...]
     operands: tuple[str, ...]
+    shape: Shape | None = None
 
 
 @dataclass(slots=True)
 class Scope:
     """Everything known so far: constants, activations by their current names, nodes made.
 
-    What refused nodes would have made is `unknown`; some of it has a shape nevertheless.
+    `shapes` are those of the file; `driver.frontend.held` says in which ones the graph has them.
+    What refused nodes would have made is `unknown`; some of it has a shape nevertheless. `grids`
+    has the names of quantized activations, `ranges` the reach of the tensors that hold them, and
+    `pairs` which tensor has another one's values on a grid. `readings` has what a tensor that was
+    made on one grid is on another. `units` is explained in `driver.frontend.integers.units`.
     """
 
     constants: dict[str, Array]
@@ -88,10 +98,64 @@ class Scope:
     nodes: list[Node] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
     readers: Mapping[str, int] = field(default_factory=dict)
+    grids: dict[str, Grid] = field(default_factory=dict)
+    ranges: dict[str, float] = field(default_factory=dict)
+    pairs: dict[tuple[str, Grid], str] = field(default_factory=dict)
+    readings: dict[tuple[str, Grid, Grid], str] = field(default_factory=dict)
+    units: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    batch: int = 1
 
     def resolved(self, name: str) -> str:
         """The tensor that an ONNX name stands for."""
         return self.alias.get(name, name)
+
+    def held(self, name: str) -> Shape:
+        """The shape that the graph has of an activation."""
+        return held_shape(self.shapes[name], self.batch)
+
+    def emit(self, node: str, result: str, lowered: Lowered) -> None:
+        """Adds the nodes of a chain; the last one makes the tensor `result`.
+
+        The first one that computes anything, rather than moves it, gets the name `node`.
+
+        Raises:
+            ValueError: the operands do not fit an operator.
+        """
+        if not lowered.chain:
+            self.alias[result] = lowered.operands[0]
+            return
+        chain, shape = self._in_form(lowered)
+        operands, last = lowered.operands, len(chain) - 1
+        computing = [at for at, op in enumerate(chain) if not isinstance(op, Reshape | Gather)]
+        named = computing[0] if computing else last
+        for position, op in enumerate(chain):
+            part = f".{position}"
+            output = result if position == last else f"{result}{part}"
+            name = node if position == named else f"{node}{part}"
+            made = Node(name=name, op=op, inputs=operands, output=output)
+            self.nodes.append(made)
+            operands = (made.output,)
+        self.shapes[result] = shape
+
+    def beside(self, what: str, lowered: Lowered, call: Call) -> str:
+        """The result of further nodes that belong to a call."""
+        made = f"{call.outputs[0]}.{what}"
+        self.emit(f"{call.name}.{what}", made, lowered)
+        return self.resolved(made)
+
+    def _in_form(self, lowered: Lowered) -> tuple[tuple[Operator, ...], Shape]:
+        """The chain such that its result is held as the file's shape of it is, and that shape."""
+        held = [self.held(name) for name in lowered.operands]
+        for op in lowered.chain:
+            held = [result_shape(op, held)]
+        like = self.shapes[lowered.operands[0]]
+        shape = lowered.shape
+        if shape is None:
+            shape = file_shape(held[0], like, self.batch)
+        wanted = held_shape(shape, self.batch)
+        if held[0] == wanted:
+            return lowered.chain, shape
+        return (*lowered.chain, Reshape(shape=wanted[1:])), shape
 
     def is_constant(self, name: str) -> bool:
         return name in self.constants
@@ -122,8 +186,8 @@ class Scope:
             raise RefusedError(f"{what} {call.inputs[index]!r} is not a constant")
         return self.constants[call.inputs[index]]
 
-    def weights(self, call: Call, index: int, what: str) -> FloatArray:
-        """The constant at that input as float32.
+    def weights(self, call: Call, index: int, what: str, infinity: float = math.inf) -> FloatArray:
+        """The constant at that input as float32; infinities become numbers as large as `infinity`.
 
         Raises:
             RefusedError: as `constant`, or it is not numeric, or holds NaN or an infinity.
@@ -132,7 +196,7 @@ class Scope:
         if values.dtype.kind not in "fiu":
             raise RefusedError(f"{what} {call.inputs[index]!r} has type {values.dtype}")
         with np.errstate(over="ignore"):
-            single = values.astype(np.float32)
+            single = np.clip(values.astype(np.float32), -infinity, infinity)
         if not np.isfinite(single).all():
             kind = "NaN" if np.isnan(single).any() else "an infinity"
             raise RefusedError(f"{what} {call.inputs[index]!r} contains {kind}")

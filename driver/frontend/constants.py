@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import onnx
 
 from driver.frontend.call import Array, Call, RefusedError, Scope
+from driver.frontend.constant_rules import COMPUTED, require_room
 from driver.frontend.file import tensor_array
-from driver.frontend.reshapes import axes_of, flat_shape, target_shape
+from driver.frontend.integers.stored import dequantized, quantized
+from driver.frontend.operators.functions import PLAIN, WITH_PARAMETERS, function_of
+from driver.frontend.operators.reshapes import axes_of, flat_shape, target_shape
+from driver.graph.functions import evaluate
 
-_MOST_ELEMENTS: Final = 1 << 26
+_OF_SHAPES: Final = frozenset({"Shape", "Size"})
 
 
 def constant_result(call: Call, scope: Scope) -> Array | None:
@@ -21,9 +26,11 @@ def constant_result(call: Call, scope: Scope) -> Array | None:
     Raises:
         RefusedError: the operator cannot be computed at import, or its operands do not fit.
     """
-    if call.operator == "Shape":
+    if call.operator in _OF_SHAPES:
         return _shape(call, scope)
     names = [name for name in call.inputs if name]
+    if call.operator == "CastLike" and scope.is_constant(names[0]):
+        return _cast_like(names, scope)
     if not all(scope.is_constant(name) for name in names):
         return None
     if not names and call.operator != "Constant":
@@ -38,6 +45,12 @@ def constant_result(call: Call, scope: Scope) -> Array | None:
         raise RefusedError(f"cannot be computed at import: {error}") from None
 
 
+def _cast_like(names: Sequence[str], scope: Scope) -> Array:
+    """A constant in the type of another tensor; activations are float32."""
+    like = scope.constants.get(names[-1])
+    return scope.constants[names[0]].astype(np.float32 if like is None else like.dtype)
+
+
 _NOTHING: Final = np.zeros(0, np.int64)
 
 
@@ -47,6 +60,8 @@ def _shape(call: Call, scope: Scope) -> Array | None:
     shape = known if known is not None else scope.shapes.get(scope.resolved(name))
     if shape is None:
         return None
+    if call.operator == "Size":
+        return np.array(math.prod(shape), np.int64)
     end = call.attrs.get("end")
     return np.array(shape[call.integer("start", 0) : end], np.int64)
 
@@ -112,15 +127,24 @@ def _divide(_: Call, operands: list[Array]) -> Array:
 
 def _filled(call: Call, operands: list[Array]) -> Array:
     shape = tuple(int(v) for v in operands[0])
-    if np.prod(shape, dtype=float) > _MOST_ELEMENTS:
-        raise RefusedError(f"makes a constant of shape {list(shape)}")
+    require_room(shape)
     value = call.attrs.get("value")
     fill = np.zeros(1, np.float32) if value is None else tensor_array(value)
     return np.full(shape, fill.reshape(-1)[0], fill.dtype)
 
 
+def _function(call: Call, operands: list[Array]) -> Array:
+    (x,) = operands
+    function = function_of(call)
+    return evaluate(function.function, x, function.parameters).astype(x.dtype)
+
+
 _RULES: Final[Mapping[str, Callable[[Call, list[Array]], Array]]] = {
+    **dict.fromkeys((*PLAIN, *WITH_PARAMETERS), _function),
+    **COMPUTED,
     "Constant": _constant,
+    "DequantizeLinear": dequantized,
+    "QuantizeLinear": quantized,
     "Identity": lambda _, x: x[0],
     "Dropout": lambda _, x: x[0],
     "Reshape": _reshape,
@@ -139,9 +163,8 @@ _RULES: Final[Mapping[str, Callable[[Call, list[Array]], Array]]] = {
     "Div": _divide,
     "MatMul": lambda _, x: x[0] @ x[1],
     "Neg": lambda _, x: -x[0],
-    "Sqrt": lambda _, x: np.sqrt(x[0]),
     "Relu": lambda _, x: np.maximum(x[0], 0),
 }
 
-CONSTANT_OPERATORS: Final = frozenset(_RULES) | {"Shape"}
+CONSTANT_OPERATORS: Final = frozenset(_RULES) | _OF_SHAPES
 """The operators that are computed at import where their inputs are known."""

@@ -5,7 +5,8 @@ under the input's name. `y` or `Y` are labels, one integer a sample. The first a
 
 The rest of an array's shape may be the input's without its batch axis, or the same with axes of
 extent 1 left out, or [H, W, C] for an input [C, H, W]: images as files hold them. Any real number
-type is taken as it is, so uint8 images give 0..255; scaling belongs to the network.
+type is taken as it is, so uint8 images give 0..255; scaling belongs to the network. An input of
+integers takes these, and the network the reals that they stand for.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.errors import DataError
 
+from driver.graph.grid import BOUNDS, Grid
 from driver.graph.ir import FloatArray, Graph, GraphInput
 
 _INPUT_NAMES = ("x", "X")
@@ -62,7 +64,15 @@ def load_data(path: Path, graph: Graph) -> Dataset:
             numbers, not finite, or of another shape than the inputs, or labels are no classes of
             the network; the text says which and why.
     """
-    arrays = _read_arrays(path)
+    return dataset_of(read_arrays(path), graph, path)
+
+
+def dataset_of(arrays: Mapping[str, NDArray[Any]], graph: Graph, path: Path) -> Dataset:
+    """The same, of arrays that were read from a file of another kind.
+
+    Raises:
+        DataError: the arrays do not fit, see `load_data`.
+    """
     inputs = {i.name: _input_array(i, arrays, graph, path) for i in graph.inputs}
     counts = {name: len(values) for name, values in inputs.items()}
     if len(set(counts.values())) != 1:
@@ -74,7 +84,12 @@ def load_data(path: Path, graph: Graph) -> Dataset:
     return Dataset(inputs, _labels(arrays, graph, samples, path))
 
 
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file by name.
+
+    Raises:
+        DataError: it cannot be read or is not .npz; the text says which and why.
+    """
     try:
         with path.open("rb") as stream:
             return _archive_arrays(stream, path)
@@ -127,7 +142,22 @@ def _input_array(
         )
     if values.size == 0:
         raise DataError(f"{path}: array {name!r} is empty: {list(values.shape)}", _how_to_save())
-    return _finite(_in_layout(values, given, name, path), name, path)
+    placed = _in_layout(values, given, name, path)
+    return _finite(
+        placed if given.grid is None else _reals(placed, given.grid, name, path), name, path
+    )
+
+
+def _reals(values: NDArray[Any], grid: Grid, name: str, path: Path) -> FloatArray:
+    """What the integers that the model takes stand for."""
+    lowest, highest = BOUNDS[grid.dtype]
+    if not ((values >= lowest) & (values <= highest) & (values == np.rint(values))).all():
+        raise DataError(
+            f"{path}: array {name!r} has values that are not whole numbers of"
+            f" {lowest} to {highest}, but the network takes {grid.dtype}",
+            "save the integers that the network takes, not the reals they stand for",
+        )
+    return grid.reals(values)
 
 
 def _in_layout(values: NDArray[Any], given: GraphInput, name: str, path: Path) -> NDArray[Any]:
@@ -142,10 +172,13 @@ def _in_layout(values: NDArray[Any], given: GraphInput, name: str, path: Path) -
         return np.moveaxis(values, -1, 1)
     if values.ndim > 1 and _long_axes(sample) == _long_axes(wanted):
         return values.reshape(len(values), *wanted)
+    is_one = values.shape in (given.given_shape[1:], wanted, channels_last)
     raise DataError(
         f"{path}: array {name!r} has shape {list(values.shape)};"
         f" input {given.name!r} needs [samples, {', '.join(map(str, given.given_shape[1:]))}]",
-        "reshape or scale the data as in training",
+        f"{name}[None] is an array of one sample"
+        if is_one
+        else "reshape or scale the data as in training",
     )
 
 

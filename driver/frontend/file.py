@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -12,107 +13,108 @@ from google.protobuf.message import DecodeError
 from tilefarm.errors import ModelError
 
 from driver.frontend.call import Array
-from driver.graph.ir import Shape
+from driver.frontend.reasons import Reasons
 
-OPSETS: Final = range(8, 22)
+OPSETS: Final = range(8, 29)
+
+_MOST_BYTES: Final = 1 << 31
+"""The limit of protobuf."""
+_MOST_A_BYTE: Final = 4
+"""The smallest elements have two bits."""
+_AGAIN: Final = "export or download the model again"
 
 
 def read_model(path: Path) -> onnx.ModelProto:
     """The model in a file.
 
     Raises:
-        ModelError: the file cannot be read, is not ONNX, is cut off, or has an opset outside 8..21.
+        ModelError: the file cannot be read, is too large, is not ONNX, or is cut off or damaged.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}", "give an .onnx file") from None
+    content = _content(path)
     try:
         model = onnx.ModelProto.FromString(content)
     except DecodeError:
         raise ModelError(
-            f"{path}: not an ONNX file, or one that was cut off ({len(content)} bytes)",
-            "export or download the model again",
+            f"{path}: not an ONNX file, or one that was cut off ({len(content)} bytes)", _AGAIN
         ) from None
     if not model.HasField("graph") or not model.graph.node:
         raise ModelError(
             f"{path}: not an ONNX file, or one that was cut off: no graph in {len(content)} bytes",
-            "export or download the model again",
+            _AGAIN,
         )
-    if not all(isinstance(name, str) for name in _names(model.graph)):
-        raise ModelError(
-            f"{path}: damaged: a name in it is not text", "export or download the model again"
-        )
+    if not all(isinstance(name, str) for name in _names(model)):
+        raise ModelError(f"{path}: damaged: a name in it is not text", _AGAIN)
     return model
 
 
-def _names(graph: onnx.GraphProto) -> Iterator[object]:
-    """Every name that the graph uses; protobuf gives bytes for one that is not UTF-8."""
+def _content(path: Path) -> bytes:
+    """The bytes of a file that may hold a model."""
+    try:
+        if path.exists() and not path.is_file():
+            raise ModelError(f"cannot read {path}: it is not a file", "give an .onnx file")
+        if path.stat().st_size > _MOST_BYTES:
+            raise ModelError(
+                f"{path}: larger than 2 GiB, which no ONNX file can be",
+                "store the weights as external data",
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error.strerror}", "give an .onnx file") from None
+    except ValueError as error:
+        raise ModelError(f"cannot read {path}: {error}", "give an .onnx file") from None
+
+
+def _names(model: onnx.ModelProto) -> Iterator[object]:
+    """Every name that the model uses; protobuf gives bytes for one that is not UTF-8."""
+    graph = model.graph
     for node in graph.node:
         yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)
-    for value in (*graph.input, *graph.output):
+    for value in (*graph.input, *graph.output, *graph.value_info):
         yield value.name
         yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
-    yield from (tensor.name for tensor in graph.initializer)
+    for tensor in graph.initializer:
+        yield tensor.name
+        yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
+    yield from (sparse.values.name for sparse in graph.sparse_initializer)
+    yield from (entry.domain for entry in model.opset_import)
 
 
-def opset_of(model: onnx.ModelProto, path: Path) -> int:
-    """The version of ONNX's own operators that the model uses.
-
-    Raises:
-        ModelError: the model names none, or one outside 8..21.
-    """
+def opset_of(model: onnx.ModelProto, reasons: Reasons) -> int:
+    """The version of ONNX's own operators that the model uses, or the nearest that is supported."""
     versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     supported = f"{OPSETS[0]} to {OPSETS[-1]}"
     if not versions:
-        raise ModelError(
-            f"{path}: names no operator set; {supported} are supported",
+        reasons.add(
+            f"names no operator set; {supported} are supported",
             "the file may be cut off; export or download it again",
         )
+        return OPSETS[-1]
     if versions[0] not in OPSETS:
-        raise ModelError(
-            f"{path}: operator set {versions[0]} is not supported, only {supported}",
+        reasons.add(
+            f"operator set {versions[0]} is not supported, only {supported}",
             "export with opset_version=17, or convert with onnx.version_converter",
         )
-    return int(versions[0])
+    return min(max(int(versions[0]), OPSETS[0]), OPSETS[-1])
 
 
-def read_initializers(model: onnx.ModelProto, path: Path) -> dict[str, Array]:
-    """The weights by name, those in external files included.
-
-    Raises:
-        ModelError: a weight cannot be read; every such weight is listed.
-    """
+def read_initializers(graph: onnx.GraphProto, folder: Path, reasons: Reasons) -> dict[str, Array]:
+    """The good weights by name; external data are read from files of `folder`."""
     weights: dict[str, Array] = {}
-    reasons = []
-    for tensor in model.graph.initializer:
+    for tensor in graph.initializer:
+        if tensor.name in weights:
+            reasons.add(f"weight {tensor.name!r}: the file has two of that name", _AGAIN)
+            continue
         try:
-            weights[tensor.name] = tensor_array(tensor, path.parent)
+            weights[tensor.name] = tensor_array(tensor, folder)
         except ValueError as reason:
-            reasons.append(f"weight {tensor.name!r}: {reason}")
-    reasons += [
-        f"weight {sparse.values.name!r}: sparse weights are not supported"
-        for sparse in model.graph.sparse_initializer
-    ]
-    if reasons:
-        raise ModelError(f"{path}: " + "; ".join(reasons), "export the model again")
+            reasons.add(f"weight {tensor.name!r}: {reason}", "export the model again")
+    for sparse in graph.sparse_initializer:
+        reasons.add(
+            f"weight {sparse.values.name!r}: sparse weights are not supported",
+            "export it with dense weights",
+        )
     return weights
-
-
-def inferred_shapes(model: onnx.ModelProto) -> dict[str, Shape]:
-    """The static shapes that ONNX infers for what nodes make; empty where it cannot."""
-    try:
-        values = onnx.shape_inference.infer_shapes(model).graph.value_info
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
-        return {}
-    shapes = {}
-    for value in values:
-        dims = value.type.tensor_type.shape.dim
-        shape = tuple(dim.dim_value for dim in dims)
-        if len(shape) > 1 and min(shape) > 0:
-            shapes[value.name] = shape
-    return shapes
 
 
 def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:
@@ -127,30 +129,53 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:
         tensor.raw_data = raw
     if any(extent < 0 for extent in tensor.dims):
         raise ValueError(f"has the shape {list(tensor.dims)}")
+    stored = tensor.ByteSize()
+    if math.prod(tensor.dims) > _MOST_A_BYTE * stored:
+        raise ValueError(f"has the shape {list(tensor.dims)}, but only {stored} bytes")
     try:
         return np.asarray(onnx.numpy_helper.to_array(tensor))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ValueError(f"cannot be decoded ({error})") from None
 
 
 def _external_bytes(tensor: onnx.TensorProto, folder: Path | None) -> bytes:
+    """The bytes that a weight has in another file."""
+    if folder is None:
+        raise ValueError("has external data, which only weights of the graph may")
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    if folder is None or not location:
-        raise ValueError("names no file for its external data")
+    try:
+        file = _external_file(location, folder)
+        size = file.stat().st_size
+        start, length = int(entries.get("offset", "0")), int(entries.get("length", size))
+        if "length" not in entries:
+            length = max(0, size - start)
+        if start < 0 or length < 0:
+            raise ValueError(f"{length} bytes from byte {start} on are no place")
+        if start + length > size:
+            raise ValueError(f"cut off: {length} bytes from byte {start} on, of {size}")
+        with file.open("rb") as stream:
+            stream.seek(start)
+            return stream.read(length)
+    except OSError as error:
+        raise ValueError(f"external data {location!r}: {error.strerror}") from None
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(f"external data {location!r}: {error}") from None
+
+
+def _external_file(location: str, folder: Path) -> Path:
+    """The file of that name below the model's folder, links followed.
+
+    Raises:
+        ValueError: it is elsewhere, or not a file.
+        RuntimeError: links lead round in a ring.
+    """
+    if not location:
+        raise ValueError("no file is named")
     root = folder.resolve()
     file = (root / location).resolve()
     if not file.is_relative_to(root):
-        raise ValueError(f"its external data {location!r} lie outside the model's folder")
-    try:
-        start, length = int(entries.get("offset", "0")), int(entries.get("length", "-1"))
-        with file.open("rb") as stream:
-            stream.seek(start)
-            content = stream.read(length)
-    except OSError as error:
-        raise ValueError(f"cannot read external data {location!r}: {error.strerror}") from None
-    except ValueError:
-        raise ValueError(f"its external data {location!r} have no sensible place") from None
-    if length >= 0 and len(content) < length:
-        raise ValueError(f"its external data {location!r} are cut off")
-    return content
+        raise ValueError("it lies outside the model's folder")
+    if file.exists() and not file.is_file():
+        raise ValueError("it is not a file")
+    return file

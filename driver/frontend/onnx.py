@@ -1,123 +1,149 @@
-"""ONNX file to float graph; what cannot be taken is one error that lists every offending node."""
+"""ONNX file to float graph; what cannot be taken is one error that lists every reason."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import onnx
-from tilefarm.errors import ModelError
 
-from driver.frontend import arithmetic, reshapes, windows
+from driver.frontend.bodies import model_with_bodies
 from driver.frontend.call import Call, Lowered, RefusedError, Scope, UnknownError, call_of
-from driver.frontend.constants import CONSTANT_OPERATORS, constant_result
-from driver.frontend.file import inferred_shapes, opset_of, read_initializers, read_model
+from driver.frontend.constants import constant_result
+from driver.frontend.doors import open_doors
+from driver.frontend.ends import batches, inputs_of, integers_of, outputs_of
+from driver.frontend.extents import Extents, fix_extents
+from driver.frontend.file import opset_of, read_initializers
+from driver.frontend.forms import check_form
+from driver.frontend.held import held_shape
+from driver.frontend.inferring import inferred_shapes
+from driver.frontend.integers import grids
 from driver.frontend.order import needed_in_order
-from driver.graph.fold import fold
-from driver.graph.ir import Graph, GraphInput, GraphOutput, Node, Shape
-from driver.graph.shapes import graph_of, result_shape
+from driver.frontend.reasons import Reasons
+from driver.frontend.rules import SEVERAL_OUTPUTS, check_supported, rule_of
+from driver.graph.ir import Graph, GraphInput, Node, Reshape, Shape
+from driver.graph.shapes import graph_of
+from driver.rewrites.fold import fold
 
-RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
-    "Add": arithmetic.add,
-    "AveragePool": windows.average_pool,
-    "BatchNormalization": arithmetic.batch_norm,
-    "Cast": arithmetic.cast,
-    "Clip": arithmetic.clip,
-    "Conv": windows.conv,
-    "Div": arithmetic.divide,
-    "Dropout": arithmetic.dropout,
-    "Flatten": reshapes.flatten,
-    "Gemm": arithmetic.gemm,
-    "GlobalAveragePool": windows.global_average_pool,
-    "GlobalMaxPool": windows.global_max_pool,
-    "Identity": arithmetic.same,
-    "MatMul": arithmetic.matmul,
-    "MaxPool": windows.max_pool,
-    "Mul": arithmetic.multiply,
-    "ReduceMean": windows.reduce_mean,
-    "Relu": arithmetic.relu,
-    "Reshape": reshapes.reshape,
-    "Softmax": arithmetic.softmax,
-    "Squeeze": reshapes.squeeze,
-    "Sub": arithmetic.subtract,
-    "Transpose": reshapes.transpose,
-    "Unsqueeze": reshapes.unsqueeze,
-}
-"""What each operator on activations becomes. Operators on constants are in `constants`."""
-
-_MOST_ELEMENTS: Final = 1 << 30
 _REFUSAL_HINT: Final = "export without these, or put what is equal in their place"
-_BATCH_HINT: Final = "export with a fixed batch of 1 (no dynamic axes)"
 
 
-def import_model(path: Path) -> Graph:
+def import_model(path: Path, extents: Extents | None = None) -> Graph:
     """The network in an ONNX file, folded, with static shapes.
 
+    Args:
+        path: the file.
+        extents: of inputs and dimensions that the file leaves open.
+
     Raises:
-        ModelError: the file is not a readable ONNX model of opset 8 to 21, an input has no static
-            float32 shape, or nodes cannot be taken: all of them are listed as
-            "name (operator): reason".
+        SettingsError: the extents contradict the file.
+        ModelError: the file is not a readable ONNX model of opset 8 to 28; weights cannot be read;
+            an input has no static shape of numbers; names are made twice or never, or in a ring;
+            nodes cannot be taken. All of it is listed, nodes as "name (operator): reason".
     """
-    model = read_model(path)
-    opset = opset_of(model, path)
-    weights = read_initializers(model, path)
-    scope = Scope(constants=weights, inputs={}, shapes={})
-    for given in _inputs(model, path):
-        scope.inputs[given.name] = given
-        scope.shapes[given.name] = given.shape
-    known = weights.keys() | scope.inputs.keys()
-    nodes = needed_in_order(model.graph, known, path)
-    scope.readers = _reader_counts(model.graph, nodes)
-    reasons = _take_all(model, _named(nodes), scope, opset)
+    model = model_with_bodies(path)
+    fix_extents(model, extents or {})
+    readings = [Reasons() for _ in batches(model.graph)]
+    for batch, reasons in zip(batches(model.graph), readings, strict=True):
+        graph = _read(model, path, batch, reasons)
+        if graph is not None:
+            return graph
+    raise readings[0].error(path)
+
+
+def _read(model: onnx.ModelProto, path: Path, batch: int, reasons: Reasons) -> Graph | None:
+    """The network, if a batch of so many samples can be seen in it."""
+    opset = opset_of(model, reasons)
+    scope = _opening(model.graph, path.parent, batch, reasons)
+    nodes, stuck = needed_in_order(model.graph, reasons)
+    scope.unknown.update(name for node in stuck for name in node.output)
+    scope.readers = _reader_counts(model.graph, [*nodes, *stuck])
+    _take_all(model, _named([*nodes, *stuck]), scope, opset, reasons)
+    _copy_inputs(model.graph, scope)
+    outputs = outputs_of(model.graph, scope, reasons)
     if reasons:
-        raise _refusal(path, reasons)
-    outputs = _outputs(model.graph, scope, path)
-    inputs = [scope.inputs[name] for name in scope.inputs]
+        return None
+    open_doors(scope, {output.tensor for output in outputs})
+    inputs = list(scope.inputs.values())
     with np.errstate(over="ignore", invalid="ignore"):
         graph = fold(graph_of(path.stem, inputs, outputs, scope.nodes))
-    reasons = [f"{node.name}: its folded weights leave float32" for node in _infinite(graph)]
-    if reasons:
-        raise _refusal(path, reasons)
-    return graph
+    ranges = {name: reach for name, reach in scope.ranges.items() if name in graph.shapes}
+    for node in _infinite(graph):
+        reasons.add(f"{node.name}: its folded weights leave float32", _REFUSAL_HINT)
+    return None if reasons else replace(graph, ranges=ranges)
+
+
+def _copy_inputs(graph: onnx.GraphProto, scope: Scope) -> None:
+    """Makes every output that is an input, by another name, a tensor of its own."""
+    for name in (output.name for output in graph.output):
+        given = scope.resolved(name)
+        if given in scope.inputs and given != name:
+            del scope.alias[name]
+            scope.emit(name, name, Lowered((Reshape(shape=scope.held(given)[1:]),), (given,)))
+
+
+def _opening(graph: onnx.GraphProto, folder: Path, batch: int, reasons: Reasons) -> Scope:
+    """What is known before the first node; inputs and weights that are no good are unknown."""
+    constants = read_initializers(graph, folder, reasons)
+    scope = Scope(constants=constants, inputs={}, shapes={}, batch=batch)
+    for name, shape in inputs_of(graph, reasons).items():
+        held = held_shape(shape, batch)
+        scope.inputs[name] = GraphInput(name=name, shape=held, axes=tuple(range(len(held))))
+        scope.shapes[name] = shape
+    scope.grids |= {name: grid for name, grid in integers_of(graph).items() if name in scope.inputs}
+    named = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    named.update(sparse.values.name for sparse in graph.sparse_initializer)
+    scope.unknown.update(named - scope.constants.keys() - scope.shapes.keys())
+    return scope
 
 
 def _take_all(
-    model: onnx.ModelProto, nodes: Sequence[tuple[str, onnx.NodeProto]], scope: Scope, opset: int
-) -> list[str]:
+    model: onnx.ModelProto,
+    nodes: Sequence[tuple[str, onnx.NodeProto]],
+    scope: Scope,
+    opset: int,
+    reasons: Reasons,
+) -> None:
     """Adds the nodes to the scope; gives a reason for each that cannot be taken.
 
     What a refused node makes keeps the shape that ONNX infers for it, so that the nodes behind it
     are checked as well and one error lists them all.
     """
-    reasons: list[str] = []
-    inferred: dict[str, Shape] = {}
+    inferred: dict[str, Shape] | None = None
+    read = {name for _, node in nodes for name in node.input}
     for name, node in nodes:
         reason = _take(name, node, scope, opset)
-        if reason and not reasons:
-            inferred = inferred_shapes(model)
         if reason:
-            reasons.append(reason)
-        if scope.unknown.intersection(node.output):
-            scope.shapes |= {n: inferred[n] for n in node.output if n in inferred}
-    return reasons
+            reasons.add(reason, _REFUSAL_HINT)
+        if scope.unknown.intersection(node.output) & read:
+            inferred = inferred_shapes(model) if inferred is None else inferred
+            scope.shapes |= {n: inferred[n] for n in node.output if _fits(inferred.get(n), scope)}
+
+
+def _fits(shape: Shape | None, scope: Scope) -> bool:
+    """Whether the graph could have a tensor of that shape."""
+    return shape is not None and (scope.batch in (1, shape[0]))
 
 
 def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | None:
     """Adds one node to the scope, or says why not."""
     try:
         call = call_of(node, name, opset)
-        _check_supported(call)
+        check_supported(call)
+        check_form(call)
         if scope.unknown.intersection(call.inputs) - scope.shapes.keys():
             raise UnknownError
         _check_outputs(call, scope)
+        grids.check(call, scope)
         value = constant_result(call, scope)
         if value is not None:
             scope.constants[call.outputs[0]] = value
         else:
-            _emit(call, _rule(call)(call, scope), scope)
+            _emit_all(call, rule_of(call)(call, scope), scope)
+        grids.pass_on(call, scope)
     except UnknownError:
         scope.unknown.update(node.output)
     except ValueError as reason:
@@ -126,96 +152,23 @@ def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | No
     return None
 
 
-def _emit(call: Call, lowered: Lowered, scope: Scope) -> None:
-    """Adds the nodes of a chain; the last one makes the tensor that the ONNX node makes."""
-    operands = lowered.operands
-    made: list[Node] = []
-    shapes = dict(scope.shapes)
-    for position, op in enumerate(lowered.chain):
-        last = position == len(lowered.chain) - 1
-        output = call.outputs[0] if last else f"{call.outputs[0]}.{position}"
-        shapes[output] = result_shape(op, [shapes[name] for name in operands])
-        name = call.name if last else f"{call.name}.{position}"
-        made.append(Node(name=name, op=op, inputs=operands, output=output))
-        operands = (output,)
-    scope.shapes.update(shapes)
-    scope.nodes += made
-    if not made:
-        scope.alias[call.outputs[0]] = operands[0]
-
-
-def _rule(call: Call) -> Callable[[Call, Scope], Lowered]:
-    if call.operator not in RULES:
-        raise RefusedError("operator is supported on constants only")
-    return RULES[call.operator]
-
-
-def _check_supported(call: Call) -> None:
-    if call.domain:
-        raise RefusedError(f"operators of the domain {call.domain!r} are not supported")
-    if call.operator not in RULES and call.operator not in CONSTANT_OPERATORS:
-        raise RefusedError("operator is not supported")
+def _emit_all(call: Call, lowered: Lowered | tuple[Lowered, ...], scope: Scope) -> None:
+    """Adds the nodes for every output that has a name."""
+    results = lowered if isinstance(lowered, tuple) else (lowered,)
+    for index, (output, each) in enumerate(zip(call.outputs, results, strict=False)):
+        if output:
+            scope.emit(f"{call.name}.{index}" if index else call.name, output, each)
 
 
 def _check_outputs(call: Call, scope: Scope) -> None:
-    for name in call.outputs[1:]:
+    further = () if call.operator in SEVERAL_OUTPUTS else call.outputs[1:]
+    for name in further:
         if name and scope.readers.get(name, 0):
             raise RefusedError(f"its further output {name!r} is used")
     for name in call.inputs:
         known = name in scope.constants or scope.resolved(name) in scope.shapes
         if name and not known:
             raise RefusedError(f"input {name!r} is neither a weight nor made by a node")
-
-
-def _inputs(model: onnx.ModelProto, path: Path) -> list[GraphInput]:
-    """The inputs that are not weights, in their order."""
-    weights = {tensor.name for tensor in model.graph.initializer}
-    values = [value for value in model.graph.input if value.name not in weights]
-    if not values:
-        raise ModelError(f"{path}: the network has no input", "export the model again")
-    inputs = [_input(value, path) for value in values]
-    if len({i.shape[0] for i in inputs}) != 1:
-        raise ModelError(
-            f"{path}: inputs of different batch: {[i.shape[0] for i in inputs]}", _BATCH_HINT
-        )
-    return inputs
-
-
-def _input(value: onnx.ValueInfoProto, path: Path) -> GraphInput:
-    kind = value.type.tensor_type
-    if kind.elem_type != onnx.TensorProto.FLOAT:
-        names = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
-        given = names.get(kind.elem_type, f"of the unknown type {kind.elem_type}")
-        raise ModelError(
-            f"{path}: input {value.name!r} is {given}; only float32 is supported",
-            "export the float network; tilefarm quantizes it itself",
-        )
-    if not kind.HasField("shape"):
-        raise ModelError(f"{path}: input {value.name!r} has no shape", _BATCH_HINT)
-    dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in kind.shape.dim]
-    shape = tuple(d for d in dims if isinstance(d, int))
-    if len(shape) != len(dims) or any(d < 1 for d in shape):
-        shown = ", ".join(map(str, dims))
-        raise ModelError(
-            f"{path}: input {value.name!r} has the dynamic shape [{shown}];"
-            " every extent must be a fixed number",
-            _BATCH_HINT,
-        )
-    if math.prod(shape) > _MOST_ELEMENTS:
-        raise ModelError(f"{path}: input {value.name!r} has {list(shape)} elements: too many")
-    if len(shape) < 2:
-        raise ModelError(f"{path}: input {value.name!r} has shape {list(shape)}, not [N, C, ...]")
-    return GraphInput(name=value.name, shape=shape, axes=tuple(range(len(shape))))
-
-
-def _outputs(graph: onnx.GraphProto, scope: Scope, path: Path) -> list[GraphOutput]:
-    outputs = []
-    for value in graph.output:
-        tensor = scope.resolved(value.name)
-        if tensor not in scope.shapes or tensor in scope.inputs:
-            raise ModelError(f"{path}: output {value.name!r} is not computed from the input")
-        outputs.append(GraphOutput(name=value.name, tensor=tensor))
-    return outputs
 
 
 def _named(nodes: Sequence[onnx.NodeProto]) -> list[tuple[str, onnx.NodeProto]]:
@@ -246,10 +199,3 @@ def _infinite(graph: Graph) -> list[Node]:
         for value in (getattr(node.op, name) for name in node.op.__dataclass_fields__)
         if isinstance(value, np.ndarray) and not np.isfinite(value).all()
     ]
-
-
-def _refusal(path: Path, reasons: Sequence[str]) -> ModelError:
-    if len(reasons) == 1:
-        return ModelError(f"{path}: {reasons[0]}", _REFUSAL_HINT)
-    listed = "".join(f"\n  {reason}" for reason in reasons)
-    return ModelError(f"{path}: {len(reasons)} nodes cannot be taken:{listed}", _REFUSAL_HINT)

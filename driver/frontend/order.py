@@ -3,51 +3,61 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import onnx
-from tilefarm.errors import ModelError
+
+from driver.frontend.reasons import Reasons
 
 _MOST_NAMES = 8
 
 
 def needed_in_order(
-    graph: onnx.GraphProto, known: Collection[str], path: Path
-) -> list[onnx.NodeProto]:
-    """The needed nodes, producers first, otherwise in the order of the file.
+    graph: onnx.GraphProto, reasons: Reasons
+) -> tuple[list[onnx.NodeProto], list[onnx.NodeProto]]:
+    """The needed nodes, producers first, otherwise in the order of the file; and those that cannot.
 
-    Raises:
-        ModelError: two nodes make one name, no node makes an output, or nodes wait in a ring.
+    The second list holds the nodes of rings and those behind them. Rings become reasons, and names
+    that are made twice, of which the first node counts.
     """
-    makers = _makers(graph, known, path)
-    missing = [o.name for o in graph.output if o.name not in makers and o.name not in known]
-    if missing or not graph.output:
-        raise ModelError(f"{path}: no node makes the output {', '.join(missing) or '(none named)'}")
+    known = {tensor.name for tensor in graph.initializer}
+    known.update(value.name for value in graph.input)
+    makers = _makers(graph, known, reasons)
     needed = _needed(graph, makers)
     waits_for = {
         index: {makers[name] for name in graph.node[index].input if name in makers}
         for index in needed
     }
     order = _producers_first(waits_for)
-    if len(order) < len(needed):
-        stuck = [graph.node[index] for index in sorted(needed - set(order))[:_MOST_NAMES]]
-        names = ", ".join(f"{node.name or node.output[0]} ({node.op_type})" for node in stuck)
-        raise ModelError(f"{path}: the network is cyclic; these nodes wait in a ring: {names}")
-    return [graph.node[index] for index in order]
+    stuck = needed.difference(order)
+    if stuck:
+        reasons.add(_ring(graph, {index: waits_for[index] & stuck for index in stuck}))
+    return [graph.node[index] for index in order], [graph.node[index] for index in sorted(stuck)]
 
 
-def _makers(graph: onnx.GraphProto, known: Collection[str], path: Path) -> dict[str, int]:
+def _makers(graph: onnx.GraphProto, known: set[str], reasons: Reasons) -> dict[str, int]:
     """Which node makes each name."""
     makers: dict[str, int] = {}
     for index, node in enumerate(graph.node):
-        for name in node.output:
+        for name in filter(None, node.output):
             if name in makers or name in known:
                 label = f"{node.name or name} ({node.op_type})"
-                raise ModelError(f"{path}: {label}: its output {name!r} is made twice")
-            if name:
+                reasons.add(f"{label}: its output {name!r} is made twice")
+            else:
                 makers[name] = index
     return makers
+
+
+def _ring(graph: onnx.GraphProto, waits_for: Mapping[int, set[int]]) -> str:
+    """Names the nodes in and between rings, not those that only stand behind one."""
+    read_by: dict[int, set[int]] = {index: set() for index in waits_for}
+    for index, producers in waits_for.items():
+        for producer in producers:
+            read_by[producer].add(index)
+    nodes = [graph.node[index] for index in sorted(waits_for.keys() - _producers_first(read_by))]
+    names = [f"{node.name or node.output[0]} ({node.op_type})" for node in nodes[:_MOST_NAMES]]
+    more = f" and {len(nodes) - _MOST_NAMES} more" if len(nodes) > _MOST_NAMES else ""
+    return f"the network is cyclic; these nodes wait in a ring: {', '.join(names)}{more}"
 
 
 def _needed(graph: onnx.GraphProto, makers: Mapping[str, int]) -> set[int]:

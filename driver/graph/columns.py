@@ -32,6 +32,42 @@ def patches(x: NDArray[Any], window: Window) -> NDArray[Any]:
     return view[:, :, ::sh, ::sw, ::dh, ::dw]
 
 
+def correlate_groups(
+    x: NDArray[Any], weight: NDArray[Any], window: Window, groups: int
+) -> NDArray[Any]:
+    """The sums of a convolution in groups, [N, Co, OH, OW], in the element type of `weight`."""
+    if groups == 1:
+        return correlate(x, weight, window)
+    if weight.shape[1] == 1:
+        return _one_by_one(x, weight, window)
+    parts = zip(np.split(x, groups, axis=1), np.split(weight, groups), strict=True)
+    return np.concatenate([correlate(part, kernel, window) for part, kernel in parts], axis=1)
+
+
+def _one_by_one(x: NDArray[Any], weight: NDArray[Any], window: Window) -> NDArray[Any]:
+    """Every output channel reads one input channel: tap by tap, all channels at once."""
+    co = weight.shape[0]
+    wide = np.repeat(x.astype(weight.dtype, copy=False), co // x.shape[1], axis=1)
+    view = patches(padded(wide, window), window)
+    sums = np.zeros(view.shape[:4], weight.dtype)
+    for tap in np.ndindex(window.kernel):
+        sums += view[..., tap[0], tap[1]] * weight[:, 0, tap[0], tap[1]][:, None, None]
+    return sums
+
+
+def correlate_phases(
+    x: NDArray[Any], weight: NDArray[Any], pad: tuple[int, int, int, int]
+) -> NDArray[Any]:
+    """The sums of a transposed convolution; weight [Co, Sh, Sw, Ci, Kh, Kw]."""
+    co, down, across, _, *kernel = weight.shape
+    window = Window(kernel=(kernel[0], kernel[1]), pad=pad)
+    rows, columns = window.positions(x.shape[2], x.shape[3])
+    sums = np.zeros((x.shape[0], co, rows * down, columns * across), weight.dtype)
+    for p, q in np.ndindex(down, across):
+        sums[:, :, p::down, q::across] = correlate(x, weight[:, p, q], window)
+    return sums
+
+
 def correlate(x: NDArray[Any], weight: NDArray[Any], window: Window) -> NDArray[Any]:
     """The sums of a convolution, [N, Co, OH, OW], in the element type of `weight`."""
     kernel = weight.reshape(weight.shape[0], -1)
@@ -54,3 +90,17 @@ def _sample_chunks(x: NDArray[Any], kernel: NDArray[Any], window: Window) -> Ite
     step = max(1, _CHUNK_NBYTES // max(1, one))
     for start in range(0, max(1, x.shape[0]), step):
         yield x[start : start + step]
+
+
+def multiplied(a: NDArray[Any], b: NDArray[Any], groups: int) -> NDArray[Any]:
+    """[N, G*I, J] of a [N, G*K, I] and b [N, G*K, J]: sums over the channels of a group."""
+    n, channels, columns = b.shape
+    left, right = (x.reshape(n, groups, channels // groups, x.shape[2]) for x in (a, b))
+    return np.asarray(left.swapaxes(2, 3) @ right).reshape(n, -1, columns)
+
+
+def gathered(x: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
+    """[N, *index.shape]: elements of every x[n] by row-major places; 0 where there is none."""
+    flat = x.reshape(x.shape[0], -1)
+    exists = (index >= 0) & (index < flat.shape[1])
+    return np.asarray(np.where(exists, flat[:, np.where(exists, index, 0)], flat.dtype.type(0)))

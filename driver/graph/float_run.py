@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import numpy as np
 
-from driver.graph.columns import correlate, padded, patches
+from driver.graph.columns import (
+    correlate_groups,
+    correlate_phases,
+    gathered,
+    multiplied,
+    padded,
+    patches,
+)
+from driver.graph.functions import evaluate
 from driver.graph.ir import (
     Add,
     Affine,
     AvgPool2d,
     Clip,
+    Concat,
     Conv2d,
+    ConvTranspose2d,
     Dense,
     FloatArray,
+    Gather,
     Graph,
+    MatMul,
     MaxPool2d,
     Node,
+    Normalize,
     Operator,
+    Product,
+    Reduce,
+    ReduceKind,
     Reshape,
+    Slice,
+    Slopes,
     Softmax,
+    Unary,
 )
 from driver.graph.parts import in_parts
 
@@ -63,27 +83,60 @@ def apply(op: Operator, *operands: FloatArray) -> FloatArray:
     """The result of one operator on float32 operands."""
     x = operands[0]
     match op:
-        case Conv2d(weight=weight, bias=bias, window=window):
-            return _clip(correlate(x, weight, window) + bias[:, None, None], op.lo, op.hi)
+        case Conv2d(weight=weight, bias=bias, window=window, groups=groups):
+            sums = correlate_groups(x, weight, window, groups)
+            return _clip(sums + bias[:, None, None], op.lo, op.hi)
+        case ConvTranspose2d(weight=weight, bias=bias, pad=pad):
+            return _clip(correlate_phases(x, weight, pad) + bias[:, None, None], op.lo, op.hi)
         case Dense(weight=weight, bias=bias):
             return _clip(x @ weight.T + bias, op.lo, op.hi)
-        case Add():
-            return _clip(x + operands[1], op.lo, op.hi)
+        case MatMul(groups=groups, scale=scale):
+            return np.asarray(multiplied(x, operands[1], groups) * np.float32(scale), np.float32)
+        case Add(subtracts=subtracts):
+            total = x - operands[1] if subtracts else x + operands[1]
+            return _clip(total, op.lo, op.hi)
         case Affine(mul=mul, add=add):
             lanes = (-1, *(1,) * (x.ndim - 2))
             return _clip(x * mul.reshape(lanes) + add.reshape(lanes), op.lo, op.hi)
         case Clip():
             return _clip(x, op.lo, op.hi)
+        case Unary(function=function, parameters=parameters):
+            return evaluate(function, x, parameters).astype(np.float32)
+        case Slopes(slope=slope):
+            return np.where(x < 0, x * slope.reshape(-1, *(1,) * (x.ndim - 2)), x)
+        case Product(divides=divides):
+            return x / operands[1] if divides else x * operands[1]
+        case Gather(index=index):
+            return gathered(x, index)
         case MaxPool2d(window=window):
             return np.asarray(patches(padded(x, window, -np.inf), window).max(axis=(4, 5)))
         case AvgPool2d(window=window, divisor=divisor):
             total = patches(padded(x, window), window).sum(axis=(4, 5), dtype=np.float32)
             return _clip(total / divisor, op.lo, op.hi)
+        case Concat():
+            return np.concatenate(operands, axis=1)
+        case Slice(start=start, stop=stop):
+            return x[:, start:stop]
         case Reshape(shape=shape):
             return x.reshape(x.shape[0], *shape)
-        case Softmax():
-            powers = np.exp(x - x.max(axis=1, keepdims=True))
-            return np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)
+        case Reduce(kind=kind, axes=axes):
+            return np.asarray(_REDUCTIONS[kind](x, axis=axes, keepdims=True), np.float32)
+        case Normalize(axes=axes, epsilon=epsilon, centered=centered):
+            away = x - x.mean(axis=axes, keepdims=True) if centered else x
+            spread = np.square(away).mean(axis=axes, keepdims=True) + np.float32(epsilon)
+            return np.asarray(away / np.sqrt(spread), np.float32)
+        case Softmax(axis=axis):
+            powers = np.exp(x - x.max(axis=axis, keepdims=True))
+            return np.asarray(powers / powers.sum(axis=axis, keepdims=True), np.float32)
+
+
+_REDUCTIONS: Final[Mapping[ReduceKind, Callable[..., FloatArray]]] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "max": np.max,
+    "min": np.min,
+    "prod": np.prod,
+}
 
 
 def _clip(x: FloatArray, lo: float, hi: float) -> FloatArray:

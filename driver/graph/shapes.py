@@ -12,17 +12,27 @@ from driver.graph.ir import (
     Affine,
     AvgPool2d,
     Clip,
+    Concat,
     Conv2d,
+    ConvTranspose2d,
     Dense,
+    Gather,
     Graph,
     GraphInput,
     GraphOutput,
+    MatMul,
     MaxPool2d,
     Node,
+    Normalize,
     Operator,
+    Product,
+    Reduce,
     Reshape,
     Shape,
+    Slice,
+    Slopes,
     Softmax,
+    Unary,
     Window,
 )
 
@@ -75,6 +85,31 @@ def _require_channels(x: Shape, channels: int) -> None:
         raise ValueError(f"input {list(x)} does not have the {channels} channels of the weights")
 
 
+def _require_axes(x: Shape, axes: tuple[int, ...]) -> None:
+    """Every sample is worked on by itself: axis 0 is not among them."""
+    if not axes or any(not 1 <= axis < len(x) for axis in axes) or len({*axes}) != len(axes):
+        raise ValueError(f"works along the axes {list(axes)} of {list(x)}")
+
+
+def _combined(a: Shape, b: Shape) -> Shape:
+    """The shape of a binary operator's result: extents of 1 are repeated, but for the batch."""
+    fits = len(a) == len(b) and a[:1] == b[:1]
+    if not fits or any(m != n and 1 not in (m, n) for m, n in zip(a, b, strict=True)):
+        raise ValueError(
+            f"combines {list(a)} and {list(b)}; only extents of 1 may differ, and not in the batch"
+        )
+    return tuple(map(max, a, b))
+
+
+def _multiplied(a: Shape, b: Shape, groups: int) -> Shape:
+    """The shape of a product along the channels of both operands."""
+    if len(a) != 3 or len(b) != 3 or a[:2] != b[:2] or groups < 1 or a[1] % groups:
+        raise ValueError(
+            f"multiplies {list(a)} and {list(b)} along their channels in {groups} groups"
+        )
+    return (a[0], groups * a[2], b[2])
+
+
 def _slide(x: Shape, window: Window) -> tuple[int, int]:
     if len(x) != _IMAGE_RANK:
         raise ValueError(f"input {list(x)} is not [N, C, H, W]; only 2-D windows are supported")
@@ -87,18 +122,37 @@ def _slide(x: Shape, window: Window) -> tuple[int, int]:
 def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
     x = shapes[0]
     match op:
-        case Conv2d(weight=weight, window=window):
-            _require_channels(x, weight.shape[1])
+        case Conv2d(weight=weight, window=window, groups=groups):
+            _require_channels(x, weight.shape[1] * groups)
             return (x[0], weight.shape[0], *_slide(x, window))
+        case ConvTranspose2d(weight=weight, stride=stride):
+            _require_channels(x, weight.shape[3])
+            rows, columns = _slide(x, op.window)
+            return (x[0], weight.shape[0], rows * stride[0], columns * stride[1])
         case Dense(weight=weight):
             if len(x) != 2 or x[1] != weight.shape[1]:
                 raise ValueError(f"input {list(x)} does not fit weights [{weight.shape[1]} in]")
             return (x[0], weight.shape[0])
-        case Add():
-            if shapes[0] != shapes[1]:
-                raise ValueError(
-                    f"adds {list(shapes[0])} and {list(shapes[1])}; only equal shapes are supported"
-                )
+        case MatMul(groups=groups, scale=scale):
+            if not scale > 0:
+                raise ValueError(f"scales by {scale}, which is not positive")
+            return _multiplied(x, shapes[1], groups)
+        case Add() | Product():
+            return _combined(shapes[0], shapes[1])
+        case Slopes(slope=slope):
+            _require_channels(x, slope.shape[0])
+        case Gather(index=index):
+            if index.size and index.max() >= math.prod(x[1:]):
+                raise ValueError(f"takes element {index.max()} of {list(x)}")
+            return (x[0], *index.shape)
+        case Concat():
+            if any((s[0], *s[2:]) != (x[0], *x[2:]) for s in shapes):
+                raise ValueError(f"joins {[list(s) for s in shapes]}; only channels may differ")
+            return (x[0], sum(s[1] for s in shapes), *x[2:])
+        case Slice(start=start, stop=stop):
+            if not 0 <= start < stop <= x[1]:
+                raise ValueError(f"takes channels {start} to {stop} of {list(x)}")
+            return (x[0], stop - start, *x[2:])
         case Affine(mul=mul):
             _require_channels(x, mul.shape[0])
         case MaxPool2d(window=window) | AvgPool2d(window=window):
@@ -107,9 +161,13 @@ def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
             if math.prod(x[1:]) != math.prod(shape):
                 raise ValueError(f"cannot reshape {list(x)} to {[x[0], *shape]}")
             return (x[0], *shape)
-        case Softmax():
-            if len(x) < 2 or any(extent != 1 for extent in x[2:]):
-                raise ValueError(f"softmax over channels of {list(x)}; only [N, C] is supported")
-        case Clip():
+        case Reduce(axes=axes):
+            _require_axes(x, axes)
+            return tuple(1 if axis in axes else extent for axis, extent in enumerate(x))
+        case Normalize(axes=axes):
+            _require_axes(x, axes)
+        case Softmax(axis=axis):
+            _require_axes(x, (axis,))
+        case Clip() | Unary():
             pass
     return x

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from driver.graph.network import Network
+from driver.integer.network import Network, NetworkStep
 from driver.memory import GOOD, Buffer, Memory, Op, Plan, Problem, plan, validate
 from driver.program.model import ALIGNMENT
 from driver.report.summary import ArenaPlan, ArenaRect
@@ -42,19 +42,29 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
 
 def _problem(network: Network, cycles: Mapping[str, int]) -> Problem:
     intermediates = network.tensors_of("intermediate")
-    shared = {tensor.name for tensor in intermediates}
+    pieced = {network.place_of(view.name)[0] for view in network.tensors_of("view")}
     return Problem(
         buffers=tuple(Buffer(name=t.name, nbytes=t.nbytes) for t in intermediates),
-        ops=tuple(
-            Op(
-                name=step.name,
-                reads=tuple(name for name in dict.fromkeys(step.inputs) if name in shared),
-                writes=tuple(name for name in step.outputs if name in shared),
-                duration_cycles=cycles.get(step.name, 0),
-            )
-            for step in network.steps
-        ),
+        ops=tuple(_op(network, step, pieced, cycles.get(step.name, 0)) for step in network.steps),
         memory=Memory(alignment=ALIGNMENT),
+    )
+
+
+def _op(network: Network, step: NetworkStep, pieced: Set[str], cycles: int) -> Op:
+    """A step on whole tensors. One that is written in pieces may be read before it is complete, so
+    every step that touches it counts as one that writes it.
+    """
+    shared = {tensor.name for tensor in network.tensors_of("intermediate")}
+    reads, writes = (
+        [place for place in (network.place_of(name)[0] for name in names) if place in shared]
+        for names in (step.inputs, step.outputs)
+    )
+    writes += [place for place in reads if place in pieced]
+    return Op(
+        name=step.name,
+        reads=tuple(dict.fromkeys(place for place in reads if place not in pieced)),
+        writes=tuple(dict.fromkeys(writes)),
+        duration_cycles=cycles,
     )
 
 

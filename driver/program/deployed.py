@@ -10,7 +10,9 @@ from tilefarm.digest import Digest
 from tilefarm.errors import ModelError, TargetError
 from tilefarm.target import target_from_document
 
-from driver.program.model import MANIFEST_FILE, MANIFEST_SCHEMA, NetworkProgram, Parameter
+from driver.graph.grid import Grid
+from driver.program.folder import MANIFEST_FILE, MANIFEST_SCHEMA
+from driver.program.model import NetworkProgram, Parameter
 
 _HINT = "give the folder `program` that `tilefarm tune` wrote"
 
@@ -46,6 +48,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{file}: {reason}", _HINT) from None
     if not isinstance(document, dict) or document.get("schema") != MANIFEST_SCHEMA:
         raise ModelError(f"{file}: not a manifest of schema {MANIFEST_SCHEMA}", _HINT)
+    digest = document.pop("manifest_digest", None)
+    if Digest.of_json(document).hex != digest:
+        raise ModelError(f"{file}: damaged: its digest is not the one in it", "tune again")
     return document
 
 
@@ -62,4 +67,14 @@ def _checked(folder: Path, row: dict[str, Any]) -> bytes:
 
 
 def _parameter(row: dict[str, Any]) -> Parameter:
-    return Parameter(name=row["name"], shape=tuple(row["shape"]), axes=tuple(row["axes"]))
+    return Parameter(
+        name=row["name"],
+        shape=tuple(row["shape"]),
+        axes=tuple(row["axes"]),
+        scale=row["scale"],
+        grid=None if row["grid"] is None else _grid(row["grid"]),
+    )
+
+
+def _grid(row: dict[str, Any]) -> Grid:
+    return Grid(float(row["scale"]), int(row["zero"]), str(row["dtype"]))

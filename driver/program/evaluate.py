@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from tilefarm.measurement import Measurement, RunFailure
 from driver.farm.device_thread import Done, Order
 from driver.farm.errands import Errands
 from driver.program.model import NetworkProgram
+from driver.program.parts import whole_batches
 
 _CHUNK_SAMPLES: Final = 25
 
@@ -22,7 +23,7 @@ _CHUNK_SAMPLES: Final = 25
 class ProgramRun:
     """What the devices answered: outputs [samples, ...] by name, and accelerator cycles a run."""
 
-    outputs: Mapping[str, NDArray[np.float32]]
+    outputs: Mapping[str, NDArray[Any]]
     cycles: tuple[int, ...]
 
 
@@ -47,7 +48,7 @@ def run_program(
             blobs=program.blobs(chunk),
             request_id=f"{run_id}-network-{index}",
         )
-        for index, chunk in enumerate(_chunks(inputs, program.batch))
+        for index, chunk in enumerate(whole_batches(inputs, program.batch, _CHUNK_SAMPLES))
     ]
     answers = [_good(done) for done in errands.run(orders)]
     return _joined(program, answers, len(next(iter(inputs.values()))))
@@ -88,20 +89,3 @@ def differing_samples(
         theirs = np.ascontiguousarray(wanted, np.float32).view(np.int32).reshape(samples, -1)
         wrong |= (mine != theirs).any(axis=1)
     return int(wrong.sum())
-
-
-def _chunks(inputs: Mapping[str, NDArray[Any]], batch: int) -> Iterator[dict[str, NDArray[Any]]]:
-    samples = len(next(iter(inputs.values())))
-    size = max(1, _CHUNK_SAMPLES // batch) * batch
-    for start in range(0, samples, size):
-        yield {
-            name: _padded(values[start : start + size], batch) for name, values in inputs.items()
-        }
-
-
-def _padded(values: NDArray[Any], batch: int) -> NDArray[Any]:
-    """Whole batches: the last sample is repeated until it fits."""
-    missing = -len(values) % batch
-    if missing:
-        values = np.concatenate([values, np.repeat(values[-1:], missing, axis=0)])
-    return np.ascontiguousarray(values, np.float32)

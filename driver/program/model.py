@@ -2,14 +2,13 @@
 
 Buffers of the program: 0 the arena of intermediate tensors, 1 the constants, then the network's
 inputs, then its outputs. Every tensor begins at a multiple of 256 bytes, which is a multiple of
-every element of the accelerator.
+every element of the accelerator; a view of another begins at a multiple of its own elements.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,10 +21,10 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from driver.graph.network import Network
+from driver.graph.grid import Grid
+from driver.integer.network import Network
 
 ALIGNMENT: Final = 256
-MANIFEST_SCHEMA: Final = 1
 
 _ARENA, _CONSTANTS, _FIRST_INPUT = range(3)
 
@@ -34,12 +33,16 @@ _ARENA, _CONSTANTS, _FIRST_INPUT = range(3)
 class Parameter:
     """An input or an output of the program: one sample's float32 values in the logical shape.
 
-    `axes` of an input are those of `driver.graph.ir.GraphInput`.
+    `axes` of an input are those of `driver.graph.ir.GraphInput`; `scale` is the value of one step
+    of the integers that it becomes or was, None where there are none. `grid` is there where the
+    model itself takes or gives integers; the program has the reals that they stand for.
     """
 
     name: str
     shape: tuple[int, ...]
     axes: tuple[int, ...] = ()
+    scale: float | None = None
+    grid: Grid | None = None
 
     @property
     def nbytes(self) -> int:
@@ -69,6 +72,11 @@ class NetworkProgram:
         """Samples that one run takes."""
         return self.inputs[0].shape[0]
 
+    @property
+    def scratch_nbytes(self) -> int:
+        """Size of the arena's buffer, which is never empty."""
+        return max(self.arena_nbytes, ALIGNMENT)
+
     def blobs(self, inputs: Mapping[str, NDArray[Any]]) -> dict[Digest, bytes]:
         """Everything that a device must hold to run these inputs."""
         parts = [self.code, self.constants]
@@ -85,7 +93,7 @@ class NetworkProgram:
         """Run all samples of float32 `inputs` [samples, ...] and bring the outputs back."""
         samples = len(inputs[self.inputs[0].name]) // self.batch
         specs = [
-            BufferSpec(name="arena", role=Role.SCRATCH, nbytes=max(self.arena_nbytes, ALIGNMENT)),
+            BufferSpec(name="arena", role=Role.SCRATCH, nbytes=self.scratch_nbytes),
             BufferSpec(
                 name="constants",
                 role=Role.CONSTANT,
@@ -107,41 +115,6 @@ class NetworkProgram:
             timeline=timeline,
         )
 
-    def manifest(self, versions: Mapping[str, str]) -> str:
-        """The description that lies beside the code, as JSON."""
-        document = {
-            "schema": MANIFEST_SCHEMA,
-            "name": self.name,
-            "digest": self.digest.hex,
-            "entry": self.entry,
-            "code": {"file": CODE_FILE, "sha256": Digest.of(self.code).hex},
-            "constants": {
-                "file": CONSTANTS_FILE,
-                "sha256": Digest.of(self.constants).hex,
-                "nbytes": len(self.constants),
-            },
-            "arena_nbytes": self.arena_nbytes,
-            "buffers": list(self._buffer_rows()),
-            "inputs": [_parameter_row(p) for p in self.inputs],
-            "outputs": [_parameter_row(p) for p in self.outputs],
-            "target": json.loads(self.target.to_json()),
-            "target_digest": self.target.digest.hex,
-            "versions": dict(versions),
-        }
-        return json.dumps(document, indent=2) + "\n"
-
-    def _buffer_rows(self) -> Iterator[dict[str, object]]:
-        yield {"name": "arena", "role": "scratch", "nbytes": self.arena_nbytes}
-        yield {"name": "constants", "role": "constant", "nbytes": len(self.constants)}
-        for role, parameters in (("input", self.inputs), ("output", self.outputs)):
-            for p in parameters:
-                yield {"name": p.name, "role": role, "nbytes": p.nbytes}
-
-
-CODE_FILE: Final = "network.so"
-CONSTANTS_FILE: Final = "weights.bin"
-MANIFEST_FILE: Final = "manifest.json"
-
 
 def program_job(
     network: Network, traces: Mapping[Workload, Trace], arena: Mapping[str, int]
@@ -157,6 +130,10 @@ def program_job(
     places |= {name: (_ARENA, offset) for name, offset in arena.items()}
     for index, name in enumerate(_buffer_tensors(network), _FIRST_INPUT):
         places[name] = (index, 0)
+    for view in network.tensors_of("view"):
+        root, offset = network.place_of(view.name)
+        buffer, begin = places[root]
+        places[view.name] = (buffer, begin + offset)
     kernels = _kernels(network, traces)
     calls = tuple(
         Call(
@@ -185,9 +162,35 @@ def network_program(
         code=artifact.code,
         constants=constants,
         arena_nbytes=arena_nbytes,
-        inputs=tuple(Parameter(name=i.name, shape=i.shape, axes=i.axes) for i in network.inputs),
-        outputs=tuple(Parameter(name=o.name, shape=o.shape) for o in network.outputs),
+        inputs=tuple(
+            Parameter(
+                name=i.name,
+                shape=i.shape,
+                axes=i.axes,
+                scale=_input_scale(network, i.name),
+                grid=i.grid,
+            )
+            for i in network.inputs
+        ),
+        outputs=tuple(
+            Parameter(
+                name=o.name, shape=o.shape, scale=_output_scale(network, o.tensor), grid=o.grid
+            )
+            for o in network.outputs
+        ),
     )
+
+
+def _input_scale(network: Network, tensor: str) -> float | None:
+    readers = [dict(step.workload.attrs) for step in network.steps if tensor in step.inputs]
+    inverse = next((attrs["inv_scale"] for attrs in readers if "inv_scale" in attrs), None)
+    return 1 / inverse if isinstance(inverse, float) else None
+
+
+def _output_scale(network: Network, tensor: str) -> float | None:
+    writers = [dict(step.workload.attrs) for step in network.steps if tensor in step.outputs]
+    scale = next((attrs["scale"] for attrs in writers if "scale" in attrs), None)
+    return scale if isinstance(scale, float) else None
 
 
 def aligned(nbytes: int) -> int:
@@ -227,7 +230,3 @@ def _constants(network: Network) -> tuple[bytes, dict[str, tuple[int, int]]]:
 def _buffer_tensors(network: Network) -> Sequence[str]:
     """The tensors that have a buffer of their own, in the order of the buffers."""
     return [i.name for i in network.inputs] + [o.tensor for o in network.outputs]
-
-
-def _parameter_row(p: Parameter) -> dict[str, object]:
-    return {"name": p.name, "dtype": "float32", "shape": list(p.shape), "axes": list(p.axes)}

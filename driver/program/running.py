@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.clock import Clock
+from tilefarm.errors import DataError
 from tilefarm.names import RandomIds
 
 from driver.farm.device_thread import LeaseSource
@@ -19,20 +21,19 @@ from driver.graph.ir import Graph, GraphInput
 from driver.program.evaluate import ProgramRun, run_program
 from driver.program.model import NetworkProgram
 from driver.settings import FarmSettings
-from driver.steps.output import write_whole
+from driver.whole_file import write_whole
 
 
 def answers(
     program: NetworkProgram,
-    data: Path,
+    inputs: Mapping[str, NDArray[Any]],
     devices: LeaseSource,
     settings: FarmSettings,
     clock: Clock,
 ) -> ProgramRun:
-    """The program's outputs for all samples of an npz file.
+    """The program's outputs for all samples of `inputs`, as `load_inputs` gives them.
 
     Raises:
-        DataError: the arrays do not fit the program's inputs.
         FarmFault, NoDeviceError: see `driver.program.evaluate.run_program`.
     """
     errands = Errands(
@@ -41,13 +42,25 @@ def answers(
         wait_seconds=settings.device_wait_seconds,
         clock=clock,
     )
-    return run_program(
+    answer = run_program(
         program,
-        load_data(data, _inputs_of(program)).inputs,
+        inputs,
         errands,
         seconds_per_sample=settings.run_timeout_seconds,
         run_id=RandomIds().fresh("run"),
     )
+    return replace(answer, outputs=in_types_of_model(program, answer.outputs))
+
+
+def in_types_of_model(
+    program: NetworkProgram, outputs: Mapping[str, NDArray[Any]]
+) -> Mapping[str, NDArray[Any]]:
+    """The outputs as the model itself gives them: integers where it ends in some."""
+    grids = {o.name: o.grid for o in program.outputs}
+    return {
+        name: values if (grid := grids[name]) is None else grid.integers(values)
+        for name, values in outputs.items()
+    }
 
 
 def write_answers(path: Path, outputs: Mapping[str, NDArray[Any]]) -> None:
@@ -58,8 +71,32 @@ def write_answers(path: Path, outputs: Mapping[str, NDArray[Any]]) -> None:
     write_whole(path, content.getvalue())
 
 
+def _wanted(program: NetworkProgram) -> str:
+    given = _inputs_of(program).inputs
+    rows = (
+        f"{i.name!r} {i.grid.dtype if i.grid else 'float32'}"
+        f" [samples, {', '.join(map(str, i.given_shape[1:]))}]"
+        for i in given
+    )
+    return f"{program.name} takes {', '.join(rows)}"
+
+
+def load_inputs(program: NetworkProgram, data: Path) -> Mapping[str, NDArray[Any]]:
+    """The arrays of an npz file in the layout of the program's inputs.
+
+    Raises:
+        DataError: they do not fit; the hint lists what the program takes.
+    """
+    try:
+        return load_data(data, _inputs_of(program)).inputs
+    except DataError as error:
+        raise DataError(error.what, f"{error.hint}; {_wanted(program)}") from None
+
+
 def _inputs_of(program: NetworkProgram) -> Graph:
     """A graph of nothing but the program's inputs: what the data are checked against."""
-    inputs = tuple(GraphInput(name=p.name, shape=p.shape, axes=p.axes) for p in program.inputs)
+    inputs = tuple(
+        GraphInput(name=p.name, shape=p.shape, axes=p.axes, grid=p.grid) for p in program.inputs
+    )
     shapes = {i.name: i.shape for i in inputs}
     return Graph(name=program.name, inputs=inputs, outputs=(), nodes=(), shapes=shapes)

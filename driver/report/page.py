@@ -19,7 +19,7 @@ from driver.report.tables import (
 )
 from driver.report.timeline import timeline_chart
 
-_STYLE = """
+STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#111827;background:#fff;max-width:1180px;
 margin:0 auto;padding:28px 24px 60px}
 h1{font-size:26px;margin:0 0 2px}h2{font-size:18px;margin:38px 0 4px}
@@ -42,6 +42,7 @@ svg .grid{stroke:#e5e7eb;stroke-width:1}svg .axis{stroke:#9ca3af;stroke-width:1}
 svg .curve{fill:none;stroke-width:2}svg .tensor{stroke:#fff;stroke-width:1;fill-opacity:.85}
 svg .on{fill:#fff}svg .bound{stroke:#111827;stroke-dasharray:5 4}
 """
+"""Of every page with charts and tables."""
 
 
 def page(summary: RunSummary) -> str:
@@ -53,7 +54,7 @@ def page(summary: RunSummary) -> str:
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'; img-src data:\">"
         '<meta name=viewport content="width=device-width, initial-scale=1">'
-        f"<title>{title} · tilefarm</title><style>{_STYLE}</style></head><body>"
+        f"<title>{title} · tilefarm</title><style>{STYLE}</style></head><body>"
         f"<h1>{title}</h1><p class=sub>{_subtitle(summary)}</p>{_tiles(summary)}{sections}"
         "</body></html>\n"
     )

@@ -8,22 +8,25 @@ from html import escape
 from driver.report.summary import RunSummary, TrialRow, WorkloadRow
 from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short, steps
 
-_WIDTH, _PLOT_RIGHT, _HEIGHT = 1000.0, 650.0, 340.0
+_WIDTH, _PLOT_RIGHT, _LEAST_HEIGHT = 1000.0, 650.0, 340.0
+_LEGEND_TOP, _LEGEND_ROW = 40.0, 20.0
 
 
 def progress_chart(summary: RunSummary) -> str:
     """One step line a workload: best cycles so far as a share of the untuned schedule's.
 
-    The horizontal axis counts all trials of the network; ticks at the bottom are failures.
+    The horizontal axis counts all trials of the network; ticks at the bottom are failures. The
+    chart is as high as its legend needs.
     """
     curves = [(w, list(_curve(w, summary.trials))) for w in summary.workloads]
     curves = [(w, points) for w, points in curves if points]
     if not curves:
         return "<p>No trial has ended well yet.</p>"
+    height = max(_LEAST_HEIGHT, _LEGEND_TOP + _LEGEND_ROW * len(curves))
     lowest = min(points[-1][1] for _, points in curves)
     highest = max(value for _, points in curves for _, value in points)
     x = Scale(0, max(t.number for t in summary.trials), 60, _PLOT_RIGHT)
-    y = Scale(lowest * 0.85, highest * 1.15, _HEIGHT - 60, 30, logarithmic=True)
+    y = Scale(lowest * 0.85, highest * 1.15, height - 60, 30, logarithmic=True)
     parts = [axes(x, y, x_words="trials", y_words="cycles, 1 = untuned schedule", y_text=short)]
     for index, (workload, points) in enumerate(curves):
         tip = f"{workload.name}: {short(1 / points[-1][1])}x faster than its untuned schedule"
@@ -36,9 +39,9 @@ def progress_chart(summary: RunSummary) -> str:
                 class_="curve",
             )
         )
-    parts += [_failure(t, x) for t in summary.trials if t.status != "ok"]
+    parts += [_failure(t, x, height) for t in summary.trials if t.status != "ok"]
     parts += _legend(curves)
-    return drawing(_WIDTH, _HEIGHT, *parts, words="Best cycles so far by trial, per workload")
+    return drawing(_WIDTH, height, *parts, words="Best cycles so far by trial, per workload")
 
 
 def _curve(workload: WorkloadRow, trials: tuple[TrialRow, ...]) -> Iterator[tuple[float, float]]:
@@ -53,15 +56,15 @@ def _curve(workload: WorkloadRow, trials: tuple[TrialRow, ...]) -> Iterator[tupl
             yield trial.number, best / first
 
 
-def _failure(trial: TrialRow, x: Scale) -> str:
+def _failure(trial: TrialRow, x: Scale, height: float) -> str:
     tip = f"trial {trial.number}: {trial.status} {trial.why}"
-    return box(x(trial.number) - 1, _HEIGHT - 66, 2, 6, "#dc2626", tip)
+    return box(x(trial.number) - 1, height - 66, 2, 6, "#dc2626", tip)
 
 
 def _legend(curves: list[tuple[WorkloadRow, list[tuple[float, float]]]]) -> list[str]:
     parts = []
     for index, (workload, points) in enumerate(curves):
-        y = 40 + 20 * index
+        y = _LEGEND_TOP + _LEGEND_ROW * index
         words = f"{short(1 / points[-1][1])}x  {workload.name}"
         parts.append(box(_PLOT_RIGHT + 18, y - 8, 10, 10, colour(index)))
         parts.append(label(_PLOT_RIGHT + 34, y + 1, words, class_="tick"))

@@ -20,6 +20,7 @@ class Span:
         lane: "driver", "compile <n>" or the name of a device.
         kind: "start", "propose", "compile", "transfer", "run" or "network".
         label: what it was done for, for people.
+        candidate: what logs and traces call it; empty if it was for none.
     """
 
     lane: str
@@ -27,6 +28,7 @@ class Span:
     label: str
     begin_seconds: float
     end_seconds: float
+    candidate: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,10 @@ def times(value: float | None) -> str:
 
 def share_bar(value: float | None) -> str:
     """A share of 1 as a bar with its percentage."""
-    if value is None:
-        return "–"
-    width = 100 * min(max(value, 0.0), 1.0)
-    return f'<span class=bar><i style="width:{width:.1f}%"></i></span> {100 * value:.1f} %'
+    return "–" if value is None else bar(value, f"{100 * value:.1f} %")
+
+
+def bar(share: float, text: str) -> str:
+    """A bar that is filled to a share of 1, with what it stands for."""
+    width = 100 * min(max(share, 0.0), 1.0)
+    return f'<span class=bar><i style="width:{width:.1f}%"></i></span> {text}'

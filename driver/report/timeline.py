@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -40,7 +41,7 @@ def timeline_chart(timeline: KernelTimeline) -> str:
         events = [e for e in timeline.events if e.module == module]
         parts.append(label(_LEFT - 8, y + 26, module, text_anchor="end", class_="tick"))
         parts.append(box(_LEFT, y + 5, _RIGHT - _LEFT, _LANE - 10, "#f3f4f6"))
-        for kind, begin, end, count in merged(events, timeline.cycles / (_MOST_BARS / 3)):
+        for kind, begin, end, count in drawable(events, timeline.cycles / (_MOST_BARS / 3)):
             tip = f"{kind}, {count} instruction{'s'[: count > 1]}, cycles {begin} to {end}"
             width = max(x(end) - x(begin), 0.3)
             parts.append(box(x(begin), y + 5, width, _LANE - 10, _COLOURS[kind], tip))
@@ -48,6 +49,30 @@ def timeline_chart(timeline: KernelTimeline) -> str:
         share = f"{100 * busy / max(timeline.cycles, 1):.0f} % busy"
         parts.append(label(_RIGHT + 8, y + 26, share, class_="tick"))
     return drawing(1000, bottom + 40, *parts, words="Load, compute and store over cycles")
+
+
+def drawable(events: Sequence[TimelineEvent], cycles: float) -> Iterator[tuple[str, int, int, int]]:
+    """Bars as of `merged`; those that begin within so many cycles are one, of the busiest kind.
+
+    However kinds alternate, there is at most one bar for each so many cycles.
+    """
+    taken: list[tuple[str, int, int, int]] = []
+    for bar in merged(events, cycles):
+        if taken and bar[1] - taken[0][1] >= cycles:
+            yield _one_bar(taken)
+            taken = []
+        taken.append(bar)
+    if taken:
+        yield _one_bar(taken)
+
+
+def _one_bar(bars: Sequence[tuple[str, int, int, int]]) -> tuple[str, int, int, int]:
+    """Bars as one, of the kind that has the most cycles."""
+    busy: Counter[str] = Counter()
+    for kind, begin, end, _ in bars:
+        busy[kind] += end - begin
+    (kind, _), *_ = busy.most_common(1)
+    return kind, bars[0][1], max(bar[2] for bar in bars), sum(bar[3] for bar in bars)
 
 
 def merged(

@@ -1,8 +1,9 @@
 """What to do next, as a pure function: events in, commands out; no clock, no threads, no farm.
 
-    proposed ─► waiting ─► compiling ─► ready ─► running ─► told
+    proposed ─► waiting ─► compiling ─► ready ─► running ─► told ─┐
                               │           ▲         │ farm's fault, fewer than `attempts` strikes
-                              └─► told    └─────────┘
+                              └─► told    ├─────────┘             │
+                                          └───────────────────────┘ its device was not right
 
 Builds and runs stream past each other: every event moves one job and then fills whatever window
 has room, so a device never waits for a batch and a compile worker never waits for a device.
@@ -13,24 +14,30 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunFailure, Status
 
+from driver.search.alike import OVER, Streak, counted
+from driver.search.doubts import Doubts
+from driver.search.live import Job, Jobs, Stage
 from driver.search.moves import (
     Ask,
     BuildFailed,
     Built,
     Command,
     Compile,
+    Confirm,
+    Confirmed,
     DeviceLost,
     DevicesGone,
     DeviceUp,
+    Doubt,
     Drop,
     Event,
     Finish,
+    GiveUp,
     JobId,
     Measure,
     Measured,
@@ -44,19 +51,13 @@ from driver.search.moves import (
 BATCH_SECONDS: Final = 0.25
 """A compile task shorter than this costs more in handling than it saves in latency."""
 
+ASK_MOST: Final = 64
+"""Proposals in one answer: with many devices, the first must not wait for thousands of others."""
+
 _MEMORY: Final = 0.8
 """Weight of the past in the running mean of build seconds."""
 
 _UNKNOWN: Final = Digest.of(b"")
-
-
-class Stage(Enum):
-    """Where a live job is."""
-
-    WAITING = "waiting"
-    COMPILING = "compiling"
-    READY = "ready"
-    RUNNING = "running"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,7 @@ class Windows:
         run_ahead: candidates that a device holds, the running one included.
         attempts: runs of one candidate that the farm may spoil before it is given up.
         batch_limit: candidates in one compile task at most.
+        alike: failures of one task for one cause, and nothing else, after which it is given up.
     """
 
     workers: int = 2
@@ -76,24 +78,7 @@ class Windows:
     run_ahead: int = 2
     attempts: int = 3
     batch_limit: int = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One live candidate.
-
-    `batch` numbers its compile task. `strikes` names the devices that failed it by the farm's
-    fault. `story` tells what happened to it, oldest first.
-    """
-
-    stage: Stage = Stage.WAITING
-    batch: int = 0
-    device: str = ""
-    strikes: tuple[str, ...] = ()
-    story: tuple[str, ...] = ("proposed",)
-
-    def to(self, stage: Stage, note: str, *, batch: int = 0, device: str = "") -> Job:
-        return replace(self, stage=stage, batch=batch, device=device, story=(*self.story, note))
+    alike: int = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +91,8 @@ class Campaign:
         last_job: the highest number ever proposed.
         batches: compile tasks ever begun.
         build_seconds: running mean; None before the first build.
+        streaks: how the candidates of each task have failed so far.
+        doubts: jobs that were told, but not confirmed by their devices yet.
         asking: an `Ask` is unanswered.
         dry: the tuner had nothing when last asked; it is asked again after the next `Tell`.
         stopping: begin nothing new.
@@ -113,23 +100,17 @@ class Campaign:
     """
 
     windows: Windows = field(default_factory=Windows)
-    jobs: Mapping[JobId, Job] = field(default_factory=dict)
+    jobs: Jobs = field(default_factory=Jobs)
     devices: tuple[str, ...] = ()
     last_job: JobId = 0
     batches: int = 0
     build_seconds: float | None = None
+    streaks: Mapping[str, Streak] = field(default_factory=dict)
+    doubts: Doubts[Job] = field(default_factory=Doubts)
     asking: bool = False
     dry: bool = False
     stopping: bool = False
     finished: bool = False
-
-    def at(self, stage: Stage) -> tuple[JobId, ...]:
-        """Jobs in a stage, oldest first."""
-        return tuple(number for number, job in self.jobs.items() if job.stage is stage)
-
-    def load(self, device: str) -> int:
-        """How many jobs a device holds."""
-        return sum(job.device == device for job in self.jobs.values())
 
     @property
     def batch(self) -> int:
@@ -144,11 +125,6 @@ class Campaign:
         ahead = self.windows.compile_ahead * max(1, len(self.devices))
         return max(ahead, self.windows.workers * self.batch)
 
-    @property
-    def open_batches(self) -> int:
-        """Compile tasks under way."""
-        return len({job.batch for job in self.jobs.values() if job.stage is Stage.COMPILING})
-
     def violations(self) -> list[str]:
         """Broken promises in words; empty in every state that `step` can reach."""
         running = [(n, j) for n, j in self.jobs.items() if j.stage is Stage.RUNNING]
@@ -158,9 +134,9 @@ class Campaign:
             if j.device not in self.devices
         ]
         broken += [
-            f"{device} holds {self.load(device)} jobs"
+            f"{device} holds {self.jobs.load(device)} jobs"
             for device in self.devices
-            if self.load(device) > self.windows.run_ahead
+            if self.jobs.load(device) > self.windows.run_ahead
         ]
         broken += [
             f"job {n} has {len(j.strikes)} strikes"
@@ -168,12 +144,13 @@ class Campaign:
             if len(j.strikes) >= self.windows.attempts
         ]
         broken += [f"job {n} was never proposed" for n in self.jobs if n > self.last_job]
-        if self.open_batches > self.windows.workers + 1:
-            broken.append(f"{self.open_batches} compile tasks at once")
+        if self.jobs.open_batches > self.windows.workers + 1:
+            broken.append(f"{self.jobs.open_batches} compile tasks at once")
         if self.finished and self.jobs:
             broken.append("finished with live jobs")
-        idle = [d for d in self.devices if self.load(d) == 0]
-        if idle and self.at(Stage.READY) and not self.stopping:
+        broken += [f"job {n} is told and live" for n in self.jobs if n in self.doubts]
+        idle = [d for d in self.devices if self.jobs.load(d) == 0]
+        if idle and self.jobs.at(Stage.READY) and not self.stopping:
             broken.append(f"{idle[0]} idles while jobs are ready")
         return broken
 
@@ -198,36 +175,40 @@ def step(campaign: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
 
 def _absorb(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
     match event:
-        case Proposed(jobs):
-            return _proposed(c, jobs), []
+        case Proposed(jobs, tasks):
+            return _proposed(c, jobs, tasks or ("",) * len(jobs)), []
         case Built(job, seconds) if _is(c, job, Stage.COMPILING):
             return _learn(_move(c, job, c.jobs[job].to(Stage.READY, "built")), seconds), []
         case BuildFailed(job, failure) if _is(c, job, Stage.COMPILING):
             return _close(c, job, failure, failure.status.value)
-        case Measured(job, device, measurement) if _runs_on(c, job, device):
-            return _close(c, job, measurement, "ok")
-        case RunFailed(job, device, failure) if _runs_on(c, job, device):
+        case Measured(job, device, measurement, unconfirmed) if _runs_on(c, job, device):
+            return _close(_held(c, job, unconfirmed), job, measurement, "ok")
+        case RunFailed(job, device, failure, unconfirmed) if _runs_on(c, job, device):
             if failure.status.is_farm_fault:
                 return _strike(c, job, failure)
-            return _close(c, job, failure, failure.status.value)
+            return _close(_held(c, job, unconfirmed), job, failure, failure.status.value)
+        case Confirmed(device):
+            return replace(c, doubts=c.doubts.without(device)), []
         case DeviceUp(device) if device not in c.devices:
             return replace(c, devices=(*c.devices, device)), []
-        case DeviceLost(device, why, job):
-            return _lose(c, device, why, job)
+        case DeviceLost(device, why, job, suspect):
+            c, doubted = _doubt(c, device, why) if suspect else (c, [])
+            c, struck = _lose(replace(c, doubts=c.doubts.without(device)), device, why, job)
+            return c, doubted + struck
         case DevicesGone():
-            return replace(c, jobs={}, finished=True), [*map(Drop, c.jobs), Finish("no device")]
+            return replace(c, jobs=Jobs(), finished=True), [*map(Drop, c.jobs), Finish("no device")]
         case Stop():
             return replace(c, stopping=True), []
         case _:
             return c, []
 
 
-def _proposed(c: Campaign, jobs: tuple[JobId, ...]) -> Campaign:
+def _proposed(c: Campaign, jobs: tuple[JobId, ...], tasks: tuple[str, ...]) -> Campaign:
     if any(b <= a for a, b in zip((c.last_job, *jobs), jobs, strict=False)):
         raise ValueError(f"jobs {jobs} after job {c.last_job}: a number is used once, in order")
     return replace(
         c,
-        jobs={**c.jobs, **{number: Job() for number in jobs}},
+        jobs=c.jobs.with_({n: Job(task=task) for n, task in zip(jobs, tasks, strict=True)}),
         last_job=jobs[-1] if jobs else c.last_job,
         asking=False,
         dry=not jobs,
@@ -242,9 +223,27 @@ def _learn(c: Campaign, seconds: float) -> Campaign:
 def _close(
     c: Campaign, number: JobId, outcome: Outcome, note: str
 ) -> tuple[Campaign, list[Command]]:
-    story = (*c.jobs[number].story, note)
-    jobs = {n: job for n, job in c.jobs.items() if n != number}
-    return replace(c, jobs=jobs, dry=False), [Tell(number, outcome, story)]
+    job = c.jobs[number]
+    jobs = c.jobs.without(number)
+    told = Tell(number, outcome, (*job.story, note))
+    c = replace(c, jobs=jobs, dry=False, streaks=counted(c.streaks, job.task, outcome))
+    c, dropped = _give_up(c, job.task)
+    return c, [told, *dropped]
+
+
+def _give_up(c: Campaign, task: str) -> tuple[Campaign, list[Command]]:
+    """Let go of a task when so many of its candidates, and no other ones, have failed alike."""
+    streak = c.streaks[task]
+    if not task or streak.count != c.windows.alike:
+        return c, []
+    hopeless = [
+        n
+        for n, job in c.jobs.items()
+        if job.task == task and job.stage in (Stage.WAITING, Stage.READY)
+    ]
+    why = f"{streak.count} candidates and no other failed alike: {streak.cause}"
+    c = replace(c, jobs=c.jobs.without(*hopeless), streaks={**c.streaks, task: OVER})
+    return c, [*map(Drop, hopeless), GiveUp(task, why)]
 
 
 def _strike(c: Campaign, number: JobId, failure: RunFailure) -> tuple[Campaign, list[Command]]:
@@ -271,12 +270,29 @@ def _lose(c: Campaign, device: str, why: str, running: JobId) -> tuple[Campaign,
     return _strike(c, running, failure)
 
 
+def _held(c: Campaign, number: JobId, unconfirmed: bool) -> Campaign:
+    """Remember a job that ends now, until its device confirms it."""
+    if not unconfirmed:
+        return c
+    job = c.jobs[number]
+    return replace(c, doubts=c.doubts.holding(number, job.device, job))
+
+
+def _doubt(c: Campaign, device: str, why: str) -> tuple[Campaign, list[Command]]:
+    """What a device has not confirmed is measured again."""
+    held = c.doubts.of(device)
+    if not held:
+        return c, []
+    again = {n: job.to(Stage.READY, f"{device} was not right") for n, job in held.items()}
+    return replace(c, jobs=c.jobs.with_(again)), [Doubt(tuple(held), why)]
+
+
 def _stop(c: Campaign) -> tuple[Campaign, list[Command]]:
     """Let go of everything that is not on a device."""
     if not c.stopping:
         return c, []
-    kept = {n: job for n, job in c.jobs.items() if job.stage is Stage.RUNNING}
-    return replace(c, jobs=kept), [Drop(n) for n in c.jobs if n not in kept]
+    dropped = [n for n, job in c.jobs.items() if job.stage is not Stage.RUNNING]
+    return replace(c, jobs=c.jobs.without(*dropped)), [*map(Drop, dropped)]
 
 
 def _measure(c: Campaign) -> tuple[Campaign, list[Command]]:
@@ -290,42 +306,45 @@ def _measure(c: Campaign) -> tuple[Campaign, list[Command]]:
 
 def _next_run(c: Campaign) -> tuple[JobId, str] | None:
     """The oldest ready job and the least loaded device, one that has not failed it if there is."""
-    room = [d for d in c.devices if c.load(d) < c.windows.run_ahead]
-    ready = c.at(Stage.READY)
-    if not room or not ready:
+    ready, load = c.jobs.at(Stage.READY), c.jobs.load
+    room = [d for d in c.devices if load(d) < c.windows.run_ahead] if ready else []
+    if not room:
         return None
     strikes = c.jobs[ready[0]].strikes
-    return ready[0], min(room, key=lambda d: (d in strikes, c.load(d)))
+    return ready[0], min(room, key=lambda d: (d in strikes, load(d)))
 
 
 def _compile(c: Campaign) -> tuple[Campaign, list[Command]]:
     commands: list[Command] = []
-    while (waiting := c.at(Stage.WAITING)) and c.open_batches <= c.windows.workers:
-        jobs = waiting[: c.batch]
-        c = replace(c, batches=c.batches + 1)
-        for number in jobs:
-            c = _move(c, number, c.jobs[number].to(Stage.COMPILING, "compiling", batch=c.batches))
+    while (waiting := c.jobs.at(Stage.WAITING)) and c.jobs.open_batches <= c.windows.workers:
+        jobs = tuple(waiting[: c.batch])
+        batch = c.batches + 1
+        moved = {n: c.jobs[n].to(Stage.COMPILING, "compiling", batch=batch) for n in jobs}
+        c = replace(c, batches=batch, jobs=c.jobs.with_(moved))
         commands.append(Compile(jobs))
     return c, commands
 
 
 def _ask(c: Campaign) -> tuple[Campaign, list[Command]]:
     """Ask in whole batches, or for less when there is nothing left to compile."""
-    count = c.window - sum(job.stage is not Stage.RUNNING for job in c.jobs.values())
-    worthwhile = count >= c.batch or not c.at(Stage.WAITING)
+    count = c.window - (len(c.jobs) - len(c.jobs.at(Stage.RUNNING)))
+    worthwhile = count >= c.batch or not c.jobs.at(Stage.WAITING)
     if c.asking or c.dry or c.stopping or count < 1 or not worthwhile:
         return c, []
-    return replace(c, asking=True), [Ask(count)]
+    return replace(c, asking=True), [Ask(min(count, ASK_MOST))]
 
 
 def _finish(c: Campaign) -> tuple[Campaign, list[Command]]:
     if c.jobs or c.asking or not (c.stopping or c.dry):
         return c, []
+    if c.doubts.held:
+        unasked = c.doubts.unasked
+        return replace(c, doubts=c.doubts.asking(unasked)), [*map(Confirm, unasked)]
     return replace(c, finished=True), [Finish("stopped" if c.stopping else "exhausted")]
 
 
 def _move(c: Campaign, number: JobId, job: Job) -> Campaign:
-    return replace(c, jobs={**c.jobs, number: job})
+    return replace(c, jobs=c.jobs.with_({number: job}))
 
 
 def _is(c: Campaign, number: JobId, stage: Stage) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilefarm.artifact import Artifact, BuildFailure
+from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, RunFailure, Status, Trial
 from tilefarm.space import Point
 from tilefarm.trace import Trace
@@ -15,14 +16,23 @@ from driver.search.moves import Outcome
 
 @dataclass(slots=True)
 class Candidate:
-    """What it is, and what became of it so far. `spans` are (stage, begin, end) in wall seconds."""
+    """What it is, and what became of it so far. `spans` are (stage, begin, end) in wall seconds.
+
+    `digest` is that of its compile job, known when it was compiled.
+    """
 
     task: Task
     point: Point
     trace: Trace
     artifact: Artifact | None = None
     attempts: int = 0
+    digest: Digest | None = None
     spans: list[tuple[str, float, float]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What logs and traces call it; empty before it was compiled."""
+        return self.digest.short if self.digest else ""
 
     @property
     def is_default(self) -> bool:
@@ -72,5 +82,8 @@ class Candidate:
 
 
 def _why(failure: BuildFailure | RunFailure, story: tuple[str, ...]) -> str:
-    """The reason; of the farm's own faults the whole story."""
-    return "; ".join(story) if failure.status.is_farm_fault else failure.why
+    """The reason; of the farm's own faults the whole story, of a crash how to repeat it."""
+    if failure.status.is_farm_fault:
+        return "; ".join(story)
+    kept = failure.kept if isinstance(failure, BuildFailure) else None
+    return f"{failure.why}; `tilefarm replay {kept.short}` repeats it" if kept else failure.why

@@ -13,11 +13,20 @@ from typing import Final
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, NoDeviceError
-from tilefarm.log import Log
 from tilefarm.measurement import Measurement, RunFailure, Trial
+from tilefarm.watch.log import Log
 
 from driver.compiling.executor import Build, Executor
-from driver.farm.device_thread import DeviceThread, Done, LeaseSource, Lost, NoDevice, Order, Up
+from driver.farm.device_thread import (
+    Confirmed,
+    DeviceThread,
+    Done,
+    LeaseSource,
+    Lost,
+    NoDevice,
+    Order,
+    Up,
+)
 from driver.report.summary import Span, Split
 from driver.search import moves
 from driver.search.campaign import Campaign, step
@@ -27,14 +36,18 @@ from driver.search.moves import (
     Ask,
     Command,
     Compile,
+    Confirm,
+    Doubt,
     Drop,
     Event,
     Finish,
+    GiveUp,
     JobId,
     Measure,
     Outcome,
     Tell,
 )
+from driver.search.scores import Scores
 from driver.search.stop import StopSwitch
 from driver.search.terms import Records, SearchResult, SearchSettings
 from driver.search.tuner_thread import Proposals, TunerThread
@@ -45,7 +58,7 @@ _QUIET_SECONDS: Final = 10.0
 """After so long without a message, say what is waited for."""
 
 
-Message = Build | BaseException | Proposals | Up | Done | Lost | NoDevice | moves.Stop
+Message = Build | BaseException | Proposals | Up | Done | Confirmed | Lost | NoDevice | moves.Stop
 
 
 class Loop:
@@ -80,7 +93,12 @@ class Loop:
         self._tuner = TunerThread(session, report=self._put, clock=clock)
         self._told = session.told
         self._budget = session.budget
-        self._best = {name: trial.cycles for name in tasks if (trial := session.best(name))}
+        best = {
+            name: trial.cycles
+            for name in tasks
+            if (trial := session.best(name)) and trial.cycles is not None
+        }
+        self._scores = Scores(best, defaults or {})
         self._records = records
         self._executor = executor
         self._settings = settings
@@ -90,6 +108,7 @@ class Loop:
         self._source = devices
         self._campaign = Campaign(windows=settings.windows)
         self._candidates: dict[JobId, Candidate] = {}
+        self._unconfirmed: dict[JobId, tuple[Candidate, Trial]] = {}
         self._last_job = 0
         self._slots: dict[str, int] = {}
         self._empty_slots: dict[int, NoDeviceError | AccessError] = {}
@@ -98,7 +117,6 @@ class Loop:
         self._trials = 0
         self._first_measured: float | None = None
         self._spent: dict[str, float] = {}
-        self._defaults = dict(defaults or {})
         self.spans: list[Span] = []
 
     def run(self, stop: StopSwitch) -> SearchResult:
@@ -147,6 +165,8 @@ class Loop:
                 self._joined(message)
             case Done():
                 self._ran(message)
+            case Confirmed(device=device):
+                self._feed(moves.Confirmed(device))
             case Lost():
                 self._left(message)
             case NoDevice(slot=slot, error=error):
@@ -180,12 +200,13 @@ class Loop:
             return  # Another slot holds it by now; the jobs of this one went back then.
         del self._slots[lost.device]
         self._listen(DeviceLeft(device=lost.device, why=lost.why, seconds=self._now()))
-        self._feed(moves.DeviceLost(lost.device, lost.why, lost.number))
+        self._feed(moves.DeviceLost(lost.device, lost.why, lost.number, lost.suspect))
 
     def _built(self, build: Build) -> None:
         candidate = self._candidates.get(build.number)
         if candidate is None:
             return
+        candidate.digest = build.result.job
         self._note(candidate, "compile", build.lane, build.began_seconds, build.ended_seconds)
         if isinstance(build.result, Artifact):
             candidate.artifact = build.result
@@ -203,11 +224,14 @@ class Loop:
         self._note(candidate, "run", done.device, sent, ended)
         if self._first_measured is None:
             self._first_measured = ended - self._origin
+        unconfirmed = done.unchecked > 0
         match done.result:
             case Measurement() as measurement:
-                self._feed(moves.Measured(done.number, done.device, measurement))
+                self._feed(moves.Measured(done.number, done.device, measurement, unconfirmed))
             case RunFailure() as failure:
-                self._feed(moves.RunFailed(done.number, done.device, failure))
+                self._feed(moves.RunFailed(done.number, done.device, failure, unconfirmed))
+        if not unconfirmed:
+            self._feed(moves.Confirmed(done.device))
 
     # ---- commands out ----------------------------------------------------------------------------
 
@@ -215,6 +239,8 @@ class Loop:
         self._campaign, commands = step(self._campaign, event)
         for command in commands:
             self._obey(command)
+        doubts = self._campaign.doubts
+        self._unconfirmed = {n: told for n, told in self._unconfirmed.items() if n in doubts}
 
     def _obey(self, command: Command) -> None:
         match command:
@@ -226,8 +252,15 @@ class Loop:
                 self._measure(device, job)
             case Tell(job, outcome, story):
                 self._tell(job, outcome, story)
+            case Confirm(device):
+                self._threads[self._slots[device]].confirm()
+            case Doubt(doubted, why):
+                self._doubt(doubted, why)
             case Drop(job):
                 self._drop(job)
+            case GiveUp(task, why):
+                self._tuner.give_up(task)
+                self._say(f"{task} is given up: {why}")
             case Finish(why):
                 self._result = why
 
@@ -243,7 +276,8 @@ class Loop:
             share = (ended - began) / len(answer.proposals)
             at = began + share * (len(numbers) - 1)
             self._note(candidate, "propose", "driver", at, at + share)
-        self._feed(moves.Proposed(tuple(numbers)))
+        tasks = tuple(proposal.task for proposal in answer.proposals)
+        self._feed(moves.Proposed(tuple(numbers), tasks))
 
     def _compile(self, jobs: Sequence[JobId]) -> None:
         batch = [
@@ -266,6 +300,7 @@ class Loop:
                 ),
                 blobs={artifact.digest: artifact.code, **candidate.task.blobs},
                 request_id=f"{self._settings.run_id}-{number}-{candidate.attempts}",
+                candidate=artifact.job.short,
             )
         )
 
@@ -273,15 +308,15 @@ class Loop:
         candidate = self._candidates.pop(number)
         trial = candidate.trial(outcome, story, self._settings.proposer)
         self._records.insert(trial, run=self._settings.run_id)
+        if number in self._campaign.doubts:
+            self._unconfirmed[number] = candidate, trial
         name = candidate.task.name
         self._tuner.tell(name, trial)
         self._trials += 1
         self._told += 1
-        self._write(number, trial, story)
-        if trial.cycles is not None and candidate.is_default:
-            self._defaults[name] = trial.cycles
+        self._write(number, candidate, trial, story)
         if trial.cycles is not None:
-            self._best[name] = min(trial.cycles, self._best.get(name) or trial.cycles)
+            self._scores.add(name, number, trial.cycles, is_default=candidate.is_default)
         self._listen(
             TrialEnded(
                 number=self._told,
@@ -289,19 +324,22 @@ class Loop:
                 workload=name,
                 status=trial.status.value,
                 cycles=trial.cycles,
-                best_cycles=self._best.get(name),
-                default_cycles=self._defaults.get(name),
+                best_cycles=self._scores.best(name),
+                default_cycles=self._scores.default(name),
                 device=trial.device,
                 why=trial.why,
                 seconds=self._now(),
             )
         )
 
-    def _write(self, number: JobId, trial: Trial, story: Sequence[str]) -> None:
+    def _write(
+        self, number: JobId, candidate: Candidate, trial: Trial, story: Sequence[str]
+    ) -> None:
         if self._log is not None:
             self._log(
                 "trial",
                 run=self._settings.run_id,
+                candidate=candidate.name,
                 job=number,
                 workload=trial.workload.short,
                 artifact=trial.artifact.short if trial.artifact else "-",
@@ -310,6 +348,20 @@ class Loop:
                 cycles=trial.cycles or "-",
                 story=" > ".join(story),
             )
+
+    def _doubt(self, numbers: Sequence[JobId], why: str) -> None:
+        """Take back what was told of jobs; they are on their way to another device already."""
+        for number in numbers:
+            candidate, trial = self._unconfirmed.pop(number)
+            self._candidates[number] = candidate
+            self._records.doubt(trial, why)
+            self._tuner.doubt(candidate.task.name, trial)
+            self._scores.remove(candidate.task.name, number)
+            if self._log is not None:
+                self._log("suspect", run=self._settings.run_id, job=number, device=trial.device)
+        self._trials -= len(numbers)
+        self._told -= len(numbers)
+        self._say(f"{len(numbers)} results are suspect and measured again: {why}")
 
     def _drop(self, number: JobId) -> None:
         candidate = self._candidates.pop(number)
@@ -346,6 +398,7 @@ class Loop:
             label=candidate.task.name,
             begin_seconds=began - self._origin,
             end_seconds=ended - self._origin,
+            candidate=candidate.name,
         )
         self.spans.append(span)
         self._listen(span)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ class Task:
     """A workload that is searched.
 
     Attributes:
+        name: that of the workload; every event of a candidate tells it, so it is kept.
         count: how often the network runs it.
         macs: useful multiply-accumulates of one run.
         trace: the schedule that a point of the space says.
@@ -39,10 +40,10 @@ class Task:
     target: Target
     blobs: Mapping[Digest, bytes]
     buffers: tuple[BufferSpec, ...]
+    name: str = field(init=False)
 
-    @property
-    def name(self) -> str:
-        return self.workload.name
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.workload.name)
 
     def compile_job(self, trace: Trace) -> CompileJob:
         """What a compile worker needs for a candidate."""

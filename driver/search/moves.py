@@ -20,9 +20,13 @@ Outcome: TypeAlias = BuildFailure | Measurement | RunFailure
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """The tuner's answer to `Ask`; no jobs means that it has none now."""
+    """The tuner's answer to `Ask`; no jobs means that it has none now.
+
+    `tasks` names the task of each job; without it they are of none, and none is given up.
+    """
 
     jobs: tuple[JobId, ...]
+    tasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +47,29 @@ class BuildFailed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A device ran a job to its end."""
+    """A device ran a job to its end; `unconfirmed` if it may still turn out to be wrong."""
 
     job: JobId
     device: str
     measurement: Measurement
+    unconfirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """A device could not run a job, and says why."""
+    """A device could not run a job, and says why; `unconfirmed` as for what it could."""
 
     job: JobId
     device: str
     failure: RunFailure
+    unconfirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A device was right until now."""
+
+    device: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +81,15 @@ class DeviceUp:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLost:
-    """A device stopped answering, or its lease was lost. `job` is the one it ran, 0 if none."""
+    """A device stopped answering, or its lease was lost. `job` is the one it ran, 0 if none.
+
+    `suspect`: it is not right any more; what it has not confirmed is worth nothing.
+    """
 
     device: str
     why: str = ""
     job: JobId = 0
+    suspect: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +110,7 @@ Event: TypeAlias = (
     | BuildFailed
     | Measured
     | RunFailed
+    | Confirmed
     | DeviceUp
     | DeviceLost
     | DevicesGone
@@ -135,10 +153,33 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirm:
+    """Have a device confirm its results; answered by `Confirmed` or `DeviceLost`."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What was told of these jobs is taken back; they are measured again."""
+
+    jobs: tuple[JobId, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """A job will not be pursued; it leaves no record, so a later run may propose it again."""
 
     job: JobId
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """A task's candidates all fail alike: propose no more of it."""
+
+    task: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +189,4 @@ class Finish:
     why: str
 
 
-Command: TypeAlias = Ask | Compile | Measure | Tell | Drop | Finish
+Command: TypeAlias = Ask | Compile | Measure | Tell | Confirm | Doubt | Drop | GiveUp | Finish

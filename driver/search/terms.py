@@ -19,6 +19,10 @@ class Records(Protocol):
         """Store one trial for good; False if it is there already."""
         ...
 
+    def doubt(self, trial: Trial, why: str) -> bool:
+        """Take a stored trial back; False if it is not there."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:

@@ -40,7 +40,7 @@ class TunerThread:
         self._session = session
         self._report = report
         self._clock = clock
-        self._queue: queue.SimpleQueue[int | tuple[str, Trial] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[int | Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="tuner", daemon=True)
 
     def start(self) -> None:
@@ -53,7 +53,15 @@ class TunerThread:
 
     def tell(self, task: str, trial: Trial) -> None:
         """Let it learn."""
-        self._queue.put((task, trial))
+        self._queue.put(lambda: self._session.tell(task, trial))
+
+    def doubt(self, task: str, trial: Trial) -> None:
+        """Let it forget what it was told, as far as it can."""
+        self._queue.put(lambda: self._session.doubt(task, trial))
+
+    def give_up(self, task: str) -> None:
+        """Let it propose nothing more of a task."""
+        self._queue.put(lambda: self._session.give_up(task))
 
     def close(self) -> None:
         """Answer what was asked, learn what was told, and end."""
@@ -66,7 +74,7 @@ class TunerThread:
                 if isinstance(message, int):
                     self._answer(message)
                 else:
-                    self._session.tell(*message)
+                    message()
         except Exception as broken:
             self._report(broken)
 

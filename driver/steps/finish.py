@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import InfraError
-from tilefarm.measurement import Measurement, Trial
+from tilefarm.measurement import Measurement, Status, Trial
 
 from driver.compiling.executor import Build
+from driver.compiling.kept import KeptCompile, KeptCompiles
 from driver.farm.device_thread import Done, Order
 from driver.farm.errands import Errands
 from driver.farm.farmhouse import Farmhouse
 from driver.frontend import Dataset
-from driver.graph import run, run_float
+from driver.graph.float_run import run_float
+from driver.integer.reference import run
 from driver.program.arena import Arena
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job
+from driver.program.parts import Arrays, in_parts
 from driver.report.summary import Accuracy, KernelTimeline, Span
 from driver.search.measuring import Task
 from driver.steps.machine import versions
@@ -33,9 +34,6 @@ from tuner.store import Store
 
 _SECONDS_PER_GMAC: Final = 100.0
 """A slow simulator's time, for the limit on a run of the network."""
-_REFERENCE_CHUNK: Final = 64
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +68,7 @@ class Finish:
             name: _best(task, trials_of(task, self._store))
             for name, task in self._prepared.tasks.items()
         }
-        program = self._assemble(arena)
+        program = self._assemble(arena, KeptCompiles(folder.kept))
         folder.write_program(program, versions())
         timeline = self._timeline()
         accuracy, cycles = self._evaluate(program)
@@ -78,7 +76,7 @@ class Finish:
             program=program, accuracy=accuracy, network_cycles=cycles, timeline=timeline
         )
 
-    def _assemble(self, arena: Arena) -> NetworkProgram:
+    def _assemble(self, arena: Arena, kept: KeptCompiles) -> NetworkProgram:
         network = self._prepared.network
         with self._stages.step("assemble") as say:
             traces = {
@@ -87,6 +85,9 @@ class Finish:
             }
             job, constants = program_job(network, traces, arena.offsets)
             artifact = self._compiled(job)
+            kept.keep(KeptCompile(job=job, status=Status.OK))
+            for kernel in job.kernels:
+                kept.keep(KeptCompile(job=kernel, status=Status.OK))
             say(f"{len(job.calls)} calls of {len(job.kernels)} kernels")
             say(f"code {_kib(artifact.code)}, weights {_kib(constants)}")
             say(f"arena {arena.nbytes / 1024:.0f} KiB")
@@ -121,8 +122,8 @@ class Finish:
     def _evaluate(self, program: NetworkProgram) -> tuple[Accuracy, int | None]:
         prepared, data = self._prepared, self._prepared.evaluation
         with self._stages.step("evaluate") as say:
-            floats = _in_chunks(lambda part: run_float(prepared.graph, part), data.inputs)
-            integers = _in_chunks(lambda part: run(prepared.quantized, part), data.inputs)
+            floats = in_parts(lambda part: run_float(prepared.graph, part), data.inputs)
+            integers = in_parts(lambda part: run(prepared.quantized, part), data.inputs)
             answer = run_program(
                 program,
                 data.inputs,
@@ -201,13 +202,3 @@ def _best(task: Task, trials: Sequence[Trial]) -> Trial:
 
 def _kib(content: bytes) -> str:
     return f"{-(-len(content) // 1024)} KiB"
-
-
-def _in_chunks(execute: Callable[[Arrays], Arrays], inputs: Arrays) -> dict[str, NDArray[Any]]:
-    """Outputs for all samples, a part at a time, so that memory stays small."""
-    samples = len(next(iter(inputs.values())))
-    parts = [
-        execute({name: values[at : at + _REFERENCE_CHUNK] for name, values in inputs.items()})
-        for at in range(0, samples, _REFERENCE_CHUNK)
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

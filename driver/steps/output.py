@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +12,10 @@ from typing import Any, Final, Self
 from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
 
-from driver.program.model import CODE_FILE, CONSTANTS_FILE, MANIFEST_FILE, NetworkProgram
+from driver.program.folder import program_files
+from driver.program.model import NetworkProgram
 from driver.report.summary import RunSummary, brief
+from driver.whole_file import write_whole
 
 SCHEMA: Final = 1
 
@@ -81,6 +81,16 @@ class OutputFolder:
         return self.path / "program"
 
     @property
+    def kept(self) -> Path:
+        """Compiles that `tilefarm replay` can repeat."""
+        return self.path / "kept"
+
+    @property
+    def leases(self) -> Path:
+        """Which leases the run holds."""
+        return self.path / "leases.json"
+
+    @property
     def log(self) -> Path:
         return self.path / "log"
 
@@ -90,11 +100,10 @@ class OutputFolder:
         return self.log / "search.log"
 
     def write_program(self, program: NetworkProgram, versions: Mapping[str, str]) -> None:
-        """Write code, constants and, last, the manifest that names their digests."""
+        """Write everything that `program_files` lists, in its order: the manifest last."""
         self.program.mkdir(exist_ok=True)
-        write_whole(self.program / CODE_FILE, program.code)
-        write_whole(self.program / CONSTANTS_FILE, program.constants)
-        write_whole(self.program / MANIFEST_FILE, program.manifest(versions).encode())
+        for name, content in program_files(program, versions).items():
+            write_whole(self.program / name, content)
 
     def write_summary(self, summary: RunSummary) -> None:
         """Write what machines read of the summary."""
@@ -147,31 +156,6 @@ class OutputFolder:
             **facts,
         }
         write_whole(file, (json.dumps(document, indent=2) + "\n").encode())
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that readers see old or new, never half.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
-    try:
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(draft).chmod(0o644)
-            Path(draft).replace(path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written: {error.strerror}",
-            "free some space, or use another --out",
-        ) from None
 
 
 def _identity_in(file: Path) -> Identity:

@@ -9,7 +9,9 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Trial
 
 from driver.frontend import Dataset
-from driver.graph import Graph, Network, QuantGraph
+from driver.graph.ir import Graph
+from driver.integer.network import Network
+from driver.integer.qir import QuantGraph
 from driver.search.measuring import Task
 from tuner.store import Store
 

@@ -12,6 +12,7 @@ from tilefarm.clock import Clock
 from driver.report.summary import Span
 from driver.search.stop import StopSwitch
 from driver.settings import TuneSettings
+from driver.steps.watched import Watched
 from driver.terminal.events import Listener, Notice, StepBegan, StepEnded
 
 
@@ -22,17 +23,23 @@ class Stages:
     Attributes:
         wall_origin: wall seconds when the command began; everything is counted from it.
         scratch: a temporary folder of the run's own.
+        watch: its log and the calls that it makes; told of everything by `listen`.
         spans: what the Gantt chart shows, besides the trials.
     """
 
     settings: TuneSettings
     clock: Clock
-    listen: Listener
+    watch: Watched
     stop: StopSwitch
     scratch: Path
     run_id: str
     wall_origin: float
     spans: list[Span] = field(default_factory=list)
+
+    @property
+    def listen(self) -> Listener:
+        """Who is told of what happens."""
+        return self.watch
 
     @property
     def now(self) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tilefarm.measurement import Status, Trial
 from tilefarm.workload import Workload
 
-from driver.graph.network import Network
+from driver.integer.network import Network
 from driver.report.summary import LayerRow, TrialRow, WorkloadRow
 from driver.search.measuring import Task
 from driver.terminal.events import Standing

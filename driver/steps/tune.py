@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, NoDeviceError
-from tilefarm.log import LineLog
 from tilefarm.names import RandomIds
-from tilefarm.target import Target, load_target
+from tilefarm.target import Target
+from tilefarm.watch.log import LineLog
 
 from driver.farm.farmhouse import Farmhouse, Folders
 from driver.farm.scratch import scratch_folder
 from driver.frontend import Dataset, import_model, load_data
-from driver.graph import Graph, partition, quantize
+from driver.frontend.seeded import seeded_data
+from driver.graph.ir import Graph
+from driver.partition.partitioner import partition
 from driver.program.arena import Arena, plan_arena
+from driver.quantize.fitting import quantize_for
+from driver.quantize.ranges import ranges_of
 from driver.report import write_report
 from driver.report.summary import RunSummary
 from driver.report.trace import chrome_trace
@@ -30,7 +35,7 @@ from driver.search.terms import SearchResult, SearchSettings
 from driver.settings import TuneSettings
 from driver.steps.finish import Finish, Finished
 from driver.steps.machine import machine, versions
-from driver.steps.output import Identity, OutputFolder, write_whole
+from driver.steps.output import Identity, OutputFolder
 from driver.steps.prepared import Prepared, trials_of
 from driver.steps.stages import Stages
 from driver.steps.summarise import (
@@ -41,13 +46,17 @@ from driver.steps.summarise import (
     trial_rows,
     workload_row,
 )
+from driver.steps.watched import watched
+from driver.targets import usable_target
 from driver.terminal.events import Ended, Listener, SearchBegan
 from driver.terminal.interrupts import Interrupts
+from driver.whole_file import write_whole
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
 from tuner.store import Store
 
 EXIT_INTERRUPTED: Final = 75
+_SEEDED_RUNS: Final = 4
 _SWITCH_SECONDS: Final = 0.0005
 """The tuner computes in Python; threads that only pass messages on must not queue behind it."""
 
@@ -70,15 +79,23 @@ def tune(
     clock = clock or SystemClock()
     sys.setswitchinterval(_SWITCH_SECONDS)
     stop = StopSwitch()
-    with scratch_folder() as scratch, Interrupts(stop, scratch) as interrupts:
+    run_id = RandomIds().fresh("run")
+    origin = clock.wall_seconds() if began is None else began
+    with (
+        watched(
+            settings.operations, listen, run_id=run_id, clock=clock, wall_origin=origin
+        ) as watch,
+        scratch_folder() as scratch,
+        Interrupts(stop, scratch) as interrupts,
+    ):
         stages = Stages(
             settings=settings,
             clock=clock,
-            listen=listen,
+            watch=watch,
             stop=stop,
             scratch=scratch,
-            run_id=RandomIds().fresh("run"),
-            wall_origin=clock.wall_seconds() if began is None else began,
+            run_id=run_id,
+            wall_origin=origin,
         )
         try:
             return _Tune(stages).run()
@@ -95,18 +112,25 @@ class _Tune:
         self._farm_settings = stages.settings.farm
 
     def run(self) -> int:
-        target = load_target(self._farm_settings.target)
+        target = usable_target(self._farm_settings.target)
         graph, calibration, evaluation, model_digest = self._read()
         folder = self._open(target, model_digest)
+        self._stages.watch.write_into(folder.log)
         with ExitStack() as owned:
             store = owned.enter_context(Store(folder.records))
             house = owned.enter_context(
                 Farmhouse(
                     self._farm_settings,
                     target,
-                    Folders(scratch=self._stages.scratch, log=folder.log),
+                    Folders(
+                        scratch=self._stages.scratch,
+                        log=folder.log,
+                        kept=folder.kept,
+                        leases=folder.leases,
+                    ),
                     owner=f"tune {self._settings.model.name}",
                     clock=self._stages.clock,
+                    style=self._settings.operations.style,
                 )
             )
             prepared = self._prepare(graph, calibration, evaluation, model_digest, target)
@@ -135,17 +159,25 @@ class _Tune:
 
     # ---- 1 to 4: what there is to do -------------------------------------------------------------
 
-    def _read(self) -> tuple[Graph, Dataset, Dataset, Digest]:
+    def _read(self) -> tuple[Graph, Dataset | None, Dataset, Digest]:
         settings = self._settings
         with self._stages.step("import") as say:
-            graph = import_model(settings.model)
+            graph = import_model(settings.model, settings.extents)
             digest = Digest.of(settings.model.read_bytes())
             say(f"{graph.name}, {len(graph.nodes)} operators")
-            calibration = load_data(settings.calibrate, graph)
-            say(f"{calibration.samples} samples to calibrate")
-            evaluation = calibration
+            calibration = None
+            if settings.calibrate is None:
+                ranges_of(graph, None)  # refused before anything is started
+            else:
+                calibration = load_data(settings.calibrate, graph)
+                say(f"{calibration.samples} samples to calibrate")
             if settings.evaluate is not None:
                 evaluation = load_data(settings.evaluate, graph)
+            elif calibration is not None:
+                evaluation = calibration
+            else:
+                evaluation = seeded_data(graph, _SEEDED_RUNS * graph.batch, settings.seed)
+                say("no data were given: the samples are random")
             say(f"{evaluation.samples} to evaluate")
         return graph, calibration, evaluation, digest
 
@@ -167,14 +199,19 @@ class _Tune:
     def _prepare(
         self,
         graph: Graph,
-        calibration: Dataset,
+        calibration: Dataset | None,
         evaluation: Dataset,
         model_digest: Digest,
         target: Target,
     ) -> Prepared:
         with self._stages.step("quantize") as say:
-            quantized = quantize(graph, calibration.inputs)
-            say(f"int8 by {calibration.samples} samples")
+            data = None if calibration is None else calibration.inputs
+            how = self._settings.quantization
+            quantized = quantize_for(target, graph, data, how)
+            if graph.ranges:
+                say(f"int8 by {len(graph.ranges)} ranges in the model")
+            if calibration is not None:
+                say(f"int8 by {calibration.samples} samples, {how}")
         with self._stages.step("partition") as say:
             network = partition(quantized, target)
             on_accelerator = sum(s.place == "accelerator" for s in network.steps)
@@ -228,7 +265,7 @@ class _Tune:
             clock=stages.clock,
             wall_origin=stages.wall_origin,
             listen=stages.listen,
-            log=LineLog("search", story),
+            log=LineLog("search", story, style=settings.operations.style),
             defaults={
                 name: trial.cycles
                 for name, task in prepared.tasks.items()
@@ -314,7 +351,7 @@ class _Tune:
         self, folder: OutputFolder, summary: RunSummary, done: Finished | None
     ) -> tuple[tuple[str, str], ...]:
         write_report(summary, folder.report)
-        write_whole(folder.trace, chrome_trace(summary).encode())
+        write_whole(folder.trace, chrome_trace(summary, self._stages.watch.calls()).encode())
         folder.write_summary(summary)
         paths = [
             ("report", folder.report),
@@ -331,6 +368,8 @@ def _plain_settings(settings: TuneSettings) -> dict[str, object]:
         "trials": settings.trials,
         "proposer": settings.proposer,
         "seed": settings.seed,
-        "calibrate": settings.calibrate.name,
+        "calibrate": settings.calibrate.name if settings.calibrate else None,
+        **asdict(settings.quantization),
+        "shape": {name: list(extents) for name, extents in settings.extents.items()},
         "evaluate": settings.evaluate.name if settings.evaluate else None,
     }

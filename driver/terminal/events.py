@@ -116,8 +116,3 @@ Progress: TypeAlias = (
 
 Listener: TypeAlias = Callable[[Progress | Span], None]
 """Takes every event once, in order, on one thread."""
-
-
-def deaf(event: Progress | Span) -> None:
-    """A listener that does not care."""
-    del event

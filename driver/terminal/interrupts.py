@@ -10,10 +10,13 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
+from tilefarm.clock import Clock, SystemClock
+
 from driver.farm.children import kill_descendants
 from driver.search.stop import StopSwitch
 
 EXIT_TWICE: Final = 130
+_ONE_PRESS_SECONDS: Final = 0.2
 _SHOW_CURSOR: Final = "\x1b[?25h"
 
 
@@ -25,16 +28,20 @@ class Interrupts:
     """Handles SIGINT, SIGTERM and SIGHUP of the main thread while it is entered.
 
     The first one stops the search, or raises `Interrupted` when none runs. The second one kills
-    every process below this one, removes `scratch`, and ends with exit code 130.
+    every process below this one, removes `scratch`, and ends with exit code 130. What comes right
+    behind the first is the same press: `timeout -s INT` signals a process and then its group.
 
     Args:
         stop: what ends a search.
         scratch: the run's temporary folder.
+        clock: tells one press from two.
     """
 
-    def __init__(self, stop: StopSwitch, scratch: Path) -> None:
+    def __init__(self, stop: StopSwitch, scratch: Path, clock: Clock | None = None) -> None:
         self._stop = stop
         self._scratch = scratch
+        self._clock = clock or SystemClock()
+        self._first_seconds: float | None = None
         self._old: dict[int, Any] = {}
         self._closing = False
 
@@ -63,8 +70,12 @@ class Interrupts:
         self._closing = True
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        now = self._clock.seconds()
+        if self._first_seconds is not None and now - self._first_seconds < _ONE_PRESS_SECONDS:
+            return
         if self._stop.thrown:
             self._end_now()
+        self._first_seconds = now
         if not self._stop.throw() and not self._closing:
             raise Interrupted("nothing is lost; the same command continues")
 

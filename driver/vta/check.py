@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from tilefarm.errors import UserError
 
 if TYPE_CHECKING:
-    from device_server.library import VtaLibrary
-    from device_server.program import Program
+    from device_server.library.library import VtaLibrary
+    from device_server.programs.program import Program
 
 EXIT_DIFFERENT: Final = 1
 EXIT_UNUSABLE: Final = 2
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from device_server.library import VtaLibrary
+    from device_server.library.library import VtaLibrary
     from driver.vta.files import program_files
 
     files = program_files(args.programs)
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def judge(library: VtaLibrary, file: Path) -> Verdict:
     """Read, run and compare one file; whatever is wrong with it is in the verdict."""
-    from device_server.program import read_program
+    from device_server.programs.program import read_program
 
     program: Program | None = None
     try:

@@ -36,8 +36,8 @@ def footprint(file: Path) -> int:
 
 def _measure(file: Path) -> int:
     """The peak during a run, less what was there before and the copy of the image that it makes."""
-    from device_server.library import VtaLibrary
-    from device_server.program import read_program
+    from device_server.library.library import VtaLibrary
+    from device_server.programs.program import read_program
 
     program = read_program(file)
     image = program.image()

@@ -11,7 +11,7 @@ from tilefarm.dtype import DType
 from tilefarm.errors import SettingsError
 from tilefarm.space import Point
 from tilefarm.target import Target
-from tilefarm.workload import TensorSpec, Workload
+from tilefarm.workload import AttrValue, TensorSpec, Workload
 
 from compile_worker.space import Generated
 from tuner.sampler import Sampler
@@ -24,9 +24,29 @@ _NEIGHBOURS: Final = 8
 _PATIENCE: Final = 4
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epilogue:
+    """What follows a multiplication besides two clips: a bias or none, and whose shift it is."""
+
+    bias: bool = False
+    per_channel: bool = False
+
+    @property
+    def vector_cycles(self) -> int:
+        """Cycles for one output vector: reset, bias, shift by immediate or register, two clips."""
+        return 1 + int(self.bias) + (2 if self.per_channel else 1) + 2
+
+
+PLAIN: Final = Epilogue()
+BIASED: Final = Epilogue(bias=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """A square-windowed convolution: channels in and out, height, width, window, stride, pad."""
+    """A square-windowed convolution: channels in and out, height, width, window, stride, pad.
+
+    A depthwise one multiplies each channel with a window of its own; `co` is `ci`.
+    """
 
     ci: int
     co: int
@@ -35,6 +55,7 @@ class Convolution:
     kernel: int
     stride: int
     pad: int
+    depthwise: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -45,13 +66,14 @@ class Convolution:
         """
         try:
             numbers = [int(part) for part in text.split(",")]
-            made = cls(*numbers)
-        except (ValueError, TypeError):
+            ci, co, height, width, kernel, stride, pad = numbers
+        except ValueError:
             raise SettingsError(f"--conv {text}: seven numbers are needed", _FIELDS) from None
         for name, value in zip(_FIELDS.split(","), numbers, strict=True):
             least = 0 if name == "PAD" else 1
             if not least <= value <= _MOST:
                 raise SettingsError(f"--conv {text}: {name} = {value} is not in {least}..{_MOST}")
+        made = cls(ci, co, height, width, kernel, stride, pad)
         if min(made.out_height, made.out_width) < 1:
             raise SettingsError(f"--conv {text}: the window is larger than the padded image")
         return made
@@ -65,33 +87,57 @@ class Convolution:
         return (self.width + 2 * self.pad - self.kernel) // self.stride + 1
 
     @property
+    def output_vectors(self) -> int:
+        """Vectors of 16 channels that come out, with the default blocks."""
+        return -(-self.co // 16) * self.out_height * self.out_width
+
+    @property
     def macs(self) -> int:
         """Useful multiply-accumulates."""
         window = self.kernel * self.kernel
-        return self.ci * self.co * window * self.out_height * self.out_width
+        inputs = 1 if self.depthwise else self.ci
+        return inputs * self.co * window * self.out_height * self.out_width
 
-    def workload(self, target: Target) -> Workload:
-        """The convolution on blocked tensors, clipped to int8."""
+    def workload(self, target: Target, epilogue: Epilogue = PLAIN) -> Workload:
+        """The convolution on blocked tensors, clipped to int8.
+
+        Args:
+            epilogue: what follows the multiplication.
+        """
         batch, block = target.vta.batch, target.vta.block
         ci, co = -(-self.ci // block), -(-self.co // block)
         window = (self.kernel, self.kernel)
-        lanes = (co, batch, block)
         inputs = (
             TensorSpec("data", (1, ci, self.height, self.width, batch, block), DType.INT8),
-            TensorSpec("weight", (co, ci, *window, block, block), DType.INT8),
-            TensorSpec("bias", lanes, DType.INT32),
-            TensorSpec("shift", lanes, DType.INT32),
+            TensorSpec(
+                "weight", (co, 1 if self.depthwise else ci, *window, block, block), DType.INT8
+            ),
+            *_requantization(co, target, epilogue),
         )
         shape = (1, co, self.out_height, self.out_width, batch, block)
-        attrs = {
+        attrs: dict[str, AttrValue] = {
             "stride": (self.stride, self.stride),
             "pad": (self.pad,) * 4,
             "dilation": (1, 1),
             "lo": -128,
             "hi": 127,
         }
+        if self.depthwise and ci > 1:
+            attrs["groups"] = ci
         out = TensorSpec("out", shape, DType.INT8)
-        return Workload("conv2d", inputs, (out,), tuple(attrs.items()))  # type: ignore[arg-type]
+        return Workload("conv2d", inputs, (out,), tuple(attrs.items()))
+
+
+def _requantization(co: int, target: Target, epilogue: Epilogue) -> tuple[TensorSpec, ...]:
+    """The inputs behind data and weight; `co` counts output blocks."""
+    batch, block = target.vta.batch, target.vta.block
+    lanes = (co, batch, block)
+    tiles = (
+        TensorSpec("bias", (co, 1, block, block), DType.INT8),
+        TensorSpec("unit", (batch, block), DType.INT8),
+    )
+    shift = TensorSpec("shift", lanes if epilogue.per_channel else (co,), DType.INT32)
+    return (*(tiles if epilogue.bias else ()), shift)
 
 
 RESNET18: Final[Mapping[str, Convolution]] = {
@@ -108,6 +154,19 @@ RESNET18: Final[Mapping[str, Convolution]] = {
     "C11": Convolution(512, 512, 7, 7, 3, 1, 1),
 }
 """The distinct convolutions of ResNet-18 at 224x224: the first one, and the ten behind it."""
+
+MOBILENET_DEPTHWISE: Final[Mapping[str, Convolution]] = {
+    "D1": Convolution(32, 32, 112, 112, 3, 1, 1, depthwise=True),
+    "D2": Convolution(64, 64, 112, 112, 3, 2, 1, depthwise=True),
+    "D3": Convolution(128, 128, 56, 56, 3, 1, 1, depthwise=True),
+    "D4": Convolution(128, 128, 56, 56, 3, 2, 1, depthwise=True),
+    "D5": Convolution(256, 256, 28, 28, 3, 1, 1, depthwise=True),
+    "D6": Convolution(256, 256, 28, 28, 3, 2, 1, depthwise=True),
+    "D7": Convolution(512, 512, 14, 14, 3, 1, 1, depthwise=True),
+    "D8": Convolution(512, 512, 14, 14, 3, 2, 1, depthwise=True),
+    "D9": Convolution(1024, 1024, 7, 7, 3, 1, 1, depthwise=True),
+}
+"""The distinct depthwise convolutions of MobileNet v1 at 224x224."""
 
 RESNET18_COUNTS: Final[Mapping[str, int]] = {
     **dict.fromkeys(RESNET18, 1), "C2": 4, "C5": 3, "C8": 3, "C11": 3,

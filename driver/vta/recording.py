@@ -15,13 +15,14 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
-from device_server.disassembly import assemble, disassemble
-from device_server.instructions import InstructionSet
-from device_server.library import EntryResult, RecordedStream, VtaLibrary
-from device_server.program import Program, Regions, with_target
-from device_server.squeeze import squeezed
-from device_server.stream_statistics import statistics
-from driver.graph import run_workload, sample_inputs
+from device_server.library.library import EntryResult, RecordedStream, VtaLibrary
+from device_server.programs.disassembly import assemble, disassemble
+from device_server.programs.instructions import InstructionSet
+from device_server.programs.program import Program, Regions, with_target
+from device_server.programs.squeeze import squeezed
+from device_server.programs.stream_statistics import statistics
+from driver.integer.reference import run_workload
+from driver.integer.samples import sample_inputs
 
 _ENTRY = "kernel"
 

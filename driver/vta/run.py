@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tilefarm.measurement import Counters
     from tilefarm.target import Target
 
-    from device_server.library import StreamResult
-    from device_server.program import Program
+    from device_server.library.library import StreamResult
+    from device_server.programs.program import Program
 
 MODELS: Final = ("chisel", "hls", "functional")
 STRICTNESSES: Final = ("functional", "chisel", "hls")
@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from device_server.library import Strictness, TimingModel, VtaLibrary
-    from device_server.program import read_program
+    from device_server.library.library import Strictness, TimingModel, VtaLibrary
+    from device_server.programs.program import read_program
     from driver.vta.simulate import simulate
 
     timed = args.model != "functional"

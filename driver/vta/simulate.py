@@ -6,11 +6,11 @@ from pathlib import Path
 
 from tilefarm.errors import DataError
 
-from device_server.disassembly import disassemble
-from device_server.instructions import Instruction, InstructionSet, Unknown
-from device_server.library import StreamResult, VtaError, VtaLibrary
-from device_server.program import Program
-from device_server.stream_statistics import unbalanced
+from device_server.library.library import StreamResult, VtaError, VtaLibrary
+from device_server.programs.disassembly import disassemble
+from device_server.programs.instructions import Instruction, InstructionSet, Unknown
+from device_server.programs.program import Program
+from device_server.programs.stream_statistics import unbalanced
 
 
 def simulate(

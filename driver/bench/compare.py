@@ -1,0 +1,78 @@
+"""`tilefarm bench compare`: whether a night was slower than the last accepted one, and where."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from tilefarm.errors import SettingsError
+
+from driver.bench.nights import read_night
+from driver.bench.text_table import text_table
+from driver.bench.verdicts import TOLERANCE_PERCENT, Judged, Verdict, judged
+
+EXIT_SLOWER: Final = 1
+
+_EPILOG: Final = """\
+examples:
+  tilefarm bench zoo --json > new.json; tilefarm bench compare accepted.json new.json
+  tilefarm bench compare nights/accepted nights/2026-11-20
+
+OLD and NEW are files of `tilefarm bench zoo --json`, folders of `tilefarm tune`, or folders with
+such folders, which are compared by their names: the network and every one of its workloads.
+Cycles are exact, so every change is listed. Seconds are not compared.
+
+exit codes: 0 nothing fails; 1 something is slower by more than the tolerance, or was lost; 2 bad
+input
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options and the examples."""
+    parser.add_argument("old", type=Path, metavar="OLD", help="the last accepted night")
+    parser.add_argument("new", type=Path, metavar="NEW", help="the night to judge")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=TOLERANCE_PERCENT,
+        metavar="PERCENT",
+        help=f"of more cycles that does not fail (default: {TOLERANCE_PERCENT:g})",
+    )
+    parser.epilog = _EPILOG
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    if not 0 <= args.tolerance < 100:
+        raise SettingsError(f"--tolerance {args.tolerance:g}: not a percentage", "--tolerance 0.5")
+    rows = list(judged(read_night(args.old), read_night(args.new), args.tolerance))
+    fails = any(row.verdict.fails for row in rows)
+    if args.json:
+        told = [asdict(row) | {"change_percent": row.change_percent} for row in rows]
+        print(json.dumps({"rows": told, "passes": not fails}))
+    else:
+        for line in _lines(rows):
+            print(line)
+    return EXIT_SLOWER if fails else 0
+
+
+def _lines(rows: Sequence[Judged]) -> Iterator[str]:
+    """A table of what is not the same, those that fail first; and how many of each kind."""
+    other = [row for row in rows if row.verdict is not Verdict.SAME]
+    if other:
+        other.sort(key=lambda row: not row.verdict.fails)
+        yield from text_table(("what", "old", "new", "change", "verdict"), list(map(_cells, other)))
+        yield ""
+    counts = Counter(row.verdict for row in rows)
+    yield ", ".join(f"{counts[each]} {each}" for each in Verdict if counts[each])
+
+
+def _cells(row: Judged) -> tuple[str, ...]:
+    old, new = ("-" if n is None else f"{n:,}".replace(",", " ") for n in (row.old, row.new))
+    change = row.change_percent
+    return row.name, old, new, "-" if change is None else f"{change:+.2f} %", row.verdict.value

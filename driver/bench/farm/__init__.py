@@ -1,0 +1,1 @@
+"""`tilefarm bench farm`: what a farm costs, and what gives way first as it grows."""

@@ -1,0 +1,149 @@
+"""`tilefarm bench farm`: a farm under load, its figures beside goals, and its first bottleneck."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from tilefarm.clock import SystemClock
+from tilefarm.errors import SettingsError
+from tilefarm.quiet import quiet_libraries
+
+from driver.bench.farm.clients import CLIENTS, HOLD_SECONDS
+from driver.bench.farm.figures import Figure, Limit, limits, real_figures, scale_figures
+from driver.bench.farm.real import measure_real
+from driver.bench.farm.scale import Scale, measure_scale
+from driver.bench.text_table import text_table
+from driver.farm.scratch import scratch_folder
+from driver.steps.machine import machine
+
+EXIT_MISSED: Final = 1
+_DEFAULT: Final = Scale(
+    devices=1000, workers=64, seconds=30.0, kernel_seconds=20.0, compile_seconds=0.2
+)
+_TRIALS: Final = 240
+
+_EPILOG: Final = f"""\
+examples:
+  tilefarm bench farm
+  tilefarm bench farm --devices 1000 --workers 64 --gate
+  tilefarm bench farm --devices 50 --seconds 5 --kernel-seconds 1 --trials 0
+
+First a search on two simulators with two compile processes, nothing left out. Then a tracker, the
+driver and all of --devices on this machine: device servers are real ones, many in a process, but
+their kernels sleep, between half and one and a half of --kernel-seconds, evenly, and compiles
+sleep --compile-seconds. First heartbeats alone, then {CLIENTS} clients that lease, hold for
+{HOLD_SECONDS:g} s and give back, then a search.
+
+Devices have a candidate from the begin of its transfer to the end of its run; those without one
+count where a compiled candidate waits. The driver's processor time is by candidates that compiled,
+with those that were under way in the end. The farm's processor time of a trial is that of the
+driver, the tracker, the devices and their runners: all but compiles, the kernel's own included. The
+farm's wall time is that of proposal, transfer and run without the kernel; it has no goal, because
+it counts the waits for a core that compiles keep busy.
+
+exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options and the examples."""
+    option = parser.add_argument
+    for name, metavar, what in (
+        ("devices", "N", "simulated devices"),
+        ("workers", "N", "compile workers of their search"),
+        ("seconds", "S", "of each load"),
+        ("kernel-seconds", "S", "of a kernel, on the average"),
+        ("compile-seconds", "S", "of a compile"),
+    ):
+        default = getattr(_DEFAULT, name.replace("-", "_"))
+        option(
+            f"--{name}",
+            type=type(default),
+            default=default,
+            metavar=metavar,
+            help=f"{what} (default: {default:g})",
+        )
+    option(
+        "--trials",
+        type=int,
+        default=_TRIALS,
+        metavar="N",
+        help=f"of the search on real simulators; 0 leaves it out (default: {_TRIALS})",
+    )
+    option("--gate", action="store_true", help="exit code 1 where a goal is missed")
+    parser.epilog = _EPILOG
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    scale = _scale(args)
+    quiet_libraries()
+    clock = SystemClock()
+    figures: list[Figure] = []
+    document: dict[str, Any] = {"machine": machine(), "scale": asdict(scale)}
+    if args.trials:
+        with scratch_folder() as scratch:
+            real = list(real_figures(measure_real(args.trials, scratch=scratch, clock=clock)))
+        figures += real
+        document["real"] = list(map(_row, real))
+        _tell(args, f"{args.trials} trials on two simulators, two compile processes", _table(real))
+    with scratch_folder() as scratch:
+        found = measure_scale(scale, scratch=scratch, clock=clock)
+    simulated, bounds = list(scale_figures(found)), limits(scale, found)
+    figures += simulated
+    document |= {"simulated": list(map(_row, simulated)), "limits": list(map(asdict, bounds))}
+    title = f"{scale.devices} simulated devices, {scale.workers} compile workers"
+    _tell(args, title, _table(simulated))
+    _tell(args, "devices that would take all of", _limit_table(bounds))
+    _tell(args, f"first bottleneck: {bounds[0].resource}, at {bounds[0].devices:.0f} devices", ())
+    if args.json:
+        print(json.dumps(document))
+    return EXIT_MISSED if args.gate and not all(f.is_met for f in figures) else 0
+
+
+def _scale(args: argparse.Namespace) -> Scale:
+    """What is asked for.
+
+    Raises:
+        SettingsError: an option is impossible.
+    """
+    scale = Scale(**{name: getattr(args, name) for name in asdict(_DEFAULT)})
+    for name, value in asdict(scale).items():
+        if not 0 < value < 1e6:
+            option = f"--{name.replace('_', '-')}"
+            raise SettingsError(f"{option} {value:g}: must be above 0", f"{option} 1")
+    if args.trials < 0:
+        raise SettingsError(f"--trials {args.trials}: must be at least 0", "--trials 0")
+    return scale
+
+
+def _tell(args: argparse.Namespace, title: str, lines: Iterable[str]) -> None:
+    if not args.json:
+        print(title)
+        for line in lines:
+            print(f" {line}")
+        print(flush=True)
+
+
+def _table(figures: Sequence[Figure]) -> Iterator[str]:
+    rows = [(f.name, f"{f.value:.4g}", f.unit, *_verdict(f)) for f in figures]
+    return text_table(("", "measured", "", "goal", ""), rows)
+
+
+def _verdict(figure: Figure) -> tuple[str, str]:
+    if figure.goal is None:
+        return "", ""
+    sign = ">=" if figure.more_is_better else "<="
+    return f"{sign} {figure.goal:g}", "met" if figure.is_met else "missed"
+
+
+def _limit_table(bounds: Sequence[Limit]) -> Iterator[str]:
+    return text_table(("", "devices"), [(b.resource, f"{b.devices:.0f}") for b in bounds])
+
+
+def _row(figure: Figure) -> dict[str, Any]:
+    return asdict(figure) | {"met": figure.is_met if figure.goal is not None else None}

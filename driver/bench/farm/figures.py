@@ -1,0 +1,112 @@
+"""The figures of a farm, each beside its goal, and what gives way first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from driver.bench.farm.busy import Path, runs_per_second
+from driver.bench.farm.real import RealFigures
+from driver.bench.farm.scale import Scale, ScaleFigures
+
+_MIB = 1 << 20
+_TRACKER_NBYTES = 200 * _MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One number. With a goal it must be at most that, or at least that where more is better."""
+
+    name: str
+    value: float
+    unit: str
+    goal: float | None = None
+    more_is_better: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        """Whether there is no goal, or it is reached; what is not a number reaches none."""
+        if self.goal is None:
+            return True
+        return self.value >= self.goal if self.more_is_better else self.value <= self.goal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """What there is of a resource, as the number of devices that need all of it."""
+
+    resource: str
+    devices: float
+
+
+def real_figures(real: RealFigures) -> Iterator[Figure]:
+    """Of the search on real simulators."""
+    busy = 100 * real.shares.in_hand
+    per_second = real.trials / real.seconds
+    processor = 1000 * real.overhead_seconds
+    overhead = 1000 * real.path.overhead
+    yield Figure(
+        name="devices with a candidate", value=busy, unit="%", goal=98, more_is_better=True
+    )
+    yield Figure(name="devices in a run", value=100 * real.shares.running, unit="%")
+    yield Figure(name="trials", value=per_second, unit="/s", goal=20, more_is_better=True)
+    yield Figure(name="farm's processor", value=processor, unit="ms/trial", goal=5)
+    yield Figure(name="  driver", value=1000 * real.driver_seconds, unit="ms/trial")
+    yield Figure(name="  tracker, devices", value=1000 * real.farm_seconds, unit="ms/trial")
+    yield Figure(name="farm's wall time", value=overhead, unit="ms/trial")
+    yield from _parts(real.path)
+
+
+def scale_figures(found: ScaleFigures) -> Iterator[Figure]:
+    """Of the farm whose kernels sleep."""
+    leases, done = found.leases, found.done
+    peak = found.tracker_peak_nbytes / _MIB
+    yield Figure(name="registration storm", value=found.storm_seconds, unit="s", goal=10)
+    yield Figure(name="lease, median", value=1000 * leases.percentile(50), unit="ms")
+    yield Figure(name="lease, 99 of 100", value=1000 * leases.percentile(99), unit="ms", goal=50)
+    yield Figure(name="leases", value=leases.per_second, unit="/s")
+    yield Figure(name="tracker's memory", value=peak, unit="MiB", goal=_TRACKER_NBYTES / _MIB)
+    yield Figure(name="tracker, heartbeats", value=100 * found.beating.share, unit="% of a core")
+    yield Figure(name="tracker, leases", value=100 * found.leasing.share, unit="% of a core")
+    yield Figure(name="tracker, search", value=100 * found.searching.share, unit="% of a core")
+    yield Figure(name="devices with a candidate", value=100 * found.shares.in_hand, unit="%")
+    yield Figure(name="devices in a run", value=100 * found.shares.running, unit="%")
+    yield Figure(name="devices in a run, of all time", value=100 * found.shares.of_all, unit="%")
+    yield Figure(name="trials", value=runs_per_second(done), unit="/s")
+    yield from _parts(found.path)
+    for kind, seconds in sorted(done.thread_seconds.items()):
+        value = 1000 * seconds / len(done.built)
+        yield Figure(name=f"driver's processor, {kind}", value=value, unit="ms/candidate")
+
+
+def limits(scale: Scale, found: ScaleFigures) -> list[Limit]:
+    """How many devices would take all of each resource, the scarcest first.
+
+    The tracker's core is used by devices as it was in the search, its memory by what they added.
+    The driver's (its Python threads share one core) and the compile workers are used by candidates;
+    a device takes one for as long as a kernel runs.
+    """
+    used = found.tracker_peak_nbytes - found.tracker_start_nbytes
+    room = _TRACKER_NBYTES - found.tracker_start_nbytes
+    driver_seconds = found.done.process_seconds / len(found.done.built)
+    workers = scale.workers * scale.kernel_seconds / scale.compile_seconds
+    found_limits = [
+        Limit(resource="a core for the tracker", devices=scale.devices / found.searching.share),
+        Limit(resource="200 MiB for the tracker", devices=scale.devices * room / max(1, used)),
+        Limit(resource="a core for the driver", devices=scale.kernel_seconds / driver_seconds),
+        Limit(resource=f"{scale.workers} compile workers", devices=workers),
+    ]
+    return sorted(found_limits, key=lambda limit: limit.devices)
+
+
+def _parts(path: Path) -> Iterator[Figure]:
+    """Where the wall time of a trial goes."""
+    parts = {
+        "propose": path.propose,
+        "compile": path.compile,
+        "transfer": path.transfer,
+        "run, without the kernel": path.run - path.kernel,
+        "kernel": path.kernel,
+    }
+    for name, seconds in parts.items():
+        yield Figure(name=f"  {name}", value=1000 * seconds, unit="ms/trial")

@@ -1,0 +1,69 @@
+"""The whole way with nothing left out: real compiles and real simulators, on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Final
+
+from tilefarm.clock import Clock
+
+from driver.bench.farm.busy import Path, Shares, path, shares
+from driver.bench.farm.devices import TARGET
+from driver.bench.farm.searching import Plan, layer_tasks, search
+from driver.farm.farmhouse import Farmhouse, Folders
+from driver.settings import FarmSettings
+
+DEVICES: Final = 2
+WORKERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealFigures:
+    """A search on two simulators and two compile processes.
+
+    Attributes:
+        trials: how many ended, in `seconds` from the first moment at which all devices were there.
+        driver_seconds: processor seconds of the driver, a trial.
+        farm_seconds: of tracker, devices and runners, a trial; the kernel is part of it.
+    """
+
+    trials: int
+    seconds: float
+    shares: Shares
+    path: Path
+    driver_seconds: float
+    farm_seconds: float
+
+    @property
+    def overhead_seconds(self) -> float:
+        """Processor seconds of a trial besides its compile."""
+        return self.driver_seconds + self.farm_seconds
+
+
+def measure_real(trials: int, *, scratch: FilePath, clock: Clock) -> RealFigures:
+    """Search for so many trials.
+
+    Raises:
+        NoDeviceError, FarmFault: see `searching.search`.
+    """
+    settings = FarmSettings(devices=DEVICES, workers=WORKERS, ray=False)
+    folders = Folders(scratch=scratch, log=scratch)
+    with Farmhouse(settings, TARGET, folders, owner="bench", clock=clock) as house:
+        done = search(
+            layer_tasks(TARGET),
+            house.executor,
+            house.leases,
+            Plan(devices=DEVICES, workers=WORKERS, trials=trials),
+            records=scratch / "real.sqlite",
+            clock=clock,
+            farm=lambda: house.farm.pids,
+        )
+    return RealFigures(
+        trials=len(done.trials),
+        seconds=done.ended - done.began,
+        shares=shares(done),
+        path=path(done),
+        driver_seconds=done.process_seconds / len(done.trials),
+        farm_seconds=done.farm_seconds / len(done.trials),
+    )

@@ -1,0 +1,194 @@
+"""A real tracker, a real driver, and as many devices and compile workers as asked for, asleep."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Final
+
+from tilefarm.artifact import Artifact
+from tilefarm.clock import Clock
+from tilefarm.errors import InfraError
+from tilefarm.trust.credentials import create_token
+from tilefarm.trust.tls import Credentials
+
+from compile_worker.compiler import compile_kernel
+from driver.bench.farm.asleep import SleepingPlace
+from driver.bench.farm.busy import Path, Shares, path, shares
+from driver.bench.farm.clients import LeaseLoad, lease_load
+from driver.bench.farm.devices import TARGET, Devices
+from driver.bench.farm.searching import Plan, Searched, layer_tasks, search
+from driver.bench.farm.usage import peak_nbytes, processor_seconds, resident_nbytes
+from driver.compiling.executor import Workers
+from driver.farm.children import Child
+from driver.farm.fleet import RemoteFarm
+from driver.farm.leases import Leases
+from driver.search.measuring import Task
+
+_STORM_SECONDS: Final = 120.0
+_ENDLESS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What is simulated.
+
+    Attributes:
+        seconds: of each of the three loads: heartbeats alone, leases, a search.
+        kernel_seconds, compile_seconds: a kernel takes between half and one and a half of the
+            first, evenly; a compile takes the second.
+    """
+
+    devices: int
+    workers: int
+    seconds: float
+    kernel_seconds: float
+    compile_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What the tracker did under one load: processor seconds in some seconds."""
+
+    processor_seconds: float
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """Of one core."""
+        return self.processor_seconds / self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleFigures:
+    """What came of it.
+
+    Attributes:
+        storm_seconds: from the start of a tracker that knows nobody until every device, which had
+            been calling it all the while, is registered.
+        tracker_start_nbytes: what the tracker holds when it begins to serve.
+        tracker_peak_nbytes: the most that it ever held.
+    """
+
+    storm_seconds: float
+    tracker_start_nbytes: int
+    tracker_peak_nbytes: int
+    beating: Load
+    leasing: Load
+    leases: LeaseLoad
+    searching: Load
+    done: Searched
+    shares: Shares
+    path: Path
+
+
+def measure_scale(scale: Scale, *, scratch: FilePath, clock: Clock) -> ScaleFigures:
+    """Start it all, load it in three ways, end it all.
+
+    Raises:
+        NoDeviceError, FarmFault: a part of it did not start, or gave up.
+    """
+    shown = Credentials(token=create_token(scratch / "token"))
+    with _tracker("127.0.0.1:0", scratch) as (_, address):
+        pass  # It was there for a free port only: devices call it before the one to measure starts.
+    with Devices(
+        scale.devices,
+        tracker=address,
+        token=shown.token,
+        kernel_seconds=scale.kernel_seconds,
+        folder=scratch,
+        log=scratch / "devices.log",
+    ) as devices:
+        began = clock.seconds()
+        with _tracker(address, scratch) as (tracker, _):
+            start_nbytes = resident_nbytes(tracker.pid)
+            devices.wait_until_registered(_STORM_SECONDS)
+            storm_seconds = clock.seconds() - began
+            watch = _Watch(tracker.pid, clock)
+            clock.sleep(scale.seconds)
+            beating = watch.lap()
+            leases = asyncio.run(
+                lease_load(address, shown, TARGET.digest, seconds=scale.seconds, clock=clock)
+            )
+            leasing = watch.lap()
+            done = _search(scale, RemoteFarm(address, shown), scratch, clock)
+            return ScaleFigures(
+                storm_seconds=storm_seconds,
+                tracker_start_nbytes=start_nbytes,
+                tracker_peak_nbytes=peak_nbytes(tracker.pid),
+                beating=beating,
+                leasing=leasing,
+                leases=leases,
+                searching=watch.lap(),
+                done=done,
+                shares=shares(done),
+                path=path(done),
+            )
+
+
+@contextmanager
+def _tracker(listen: str, scratch: FilePath) -> Iterator[tuple[Child, str]]:
+    """A tracker that keeps what it knows, and its address."""
+    words = ["tracker", "--listen", listen, "--state", str(scratch / "tracker.sqlite")]
+    words += ["--token-file", str(scratch / "token")]
+    child = Child("tracker", words, scratch / "tracker.log")
+    try:
+        yield child, child.ready()
+    finally:
+        child.terminate()
+        child.join()
+
+
+class _Watch:
+    """The processor seconds of a process since they were last asked for."""
+
+    def __init__(self, pid: int, clock: Clock) -> None:
+        self._pid = pid
+        self._clock = clock
+        self._at = clock.seconds()
+        self._used = processor_seconds(pid)
+
+    def lap(self) -> Load:
+        at, used = self._clock.seconds(), processor_seconds(self._pid)
+        load = Load(processor_seconds=used - self._used, seconds=at - self._at)
+        self._at, self._used = at, used
+        return load
+
+
+def _search(scale: Scale, farm: RemoteFarm, scratch: FilePath, clock: Clock) -> Searched:
+    tasks = layer_tasks(TARGET)
+    template = _template(next(iter(tasks.values())))
+    places = [
+        SleepingPlace(template.code, template.symbols, scale.compile_seconds)
+        for _ in range(scale.workers)
+    ]
+    executor = Workers(places, timeout_seconds=_STORM_SECONDS, clock=clock)
+    leases = Leases(farm, TARGET, owner="bench", clock=clock)
+    try:
+        return search(
+            tasks,
+            executor,
+            leases,
+            Plan(
+                devices=scale.devices,
+                workers=scale.workers,
+                trials=_ENDLESS,
+                seconds=scale.seconds,
+            ),
+            records=scratch / "scale.sqlite",
+            clock=clock,
+        )
+    finally:
+        executor.close()
+        leases.close()
+
+
+def _template(task: Task) -> Artifact:
+    """A shared object that devices accept: the default schedule of a task."""
+    made = compile_kernel(task.compile_job(task.trace(dict(task.space.default))))
+    if not isinstance(made, Artifact):
+        raise InfraError(f"the default schedule of {task.name} does not compile: {made.why}")
+    return made

@@ -1,0 +1,256 @@
+"""One search of the driver over a farm: its trials, what was done when, and what it computed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tilefarm.clock import Clock
+from tilefarm.lease import Lease
+from tilefarm.measurement import Measurement, RunFailure, RunJob, Trial
+from tilefarm.target import Target
+
+from driver.bench.farm.usage import ThreadWatch, tree_seconds
+from driver.compiling.executor import Executor
+from driver.farm.device_thread import LeaseSource
+from driver.farm.patient import Client
+from driver.report.summary import Span
+from driver.search.campaign import Windows
+from driver.search.loop import Loop
+from driver.search.measuring import Task
+from driver.search.preparing import task_of
+from driver.search.stop import StopSwitch
+from driver.search.terms import SearchSettings
+from driver.terminal.events import DeviceJoined, Progress
+from driver.vta.layers import Convolution
+from tuner.session import Task as SessionTask
+from tuner.session import TuningSession
+from tuner.store import Store
+
+LAYERS: Final = (
+    Convolution(16, 16, 8, 8, 1, 1, 0),
+    Convolution(16, 32, 8, 8, 3, 1, 1),
+    Convolution(32, 32, 8, 8, 3, 1, 1),
+)
+"""What is searched: convolutions so small that a simulator runs one in milliseconds."""
+
+_PROPOSER: Final = "random"
+_RUN: Final = "bench"
+_SEED: Final = 0
+_DEVICE_WAIT_SECONDS: Final = 60.0
+_RUN_TIMEOUT_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is searched with: devices, compile workers, and the end: trials, or seconds after all
+    devices have joined.
+    """
+
+    devices: int
+    workers: int
+    trials: int
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """One search. Times of day are wall seconds.
+
+    Attributes:
+        trials: that ended.
+        spans: what was done when.
+        built: when the driver heard of each candidate that had compiled.
+        seconds: from its begin to its end.
+        began: when as many devices had joined as were asked for; one may join again later.
+        ended: when it was told to begin nothing new, or ended by itself.
+        kernel_seconds: what devices say that runs took, all together.
+        runs: how many that were.
+        thread_seconds: processor seconds of the driver's threads, by kind.
+        process_seconds: of all of them.
+        farm_seconds: processor seconds of tracker, devices and runners since all had joined.
+    """
+
+    devices: int
+    trials: tuple[Trial, ...]
+    spans: tuple[Span, ...]
+    built: tuple[float, ...]
+    seconds: float
+    began: float
+    ended: float
+    kernel_seconds: float
+    runs: int
+    thread_seconds: Mapping[str, float]
+    process_seconds: float
+    farm_seconds: float
+
+
+def layer_tasks(target: Target) -> dict[str, Task]:
+    """What is searched, by name."""
+    tasks = [
+        task_of(layer.workload(target), target, count=1, macs=layer.macs, seed=_SEED)
+        for layer in LAYERS
+    ]
+    return {task.name: task for task in tasks}
+
+
+def search(
+    tasks: Mapping[str, Task],
+    executor: Executor,
+    devices: LeaseSource,
+    plan: Plan,
+    *,
+    records: Path,
+    clock: Clock,
+    farm: Callable[[], Iterable[int]] = tuple,
+) -> Searched:
+    """Search until the plan's end, with the driver's own loop and a file of records.
+
+    `farm` gives the processes whose work counts as the farm's, with all below them.
+
+    Raises:
+        NoDeviceError: there is none.
+        FarmFault: compiling is not possible any more.
+    """
+    with Store(records) as store:
+        store.begin_run(_RUN, {}, begun=clock.wall_seconds())
+        seen = _Seen(store=store, clock=clock, plan=plan, farm=farm)
+        metered = _Metered(devices)
+        loop = _loop(tasks, executor, metered, plan, seen)
+        with ThreadWatch() as threads:
+            result = loop.run(seen.stop)
+        farm_seconds = tree_seconds(farm()) - seen.farm_seconds
+    if result.error is not None:
+        raise result.error
+    return Searched(
+        devices=plan.devices,
+        trials=tuple(seen.trials),
+        spans=tuple(loop.spans),
+        built=tuple(seen.built),
+        seconds=result.seconds,
+        began=seen.joined[: plan.devices][-1],
+        ended=seen.stopped or clock.wall_seconds(),
+        kernel_seconds=sum(metered.run_seconds),
+        runs=len(metered.run_seconds),
+        thread_seconds=threads.by_kind(),
+        process_seconds=threads.process_seconds,
+        farm_seconds=farm_seconds,
+    )
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a search tells while it goes on; stops it when its seconds are over."""
+
+    store: Store
+    clock: Clock
+    plan: Plan
+    farm: Callable[[], Iterable[int]]
+    farm_seconds: float = 0.0
+    stop: StopSwitch = field(default_factory=StopSwitch)
+    trials: list[Trial] = field(default_factory=list)
+    joined: list[float] = field(default_factory=list)
+    built: list[float] = field(default_factory=list)
+    stopped: float = 0.0
+
+    def insert(self, trial: Trial, *, run: str) -> bool:
+        self.trials.append(trial)
+        return self.store.insert(trial, run=run)
+
+    def doubt(self, trial: Trial, why: str) -> bool:
+        self.trials.remove(trial)
+        return self.store.doubt(trial, why)
+
+    def listen(self, event: Progress | Span) -> None:
+        if isinstance(event, Span) and event.kind == "compile":
+            self.built.append(self.clock.wall_seconds())
+        if isinstance(event, DeviceJoined):
+            self.joined.append(self.clock.wall_seconds())
+            if len(self.joined) != self.plan.devices:
+                return
+            self.farm_seconds = tree_seconds(self.farm())
+            if self.plan.seconds is not None:
+                timer = threading.Timer(self.plan.seconds, self._end)
+                timer.daemon = True
+                timer.start()
+
+    def _end(self) -> None:
+        self.stopped = self.clock.wall_seconds()
+        self.stop.throw()
+
+
+class _Metered:
+    """Devices, and what they say that each run took."""
+
+    def __init__(self, source: LeaseSource) -> None:
+        self._source = source
+        self.run_seconds: list[float] = []
+
+    def acquire(self, wait_seconds: float) -> Lease:
+        return self._source.acquire(wait_seconds)
+
+    def connect(self, lease: Lease) -> Client:
+        return _MeteredClient(self._source.connect(lease), self.run_seconds)
+
+    def lost(self, lease: Lease) -> str:
+        return self._source.lost(lease)
+
+    def void(self, lease: Lease) -> str:
+        return self._source.void(lease)
+
+    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
+        self._source.release(lease, device_lost=device_lost, why=why)
+
+
+class _MeteredClient:
+    def __init__(self, client: Client, run_seconds: list[float]) -> None:
+        self._client = client
+        self._run_seconds = run_seconds
+        self.ensure = client.ensure
+        self.close = client.close
+        self.confirm = client.confirm
+
+    @property
+    def unchecked(self) -> int:
+        return self._client.unchecked
+
+    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
+        result = self._client.run(job, request_id=request_id)
+        self._run_seconds.append(result.run_seconds)
+        return result
+
+
+def _loop(
+    tasks: Mapping[str, Task],
+    executor: Executor,
+    devices: LeaseSource,
+    plan: Plan,
+    seen: _Seen,
+) -> Loop:
+    session = TuningSession(
+        {name: SessionTask(t.space, t.count, t.ideal_cycles) for name, t in tasks.items()},
+        trials=plan.trials,
+        proposer=_PROPOSER,
+        seed=_SEED,
+    )
+    return Loop(
+        tasks=tasks,
+        session=session,
+        records=seen,
+        executor=executor,
+        devices=devices,
+        settings=SearchSettings(
+            devices=plan.devices,
+            windows=Windows(workers=plan.workers),
+            device_wait_seconds=_DEVICE_WAIT_SECONDS,
+            run_timeout_seconds=_RUN_TIMEOUT_SECONDS,
+            run_id=_RUN,
+            proposer=_PROPOSER,
+        ),
+        clock=seen.clock,
+        wall_origin=0.0,
+        listen=seen.listen,
+    )

@@ -1,0 +1,118 @@
+"""What processes and threads have used, as Linux counts it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, Self
+
+from tilefarm.closing import Closing
+
+from driver.farm.children import descendants
+
+_SAMPLE_SECONDS: Final = 2.0
+_OWN: Final = "watch"
+_TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+
+
+def processor_seconds(pid: int) -> float:
+    """What a living process has computed so far, on all its threads."""
+    return sum(_ticks(pid)[:2]) / _TICKS_PER_SECOND
+
+
+def tree_seconds(roots: Iterable[int]) -> float:
+    """What living processes and all below them have computed so far, with those that ended."""
+    ticks = 0
+    for root in roots:
+        for pid in (root, *descendants(root)):
+            with contextlib.suppress(OSError):  # It has just ended: its parent has what it used.
+                ticks += sum(_ticks(pid))
+    return ticks / _TICKS_PER_SECOND
+
+
+def resident_nbytes(pid: int) -> int:
+    """Memory that a living process holds now."""
+    return _status_nbytes(pid, "VmRSS")
+
+
+def peak_nbytes(pid: int) -> int:
+    """The most memory that a living process has held."""
+    return _status_nbytes(pid, "VmHWM")
+
+
+def _ticks(pid: int) -> list[int]:
+    """Of a process in itself and in the kernel, and the same of its children that ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return [int(field) for field in fields[11:15]]
+
+
+def _status_nbytes(pid: int, key: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{key}:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+class ThreadWatch(Closing):
+    """What the threads of this process compute while the context lasts, by kind.
+
+    A thread's kind is its name up to the first dash; threads that Python does not know are "gRPC".
+    They are looked at now and then, so a thread's last two seconds may be missing. What the
+    watching itself takes does not count.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[int, str] = {}
+        self._seconds: dict[int, float] = {}
+        self._before: dict[int, float] = {}
+        self._process_before = 0.0
+        self._process_seconds = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=_OWN, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._look()
+        self._before = dict(self._seconds)
+        self._process_before = processor_seconds(os.getpid())
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._look()
+        self._process_seconds = processor_seconds(os.getpid()) - self._process_before
+
+    @property
+    def process_seconds(self) -> float:
+        """All threads together, once the context is over."""
+        return sum(self.by_kind().values())
+
+    def by_kind(self) -> Mapping[str, float]:
+        """Processor seconds of each kind of thread."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for number, seconds in self._seconds.items():
+            found[self._kinds[number]] += seconds - self._before.get(number, 0.0)
+        found["gRPC"] += max(0.0, self._process_seconds - sum(found.values()))
+        found.pop(_OWN, None)
+        return found
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_SAMPLE_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        for thread in threading.enumerate():
+            number = thread.native_id
+            if number is None:
+                continue
+            try:
+                text = Path(f"/proc/self/task/{number}/schedstat").read_text()
+            except OSError:
+                continue  # It has just ended.
+            self._kinds[number] = thread.name.partition("-")[0]
+            self._seconds[number] = int(text.split()[0]) / 1e9

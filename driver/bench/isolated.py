@@ -1,0 +1,40 @@
+"""Tasks in processes of their own: what one leaks ends with it, and a crash is its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The process of a task ended before the task did."""
+
+    why: str = "the process ended without a result"
+
+
+def isolated(
+    work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int
+) -> Iterator[Result | Crashed]:
+    """Do every task in a fresh process, at most `jobs` at once; results in the order of the tasks.
+
+    Args:
+        work: a function of a module; it, tasks and results travel between processes.
+    """
+    with ThreadPoolExecutor(jobs) as threads:
+        yield from threads.map(lambda task: _alone(work, task), tasks)
+
+
+def _alone(work: Callable[[Task], Result], task: Task) -> Result | Crashed:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        try:
+            return process.submit(work, task).result()
+        except BrokenProcessPool:
+            return Crashed()

@@ -1,0 +1,111 @@
+"""A network as one compiled program, run once in the sandbox, its outputs against the reference."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.artifact import BuildFailure
+from tilefarm.digest import Digest
+from tilefarm.errors import InfraError
+from tilefarm.measurement import Counters, Measurement
+from tilefarm.trace import Trace
+from tilefarm.workload import Workload
+
+from compile_worker.compiler import compile_program
+from device_server.runner.runner import Runner
+from driver.integer.network import Network
+from driver.integer.qir import QuantGraph
+from driver.integer.reference import run
+from driver.program.arena import plan_arena
+from driver.program.evaluate import ProgramRun
+from driver.program.model import NetworkProgram, network_program, program_job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeRun:
+    """One run of the program: what the accelerator did, and elements that are not the reference's.
+
+    Attributes:
+        arena_nbytes: memory of intermediate tensors.
+    """
+
+    counters: Counters
+    differing: int
+    arena_nbytes: int
+
+
+def whole_run(
+    network: Network,
+    quantized: QuantGraph,
+    traces: Mapping[Workload, Trace],
+    inputs: Mapping[str, NDArray[Any]],
+) -> WholeRun:
+    """Compile the network with these schedules and run one batch of `inputs`.
+
+    Raises:
+        InfraError: the program does not compile, or does not run.
+    """
+    program = assembled(network, traces)
+    batch = {name: np.ascontiguousarray(x[: program.batch]) for name, x in inputs.items()}
+    done = on_simulator(program, batch)
+    wanted = run(quantized, batch)
+    differing = sum(
+        int((np.frombuffer(content, np.float32) != wanted[name].reshape(-1)).sum())
+        for name, content in done.outputs
+    )
+    return WholeRun(counters=done.counters, differing=differing, arena_nbytes=program.arena_nbytes)
+
+
+def assembled(network: Network, traces: Mapping[Workload, Trace]) -> NetworkProgram:
+    """The network compiled with these schedules.
+
+    Raises:
+        InfraError: it does not compile.
+    """
+    arena = plan_arena(network, {})
+    job, constants = program_job(network, traces, arena.offsets)
+    artifact = compile_program(job)
+    if isinstance(artifact, BuildFailure):
+        raise InfraError(f"the program does not compile: {artifact.stage}: {artifact.why}")
+    return network_program(network, job, artifact, constants, arena.nbytes)
+
+
+def answers_of(program: NetworkProgram, inputs: Mapping[str, NDArray[Any]]) -> ProgramRun:
+    """The simulator's outputs by name for float32 inputs [samples, ...] in whole batches.
+
+    Raises:
+        InfraError: the program does not run.
+    """
+    done = on_simulator(program, inputs)
+    shapes = {output.name: output.shape[1:] for output in program.outputs}
+    outputs = {
+        name: np.frombuffer(content, np.float32).reshape(-1, *shapes[name])
+        for name, content in done.outputs
+    }
+    return ProgramRun(outputs=outputs, cycles=done.sample_cycles)
+
+
+def on_simulator(program: NetworkProgram, batch: Mapping[str, NDArray[Any]]) -> Measurement:
+    """One run in the sandbox for every batch of float32 `batch` [samples, ...], in whole batches.
+
+    Raises:
+        InfraError: it does not run.
+    """
+    with tempfile.TemporaryDirectory(prefix="tilefarm-bench-") as folder:
+
+        def place(digest: Digest) -> Path:
+            return Path(folder) / digest.hex
+
+        for digest, content in program.blobs(batch).items():
+            place(digest).write_bytes(content)
+        with Runner(target=program.target) as runner:
+            result = runner.run(program.run_job(batch, seconds_per_sample=120.0), place)
+    if not isinstance(result, Measurement):
+        raise InfraError(f"the program failed: {result.status.value}: {result.why}")
+    return result

@@ -1,0 +1,1 @@
+"""`tilefarm bench zoo`: trained networks end to end, their accuracy against gates."""

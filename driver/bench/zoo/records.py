@@ -1,0 +1,97 @@
+"""What is tried of a network of the zoo, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from driver.bench.zoo.recipes import LEAST_SHARE, Metric, Recipe
+from driver.bench.zoo.scores import score_text
+from driver.quantize.options import Quantization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What to try.
+
+    Attributes:
+        name: of the row; model: its file, or a network that comes with tilefarm.
+        data: the folder with the zoo's data.
+        samples: labels to score at most; None: all.
+        how: how it becomes integers.
+        with_peer: run ONNX Runtime as well.
+        says: whether to say on stderr how far it is.
+    """
+
+    name: str
+    model: str
+    recipe: Recipe
+    data: Path
+    samples: int | None
+    how: Quantization
+    target: str
+    with_peer: bool
+    says: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What came of it.
+
+    Attributes:
+        samples: that were scored; labels: how many they have.
+        floats, integers, device: scores by `metric`; None where there are no labels.
+        published: ONNX Runtime's score by the zoo's README, in words.
+        peer: ONNX Runtime's score on these samples, if it ran here.
+        peer_db: signal to difference between ONNX Runtime's worst output and the integers', dB.
+        gate: the least score of the device; None where there is none, or too few samples to judge.
+        differing: samples whose outputs on the device are not the integer reference's.
+        sqnr_db: signal to quantization noise of the worst output; None where nothing differs.
+        share: of the multiply-accumulates that are on the accelerator.
+        plain_cycles, predicted_cycles, ready_seconds: see `OnDevice`.
+    """
+
+    name: str
+    task: str
+    metric: Metric
+    labels: int
+    samples: int
+    floats: float | None
+    integers: float | None
+    device: float | None
+    published: str
+    peer: float | None
+    peer_db: float | None
+    gate: float | None
+    differing: int
+    sqnr_db: float | None
+    share: float
+    crossings: int
+    plain_cycles: int
+    predicted_cycles: int | None
+    ready_seconds: float
+    seconds: float
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What is wrong, in words; nothing where it passes."""
+        return tuple(self._findings())
+
+    def _findings(self) -> Iterator[str]:
+        if self.differing:
+            yield f"{self.differing} of {self.samples} samples differ from the integer reference"
+        if self.gate is not None and self.device is not None and not self.device >= self.gate:
+            device, gate = (score_text(self.metric, each) for each in (self.device, self.gate))
+            yield f"{device} on the device is below the gate of {gate}"
+        if self.share < LEAST_SHARE:
+            share = f"{100 * self.share:.1f} %"
+            yield f"only {share} of the multiply-accumulates are on the accelerator"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A network that could not be tried, and why."""
+
+    name: str
+    why: str

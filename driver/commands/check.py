@@ -1,0 +1,148 @@
+"""`tilefarm check`: every layer against the float network, the reference and the device."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilefarm.errors import SettingsError
+from tilefarm.quiet import quiet_libraries
+
+from driver.commands.networks import MODEL, SEEDED, add_network_options, source_of
+
+if TYPE_CHECKING:
+    from driver.proof.checking import Checked
+    from driver.proof.golden import StepCheck
+    from driver.proof.noise import Noise
+
+_IMAGES = 2
+EXIT_DIFFERS = 1
+
+_EPILOG = """\
+examples:
+  tilefarm check zoo:digits
+  tilefarm check net.onnx --data data.npz --images 8
+  tilefarm check net.onnx --data data.npz --out tilefarm-out/net --json
+
+Two comparisons, a row a step. The float network with the integer reference: signal to quantization
+noise in dB and the largest difference, where the step's result is a tensor of the file. The
+integer reference with the device (the simulator), bit for bit, on the reference's own operands;
+with the plain schedules, or with --out those that a run found best. Last the whole program. The
+first step that differs is named with its nodes of the file and the tile: n, c-block, h, w, row of
+the batch, lane.
+
+exit codes: 0 all bits agree; 1 a step or the program differs, or does not compile or run;
+2 something given cannot be used
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options and the examples."""
+    option = parser.add_argument
+    option("model", metavar=MODEL, help="a network")
+    option("--data", type=Path, metavar="DATA.npz", help="samples (default: those that calibrate)")
+    option("--out", dest="best_of", type=Path, metavar="RUN", help="a run, for its best schedules")
+    option(
+        "--images",
+        type=int,
+        default=_IMAGES,
+        metavar="N",
+        help=f"samples to compare (default: {_IMAGES})",
+    )
+    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    option("--json", action="store_true", help="one JSON document")
+    add_network_options(parser)
+    parser.epilog = _EPILOG
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    if args.images < 1:
+        raise SettingsError(f"--images {args.images}: at least 1")
+    quiet_libraries()
+    from driver.networks import forms_of
+    from driver.proof.checking import checked
+    from driver.targets import usable_target
+
+    args.calibrate = args.calibrate or args.data
+    forms = forms_of(source_of(args), usable_target(args.target))
+    if forms.is_seeded:
+        print(SEEDED, file=sys.stderr)
+    data = forms.samples(args.data, args.images)
+    if args.json:
+        found = checked(forms, data, best_of=args.best_of)
+        print(json.dumps(_document(found)))
+    else:
+        print(HEAD)
+        found = checked(forms, data, best_of=args.best_of, watch=_print_row)
+        for line in verdict(found):
+            print(line)
+    return 0 if found.is_right else EXIT_DIFFERS
+
+
+HEAD = f"{'step':32} {'operator':18} place {'SQNR':>6} {'largest':>10} {'cycles':>10}  device"
+
+
+def _print_row(step: StepCheck, noise: Noise | None) -> None:
+    print(row(step, noise), flush=True)
+
+
+def row(step: StepCheck, noise: Noise | None) -> str:
+    """One step of the table, which is at most 100 columns wide."""
+    return (
+        f"{step.name[:32]:32} {step.operator[:18]:18} {step.place[:3]:5}"
+        f" {_decibels(noise.ratio_db) if noise else '':>6}"
+        f" {f'{noise.largest:.4g}' if noise else '':>10}"
+        f" {step.cycles or '':>10}  {'equal' if step.is_right else 'DIFFERS'}"
+    )
+
+
+def verdict(found: Checked) -> Iterator[str]:
+    """What the table adds up to."""
+    yield ""
+    first = found.first_wrong
+    if first is not None:
+        yield f"the first step that differs: {first.name} ({first.operator}), {first.workload}"
+        nodes = found.made_from.get(first.result, ())
+        if nodes:
+            yield f"  made from {', '.join(f'{node.name} ({node.operator})' for node in nodes)}"
+        yield f"  {first.offence or first.failure}"
+    yield f"the program as a whole, {found.samples} samples: {found.whole}"
+    right = sum(step.is_right for step in found.steps)
+    yield f"{right} of {len(found.steps)} steps are bit for bit right"
+
+
+def _decibels(ratio: float) -> str:
+    return f"{ratio:.1f}" if math.isfinite(ratio) else "exact"
+
+
+def _document(found: Checked) -> dict[str, Any]:
+    steps = []
+    for step in found.steps:
+        noise = found.noise.get(step.result)
+        finite = noise is not None and math.isfinite(noise.ratio_db)
+        row = {
+            **asdict(step),
+            "right": step.is_right,
+            "sqnr_db": noise.ratio_db if noise and finite else None,
+            "largest": noise.largest if noise else None,
+        }
+        row["offence"] = asdict(step.offence) if step.offence else None
+        steps.append(row)
+    first = found.first_wrong
+    nodes = found.made_from.get(first.result, ()) if first else ()
+    return {
+        "network": found.name,
+        "samples": found.samples,
+        "right": found.is_right,
+        "first_wrong": first.name if first else None,
+        "first_wrong_made_from": [asdict(node) for node in nodes],
+        "program": found.whole,
+        "steps": steps,
+    }

@@ -1,0 +1,116 @@
+"""`tilefarm explain`: where every layer of a network runs and why, its scales and its error."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilefarm.errors import OutputError, SettingsError
+from tilefarm.quiet import quiet_libraries
+
+from driver.commands.networks import MODEL, SEEDED, add_network_options, source_of
+
+if TYPE_CHECKING:
+    from driver.proof.explaining import Explanation, Layer
+
+_IMAGES = 32
+
+_EPILOG = """\
+examples:
+  tilefarm explain zoo:digits
+  tilefarm explain net.onnx --calibrate data.npz --html net.html
+  tilefarm explain net.onnx --calibrate data.npz --json
+
+A row is a layer of the integer network: its place (accelerator or cpu; - where there is nothing to
+do) with the letter of its reason, multiply-accumulates and their share in %, signal to quantization
+noise in dB against the float network, the real value of 1, how sums are shifted to int8, and the
+operators of the file that it is made from. Below it the reasons, the subgraphs (layers that run one
+after the other in one place) and what crosses between them. --json and --html say all in full.
+
+exit codes: 0 done; 2 the model or the data cannot be used
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options and the examples."""
+    option = parser.add_argument
+    option("model", metavar=MODEL, help="a network")
+    option(
+        "--images",
+        type=int,
+        default=_IMAGES,
+        metavar="N",
+        help=f"samples of it to measure noise on (default: {_IMAGES})",
+    )
+    option("--html", type=Path, metavar="OUT.html", help="a page with bars")
+    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    option("--json", action="store_true", help="one JSON document")
+    add_network_options(parser)
+    parser.epilog = _EPILOG
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    if args.images < 1:
+        raise SettingsError(f"--images {args.images}: at least 1")
+    quiet_libraries()
+    from driver.networks import forms_of
+    from driver.proof.explaining import explain
+    from driver.proof.noise import noise_of
+    from driver.proof.telling import lines
+    from driver.targets import usable_target
+
+    forms = forms_of(source_of(args), usable_target(args.target))
+    seen = forms.data.first(args.images)
+    if forms.is_seeded:
+        print(SEEDED, file=sys.stderr)
+    told = explain(
+        forms.quantized,
+        forms.network,
+        made_from=forms.made_from,
+        noise=noise_of(forms.graph, forms.quantized, seen.inputs),
+        samples=seen.samples,
+    )
+    if args.html is not None:
+        _write_page(args.html, told)
+    if args.json:
+        print(json.dumps(_document(told)))
+        return 0
+    for line in lines(told):
+        print(line)
+    return 0
+
+
+def _document(told: Explanation) -> dict[str, Any]:
+    return {
+        "network": told.name,
+        "target": told.target,
+        "samples": told.samples,
+        "macs": told.macs,
+        "share_on_accelerator": told.share_on_accelerator,
+        "crossings": list(told.crossings),
+        "subgraphs": [asdict(subgraph) for subgraph in told.subgraphs],
+        "layers": [_layer(layer) for layer in told.layers],
+    }
+
+
+def _layer(layer: Layer) -> dict[str, Any]:
+    """A layer as JSON can say it: no ratio where nothing differs."""
+    document = asdict(layer)
+    ratio = layer.noise.ratio_db if layer.noise else math.inf
+    document["sqnr_db"] = ratio if math.isfinite(ratio) else None
+    return document
+
+
+def _write_page(path: Path, told: Explanation) -> None:
+    from driver.proof.page import page
+
+    try:
+        path.write_text(page(told), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None

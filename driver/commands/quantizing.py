@@ -1,0 +1,67 @@
+"""The options of `Quantization`: the same ones in every command that quantizes a network."""
+
+from __future__ import annotations
+
+import argparse
+
+from driver.quantize.methods import DEFAULT_METHOD, DEFAULT_PERCENT
+from driver.quantize.options import AS_USUAL, Quantization
+from driver.settings import given
+
+
+def add_quantization_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `Quantization`."""
+    option = parser.add_argument_group("quantization").add_argument
+    option(
+        "--calibration",
+        metavar="METHOD",
+        help="how ranges follow from the calibration data: minmax covers all values, percentile"
+        f" {DEFAULT_PERCENT:g} %% of those that are not zero, percentile:P so many, entropy is"
+        f" nearest to their distribution (default: {DEFAULT_METHOD})",
+    )
+    option(
+        "--activations",
+        metavar="SCHEME",
+        help="symmetric, or asymmetric: what a ReLU makes has twice the levels where layers without"
+        f" padding read it (default: {AS_USUAL.activations})",
+    )
+    option(
+        "--equalize",
+        action="store_true",
+        default=None,
+        help="bring the channels of each tensor to like ranges first, between the weights of the"
+        " layers around it",
+    )
+    option(
+        "--correct-bias",
+        action="store_true",
+        default=None,
+        help="take from each bias what quantization adds to the mean of its sums over the"
+        " calibration data",
+    )
+    option(
+        "--requantize",
+        metavar="SCHEME",
+        help="shift, or mul: sums are multiplied before they are shifted, and weights use all of"
+        f" int8; for targets whose ALU has MUL (default: {AS_USUAL.requantize})",
+    )
+    option(
+        "--keep-float",
+        type=_names,
+        metavar="NAME[,NAME...]",
+        help="layers that stay in float32 on the processor, by the names that `tilefarm explain`"
+        " shows; * stands for any letters",
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def quantization(args: argparse.Namespace) -> Quantization:
+    """The record that the options say; an option that was not given keeps its default.
+
+    Raises:
+        SettingsError: an option is impossible.
+    """
+    return Quantization(**given(args, Quantization))

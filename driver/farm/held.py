@@ -1,0 +1,42 @@
+"""The leases that a run holds, in a file: whoever starts it again gives back what it held.
+
+A run that was killed cannot give its devices back, and nobody gets them before their leases run
+out. The one that goes on from its folder knows that it is dead: it has the folder's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from tilefarm.errors import OutputError
+
+from driver.whole_file import write_whole
+
+
+class HeldLeases:
+    """Ids of leases in a file of one run; of no file when `path` is None.
+
+    What cannot be read or written costs time later, and nothing else.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+
+    def left(self) -> tuple[str, ...]:
+        """What an earlier run held when it ended."""
+        if self._path is None:
+            return ()
+        try:
+            found = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return ()
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
+    def keep(self, lease_ids: Iterable[str]) -> None:
+        """These are held now."""
+        if self._path is not None:
+            with contextlib.suppress(OutputError):
+                write_whole(self._path, json.dumps(sorted(lease_ids)).encode(), mode=0o600)

@@ -1,0 +1,228 @@
+"""The devices that a run holds: leased one by one, renewed in the background, given back."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.errors import FarmFault, InfraError, LeaseError, NoDeviceError
+from tilefarm.lease import Lease
+from tilefarm.rpc.calls import DeviceState
+from tilefarm.target import Target
+
+from device_server.device.client import DeviceClient
+from device_server.tracker.client import TrackerClient
+from driver.farm.fleet import Farm
+from driver.farm.held import HeldLeases
+
+_RENEWALS_PER_TTL: Final = 3
+_RETURN_SECONDS: Final = 0.5
+_SLICE_SECONDS: Final = 2.0
+
+
+def in_words(state: DeviceState) -> str:
+    """What a device is doing, or why it does nothing."""
+    if state.quarantine:
+        return f"in quarantine: {state.quarantine}"
+    use = f"rests: {state.resting}" if state.resting else "free"
+    if state.owner:
+        use = f"in use by {state.user or 'others'}: {state.owner}"
+    return f"drained: {state.draining}; {use}" if state.draining else use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Return:
+    """A lease that ended here, and when it ends by itself if the tracker does not hear of it."""
+
+    lease: Lease
+    device_lost: bool
+    why: str
+    ends_seconds: float
+
+
+class Leases:
+    """The devices that this run holds, renewed in the background until closed.
+
+    Args:
+        farm: where the tracker is.
+        target: what a device must implement.
+        owner: for the tracker's list.
+        labels: that a device must have.
+        priority: among those who wait.
+        held: remembers what is held, for who goes on after this run was killed.
+    """
+
+    def __init__(
+        self,
+        farm: Farm,
+        target: Target,
+        *,
+        owner: str,
+        labels: tuple[tuple[str, str], ...] = (),
+        priority: int = 0,
+        held: HeldLeases | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._file = held or HeldLeases()
+        self._farm = farm
+        self._target = target
+        self._owner = owner
+        self._labels = labels
+        self._priority = priority
+        self._clock = clock or SystemClock()
+        self._held: dict[str, Lease] = {}
+        self._lost: dict[str, str] = {}
+        self._unreturned: list[_Return] = []
+        self._lock = threading.Lock()
+        self._tracker: TrackerClient | None = None
+        self._closing = False
+        self._stirred = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
+        self._thread.start()
+
+    def acquire(self, wait_seconds: float) -> Lease:
+        """One more device.
+
+        Raises:
+            NoDeviceError: none within that time; says what is missing.
+            FarmFault: the tracker cannot be asked.
+        """
+        began = self._clock.seconds()
+        tracker = self._client(wait_seconds)
+        left = max(0.0, wait_seconds - (self._clock.seconds() - began))
+        lease = self._first_free(tracker, left)
+        if lease is None:
+            raise NoDeviceError(*self._missing(tracker, wait_seconds))
+        with self._lock:
+            self._held[lease.lease_id] = lease
+            self._file.keep(self._held)
+        return lease
+
+    def connect(self, lease: Lease) -> DeviceClient:
+        """A client of a leased device, for one thread."""
+        return DeviceClient(lease, self._farm.credentials)
+
+    def lost(self, lease: Lease) -> str:
+        """Why the tracker no longer knows a lease; empty while it is good."""
+        return self._lost.get(lease.lease_id, "")
+
+    def void(self, lease: Lease) -> str:
+        """As `lost`, but the tracker is asked now; empty also if it does not answer."""
+        self._renew_one(lease)
+        return self.lost(lease)
+
+    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
+        """Give a device back; nobody gets a lost one before its next heartbeat.
+
+        A tracker that does not answer is told again in the background.
+        """
+        with self._lock:
+            held = self._held.pop(lease.lease_id, None)
+            self._file.keep(self._held)
+        if held is None:
+            return
+        ends = self._clock.seconds() + lease.ttl_seconds
+        given = _Return(lease=lease, device_lost=device_lost, why=why, ends_seconds=ends)
+        if not self._arrived(given):
+            with self._lock:
+                self._unreturned.append(given)
+            self._stirred.set()
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._closing = True
+        self._stirred.set()
+        self._thread.join()
+        for lease in list(self._held.values()):
+            self.release(lease)
+        self._return_again()
+        if self._tracker is not None:
+            self._tracker.close()
+
+    def _first_free(self, tracker: TrackerClient, wait_seconds: float) -> Lease | None:
+        """Wait in slices, so that a farm that will never have a device is noticed."""
+        deadline = self._clock.seconds() + wait_seconds
+        while True:
+            self._farm.check()
+            left = max(0.0, deadline - self._clock.seconds())
+            lease = tracker.acquire(
+                self._target.digest,
+                self._labels,
+                wait_seconds=min(left, _SLICE_SECONDS),
+                owner=self._owner,
+                priority=self._priority,
+            )
+            if lease is not None or left <= _SLICE_SECONDS:
+                return lease
+
+    def _client(self, wait_seconds: float) -> TrackerClient:
+        address = self._farm.tracker(wait_seconds)
+        with self._lock:
+            if self._tracker is None:
+                self._tracker = TrackerClient(address, self._farm.credentials)
+                self._give_back_left(self._tracker)
+            return self._tracker
+
+    def _give_back_left(self, tracker: TrackerClient) -> None:
+        for lease_id in self._file.left():
+            with contextlib.suppress(FarmFault):  # it runs out by itself
+                tracker.give_back(lease_id)
+
+    def _missing(self, tracker: TrackerClient, wait_seconds: float) -> tuple[str, str]:
+        states = tracker.states()
+        fitting = [s for s in states if s.device.target == self._target.digest]
+        labelled = [s for s in fitting if set(self._labels) <= set(s.device.labels)]
+        wanted = f"no device with target {self._target.name} within {wait_seconds:.3g} s"
+        if labelled:
+            uses = "; ".join(f"{s.device.name} {in_words(s)}" for s in labelled)
+            return f"{wanted}: {uses}", "wait longer: --device-wait"
+        hint = f"`tilefarm device --target {self._target.name} …` serves one"
+        if fitting:
+            return f"{wanted}: {len(fitting)} registered, none with all of --label", hint
+        if states:
+            return f"{wanted}: {len(states)} registered, all with other targets", hint
+        return f"{wanted}: none is registered", hint
+
+    def _renew(self) -> None:
+        while not self._closing:
+            self._stirred.wait(self._pause_seconds())
+            self._stirred.clear()
+            for lease in list(self._held.values()):
+                self._renew_one(lease)
+            self._return_again()
+
+    def _renew_one(self, lease: Lease) -> None:
+        assert self._tracker is not None
+        try:
+            self._tracker.renew(lease)
+        except LeaseError as error:
+            self._lost[lease.lease_id] = error.what
+        except FarmFault:
+            return  # the tracker may be back before the time to live is over
+
+    def _return_again(self) -> None:
+        with self._lock:
+            unreturned, self._unreturned = self._unreturned, []
+        left = [given for given in unreturned if not self._arrived(given)]
+        with self._lock:
+            self._unreturned.extend(left)
+
+    def _arrived(self, given: _Return) -> bool:
+        """Whether the tracker needs no further word of a lease that ended."""
+        assert self._tracker is not None
+        try:
+            self._tracker.release(given.lease, device_lost=given.device_lost, why=given.why)
+        except InfraError:
+            return self._clock.seconds() >= given.ends_seconds
+        except FarmFault:
+            return True
+        return True
+
+    def _pause_seconds(self) -> float:
+        if self._unreturned:
+            return _RETURN_SECONDS
+        ttl = min((lease.ttl_seconds for lease in list(self._held.values())), default=3.0)
+        return ttl / _RENEWALS_PER_TTL

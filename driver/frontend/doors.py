@@ -1,0 +1,44 @@
+"""Inputs of integers: the network gets the reals that they stand for to those who read them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from driver.frontend.call import Scope
+from driver.frontend.integers.grids import give_range
+
+
+def open_doors(scope: Scope, wanted: set[str]) -> None:
+    """Gives every input of integers its grid.
+
+    It is that on which all nodes read the input, if they agree: then the integers become these
+    reals before the network begins. Otherwise they are whole numbers to the network, too.
+
+    Args:
+        scope: of a model whose nodes have all been taken.
+        wanted: the tensors that are outputs.
+    """
+    for name in scope.inputs:
+        if name not in scope.grids:
+            continue
+        for (source, _, grid), reading in scope.readings.items():
+            if source == name and reading not in wanted and _is_all(scope, name, reading):
+                _merge(scope, name, reading)
+                scope.grids[name] = grid
+        grid = scope.grids[name]
+        scope.inputs[name] = replace(scope.inputs[name], grid=grid)
+        give_range(scope, name, grid)
+
+
+def _is_all(scope: Scope, name: str, reading: str) -> bool:
+    """Whether a reading is all that is made of an input."""
+    return [node.output for node in scope.nodes if name in node.inputs] == [reading]
+
+
+def _merge(scope: Scope, name: str, reading: str) -> None:
+    """Makes an input what a node made of it."""
+    kept = [node for node in scope.nodes if node.output != reading]
+    scope.nodes[:] = [
+        replace(node, inputs=tuple(name if source == reading else source for source in node.inputs))
+        for node in kept
+    ]

@@ -1,0 +1,1 @@
+"""What is quantized in the file: pairs, quantized operators, integer layers, and their grids."""

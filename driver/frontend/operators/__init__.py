@@ -1,0 +1,1 @@
+"""Rules of ONNX's operators: what each is in the float graph."""

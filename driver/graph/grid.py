@@ -1,0 +1,73 @@
+"""Integers that stand for reals: a scale, a zero point and an integer type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_INT8_MAX: Final = 127
+"""What the largest real of a grid becomes in symmetric int8; the smallest may become -128."""
+
+BOUNDS: Final = {
+    f"{sign}int{bits}": (0, (1 << bits) - 1) if sign else (-1 << (bits - 1), (1 << (bits - 1)) - 1)
+    for bits in (2, 4, 8, 16, 32)
+    for sign in ("", "u")
+}
+"""The smallest and the largest value of every integer type, by its name."""
+
+_HELD: Final = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """(q - zero) * scale for every q of the integer type `dtype`, one of `BOUNDS`."""
+
+    scale: float
+    zero: int
+    dtype: str
+
+    @property
+    def lo(self) -> float:
+        """The smallest real."""
+        return (BOUNDS[self.dtype][0] - self.zero) * self.scale
+
+    @property
+    def hi(self) -> float:
+        """The largest real."""
+        return (BOUNDS[self.dtype][1] - self.zero) * self.scale
+
+    @property
+    def reach(self) -> float:
+        """The magnitude that 127 stands for at the finest symmetric int8 scale that covers it."""
+        return max(self.hi, -self.lo * _INT8_MAX / (_INT8_MAX + 1))
+
+    @property
+    def held(self) -> str:
+        """The type in which numpy holds the integers: those of less than 8 bits come in 8."""
+        return _HELD.get(self.dtype, self.dtype)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the type is one for sums, whose ends say nothing of the values."""
+        return self.dtype in ("int32", "uint32")
+
+    def reals(self, integers: NDArray[Any]) -> NDArray[np.float32]:
+        """float32 of the same shape: what ONNX's DequantizeLinear makes."""
+        steps = np.asarray(integers).astype(np.int64) - self.zero
+        return np.asarray(steps.astype(np.float32) * np.float32(self.scale), np.float32)
+
+    def integers(self, reals: NDArray[Any]) -> NDArray[Any]:
+        """Integers of the same shape, as ONNX's QuantizeLinear makes them: half to even, saturated.
+
+        They come in the type `held`.
+        """
+        lowest, highest = BOUNDS[self.dtype]
+        steps = np.rint(np.asarray(reals, np.float32) / np.float32(self.scale)).astype(np.float64)
+        clipped = np.clip(steps + self.zero, lowest, highest)
+        return np.asarray(clipped, self.held)
+
+    def __str__(self) -> str:
+        return f"{self.dtype} with scale {self.scale:.6g} and zero point {self.zero}"

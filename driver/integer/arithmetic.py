@@ -1,0 +1,223 @@
+"""Integer arithmetic of every operator on logical tensors [N, C, ...]: the definition of right.
+
+Sums are int32 and wrap as the accelerator's do. Products go through BLAS in floating point where
+that is exact: a sum of n products of int8 needs n * 2^14 <= 2^24 in float32, 2^53 in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driver.graph.columns import correlate_groups, correlate_phases, multiplied, padded, patches
+from driver.graph.ir import FloatArray, Window
+from driver.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int32Array
+
+_EXACT_FLOAT32_TERMS = (1 << 24) // (128 * 128)
+
+
+def conv2d(
+    x: Int8Array,
+    weight: Int8Array,
+    bias: Int32Array,
+    shift: Int32Array,
+    *,
+    window: Window,
+    groups: int = 1,
+    lo: int,
+    hi: int,
+    factor: Int32Array | None = None,
+) -> Int8Array:
+    """int8 [N, Co, OH, OW] of x [N, Ci, H, W] and weight [Co, Ci/groups, Kh, Kw]."""
+    total = correlate_groups(x, exact(weight), window, groups)
+    return _by_channel(total, bias, factor, shift, lo, hi)
+
+
+def conv2d_transpose(
+    x: Int8Array,
+    weight: Int8Array,
+    bias: Int32Array,
+    shift: Int32Array,
+    *,
+    pad: tuple[int, int, int, int],
+    lo: int,
+    hi: int,
+    factor: Int32Array | None = None,
+) -> Int8Array:
+    """int8 [N, Co, Sh*H', Sw*W'] of x [N, Ci, H, W] and weight [Co, Sh, Sw, Ci, Kh, Kw]."""
+    total = correlate_phases(x, exact(weight), pad)
+    return _by_channel(total, bias, factor, shift, lo, hi)
+
+
+def dense(
+    x: Int8Array,
+    weight: Int8Array,
+    bias: Int32Array,
+    shift: Int32Array,
+    *,
+    lo: int,
+    hi: int,
+    factor: Int32Array | None = None,
+) -> Int8Array:
+    """int8 [N, Co] of x [N, Ci] and weight [Co, Ci]."""
+    kernel = exact(weight)
+    return _by_channel(x.astype(kernel.dtype) @ kernel.T, bias, factor, shift, lo, hi)
+
+
+def matmul(a: Int8Array, b: Int8Array, *, groups: int, shift: int) -> Int8Array:
+    """int8 [N, G*I, J] of a [N, G*K, I] and b [N, G*K, J]."""
+    exactly = _exact_type(a.shape[1] // groups)
+    total = multiplied(a.astype(exactly), b.astype(exactly), groups)
+    return requantized(total, np.asarray(half(shift)), shift, INT8_MIN, INT8_MAX)
+
+
+def requantized(
+    total: NDArray[Any],
+    bias: NDArray[Any],
+    shift: NDArray[Any] | int,
+    lo: int,
+    hi: int,
+    factor: NDArray[Any] | None = None,
+) -> Int8Array:
+    """int8(clip(((total + bias) * factor) >> shift, lo, hi)) with all of it in wrapping int32."""
+    acc = wrapped(total)
+    acc += np.asarray(bias, np.int32)
+    if factor is not None:
+        acc *= factor
+    acc >>= shift
+    return narrowed(acc, lo, hi)
+
+
+def narrowed(acc: NDArray[Any], lo: int, hi: int) -> Int8Array:
+    """int8(clip(acc, lo, hi)); `acc` is spent."""
+    return np.clip(acc, lo, hi, out=acc).astype(np.int8)
+
+
+def add(
+    a: Int8Array, b: Int8Array, *, mul_a: int, mul_b: int, shift: int, lo: int, hi: int
+) -> Int8Array:
+    """int8 of the shape of `a` and `b`."""
+    total = a.astype(np.int64) * mul_a + b.astype(np.int64) * mul_b
+    return requantized(total, np.asarray(half(shift)), shift, lo, hi)
+
+
+def affine(
+    x: Int8Array,
+    mul: Int32Array,
+    addend: Int32Array,
+    shift: Int32Array,
+    *,
+    lo: int,
+    hi: int,
+    factor: Int32Array | None = None,
+) -> Int8Array:
+    """int8 of the shape of `x` [N, C, ...]; the parameters are per channel [C]."""
+    total = x.astype(np.int64) * mul.reshape(-1, *(1,) * (x.ndim - 2))
+    return _by_channel(total, addend, factor, shift, lo, hi)
+
+
+def rescale(x: Int8Array, *, mul: int, shift: int) -> Int8Array:
+    """int8 of the shape of `x`."""
+    total = x.astype(np.int64) * mul
+    return requantized(total, np.asarray(half(shift)), shift, INT8_MIN, INT8_MAX)
+
+
+def max_pool2d(x: Int8Array, *, window: Window) -> Int8Array:
+    """int8 [N, C, OH, OW]."""
+    return np.asarray(patches(padded(x, window, INT8_MIN), window).max(axis=(4, 5)), np.int8)
+
+
+def avg_pool2d(
+    x: Int8Array, mul: Int32Array, *, window: Window, shift: int, lo: int, hi: int
+) -> Int8Array:
+    """int8 [N, C, OH, OW]; `mul` is [OH, OW]."""
+    total = patches(padded(x, window), window).sum(axis=(4, 5), dtype=np.int64)
+    return requantized(total * mul, np.asarray(half(shift)), shift, lo, hi)
+
+
+def lookup(x: Int8Array, table: Int8Array) -> Int8Array:
+    """table[x + 128] of the shape of `x` [N, C, ...]; `table` is [256], or [C, 256]."""
+    entry = x.astype(np.int64) + 128
+    if table.ndim == 1:
+        return np.asarray(table[entry])
+    rows = np.arange(x.shape[1]).reshape(-1, *(1,) * (x.ndim - 2))
+    return np.asarray(table[rows, entry])
+
+
+def product(
+    a: Int8Array, b: Int8Array, table: Int32Array, *, shift: int, lo: int, hi: int
+) -> Int8Array:
+    """int8 of the shape of `a` and `b`: a times the table's entry for b."""
+    total = a.astype(np.int64) * table[b.astype(np.int64) + 128]
+    return requantized(total, np.asarray(half(shift)), shift, lo, hi)
+
+
+def quantize(x: FloatArray, *, inv_scale: float) -> Int8Array:
+    """int8 of the shape of `x`: one float32 product, rounded half to even; -128 for no number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.asarray(x, np.float32) * np.float32(inv_scale)
+        above = np.where(steps > INT8_MIN, steps, np.float32(INT8_MIN))
+    return np.asarray(np.rint(np.minimum(above, np.float32(INT8_MAX))), np.int8)
+
+
+def window_channels(x: Int8Array, window: Window) -> Int8Array:
+    """int8 [N, Kh*Kw*C, OH, OW]: every window of an already padded image, its channels innermost.
+
+    Channel (kh*Kw + kw)*C + ci is pixel (oh*stride + kh*dilation, ...) of channel ci.
+    """
+    seen = patches(x, window)
+    n, c, oh, ow, kh, kw = seen.shape
+    return seen.transpose(0, 4, 5, 1, 2, 3).reshape(n, kh * kw * c, oh, ow)
+
+
+def dequantize(x: Int8Array, *, scale: float) -> FloatArray:
+    """float32 of the shape of `x`."""
+    return x.astype(np.float32) * np.float32(scale)
+
+
+def softmax(x: Int8Array, table: FloatArray) -> FloatArray:
+    """float32 [N, C]; the sum is made in channel order, one float32 addition at a time."""
+    steps = x.max(axis=1, keepdims=True).astype(np.int32) - x.astype(np.int32)
+    powers = table[steps]
+    total = np.zeros(x.shape[0], np.float32)
+    for channel in range(x.shape[1]):
+        total = total + powers[:, channel]
+    return np.asarray(powers / total[:, None], np.float32)
+
+
+def _by_channel(
+    total: NDArray[Any],
+    bias: Int32Array,
+    factor: Int32Array | None,
+    shift: Int32Array,
+    lo: int,
+    hi: int,
+) -> Int8Array:
+    """`requantized` sums [N, Co, ...] by what each of the channels [Co] has."""
+    lanes = (-1, *(1,) * (total.ndim - 2))
+    factors = None if factor is None else factor.reshape(lanes)
+    return requantized(total, bias.reshape(lanes), shift.reshape(lanes), lo, hi, factors)
+
+
+def half(shift: int) -> int:
+    """What makes `>> shift` round to nearest."""
+    return 1 << (shift - 1) if shift else 0
+
+
+def wrapped(total: NDArray[Any]) -> Int32Array:
+    """Whole numbers of any type as int32, modulo 2^32; a fresh array."""
+    if total.dtype == np.float64:
+        total = total.astype(np.int64)
+    return np.array(total, np.int32)
+
+
+def exact(weight: Int8Array) -> NDArray[Any]:
+    """The weights in the smallest float type in which their products sum exactly."""
+    return weight.astype(_exact_type(weight[0].size))
+
+
+def _exact_type(terms: int) -> type[np.floating[Any]]:
+    """The smallest float type in which so many products of int8 sum exactly."""
+    return np.float32 if terms <= _EXACT_FLOAT32_TERMS else np.float64

@@ -1,0 +1,173 @@
+"""A job on its way to a cluster and back, as the user's machine sees it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tilefarm.clock import Clock
+from tilefarm.digest import Digest
+from tilefarm.errors import CapacityError, InfraError, SettingsError
+
+from driver.jobs.answers import Cluster, Job
+from driver.jobs.courier import content_of
+from driver.jobs.dashboard import Dashboard
+from driver.jobs.parcel import packed, unpack
+from driver.jobs.spec import JobSpec
+
+PACKAGE_NBYTES: Final = 100 << 20
+"""The most that a dashboard takes in one call."""
+
+RUN_KEY: Final = "tilefarm_run"
+"""In the metadata of a job: the name of its run."""
+
+_TITLE_KEY: Final = "tilefarm_model"
+_FOLDER_KEY: Final = "tilefarm_folder"
+_PYTHON_KEY: Final = "tilefarm_python"
+_POLL_SECONDS: Final = 0.5
+_FETCH_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A job that was submitted; `uploaded_nbytes` is 0 if its files were on the cluster already."""
+
+    id: str
+    run: str
+    uploaded_nbytes: int
+
+
+def send(
+    dashboard: Dashboard,
+    spec: JobSpec,
+    files: Mapping[Digest, Path],
+    *,
+    job: str,
+    folder: str,
+    python: str,
+) -> Sent:
+    """Upload what the cluster lacks, and start the job.
+
+    Args:
+        dashboard: of the cluster.
+        spec: what is to be done.
+        files: its files by digest.
+        job: its name, new on that cluster.
+        folder: on the cluster, for the runs of all jobs.
+        python: on the cluster, the interpreter that tilefarm is installed for.
+
+    Raises:
+        CapacityError: the files are more than a dashboard takes.
+        DataError: a file cannot be read.
+        UnreachableError, AccessError, InfraError: see `Dashboard`.
+    """
+    content = packed({digest.hex: path for digest, path in files.items()})
+    if len(content) > PACKAGE_NBYTES:
+        raise CapacityError(
+            f"model and data are {len(content) >> 20} MiB, a Ray dashboard takes"
+            f" {PACKAGE_NBYTES >> 20} MiB",
+            "calibrate and evaluate with fewer samples, or `tilefarm tune --ray` on the cluster",
+        )
+    package = f"_ray_pkg_{Digest.of(content).hex}.zip"
+    known = dashboard.holds(package)
+    if not known:
+        dashboard.upload(package, content)
+    dashboard.submit(
+        job,
+        _command(python, "run", folder, spec.to_json()),
+        package=package,
+        metadata={
+            RUN_KEY: spec.run,
+            _TITLE_KEY: spec.title,
+            _FOLDER_KEY: folder,
+            _PYTHON_KEY: python,
+        },
+    )
+    return Sent(id=job, run=spec.run, uploaded_nbytes=0 if known else len(content))
+
+
+def interpreter(cluster: Cluster, chosen: str | None) -> str:
+    """The interpreter of a cluster by its path: a shell there may find another one.
+
+    Raises:
+        SettingsError: the cluster does not say which, or the chosen one is no path.
+    """
+    python = chosen or cluster.python
+    if not python.startswith("/"):
+        raise SettingsError(
+            f"--python {python}: not an absolute path"
+            if python
+            else "the cluster does not say where its Python is",
+            "--python /opt/venv/bin/python, where tilefarm is installed there",
+        )
+    return python
+
+
+def fetch(dashboard: Dashboard, job: Job, out: Path, *, errand: str, clock: Clock) -> list[Path]:
+    """Bring what a job has made into a folder; the paths.
+
+    Args:
+        dashboard: of the cluster.
+        job: one that has ended.
+        out: the folder.
+        errand: the name of the job that brings it, new on that cluster.
+        clock: for waiting.
+
+    Raises:
+        SettingsError: it still runs, or is none of ours.
+        CorruptBlobError: what arrived is not what was sent.
+        InfraError: the cluster cannot send it.
+        OutputError: the folder cannot be written.
+    """
+    if not job.ended:
+        raise SettingsError(
+            f"{job.id} is {job.status}: its run is not over", f"`tilefarm logs {job.id} --follow`"
+        )
+    kept = job.metadata
+    if RUN_KEY not in kept:
+        raise SettingsError(f"{job.id} is no job of tilefarm's", "`tilefarm jobs` lists those")
+    command = _command(kept[_PYTHON_KEY], "send", kept[_FOLDER_KEY], kept[RUN_KEY])
+    dashboard.submit(errand, command, package=None, metadata={})
+    try:
+        log = _ended(dashboard, errand, clock)
+    finally:
+        if dashboard.job(errand).ended:
+            dashboard.forget(errand)
+        else:
+            dashboard.stop(errand)
+    digest, content = content_of(log)
+    return unpack(content, digest, out)
+
+
+def title_of(job: Job) -> str:
+    """The model that a job tunes; empty if it is none of ours."""
+    return job.metadata.get(_TITLE_KEY, "")
+
+
+def _ended(dashboard: Dashboard, errand: str, clock: Clock) -> str:
+    """The log of a job once it has ended well."""
+    until = clock.seconds() + _FETCH_SECONDS
+    while not (state := dashboard.job(errand)).ended:
+        if clock.seconds() > until:
+            raise InfraError(
+                f"the cluster did not send it within {_FETCH_SECONDS:g} s", "is the cluster busy?"
+            )
+        clock.sleep(_POLL_SECONDS)
+    log = dashboard.log(errand)
+    if state.status != "SUCCEEDED":
+        raise InfraError(f"the cluster cannot send it: {last_line(log) or state.message}")
+    return log
+
+
+def last_line(log: str) -> str:
+    """The last thing that a log says, without what to try."""
+    lines = [line for line in log.splitlines() if line.strip() and not line.startswith("  try:")]
+    return lines[-1].strip() if lines else ""
+
+
+def _command(python: str, *words: str) -> str:
+    """What a shell on the cluster runs."""
+    return shlex.join([python, "-m", "driver.cli", "job", *words])

@@ -1,0 +1,202 @@
+"""What a job is: the settings of a tuning as plain values, and the files that go with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from tilefarm.code import code_digest
+from tilefarm.digest import Digest, canonical_json
+from tilefarm.errors import CorruptBlobError, DataError, ProtocolError, SettingsError
+from tilefarm.target import TARGETS
+
+from driver.quantize.options import Quantization
+from driver.settings import FarmSettings, TuneSettings
+from driver.steps.machine import versions
+
+_PATHS: Final = ("token_file", "tls", "signing_key")
+_OF_THE_RUN: Final = ("proposer", "seed")
+"""What, beside files, quantization and extents, makes two jobs the same run."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that goes with a job: its name, for people, and its content."""
+
+    name: str
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """A tuning that somebody else's machine is asked for.
+
+    Attributes:
+        title: the model's name, for people.
+        settings: `TuneSettings` without its files, as plain values. Paths of tokens and
+            certificates are those of the machine that runs it: no secret travels.
+        files: by field: model, calibrate, evaluate, and target where it is a file.
+        version, code: of who asks; who runs it must have the same code.
+    """
+
+    title: str
+    settings: Mapping[str, Any]
+    files: Mapping[str, SentFile]
+    version: str
+    code: Digest
+
+    @classmethod
+    def of(cls, settings: TuneSettings, title: str) -> tuple[JobSpec, dict[Digest, Path]]:
+        """The job of settings, and where its files are.
+
+        Raises:
+            DataError: a file cannot be read.
+        """
+        paths = {"model": settings.model}
+        paths |= {"calibrate": settings.calibrate} if settings.calibrate else {}
+        paths |= {"evaluate": settings.evaluate} if settings.evaluate else {}
+        if settings.farm.target not in TARGETS:
+            paths["target"] = Path(settings.farm.target)
+        files = {field: SentFile(path.name, _digest_of(path)) for field, path in paths.items()}
+        spec = cls(
+            title=title,
+            settings=_plain(settings),
+            files=files,
+            version=versions()["tilefarm"],
+            code=code_digest(),
+        )
+        return spec, {files[field].digest: path for field, path in paths.items()}
+
+    @property
+    def run(self) -> str:
+        """The name of its run: jobs that differ in less than what decides the results share it."""
+        settings = {name: self.settings[name] for name in (*_OF_THE_RUN, "extents", "quantization")}
+        contents = {field: sent.digest.hex for field, sent in self.files.items()}
+        target = "" if "target" in self.files else self.settings["farm"]["target"]
+        return Digest.of_json([settings, contents, target]).short
+
+    def to_json(self) -> str:
+        """The one text of it."""
+        return canonical_json(
+            {
+                "title": self.title,
+                "settings": self.settings,
+                "files": {
+                    field: [sent.name, sent.digest.hex] for field, sent in self.files.items()
+                },
+                "version": self.version,
+                "code": self.code.hex,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> JobSpec:
+        """The job that `to_json` wrote.
+
+        Raises:
+            ProtocolError: it is none.
+        """
+        try:
+            document = json.loads(text)
+            return cls(
+                title=document["title"],
+                settings=document["settings"],
+                files={
+                    field: SentFile(Path(name).name, Digest(digest))
+                    for field, (name, digest) in document["files"].items()
+                },
+                version=document["version"],
+                code=Digest(document["code"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ProtocolError(f"not a job: {error!r}", "`tilefarm submit` writes them") from None
+
+    def require_same_code(self) -> None:
+        """Nothing if this installation is the one that the job was made by.
+
+        Raises:
+            SettingsError: it is another.
+        """
+        here = code_digest()
+        if here == self.code:
+            return
+        raise SettingsError(
+            f"the cluster runs tilefarm {versions()['tilefarm']} (code {here.short}), the job is"
+            f" from {self.version} (code {self.code.short})",
+            "install one version on both sides",
+        )
+
+    def tune_settings(self, parcel: Path, inputs: Path, out: Path) -> TuneSettings:
+        """The settings of the run, on the machine that runs it.
+
+        Args:
+            parcel: the folder with its files, by digest.
+            inputs: gets them under their names.
+            out: the run's output folder.
+
+        Raises:
+            CorruptBlobError: a file is not there, or not what it should be.
+            ProtocolError: the settings are no settings.
+            SettingsError: they are impossible here.
+        """
+        paths: dict[str, Any] = {
+            field: _placed(sent, parcel, inputs / field) for field, sent in self.files.items()
+        }
+        try:
+            farm = dict(self.settings["farm"])
+            farm["labels"] = tuple((key, value) for key, value in farm["labels"])
+            farm |= {name: Path(farm[name]) for name in _PATHS if farm[name] is not None}
+            target = str(paths.pop("target", farm["target"]))
+            return TuneSettings(
+                **paths,
+                out=out,
+                trials=self.settings["trials"],
+                **{name: self.settings[name] for name in _OF_THE_RUN},
+                extents={name: tuple(e) for name, e in self.settings["extents"].items()},
+                quantization=_quantization(self.settings["quantization"]),
+                farm=FarmSettings(**{**farm, "target": target}),
+            )
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ProtocolError(f"not the settings of a job: {error!r}") from None
+
+
+def _plain(settings: TuneSettings) -> dict[str, Any]:
+    farm = {f.name: getattr(settings.farm, f.name) for f in fields(settings.farm)}
+    farm |= {name: str(farm[name]) for name in _PATHS if farm[name] is not None}
+    return {
+        "trials": settings.trials,
+        **{name: getattr(settings, name) for name in _OF_THE_RUN},
+        "extents": {name: list(extents) for name, extents in settings.extents.items()},
+        "quantization": asdict(settings.quantization),
+        "farm": farm,
+    }
+
+
+def _quantization(document: Mapping[str, Any]) -> Quantization:
+    return Quantization(**{**document, "keep_float": tuple(document["keep_float"])})
+
+
+def _digest_of(path: Path) -> Digest:
+    try:
+        return Digest.of(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _placed(sent: SentFile, parcel: Path, folder: Path) -> Path:
+    """A file of the parcel, verified, under its name."""
+    try:
+        content = (parcel / sent.digest.hex).read_bytes()
+    except OSError:
+        content = b""
+    if Digest.of(content) != sent.digest:
+        raise CorruptBlobError(
+            f"{sent.name} did not arrive as {sent.digest.short}", "submit the job again"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / sent.name
+    path.write_bytes(content)
+    return path

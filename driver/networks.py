@@ -1,0 +1,92 @@
+"""A network as a command names it, in all its forms: float, integers, kernel calls, and data."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tilefarm.target import Target
+
+from driver.demo.zoo import model_files
+from driver.frontend import Dataset, import_model, load_data
+from driver.frontend.extents import Extents
+from driver.frontend.origins import Origin, origins
+from driver.frontend.seeded import seeded_data
+from driver.graph.ir import Graph
+from driver.integer.network import Network
+from driver.integer.qir import QuantGraph
+from driver.partition.partitioner import partition
+from driver.quantize.fitting import quantize_for
+from driver.quantize.options import AS_USUAL, Quantization
+from driver.quantize.quantizer import float_form
+
+_SEEDED_RUNS: Final = 4
+"""Of a network that gives its ranges itself, where nobody gives data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What the user names.
+
+    Attributes:
+        model: an ONNX file, or a network that comes with tilefarm (`zoo:NAME`).
+        calibration: an .npz file of inputs; not needed where the model gives every range.
+        extents: of inputs and dimensions that the model leaves open.
+        how: how it becomes integers.
+    """
+
+    model: Path | str
+    calibration: Path | None = None
+    extents: Extents = field(default_factory=dict)
+    how: Quantization = AS_USUAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forms:
+    """One network; `data` are what it was calibrated on, `made_from` is by result.
+
+    `is_seeded` says that there were no data, and these are random.
+    """
+
+    graph: Graph
+    made_from: Mapping[str, tuple[Origin, ...]]
+    quantized: QuantGraph
+    network: Network
+    data: Dataset
+    is_seeded: bool
+
+    def samples(self, path: Path | None, most: int) -> Dataset:
+        """At most so many samples of a file, or of the calibration data.
+
+        Raises:
+            DataError: the file does not fit the network.
+        """
+        data = self.data if path is None else load_data(path, self.graph)
+        return data.first(most)
+
+
+def forms_of(source: Source, target: Target) -> Forms:
+    """The forms of what the user names.
+
+    Raises:
+        UserError: the model or the data cannot be used, or data are needed and there are none.
+    """
+    with tempfile.TemporaryDirectory(prefix="tilefarm-network-") as folder:
+        files = model_files(source.model, source.calibration, Path(folder))
+        graph = import_model(files.model, source.extents)
+        data = None if files.calibration is None else load_data(files.calibration, graph)
+        made_from = origins(files.model, graph)
+    inputs = None if data is None else data.inputs
+    quantized = quantize_for(target, graph, inputs, source.how)
+    graph = float_form(graph, inputs, source.how)
+    return Forms(
+        graph=graph,
+        made_from=made_from,
+        quantized=quantized,
+        network=partition(quantized, target),
+        data=data or seeded_data(graph, _SEEDED_RUNS * graph.batch),
+        is_seeded=data is None,
+    )

@@ -1,0 +1,89 @@
+"""Layers as calls of the accelerator: operands packed, bias in tiles, shifts for blocks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from tilefarm.target import Target
+from tilefarm.workload import AttrValue
+
+from driver.graph.ir import Shape, Window
+from driver.integer.qir import Int8Array, Int32Array, QAffine, QConv2d, QConvTranspose2d, QDense
+from driver.partition.assembly import Constant
+from driver.partition.pack import (
+    bias_tiles,
+    diagonal_lanes,
+    diagonal_tile,
+    packed_conv_weight,
+    packed_lanes,
+    packed_shift,
+    unit_rows,
+)
+
+MULTIPLIES = "multiply-accumulates with a shift behind them: what GEMM and ALU do"
+MAXIMA = "the largest of never negative values: GEMM widens them, ALU compares"
+MOVES = "channels sorted by weights of 0 and 1: GEMM moves int8 exactly"
+SCALES = "products with a diagonal tile, in the accumulators: what GEMM and ALU do"
+
+Constants = dict[str, Constant]
+Attrs = dict[str, AttrValue]
+
+
+def epilogue(
+    name: str, bias: Int32Array, factor: Int32Array | None, shift: Int32Array, target: Target
+) -> Constants:
+    """What follows the sums of a layer; no bias where all of them are zero."""
+    constants = {}
+    if bias.any():
+        constants["bias"] = Constant(f"{name}.bias", bias_tiles(bias, target))
+        constants["unit"] = Constant("unit", unit_rows(target))
+    if factor is not None:
+        constants["factor"] = Constant(f"{name}.factor", packed_lanes(factor, target))
+    constants["shift"] = Constant(f"{name}.shift", packed_shift(shift, target))
+    return constants
+
+
+def affine_constants(name: str, op: QAffine, target: Target) -> Constants:
+    """A scale for every channel as a convolution of one pixel, whose weights are diagonal tiles."""
+    weight = diagonal_lanes(op.mul, target)
+    after = epilogue(name, op.add, op.factor, op.shift, target)
+    return {"weight": Constant(f"{name}.weight", weight), **after}
+
+
+def sorting_weight(sources: list[int], lanes: int, target: Target) -> Int8Array:
+    """[Co/c, Ci/c, 1, 1, c, c] with which output channel k is input channel `sources[k]`."""
+    weight = np.zeros((len(sources), lanes, 1, 1), np.int8)
+    weight[np.arange(len(sources)), sources] = 1
+    return np.asarray(packed_conv_weight(weight, target), np.int8)
+
+
+def diagonal(value: int, target: Target) -> Constant:
+    """A tile that multiplies every lane by the value."""
+    return Constant(f"times_{value}", diagonal_tile(value, target))
+
+
+def conv_attrs(window: Window, lo: int = -128, hi: int = 127, groups: int = 1) -> Attrs:
+    """Attributes of a convolution; one group is not written."""
+    attrs: Attrs = {
+        "stride": window.stride,
+        "pad": window.pad,
+        "dilation": window.dilation,
+        "lo": lo,
+        "hi": hi,
+    }
+    return {**attrs, "groups": groups} if groups > 1 else attrs
+
+
+def pool_attrs(window: Window) -> Attrs:
+    """Attributes of a pooling window."""
+    return {"kernel": window.kernel, "stride": window.stride, "pad": window.pad}
+
+
+def layer_macs(op: QConv2d | QConvTranspose2d | QDense, result: Shape) -> int:
+    """Useful multiply-accumulates of a layer, on the network's own channels."""
+    if isinstance(op, QConvTranspose2d):
+        taps = int(np.count_nonzero(op.weight.any(axis=(0, 3))))
+        _, down, across, ci, *_ = op.weight.shape
+        return int(math.prod(result) // (down * across) * ci * taps)
+    return math.prod(result) * math.prod(op.weight.shape[1:])

@@ -1,0 +1,173 @@
+"""The folder that a program is deployed as: what lies in it, and the manifest that says so.
+
+`run.py` and `run.c` run the program with a VTA library and nothing of tilefarm.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tilefarm.digest import Digest
+
+from device_server.library.native import hardware_words
+from driver.graph.grid import BOUNDS, Grid
+from driver.program.model import NetworkProgram, Parameter
+
+MANIFEST_SCHEMA: Final = 3
+CODE_FILE: Final = "network.so"
+CONSTANTS_FILE: Final = "weights.bin"
+MANIFEST_FILE: Final = "manifest.json"
+
+_SHIPPED: Final = Path(__file__).with_name("shipped")
+
+_README: Final = """\
+{name}: a neural network, compiled for the accelerator {target}
+(target {target_digest}; host {host}).
+
+{code}: the kernels and the entry `{entry}`. {constants}: weights. manifest.json: all
+of this for machines, with the layout of every buffer, the target and versions.
+The digests in it are SHA-256; `tilefarm run` and run.py check {code} and
+{constants} before they load them.
+
+Inputs, float32, all samples of a run (a batch of {batch}) one after another:
+{inputs}
+
+Outputs, float32:
+{outputs}
+
+A scale is the value of one step of the integers inside. A model's own integers q
+stand for (q - zero point) * scale; run.py takes and gives them.
+
+To run it, give the VTA library of that accelerator, or tilefarm's simulator:
+
+  tilefarm run . --input X.npz --out Y.npz
+  python run.py libvta.so X.npz Y.npz
+  cc run.c -ldl -o run && ./run libvta.so INPUT... OUTPUT...
+
+X.npz has an array [samples, ...] for each input, by its name and in the layout
+of the model's file. run.c reads and writes plain float32 values in the shapes
+above, a file for each tensor, as many runs as the files hold.
+
+The entry is `int32_t {entry}(void *const *buffers, const int64_t *offsets)`; 0 is
+success. Buffers are handles of VTABufferAlloc, offsets are 0. In this order:
+{buffers}
+"""
+
+
+def program_files(program: NetworkProgram, versions: Mapping[str, str]) -> dict[str, bytes]:
+    """Contents of all files by name; the manifest, which has the others' digests, is the last."""
+    files = {
+        CODE_FILE: program.code,
+        CONSTANTS_FILE: program.constants,
+        "README.txt": _readme(program).encode(),
+        "run.py": (_SHIPPED / "run.py.txt").read_bytes(),
+        "run.c": _c_example(program).encode(),
+    }
+    manifest = _manifest(program, versions, files)
+    manifest["manifest_digest"] = Digest.of_json(manifest).hex
+    return {**files, MANIFEST_FILE: (json.dumps(manifest, indent=2) + "\n").encode()}
+
+
+def _manifest(
+    program: NetworkProgram, versions: Mapping[str, str], files: Mapping[str, bytes]
+) -> dict[str, Any]:
+    return {
+        "schema": MANIFEST_SCHEMA,
+        "name": program.name,
+        "digest": program.digest.hex,
+        "entry": program.entry,
+        "code": _file_row(CODE_FILE, program.code),
+        "constants": _file_row(CONSTANTS_FILE, program.constants),
+        "files": {name: Digest.of(content).hex for name, content in files.items()},
+        "arena_nbytes": program.arena_nbytes,
+        "buffers": list(_buffer_rows(program)),
+        "inputs": [_parameter_row(p) for p in program.inputs],
+        "outputs": [_parameter_row(p) for p in program.outputs],
+        "target": json.loads(program.target.to_json()),
+        "target_digest": program.target.digest.hex,
+        "simulator": list(hardware_words(program.target)),
+        "versions": dict(versions),
+    }
+
+
+def _file_row(name: str, content: bytes) -> dict[str, object]:
+    return {"file": name, "sha256": Digest.of(content).hex, "nbytes": len(content)}
+
+
+def _buffer_rows(program: NetworkProgram) -> Iterator[dict[str, Any]]:
+    yield {"name": "arena", "role": "scratch", "nbytes": program.scratch_nbytes}
+    yield {"name": "constants", "role": "constant", "nbytes": len(program.constants)}
+    for role, parameters in (("input", program.inputs), ("output", program.outputs)):
+        for p in parameters:
+            yield {"name": p.name, "role": role, "nbytes": p.nbytes}
+
+
+def _parameter_row(p: Parameter) -> dict[str, object]:
+    return {
+        "name": p.name,
+        "dtype": "float32",
+        "shape": list(p.shape),
+        "axes": list(p.axes),
+        "scale": p.scale,
+        "grid": None if p.grid is None else _grid_row(p.grid),
+    }
+
+
+def _grid_row(grid: Grid) -> dict[str, object]:
+    """What run.py needs to make reals of integers and integers of reals."""
+    lowest, highest = BOUNDS[grid.dtype]
+    return {
+        "dtype": grid.dtype,
+        "scale": grid.scale,
+        "zero": grid.zero,
+        "lowest": lowest,
+        "highest": highest,
+        "numpy": grid.held,
+    }
+
+
+def _readme(program: NetworkProgram) -> str:
+    return _README.format(
+        name=program.name,
+        target=program.target.name,
+        target_digest=program.target.digest.short,
+        host=program.target.host.triple,
+        code=CODE_FILE,
+        constants=CONSTANTS_FILE,
+        entry=program.entry,
+        batch=program.batch,
+        inputs="\n".join(map(_parameter_line, program.inputs)),
+        outputs="\n".join(map(_parameter_line, program.outputs)),
+        buffers="\n".join(
+            f"  {index}  {row['name']}  {row['nbytes']} bytes, {row['role']}"
+            for index, row in enumerate(_buffer_rows(program))
+        ),
+    )
+
+
+def _parameter_line(p: Parameter) -> str:
+    moved = p.axes and p.axes != tuple(range(len(p.axes)))
+    order = f", axes {list(p.axes)} of the model's file" if moved else ""
+    scale = "" if p.scale is None else f", scale {p.scale:.6g}"
+    grid = "" if p.grid is None else f"; of the model's {p.grid}"
+    return f"  {p.name}  {list(p.shape)}{order}{scale}{grid}"
+
+
+def _c_example(program: NetworkProgram) -> str:
+    """The example in C, with this program's sizes and names."""
+    text = (_SHIPPED / "run.c").read_text(encoding="utf-8")
+    words = {
+        "INPUTS": str(len(program.inputs)),
+        "OUTPUTS": str(len(program.outputs)),
+        "NBYTES": ", ".join(str(row["nbytes"]) for row in _buffer_rows(program)),
+        "SIMULATOR": ", ".join(map(str, hardware_words(program.target))),
+        "CODE": CODE_FILE,
+        "WEIGHTS": CONSTANTS_FILE,
+        "ENTRY": program.entry,
+    }
+    for word, value in words.items():
+        text = text.replace(f"@{word}@", value)
+    return text

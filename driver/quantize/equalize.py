@@ -1,0 +1,135 @@
+"""Cross-layer equalization: channels of a tensor brought to ranges that one scale suits better.
+
+A channel is divided by a factor, in the weights that make it, and multiplied by it, in those that
+read it; the network's results stay. Source: M. Nagel et al., Data-Free Quantization Through Weight
+Equalization and Bias Correction, ICCV 2019, which brings the ranges of the weights on both sides
+together. Here the channel's own range over data counts as well (as in G. Xiao et al., SmoothQuant,
+ICML 2023): a tensor has one scale, whereas each channel of a layer may have its own shift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driver.graph.float_run import run_float
+from driver.graph.ir import FloatArray, Graph, Node
+from driver.quantize.calibrate import by_name
+from driver.quantize.channel_groups import ChannelGroups
+from driver.quantize.channel_weights import Weighted, largest_weights, read_channels, rescaled
+
+Reals: TypeAlias = NDArray[np.float64]
+
+_LEAST_SHARE: Final = 1 / 4
+"""Of the largest of a kind: what is smaller counts as this. Data that calibration has not seen
+drive channels that hardly ever speak further than those that always do."""
+_SWEEPS: Final = 20
+_STEP: Final = 0.5
+"""All factors move at once, and each one moves what the others are compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Way:
+    """A layer between channels by their numbers: [Co] made from [Co, K], and the weights there."""
+
+    made: NDArray[np.int64]
+    read: NDArray[np.int64]
+    weight: Reals
+
+
+def equalized(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) -> Graph:
+    """The graph with the same results, to rounding, whose channels differ less in their ranges.
+
+    The factors are those of least squares, in logarithms, that bring three ranges together, each
+    relative to the largest of its kind in its tensor or layer: of the weights that make a channel,
+    of its values over the calibration data, and of the weights that read it.
+
+    Args:
+        graph: a float network, folded.
+        calibration: as for `driver.quantize.calibrate.calibrate`.
+    """
+    groups = ChannelGroups(graph)
+    reach = _reach(graph, by_name(graph, calibration))
+    if not all(np.isfinite(values).all() for values in reach.values()):
+        return graph  # calibration says which tensor the data drive too far
+    ways = [_way(node, groups) for node in graph.nodes if isinstance(node.op, Weighted)]
+    factors = np.zeros(groups.count)
+    for _ in range(_SWEEPS):
+        factors += _STEP * _wish(np.exp(factors), groups, reach, ways)
+    return _scaled(graph, groups, np.exp(factors))
+
+
+def _reach(graph: Graph, inputs: Mapping[str, FloatArray]) -> dict[str, Reals]:
+    """The largest magnitude of every channel [C] of every tensor that has channels."""
+    found: dict[str, Reals] = {}
+
+    def observe(name: str, values: FloatArray) -> None:
+        others = tuple(axis for axis in range(values.ndim) if axis != 1)
+        largest = np.abs(values).max(axis=others, initial=0.0).astype(np.float64)
+        found[name] = np.maximum(found.get(name, 0.0), largest)
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        run_float(graph, inputs, observe=observe)
+    return {name: _at_least_a_share(values) for name, values in found.items()}
+
+
+def _way(node: Node, groups: ChannelGroups) -> _Way:
+    assert isinstance(node.op, Weighted)
+    numbers = np.arange(groups.count)
+    read = numbers[groups.channels(node.inputs[0])]
+    return _Way(
+        made=numbers[groups.channels(node.output)],
+        read=read[read_channels(node.op)],
+        weight=_lifted(largest_weights(node.op)),
+    )
+
+
+def _wish(
+    factors: Reals, groups: ChannelGroups, reach: Mapping[str, Reals], ways: Sequence[_Way]
+) -> Reals:
+    """What the logarithm of every factor should grow by; nothing where it must be 1."""
+    makes, speaks, reads = np.zeros((3, groups.count))
+    for name, each in reach.items():
+        channels = groups.channels(name)
+        _note(speaks, groups.group[channels], each / factors[channels])
+    for way in ways:
+        weight = way.weight * factors[way.read] / factors[way.made][:, None]
+        rows = weight.max(axis=1)
+        _note(makes, groups.group[way.made], rows)
+        _note(reads, groups.group[way.read], weight / rows[:, None])
+    kinds = np.array([makes, speaks, reads])
+    makes, speaks, reads = np.log(np.where(kinds, kinds, 1))
+    wish = (makes + speaks - reads) / np.maximum((kinds > 0).sum(axis=0), 1)
+    return np.where(groups.is_free, wish[groups.group], 0)
+
+
+def _note(largest: Reals, groups: NDArray[np.int64], values: Reals) -> None:
+    """Takes each value, relative to the largest of all, for its group if it has no larger one."""
+    np.maximum.at(largest, groups, values / values.max())
+
+
+def _at_least_a_share(values: Reals) -> Reals:
+    """The values, small ones lifted to a share of the largest; all alike where that is zero."""
+    return np.maximum(values, values.max() * _LEAST_SHARE) if values.any() else values + 1
+
+
+def _lifted(weight: Reals) -> Reals:
+    """Weights [Co, K] in which every row is a share of the largest, and its entries of its own."""
+    rows = weight.max(axis=1, keepdims=True)
+    inside = np.maximum(weight / np.where(rows, rows, 1), _LEAST_SHARE)
+    return inside * _at_least_a_share(rows)
+
+
+def _scaled(graph: Graph, groups: ChannelGroups, factors: Reals) -> Graph:
+    """The graph with every channel divided by its factor."""
+    nodes = []
+    for node in graph.nodes:
+        if isinstance(node.op, Weighted):
+            before, after = (factors[groups.channels(n)] for n in (node.inputs[0], node.output))
+            node = replace(node, op=rescaled(node.op, before, after))
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))

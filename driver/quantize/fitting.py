@@ -1,0 +1,34 @@
+"""The integer network of a target: as wide as its vectors, and with MUL only where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilefarm.errors import SettingsError
+from tilefarm.target import TARGETS, Target
+
+from driver.graph.ir import FloatArray, Graph
+from driver.integer.qir import QuantGraph
+from driver.quantize.options import Quantization
+from driver.quantize.quantizer import quantize
+
+
+def quantize_for(
+    target: Target,
+    graph: Graph,
+    calibration: FloatArray | Mapping[str, FloatArray] | None,
+    how: Quantization,
+) -> QuantGraph:
+    """`driver.quantize.quantizer.quantize` for a target.
+
+    Raises:
+        SettingsError: the target's ALU lacks what is wanted, or as for `quantize`.
+        ModelError, DataError: as for `quantize`.
+    """
+    if how.requantize == "mul" and not target.limits.alu_mul:
+        known = ", ".join(name for name, each in TARGETS.items() if each.limits.alu_mul)
+        raise SettingsError(
+            f"--requantize mul: the ALU of {target.name} has no MUL",
+            f"--target {known}, a target whose JSON has limits.alu_mul, or --requantize shift",
+        )
+    return quantize(graph, calibration, how, block=target.vta.block)

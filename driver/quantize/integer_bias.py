@@ -1,0 +1,50 @@
+"""Integer layers with other biases, whatever they are called in each kind of layer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driver.integer.qir import QAffine, QConv2d, QConvTranspose2d, QDense
+from driver.quantize.shift_exact import ACC_LIMIT, LARGEST_INPUT
+
+Biased: TypeAlias = QConv2d | QConvTranspose2d | QDense | QAffine
+"""The integer operators with weights and a bias for each channel of the result."""
+
+_MOST_SUM: Final = ACC_LIMIT - 1
+
+
+def weight_rows(op: Biased) -> NDArray[np.int64]:
+    """[Co, ...]: the weights of each channel of the result in a row."""
+    weight = op.mul if isinstance(op, QAffine) else op.weight
+    return weight.reshape(len(weight), -1).astype(np.int64)
+
+
+def bias_of(op: Biased) -> NDArray[np.int32]:
+    """[Co], in units of the accumulator."""
+    return op.add if isinstance(op, QAffine) else op.bias
+
+
+def gain(op: Biased) -> NDArray[np.float64]:
+    """[Co]: what the accumulator's 1 is in steps of the result."""
+    factor = 1 if op.factor is None else op.factor
+    return np.asarray(factor * np.exp2(-op.shift.astype(np.float64)))
+
+
+def rounding(op: Biased) -> NDArray[np.float64]:
+    """[Co]: the part of the bias that makes the shift round to nearest."""
+    return np.where(op.shift > 0, np.rint(0.5 / gain(op)), 0.0)
+
+
+def with_bias(op: Biased, bias: NDArray[Any]) -> Biased:
+    """The layer with these biases [Co], rounded, and such that the worst sum stays within int32.
+
+    So does its product with the factor.
+    """
+    most = _MOST_SUM // (1 if op.factor is None else op.factor)
+    room = most - LARGEST_INPUT * np.abs(weight_rows(op)).sum(axis=1)
+    held = np.clip(np.rint(bias), -room, room).astype(np.int32)
+    return replace(op, add=held) if isinstance(op, QAffine) else replace(op, bias=held)

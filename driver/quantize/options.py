@@ -1,0 +1,81 @@
+"""How a network becomes integers, as the user asks for it: no data, no arrays here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias, get_args
+
+from tilefarm.errors import SettingsError
+
+from driver.quantize.methods import DEFAULT_METHOD, CalibrationMethod, calibration_method
+
+Activations: TypeAlias = Literal["symmetric", "asymmetric"]
+Requantize: TypeAlias = Literal["shift", "mul"]
+
+DATA_NEEDED: Final = "--activations asymmetric, --equalize and --correct-bias need"
+"""What `Quantization.needs_data` means; what they need follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantization:
+    """What the user decides; the fields are the options of `driver.commands.quantizing`.
+
+    Attributes:
+        calibration: how ranges follow from data; see `calibration_method`.
+        activations: whether zero is the middle of every int8 tensor, or what a ReLU makes may lie
+            around its own middle; see `driver.quantize.centering`.
+        equalize: whether channels are brought to like ranges first; see `driver.quantize.equalize`.
+        correct_bias: whether biases make up for the mean of what quantization adds to the sums;
+            see `driver.quantize.bias_correction`.
+        requantize: whether sums become int8 by a shift alone, or by a multiplication and a shift;
+            see `driver.quantize.shift_exact` and `driver.quantize.multiplied`.
+        keep_float: names of layers that stay in float on the processor, or patterns of names.
+
+    Raises:
+        SettingsError: an option is impossible.
+    """
+
+    calibration: str = DEFAULT_METHOD
+    activations: Activations = "symmetric"
+    equalize: bool = False
+    correct_bias: bool = False
+    requantize: Requantize = "shift"
+    keep_float: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        calibration_method(self.calibration)
+        for option, value, known in (
+            ("activations", self.activations, get_args(Activations)),
+            ("requantize", self.requantize, get_args(Requantize)),
+        ):
+            if value not in known:
+                raise SettingsError(
+                    f"--{option} {value}: no such scheme", f"one of {', '.join(known)}"
+                )
+
+    @property
+    def method(self) -> CalibrationMethod:
+        """What decides the ranges."""
+        return calibration_method(self.calibration)
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether data are used even where a model gives every range."""
+        return self != self.without_data()
+
+    def without_data(self) -> Quantization:
+        """The same but for what needs data."""
+        return replace(self, activations="symmetric", equalize=False, correct_bias=False)
+
+    def __str__(self) -> str:
+        words = [self.calibration]
+        words += [self.activations] if self.activations != "symmetric" else []
+        words += ["equalized"] if self.equalize else []
+        words += ["biases corrected"] if self.correct_bias else []
+        words += ["multiplied"] if self.requantize == "mul" else []
+        words += [f"{', '.join(self.keep_float)} in float"] if self.keep_float else []
+        return ", ".join(words)
+
+
+AS_USUAL: Final = Quantization()
+"""What holds where nothing is said."""

@@ -1,0 +1,246 @@
+"""Integer parameters whose requantization is exactly a shift: no multiplier behind the sums.
+
+With input scale si and output scale so, the weight scale of channel c is (so / si) * 2^-s[c]. Then
+sum * si * weight_scale / so = sum * 2^-s[c], so the result is `sum >> s[c]` for any si and so, on
+hardware that can only shift. The largest s that keeps the weights within int8 costs at most one bit
+of their range.
+
+A shift that all channels of a block share is an immediate operand: one cycle less for every output
+vector than one that is read from a register. It costs weights of the smaller channels their low
+bits, so a layer has such shifts only if its weights stay near enough (`LEAST_SNR_DB`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driver.graph.ir import FloatArray
+from driver.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int32Array
+
+MAX_SHIFT: Final = 30
+MAX_MUL: Final = 127
+LEAST_SNR_DB: Final = 34.0
+"""Weights with shared shifts: energy of the weights over that of their rounding, a whole layer.
+
+Shifts of their own give 38 to 45 dB, as int8 weights do. Noise at -34 dB in a layer's sums is below
+that of rounding its results to int8."""
+ENOUGH_SHIFT: Final = 10
+"""From here on the rounding of weights no longer shows in int8 results: bits that biases may have
+instead."""
+ACC_LIMIT: Final = 1 << 31
+LARGEST_INPUT: Final = 128
+_BEYOND_INT8: Final = 512.0
+"""More than any rounding away from both ends of int8."""
+_WORSE_BY: Final = 0.97
+_SAME_POWER: Final = 1e-6
+"""How much of a power of two a scale may miss and still be that power."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayerParameters:
+    """Weights, biases with their rounding, shifts and maybe factors, per output channel."""
+
+    weight: Int8Array
+    bias: Int32Array
+    shift: Int32Array
+    factor: Int32Array | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumParameters:
+    """a * mul_a + b * mul_b, shifted, at the output scale that makes the larger gain exact."""
+
+    mul_a: int
+    mul_b: int
+    shift: int
+    out_scale: float
+
+
+def least_out_scale(weight: FloatArray, in_scale: float) -> float:
+    """The smallest output scale at which every weight fits into int8 with a shift of 0."""
+    return float(np.abs(weight).max(initial=0.0)) * in_scale / MAX_MUL
+
+
+def most_bias(block: int) -> int:
+    """The largest bias that the products of one vector with a constant one express."""
+    return MAX_MUL * MAX_MUL * (block - 1) + MAX_MUL // 2
+
+
+def layer_parameters(
+    weight: FloatArray,
+    bias: FloatArray,
+    *,
+    in_scale: float,
+    out_scale: float,
+    block: int,
+    least_snr_db: float = LEAST_SNR_DB,
+) -> LayerParameters:
+    """Integer parameters of a layer; `weight` is [Co, ...], `bias` [Co] in real units.
+
+    Every shift is the largest within 0..30 at which the weights fit, the sum of the worst input
+    stays within int32, and (as long as it is above ENOUGH_SHIFT) the bias fits into `most_bias`.
+    Then the channels of every block share their smallest one, if that keeps `least_snr_db`. A bias
+    that saturates every result is the smallest that does.
+
+    Raises:
+        OverflowError: even without a shift the worst sum leaves int32.
+    """
+    rows = weight.reshape(weight.shape[0], -1).astype(np.float64) * (in_scale / out_scale)
+    offsets = within_reach(rows, bias.astype(np.float64) / out_scale)
+    shift = _largest_shifts(np.abs(rows).max(axis=1))
+    while (over := _overflows(rows, offsets, shift)).any():
+        if (shift[over] == 0).any():
+            raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
+        shift = shift - over
+    while (far := _far_biases(offsets, shift, most_bias(block))).any():
+        shift = shift - far
+    shared = _shared(shift, block)
+    if _snr_db(rows, shared) >= least_snr_db:
+        shift = shared
+    power = np.exp2(shift)
+    return LayerParameters(
+        weight=np.rint(rows * power[:, None]).astype(np.int8).reshape(weight.shape),
+        bias=_biases(offsets, shift).astype(np.int32),
+        shift=shift.astype(np.int32),
+    )
+
+
+def sum_parameters(scale_a: float, scale_b: float, out_scale: float) -> SumParameters:
+    """Multipliers of a residual addition at an output scale of at least `out_scale`.
+
+    The operand with the larger scale gets its exact gain by moving the output scale up a little;
+    among the multipliers that move it by at most a few percent, the one that suits the other
+    operand best is taken.
+    """
+    big, small = max(scale_a, scale_b), min(scale_a, scale_b)
+    out_scale = max(out_scale, big / MAX_MUL)
+    shift = int(_largest_shifts(np.array([big / out_scale]))[0])
+    top = max(1, int(big / out_scale * 2.0**shift))
+    candidates = range(max(1, int(np.ceil(top * _WORSE_BY))), top + 1)
+    ratio = small / big
+    mul_big = min(candidates, key=lambda m: (_relative_error(m * ratio), -m))
+    mul_small = max(1, round(mul_big * ratio))
+    mul_a, mul_b = (mul_big, mul_small) if scale_a >= scale_b else (mul_small, mul_big)
+    return SumParameters(
+        mul_a=mul_a, mul_b=mul_b, shift=shift, out_scale=big * 2.0**shift / mul_big
+    )
+
+
+def product_parameters(in_scale: float, terms: int, *, out_scale: float) -> tuple[int, float]:
+    """The shift of sums of products of two activations, and the scale of what it leaves.
+
+    Nothing but the shift is free, so the scale is the smallest `in_scale` * 2^shift that is at
+    least `out_scale`, for shifts within 0..30.
+
+    Args:
+        in_scale: the real value of 1 in the sums.
+        terms: products in a sum.
+
+    Raises:
+        OverflowError: the worst sum leaves int32.
+    """
+    shift = max(0, math.ceil(math.log2(out_scale / in_scale) - _SAME_POWER))
+    shift = min(shift, MAX_SHIFT)
+    if terms * LARGEST_INPUT**2 + (1 << shift >> 1) >= ACC_LIMIT:
+        raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
+    return shift, in_scale * 2.0**shift
+
+
+def rescale_parameters(in_scale: float, out_scale: float) -> tuple[int, int]:
+    """A multiplier and a shift with mul / 2^shift nearest to in_scale / out_scale, at most 1."""
+    ratio = min(in_scale / out_scale, 1.0)
+    shift = int(_largest_shifts(np.array([ratio]))[0])
+    return max(1, round(ratio * 2.0**shift)), shift
+
+
+def mean_parameters(
+    divisor: FloatArray, elements: int, *, in_scale: float, out_scale: float
+) -> tuple[Int32Array, int, float]:
+    """Multipliers [OH, OW], shift and output scale of an average; the smallest divisor is exact.
+
+    `elements` is the most that one window holds: its worst sum stays within int32.
+
+    Raises:
+        OverflowError: even without a shift the worst sum leaves int32.
+    """
+    least = float(divisor.min())
+    out_scale = max(out_scale, in_scale / least / MAX_MUL)
+    gain = in_scale / least / out_scale
+    shift = int(_largest_shifts(np.array([gain]))[0])
+    while gain * 2.0**shift * elements * LARGEST_INPUT >= ACC_LIMIT / 2:
+        if shift == 0:
+            raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
+        shift -= 1
+    top = max(1, int(gain * 2.0**shift))
+    mul = np.rint(top * least / divisor.astype(np.float64)).astype(np.int32)
+    return mul, shift, in_scale * 2.0**shift / (least * top)
+
+
+def bounds(lo: float, hi: float, scale: float) -> tuple[int, int]:
+    """The integer bounds of a clip at a scale, within int8."""
+    low, high = (
+        int(np.clip(np.rint(np.clip(b / scale, -1e6, 1e6)), INT8_MIN, INT8_MAX)) for b in (lo, hi)
+    )
+    return low, high
+
+
+def _largest_shifts(top: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The largest s in 0..30 with top * 2^s <= 127, elementwise."""
+    with np.errstate(divide="ignore"):
+        shift = np.floor(np.log2(MAX_MUL / top))
+    shift = np.clip(shift, 0, MAX_SHIFT)
+    shift -= (top * np.exp2(shift) > MAX_MUL) & (shift > 0)
+    return shift.astype(np.int64)
+
+
+def within_reach(rows: NDArray[np.float64], offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Biases, none so far from zero that it saturates whatever the sums are and by more than that.
+
+    The far ones would take many tiles, or all of the accumulator's bits.
+    """
+    reach = LARGEST_INPUT * np.abs(rows).sum(axis=1) + _BEYOND_INT8
+    return np.clip(offsets, -reach, reach)
+
+
+def _biases(offsets: NDArray[Any], shift: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Biases in units of the accumulator, with what makes the shift round to nearest."""
+    half = np.where(shift > 0, np.exp2(shift - 1.0), 0.0)
+    return np.asarray(np.rint(offsets * np.exp2(shift)) + half, np.float64)
+
+
+def _far_biases(offsets: NDArray[Any], shift: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
+    """Which channels could have a smaller bias at no loss that shows."""
+    far = (np.abs(_biases(offsets, shift)) > most) & (shift > ENOUGH_SHIFT)
+    return np.asarray(far, np.bool_)
+
+
+def _shared(shift: NDArray[np.int64], block: int) -> NDArray[np.int64]:
+    """For every channel the smallest shift of its block."""
+    starts = np.arange(0, len(shift), block)
+    return np.repeat(np.minimum.reduceat(shift, starts), block)[: len(shift)]
+
+
+def _snr_db(rows: NDArray[Any], shift: NDArray[np.int64]) -> float:
+    """Energy of the weights over that of what rounding adds to them, in decibels."""
+    power = np.exp2(shift)[:, None]
+    noise = np.square(np.rint(rows * power) / power - rows).sum()
+    energy = np.square(rows).sum()
+    return float(10 * np.log10(energy / noise)) if noise and energy else math.inf
+
+
+def _overflows(
+    rows: NDArray[Any], offsets: NDArray[Any], shift: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which channels could leave int32 on the worst input."""
+    weights = np.abs(np.rint(rows * np.exp2(shift)[:, None])).sum(axis=1)
+    worst = LARGEST_INPUT * weights + np.abs(_biases(offsets, shift))
+    return np.asarray(worst >= ACC_LIMIT, np.bool_)
+
+
+def _relative_error(exact: float) -> float:
+    return abs(max(1, round(exact)) - exact) / exact

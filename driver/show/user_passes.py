@@ -1,0 +1,55 @@
+"""A pass of the user's, from a Python file: `FILE.py:FUNCTION@STEP`."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tilefarm.errors import SettingsError
+
+from compile_worker.ir.verify import Stage
+from compile_worker.passes import LOWERING, SCHEDULED, Pass, with_pass
+
+_FORM: Final = re.compile(r"(?P<file>.+\.py):(?P<function>\w+)@(?P<after>\w+)")
+
+
+def with_user_passes(texts: Sequence[str]) -> tuple[Pass, ...]:
+    """Lowering with the passes that options name, in their order.
+
+    Each is `FILE.py:FUNCTION@STEP`: a function from (function, target) to function, to be run after
+    the step. It leaves the stage that it finds.
+
+    Raises:
+        SettingsError: an option of another form, a file that cannot be loaded, no such function.
+        PassError: no such step, or a pass of the same name.
+    """
+    passes: tuple[Pass, ...] = LOWERING
+    for text in texts:
+        found = _FORM.fullmatch(text)
+        if found is None:
+            raise SettingsError(f"--pass {text}: not a pass", "FILE.py:FUNCTION@STEP")
+        run = _loaded(Path(found["file"]), found["function"])
+        leaves = {SCHEDULED: Stage.SCHEDULED, **{each.name: each.leaves for each in passes}}
+        stage = leaves.get(found["after"], Stage.FLAT)
+        passes = with_pass(passes, Pass(found["function"], run, stage), after=found["after"])
+    return passes
+
+
+def _loaded(file: Path, function: str) -> Any:
+    """The function of a file, which is run as a module of its own."""
+    spec = importlib.util.spec_from_file_location(f"user_pass_{file.stem}", file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise SettingsError(f"--pass: there is no file {file}")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise SettingsError(f"--pass: {file} cannot be loaded: {why}") from None
+    run = getattr(module, function, None)
+    if not callable(run):
+        raise SettingsError(f"--pass: {file} has no function {function}")
+    return run

@@ -1,0 +1,116 @@
+"""What watches a run: its log, its metrics, and the calls that it makes, for the trace."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, TextIO
+
+from tilefarm.clock import Clock
+from tilefarm.rpc.served import Exchange
+from tilefarm.rpc.timing import Watch, watching
+from tilefarm.rpc.work import Work, doing
+from tilefarm.watch.log import Level, LineLog
+from tilefarm.watch.metrics import RUN_METRICS
+from tilefarm.watch.operations import Operations
+from tilefarm.watch.prometheus import metrics_at
+
+from driver.report.aligned import AlignedSpan, aligned
+from driver.report.summary import Span
+from driver.terminal.events import Listener, Notice, Progress
+from driver.terminal.logged import log_event
+from driver.terminal.metered import Meter
+
+_MOST_CALLS: Final = 50_000
+"""The trace of a very long run has its last calls."""
+
+
+class LateFile:
+    """A text file that is opened when its folder is known; what came before is not lost."""
+
+    def __init__(self) -> None:
+        self._early: list[str] = []
+        self._file: TextIO | None = None
+
+    def open(self, path: Path) -> None:
+        """From now on it is this one; appended to."""
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._file.writelines(self._early)
+        self._early.clear()
+
+    def write(self, text: str) -> int:
+        if self._file is None:
+            self._early.append(text)
+            return len(text)
+        return self._file.write(text)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class Watched:
+    """A listener that tells whoever listens, and writes and counts as well.
+
+    Args:
+        listen: who is told.
+        log: gets a line for each event.
+        meter: counts them.
+        file: behind the log.
+        wall_origin: from which the run's seconds are counted.
+    """
+
+    def __init__(
+        self, listen: Listener, log: LineLog, meter: Meter, file: LateFile, *, wall_origin: float
+    ) -> None:
+        self._listen = listen
+        self._log = log
+        self._meter = meter
+        self._file = file
+        self._origin = wall_origin
+        self._exchanges: deque[Exchange] = deque(maxlen=_MOST_CALLS)
+
+    def __call__(self, event: Progress | Span) -> None:
+        self._listen(event)
+        self._meter(event)
+        log_event(self._log, event)
+
+    def write_into(self, folder: Path) -> None:
+        """Now it is known where the log lies."""
+        self._file.open(folder / "driver.log")
+
+    def take(self, exchange: Exchange) -> None:
+        """Keep a call for the trace; from any thread."""
+        self._exchanges.append(exchange)
+
+    def calls(self) -> tuple[AlignedSpan, ...]:
+        """What the farm's servers told of the run's calls, on the run's clock."""
+        return tuple(aligned(tuple(self._exchanges), self._origin))
+
+
+@contextmanager
+def watched(
+    operations: Operations, listen: Listener, *, run_id: str, clock: Clock, wall_origin: float
+) -> Iterator[Watched]:
+    """Watch what is done within the block, which is this run's work.
+
+    Raises:
+        SettingsError: the metrics cannot be served.
+    """
+    file = LateFile()
+    log = LineLog("driver", file, style=operations.style, clock=clock)
+
+    def where(event: str, *, level: Level = Level.INFO, **fields: object) -> None:
+        log(event, level=level, **fields)
+        text = f"{event}: http://{fields['address']}/metrics"
+        listen(Notice(text=text, seconds=clock.wall_seconds() - wall_origin))
+
+    with ExitStack() as owned:
+        owned.callback(file.close)
+        owned.enter_context(doing(Work.of(run_id)))
+        metrics = owned.enter_context(metrics_at(operations.metrics, RUN_METRICS, log=where))
+        watch = Watched(listen, log, Meter(metrics), file, wall_origin=wall_origin)
+        owned.enter_context(watching(Watch(watch.take, clock)))
+        yield watch
