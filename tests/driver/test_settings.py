@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from tilefarm.errors import SettingsError
+from tilefarm.trust.credentials import create_token, read_token
 
-from driver.farm.token import create_token, read_token
+from driver.quantize.options import Quantization
 from driver.settings import FarmSettings, TuneSettings, add_farm_options, farm_settings
 
 
@@ -68,10 +69,44 @@ def test_an_existing_token_is_never_overwritten(tmp_path: Path) -> None:
         create_token(file)
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe\x00", "größe".encode(), b"two words", b"a\x00b"]
+)
 def test_what_is_no_token_is_refused(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_bytes(content)
     file.chmod(0o600)
-    with pytest.raises(SettingsError, match="token"):
+    with pytest.raises(SettingsError, match="secret"):
         read_token(file)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--token-file", "t"),
+        ("--tls", "d"),
+        ("--signing-key", "k"),
+        ("--label", "board=de10"),
+        ("--priority", "3"),
+    ],
+)
+def test_options_of_a_farm_want_a_tracker(words: tuple[str, str]) -> None:
+    with pytest.raises(SettingsError, match=f"{words[0]} is for a farm") as refused:
+        parsed(*words)
+    assert "--tracker" in refused.value.hint
+    settings = parsed("--tracker", "127.0.0.1:1", "--token-file", "t", *words)
+    assert settings.tracker == "127.0.0.1:1"
+
+
+def test_labels_and_priorities_are_read() -> None:
+    farm = ("--tracker", "127.0.0.1:1", "--token-file", "t")
+    settings = parsed(*farm, "--label", "board=de10", "--label", "site=lab=2", "--priority", "-7")
+    assert settings.labels == (("board", "de10"), ("site", "lab=2"))
+    assert settings.priority == -7
+    with pytest.raises(SettingsError, match="--priority 101: not within"):
+        parsed(*farm, "--priority", "101")
+
+
+def test_options_that_look_at_data_need_some() -> None:
+    with pytest.raises(SettingsError, match=r"--correct-bias need --calibrate DATA\.npz"):
+        TuneSettings(model=Path("m"), out=Path("o"), quantization=Quantization(correct_bias=True))

@@ -10,18 +10,25 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from tilefarm.closing import Closing
 from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.rpc.door import Security
 from tilefarm.target import TARGETS, Target
+from tilefarm.trust.tls import Credentials
+from tilefarm.trust.tokens import SharedSecret
+from tilefarm.watch.operations import UNWATCHED, Operations
 
-from device_server.leases import TableLimits
-from device_server.server import DeviceSettings, run_device
-from device_server.tracker import run_tracker
+from device_server.device.known_kernel import ENTRY, known_kernel
+from device_server.device.server import DeviceSettings, run_device
+from device_server.tracker.leases import TableLimits
+from device_server.tracker.service import run_tracker
 
-TOKEN = "a token for tests"
+TOKEN = "a-token-for-tests"
+CREDENTIALS = Credentials(token=TOKEN)
+SECURITY = Security(tokens=SharedSecret(TOKEN))
 
 
 @dataclass(slots=True)
@@ -39,8 +46,10 @@ class FakeRunner:
     closed: bool = False
 
     def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
-        self.seen.append(job)
         blob(job.artifact)
+        if job.entry == ENTRY:
+            return self.known(job)
+        self.seen.append(job)
         match job.entry:
             case "crash":
                 return RunFailure(
@@ -53,6 +62,12 @@ class FakeRunner:
             case "stuck":
                 self.release.wait(10)
         return self._echo(job, blob)
+
+    def known(self, job: RunJob) -> Measurement | RunFailure:
+        """The known kernel, whose answer is right; nothing is counted."""
+        return Measurement(
+            artifact=job.artifact, device="fake", counters=Counters(), seconds=(1.0,) * job.repeats
+        )
 
     def _echo(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement:
         inputs = [b for b in job.buffers if b.role is Role.INPUT and b.content]
@@ -105,11 +120,16 @@ class Server:
         return self._done.exception(seconds)
 
 
-class Farm:
-    """Starts trackers and devices; a context manager that stops whatever still runs."""
+class Farm(Closing):
+    """Starts trackers and devices; a context manager that stops whatever still runs.
+
+    `security` is how servers know callers, `credentials` what devices show to the tracker.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.security = SECURITY
+        self.credentials = CREDENTIALS
         self.target: Target = TARGETS["sim"]
         self.events: list[tuple[str, dict[str, object]]] = []
         self._loop = asyncio.new_event_loop()
@@ -120,12 +140,7 @@ class Farm:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._stack.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
@@ -134,11 +149,27 @@ class Farm:
     def log(self, event: str, **fields: object) -> None:
         self.events.append((event, fields))
 
-    def tracker(self, *, listen: str = "127.0.0.1:0", limits: TableLimits | None = None) -> Server:
+    def tracker(
+        self,
+        *,
+        listen: str = "127.0.0.1:0",
+        limits: TableLimits | None = None,
+        calls_per_user: float | None = None,
+        state: Path | None = None,
+        operations: Operations = UNWATCHED,
+    ) -> Server:
         """A tracker that answers; stopped at the end if not before."""
         return self._serving(
             lambda stopping, ready: run_tracker(
-                stopping, listen=listen, token=TOKEN, on_ready=ready, limits=limits, log=self.log
+                stopping,
+                listen=listen,
+                security=self.security,
+                on_ready=ready,
+                limits=limits,
+                calls_per_user=calls_per_user,
+                state=state,
+                log=self.log,
+                operations=operations,
             )
         )
 
@@ -149,6 +180,7 @@ class Farm:
         tracker: Server | None = None,
         runner: FakeRunner | None = None,
         settings: Callable[[DeviceSettings], DeviceSettings] = lambda settings: settings,
+        operations: Operations = UNWATCHED,
     ) -> Server:
         """A device that answers; registered soon after if it has a tracker."""
         chosen = settings(
@@ -162,7 +194,15 @@ class Farm:
         )
         return self._serving(
             lambda stopping, ready: run_device(
-                stopping, chosen, runner or FakeRunner(), token=TOKEN, on_ready=ready, log=self.log
+                stopping,
+                chosen,
+                runner or FakeRunner(),
+                known_kernel(self.target, b"an artifact that nobody loads"),
+                security=self.security,
+                credentials=self.credentials,
+                on_ready=ready,
+                log=self.log,
+                operations=operations,
             )
         )
 
@@ -181,7 +221,7 @@ def _stop_quietly(server: Server) -> None:
         server.stop()
 
 
-def eventually(condition: Callable[[], bool], *, seconds: float = 10.0) -> None:
+def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
     """Waits until a condition holds; fails the test when it never does."""
     until = time.monotonic() + seconds
     while not condition():

@@ -103,7 +103,7 @@ def _kernels() -> st.SearchStrategy[Stmt]:
     return st.builds(
         MicroKernel,
         st.sampled_from(["gemm", "alu"]),
-        st.sampled_from(["mac", "min", "max", "add", "shr"]),
+        st.sampled_from(["mac", "min", "max", "add", "shr", "mul"]),
         _refs(),
         st.none() | _refs(),
         st.none() | _refs(),

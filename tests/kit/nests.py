@@ -58,44 +58,125 @@ def conv2d(
     stride: tuple[int, int] = (1, 1),
     pad: tuple[int, int, int, int] = (1, 1, 1, 1),
     dilation: tuple[int, int] = (1, 1),
+    groups: int = 1,
     lo: int = -128,
     hi: int = 127,
+    element: tuple[int, int] = (1, LANES),
 ) -> Workload:
-    """A convolution; `ci`, `co` count blocks of channels, `pad` is top, left, bottom, right."""
+    """A convolution; `ci`, `co` and `groups` count blocks of channels, as `element` [b, c] has."""
     top, left, bottom, right = pad
+    block = element[1]
     out_h = (height + top + bottom - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1
     out_w = (width + left + right - dilation[1] * (kernel[1] - 1) - 1) // stride[1] + 1
-    return workload(
+    grouped: dict[str, AttrValue] = {"groups": groups} if groups > 1 else {}
+    plain = workload(
         "conv2d",
         {
-            "data": (DType.INT8, (1, ci, height, width, 1, LANES)),
-            "weight": (DType.INT8, (co, ci, *kernel, LANES, LANES)),
-            "bias": (DType.INT32, (co, 1, LANES)),
-            "shift": (DType.INT32, (co, 1, LANES)),
+            "data": (DType.INT8, (1, ci, height, width, *element)),
+            "weight": (DType.INT8, (co, ci // groups, *kernel, block, block)),
         },
-        (DType.INT8, (1, co, out_h, out_w, 1, LANES)),
+        (DType.INT8, (1, co, out_h, out_w, *element)),
         stride=stride,
         pad=pad,
         dilation=dilation,
         lo=lo,
         hi=hi,
+        **grouped,
     )
+    return with_epilogue(plain)
+
+
+def conv2d_transpose(
+    ci: int = 1,
+    co: int = 1,
+    height: int = 3,
+    width: int = 3,
+    kernel: tuple[int, int] = (2, 2),
+    stride: tuple[int, int] = (2, 2),
+    pad: tuple[int, int, int, int] = (1, 1, 0, 0),
+    element: tuple[int, int] = (1, LANES),
+) -> Workload:
+    """A transposed convolution; kernel and pad are those of each phase's convolution."""
+    top, left, bottom, right = pad
+    rows, columns = height + top + bottom - kernel[0] + 1, width + left + right - kernel[1] + 1
+    plain = workload(
+        "conv2d_transpose",
+        {
+            "data": (DType.INT8, (1, ci, height, width, *element)),
+            "weight": (DType.INT8, (co, *stride, ci, *kernel, element[1], element[1])),
+        },
+        (DType.INT8, (1, co, rows * stride[0], columns * stride[1], *element)),
+        stride=stride,
+        pad=pad,
+        lo=-128,
+        hi=127,
+    )
+    return with_epilogue(plain)
+
+
+def matmul(
+    batches: int = 2,
+    rows: int = 3,
+    inner: int = 2,
+    columns: int = 2,
+    *,
+    bias: int = 0,
+    shift: bool = True,
+    element: tuple[int, int] = (1, LANES),
+) -> Workload:
+    """A product of activations: `rows` of vectors, `inner` and `columns` in blocks of lanes.
+
+    `bias` is the number of tiles that all blocks share.
+    """
+    block = element[1]
+    tensors: dict[str, tuple[DType, tuple[int, ...]]] = {
+        "data": (DType.INT8, (batches, inner, rows, *element)),
+        "weight": (DType.INT8, (batches, inner, columns, block, block)),
+    }
+    if bias:
+        tensors["bias"] = (DType.INT8, (bias, block, block))
+        tensors["unit"] = (DType.INT8, element)
+    if shift:
+        tensors["shift"] = (DType.INT32, (1,))
+    out = (DType.INT8, (batches, columns, rows, *element))
+    return workload("matmul", tensors, out, lo=-128, hi=127)
 
 
 def dense(ci: int = 2, co: int = 1, rows: int = 1, lo: int = -128, hi: int = 127) -> Workload:
     """A fully connected layer; `ci` and `co` count blocks of 16 channels."""
-    return workload(
+    plain = workload(
         "dense",
         {
             "data": (DType.INT8, (rows, ci, 1, LANES)),
             "weight": (DType.INT8, (co, ci, LANES, LANES)),
-            "bias": (DType.INT32, (co, 1, LANES)),
-            "shift": (DType.INT32, (co, 1, LANES)),
         },
         (DType.INT8, (rows, co, 1, LANES)),
         lo=lo,
         hi=hi,
     )
+    return with_epilogue(plain)
+
+
+def with_epilogue(
+    work: Workload, bias: int = 1, shift: str = "block", *, factor: bool = False
+) -> Workload:
+    """A layer with other tensors behind its sums.
+
+    `bias` is the number of tiles for each block of channels, 0 for no bias; `shift` is "block" for
+    one number a block, "lanes" for one a channel, "" for none. A `factor` needs MUL.
+    """
+    co, block = work.inputs[1].shape[0], work.inputs[1].shape[-1]
+    batch = work.inputs[0].shape[-2]
+    specs = list(work.inputs[:2])
+    if bias:
+        specs.append(TensorSpec("bias", (co, bias, block, block), DType.INT8))
+        specs.append(TensorSpec("unit", (batch, block), DType.INT8))
+    if factor:
+        specs.append(TensorSpec("factor", (co, batch, block), DType.INT32))
+    if shift:
+        shape = (co,) if shift == "block" else (co, batch, block)
+        specs.append(TensorSpec("shift", shape, DType.INT32))
+    return Workload(work.operator, tuple(specs), work.outputs, work.attrs)
 
 
 def pool(operator: str, pad: tuple[int, int, int, int] = (0, 1, 1, 0)) -> Workload:
@@ -110,20 +191,165 @@ def pool(operator: str, pad: tuple[int, int, int, int] = (0, 1, 1, 0)) -> Worklo
     return workload(operator, inputs, (DType.INT8, (1, 2, out_h, out_w, 1, LANES)), **attrs)
 
 
+def window(
+    operator: str,
+    blocks: int = 2,
+    image: tuple[int, int] = (6, 5),
+    kernel: tuple[int, int] = (3, 3),
+    stride: tuple[int, int] = (2, 2),
+    pad: tuple[int, int, int, int] = (1, 1, 1, 1),
+    shift: int = 6,
+    unit: tuple[int, int, int] = (1, 1, LANES),
+) -> Workload:
+    """Pooling on the accelerator: window_max2d, or window_sum2d; `unit` is batches, b and c."""
+    batches, b, c = unit
+    out = [
+        (size + pad[at] + pad[at + 2] - kernel[at]) // stride[at] + 1
+        for at, size in enumerate(image)
+    ]
+    tile = "identity" if operator == "window_max2d" else "scale"
+    attrs: dict[str, AttrValue] = {"kernel": kernel, "stride": stride, "pad": pad}
+    if operator == "window_sum2d":
+        attrs |= {"shift": shift, "lo": -100, "hi": 100}
+    inputs = {
+        "x": (DType.INT8, (batches, blocks, *image, b, c)),
+        tile: (DType.INT8, (c, c)),
+    }
+    return workload(operator, inputs, (DType.INT8, (batches, blocks, *out, b, c)), **attrs)
+
+
+def scaled_add(
+    shape: tuple[int, ...] = (1, 2, 3, 4, 1, LANES), shift: int = 6, lo: int = 0
+) -> Workload:
+    """Two blocked tensors of a shape, scaled and added on the accelerator."""
+    tensor = (DType.INT8, shape)
+    tile = (DType.INT8, (shape[-1], shape[-1]))
+    inputs = {"a": tensor, "b": tensor, "scale_a": tile, "scale_b": tile}
+    return workload("scaled_add", inputs, tensor, shift=shift, lo=lo, hi=127)
+
+
+def real(
+    operator: str,
+    out: tuple[int, ...],
+    attrs: Mapping[str, AttrValue] | None = None,
+    **inputs: tuple[int, ...],
+) -> Workload:
+    """An operator on float32 tensors of these shapes."""
+    specs = {name: (DType.FLOAT32, shape) for name, shape in inputs.items()}
+    return workload(operator, specs, (DType.FLOAT32, out), **(attrs or {}))
+
+
+def _real_window(stride: tuple[int, int], pad: tuple[int, int, int, int]) -> dict[str, AttrValue]:
+    return {"stride": stride, "pad": pad, "dilation": (1, 1)}
+
+
+_REAL_EXAMPLES: Final[Mapping[str, Workload]] = {
+    "real_map": real("real_map", (2, 21), {"function": "swish"}, x=(2, 21)),
+    "real_zip": real(
+        "real_zip", (3, 4, 19), {"function": "div", "lo": -2.0}, a=(3, 1, 19), b=(1, 4, 19)
+    ),
+    "real_concat": real("real_concat", (2, 45), x0=(2, 5), x1=(2, 33), x2=(2, 7)),
+    "real_reduce": real("real_reduce", (3, 20), {"kind": "mean"}, x=(3, 7, 20)),
+    "real_normalize": real(
+        "real_normalize", (3, 19, 1), {"epsilon": 1e-5, "centered": 1}, x=(3, 19, 1)
+    ),
+    "real_softmax": real("real_softmax", (2, 5, 6), x=(2, 5, 6)),
+    "real_matmul": real(
+        "real_matmul", (2, 3, 19), {"lo": 0.0}, a=(2, 3, 5), b=(1, 5, 19), bias=(19,)
+    ),
+    "real_conv2d": real(
+        "real_conv2d",
+        (1, 2, 2, 2, 5),
+        {**_real_window((2, 1), (1, 1, 1, 1)), "hi": 6.0},
+        x=(1, 2, 2, 4, 6),
+        weight=(2, 2, 2, 3, 4),
+        bias=(2, 2),
+    ),
+    "real_pool2d": real(
+        "real_pool2d",
+        (3, 2, 4),
+        {**_real_window((2, 1), (0, 0, 0, 0)), "kind": "max", "kernel": (2, 2)},
+        x=(3, 5, 5),
+    ),
+}
+
+REAL_VARIANTS: Final[Mapping[str, Workload]] = {
+    "gather_floats": workload(
+        "gather",
+        {"x": (DType.FLOAT32, (1, 45)), "index": (DType.INT32, (21,))},
+        (DType.FLOAT32, (1, 21)),
+    ),
+    "real_map_bounded": real(
+        "real_map", (1, 9), {"function": "leaky_relu", "a": 0.3, "lo": -1.0, "hi": 6.0}, x=(1, 9)
+    ),
+    "real_zip_by_channel": real(
+        "real_zip", (2, 5, 7), {"function": "slope"}, a=(2, 5, 7), b=(1, 5, 1)
+    ),
+    "real_reduce_last": real("real_reduce", (3, 1), {"kind": "max"}, x=(3, 11, 1)),
+    "real_normalize_root": real(
+        "real_normalize", (2, 5, 6), {"epsilon": 0.5, "centered": 0}, x=(2, 5, 6)
+    ),
+    "real_softmax_last": real("real_softmax", (3, 19, 1), x=(3, 19, 1)),
+    "real_matmul_same_rows": real("real_matmul", (2, 3, 6), a=(1, 3, 5), b=(2, 5, 6)),
+    "real_conv2d_unpadded": real(
+        "real_conv2d",
+        (2, 1, 3, 1, 20),
+        _real_window((1, 1), (0, 0, 0, 0)),
+        x=(2, 1, 4, 1, 20),
+        weight=(1, 3, 4, 1, 1),
+        bias=(1, 3),
+    ),
+    "real_pool2d_padded": real(
+        "real_pool2d",
+        (3, 3, 6),
+        {**_real_window((2, 1), (1, 1, 0, 1)), "kind": "sum", "kernel": (2, 2)},
+        x=(3, 5, 5),
+    ),
+}
+"""Other shapes of the nests on float32, for tests of what they mean."""
+
+
 _CHANNELS: Final = (DType.INT32, (2, 1, LANES))
 _BLOCKED: Final = (DType.INT8, (1, 2, 3, 5, 1, LANES))
 
 EXAMPLES: Final[Mapping[str, Workload]] = {
     "conv2d": conv2d(co=2, height=5, width=4),
-    "conv2d_strided": conv2d(2, 1, 7, 6, stride=(2, 1), pad=(0, 1, 2, 0), lo=0, hi=100),
+    "conv2d_strided": with_epilogue(
+        conv2d(2, 1, 7, 6, stride=(2, 1), pad=(0, 1, 2, 0), lo=0, hi=100), shift="lanes"
+    ),
     "conv2d_1x1": conv2d(2, 2, kernel=(1, 1), pad=(0, 0, 0, 0)),
     "conv2d_dilated": conv2d(1, 1, 7, 7, dilation=(2, 3), pad=(2, 3, 2, 3)),
+    "conv2d_shift_by_lane": with_epilogue(conv2d(co=2, height=3, width=5), shift="lanes"),
+    "conv2d_unbiased": with_epilogue(conv2d(2, 2, kernel=(1, 1), pad=(0, 0, 0, 0)), bias=0),
+    "conv2d_depthwise": conv2d(3, 3, groups=3),
+    "conv2d_grouped": conv2d(4, 2, 5, 3, stride=(2, 1), groups=2),
+    "conv2d_transpose": conv2d_transpose(2, 2),
+    "matmul": matmul(),
     "dense": dense(3, 2),
+    "dense_shift_by_lane": with_epilogue(dense(3, 2), shift="lanes"),
+    "dense_two_bias_tiles": with_epilogue(dense(2, 3), bias=2, shift=""),
+    "scaled_add": scaled_add(),
+    "scaled_add_wide_shift": scaled_add((1, 3, 1, LANES), shift=17, lo=-128),
+    "scaled_add_plain": scaled_add((2, 2, 3, 1, LANES), shift=0),
+    "window_max2d": window("window_max2d"),
+    "window_max2d_overlapping": window("window_max2d", stride=(1, 1), pad=(0, 1, 1, 0)),
+    "window_sum2d": window("window_sum2d"),
+    "window_sum2d_global": window("window_sum2d", 3, (4, 3), (4, 3), (1, 1), (0, 0, 0, 0)),
     "quantize": workload(
         "quantize",
         {"x": (DType.FLOAT32, (1, 19, 3, 2))},
         (DType.INT8, (1, 2, 3, 2, 1, LANES)),
         inv_scale=12.5,
+    ),
+    "quantize_windows": workload(
+        "quantize_windows",
+        {"x": (DType.FLOAT32, (1, 3, 9, 7))},
+        (DType.INT8, (1, 2, 4, 3, 1, LANES)),
+        inv_scale=12.5,
+        kernel=(3, 2),
+        stride=(2, 3),
+        pad=(1, 0, 2, 1),
+        dilation=(2, 1),
     ),
     "dequantize": workload(
         "dequantize",
@@ -159,6 +385,22 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
         {"x": (DType.INT8, (1, 1, 1, LANES)), "table": (DType.FLOAT32, (256,))},
         (DType.FLOAT32, (1, 10)),
     ),
+    "lookup": workload("lookup", {"x": _BLOCKED, "table": (DType.INT8, (256,))}, _BLOCKED),
+    "lookup_by_channel": workload(
+        "lookup", {"x": _BLOCKED, "table": (DType.INT8, (2, LANES, 256))}, _BLOCKED
+    ),
+    "product": workload(
+        "product",
+        {"a": _BLOCKED, "b": _BLOCKED, "table": (DType.INT32, (256,))},
+        _BLOCKED,
+        shift=9,
+        lo=-100,
+        hi=127,
+    ),
+    "gather": workload(
+        "gather", {"x": (DType.INT8, (2, 45)), "index": (DType.INT32, (70,))}, (DType.INT8, (2, 70))
+    ),
+    **_REAL_EXAMPLES,
 }
 """A small workload for every operator and every shape of its nest."""
 
@@ -175,12 +417,14 @@ def inputs_of(work: Workload, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
 
 
 def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
-    if spec.name == "table":
+    if spec.name == "table" and spec.dtype.is_float:
         return np.array([2.0 ** (-step / 16) for step in range(256)], np.float32)
     if spec.dtype.is_float:
         return rng.normal(0, 6, spec.shape).astype(np.float32)
     if spec.name == "shift":
         return rng.integers(0, 11, spec.shape).astype(np.int32)
+    if spec.name == "index":
+        return rng.integers(-5, 50, spec.shape).astype(np.int32)
     low, high = (-128, 127) if spec.dtype is DType.INT8 else (-3000, 3000)
     return rng.integers(low, high, spec.shape, endpoint=True).astype(spec.dtype.numpy)
 

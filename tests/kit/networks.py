@@ -12,17 +12,26 @@ from driver.graph.ir import (
     Affine,
     AvgPool2d,
     Clip,
+    Concat,
     Conv2d,
+    ConvTranspose2d,
     Dense,
+    Gather,
     Graph,
     GraphInput,
     GraphOutput,
     MaxPool2d,
     Node,
+    Normalize,
     Operator,
+    Product,
+    Reduce,
     Reshape,
     Shape,
+    Slice,
+    Slopes,
     Softmax,
+    Unary,
     Window,
 )
 from driver.graph.shapes import graph_of, result_shape
@@ -55,13 +64,27 @@ def window(kernel: int = 3, stride: int = 1, pad: int = 0, dilation: int = 1) ->
     )
 
 
-def conv(rng: np.random.Generator, ci: int, co: int, w: Window) -> Conv2d:
+def conv(rng: np.random.Generator, ci: int, co: int, w: Window, groups: int = 1) -> Conv2d:
     """A convolution with random weights of a trained network's size."""
-    spread = 1 / math.sqrt(ci * w.kernel[0] * w.kernel[1])
+    spread = 1 / math.sqrt(ci // groups * w.kernel[0] * w.kernel[1])
     return Conv2d(
-        weight=(rng.standard_normal((co, ci, *w.kernel)) * spread).astype(np.float32),
+        weight=(rng.standard_normal((co, ci // groups, *w.kernel)) * spread).astype(np.float32),
         bias=(rng.standard_normal(co) * 0.2).astype(np.float32),
         window=w,
+        groups=groups,
+    )
+
+
+def transposed(
+    rng: np.random.Generator, ci: int, co: int, stride: tuple[int, int], kernel: tuple[int, int]
+) -> ConvTranspose2d:
+    """A transposed convolution with random weights, zeros on all sides but the first."""
+    spread = 1 / math.sqrt(ci * kernel[0] * kernel[1])
+    weight = rng.standard_normal((co, *stride, ci, *kernel)) * spread
+    return ConvTranspose2d(
+        weight=weight.astype(np.float32),
+        bias=(rng.standard_normal(co) * 0.2).astype(np.float32),
+        pad=(0, 1, kernel[0] - 1, kernel[1] - 1),
     )
 
 
@@ -80,10 +103,12 @@ def networks(draw: st.DrawFn) -> tuple[Graph, int]:
     rng = np.random.default_rng(seed)
     channels = draw(st.sampled_from([1, 3, 16, 17]))
     height, width = draw(st.integers(4, 9)), draw(st.integers(4, 9))
-    b = Builder((draw(st.integers(1, 3)), channels, height, width))
+    batch = draw(st.integers(1, 3))
+    b = Builder((batch, channels, height, width))
     name = "x"
     for _ in range(draw(st.integers(1, 4))):
-        name = _random_step(draw, rng, b, name)
+        kinds = [*KINDS, *(["concat", "shuffle"] if batch == 1 else [])]
+        name = _random_step(draw, rng, b, name, kinds)
     ending = draw(st.sampled_from(["image", "flat", "dense", "softmax"]))
     if ending == "image":
         return b.graph(name), seed
@@ -96,11 +121,41 @@ def networks(draw: st.DrawFn) -> tuple[Graph, int]:
     return b.graph(name), seed
 
 
-def _random_step(draw: st.DrawFn, rng: np.random.Generator, b: Builder, name: str) -> str:
+KINDS = (
+    *("conv", "grouped", "transposed", "affine", "clip", "residual", "slice", "max", "avg"),
+    *("function", "slopes", "product", "difference", "gather", "along"),
+)
+
+
+def _random_step(
+    draw: st.DrawFn, rng: np.random.Generator, b: Builder, name: str, kinds: list[str]
+) -> str:
     shape = b.shapes[name]
     channels, smallest = shape[1], min(shape[2:])
-    kinds = ["conv", "affine", "clip", "residual"] + (["max", "avg"] if smallest >= 2 else [])
+    if smallest < 2:
+        kinds = [kind for kind in kinds if kind not in ("max", "avg")]
     match draw(st.sampled_from(kinds)):
+        case "grouped":
+            groups = draw(st.sampled_from([g for g in (2, 3, 8, channels) if channels % g == 0]))
+            co = groups * draw(st.integers(1, 3))
+            return b.put(conv(rng, channels, co, _any_window(draw, smallest), groups), name)
+        case "transposed":
+            sizes = st.tuples(st.integers(1, 2), st.integers(1, 2))
+            return b.put(transposed(rng, channels, 5, draw(sizes), draw(sizes)), name)
+        case "concat":
+            co = draw(st.sampled_from([3, 16]))
+            branch = b.put(conv(rng, channels, co, window(3, pad=1)), name)
+            order = draw(st.permutations([name, branch, branch]))
+            return b.put(Concat(), *order[: draw(st.integers(2, 3))])
+        case "shuffle":
+            cut = draw(st.integers(1, max(1, channels - 1)))
+            if cut == channels:
+                return name
+            halves = Slice(start=cut, stop=channels), Slice(start=0, stop=cut)
+            return b.put(Concat(), *(b.put(half, name) for half in halves))
+        case "slice":
+            start = draw(st.sampled_from([0, min(16, channels - 1)]))
+            return b.put(Slice(start=start, stop=draw(st.integers(start + 1, channels))), name)
         case "conv":
             co, w = draw(st.sampled_from([2, 16, 18])), _any_window(draw, smallest)
             return b.put(conv(rng, channels, co, w), name)
@@ -112,6 +167,26 @@ def _random_step(draw: st.DrawFn, rng: np.random.Generator, b: Builder, name: st
         case "residual":
             branch = b.put(conv(rng, channels, channels, window(3, pad=1)), name)
             return b.put(Add(lo=0.0), branch, name)
+        case "function":
+            return b.put(Unary(function=draw(st.sampled_from(["sigmoid", "cos", "gelu"]))), name)
+        case "slopes":
+            return b.put(Slopes(slope=rng.standard_normal(channels).astype(np.float32)), name)
+        case "product" | "difference" as kind:
+            branch = b.put(Clip(lo=0.5, hi=1.5), name)
+            if kind == "difference":
+                return b.put(Add(subtracts=True), name, branch)
+            return b.put(Product(divides=draw(st.booleans())), name, branch)
+        case "gather":
+            extents = draw(st.sampled_from([(3, 2, 4), (17, 2, 2), (16, 5, 3)]))
+            index = rng.integers(-1, math.prod(shape[1:]), extents, np.int32)
+            return b.put(Gather(index=index), name)
+        case "along":
+            axes = draw(st.sampled_from([(1,), (3,), (2, 3)]))
+            largest = b.put(Reduce(kind="max", axes=axes), name)
+            beside = b.put(Add(subtracts=True), name, largest)
+            is_softmax = draw(st.booleans())
+            softmax, normalize = Softmax(axis=axes[0]), Normalize(axes=axes, epsilon=0.01)
+            return b.put(softmax if is_softmax else normalize, beside)
         case "max":
             return b.put(MaxPool2d(window=window(2, stride=draw(st.integers(1, 2)))), name)
     w = window(2, stride=draw(st.integers(1, 2)), pad=draw(st.integers(0, 1)))

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from kit import numpy_reals
 from tilefarm.workload import Workload
 
 Array = npt.NDArray[Any]
@@ -31,7 +32,7 @@ def blocked(logical: Array, shape: tuple[int, ...]) -> Array:
 
 def run(work: Workload, arrays: Mapping[str, Array]) -> Array:
     """The output of a workload."""
-    return OPERATORS[work.operator](work, *(arrays[spec.name] for spec in work.inputs))
+    return OPERATORS[work.operator](work, **{spec.name: arrays[spec.name] for spec in work.inputs})
 
 
 def _clipped(work: Workload, wide: Array) -> Array:
@@ -43,41 +44,135 @@ def _rounded(work: Workload, wide: Array) -> Array:
     return (wide + ((1 << shift) >> 1)) >> shift
 
 
-def _windows(work: Workload, image: Array, kernel: tuple[int, ...], fill: int) -> Array:
-    """[N, C, OH, OW, kh, kw] of an image [N, C, H, W]."""
+def _windows(
+    work: Workload,
+    image: Array,
+    kernel: tuple[int, ...],
+    fill: int = 0,
+    step: tuple[int, ...] | None = None,
+) -> Array:
+    """[N, C, OH, OW, kh, kw] of an image [N, C, H, W]; `step` is the workload's stride if None."""
     top, left, bottom, right = work.attr_ints("pad")
-    step_h, step_w = work.attr_ints("stride")
+    step_h, step_w = work.attr_ints("stride") if step is None else step
     around = ((0, 0), (0, 0), (top, bottom), (left, right))
     padded = np.pad(image.astype(np.int64), around, constant_values=fill)
     views = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(2, 3))
     return views[:, :, ::step_h, ::step_w]
 
 
-def _requantized(work: Workload, wide: Array, bias: Array, shift: Array) -> Array:
-    column = (-1, *(1,) * (wide.ndim - 2))
-    moved = (wide + bias.reshape(column)) >> shift.reshape(column)
-    return blocked(_clipped(work, moved), work.outputs[0].shape)
+def _requantized(work: Workload, wide: Array, **rest: Array) -> Array:
+    """The epilogue on int64 sums [N, C, ...]; a value per channel may differ from row to row."""
+    rows, channels = wide.shape[:2]
+    spread = (rows, channels, *(1,) * (wide.ndim - 2))
+    if "bias" in rest:
+        wide = wide + _bias(rest["bias"], rest["unit"], rows).reshape(spread)
+    if "factor" in rest:
+        wide = wide * _by_row(rest["factor"], rows, channels).reshape(spread)
+        wide = wide.astype(np.int32).astype(np.int64)
+    if "shift" in rest:
+        wide = wide >> _by_row(rest["shift"], rows, channels).reshape(spread)
+    return blocked(_clipped(work, wide), work.outputs[0].shape)
 
 
-def _conv2d(work: Workload, data: Array, weight: Array, bias: Array, shift: Array) -> Array:
+def _bias(bias: Array, unit: Array, rows: int) -> Array:
+    """[N, C] of tiles [C/c, T, c, c] that rows of `unit` go through."""
+    blocks, _, lanes, _ = bias.shape
+    per_row = np.zeros((unit.shape[0], blocks * lanes), np.int64)
+    for b, co, o in np.ndindex(unit.shape[0], blocks, lanes):
+        per_row[b, co * lanes + o] = (bias[co, :, o].astype(np.int64) @ unit[b]).sum()
+    return np.tile(per_row, (rows // unit.shape[0], 1))
+
+
+def _by_row(values: Array, rows: int, channels: int) -> Array:
+    """[N, C] of [C/c, b, c], of one for each block [C/c], or of one for all [1]."""
+    if values.ndim == 1:
+        return np.broadcast_to(values.repeat(channels // len(values)), (rows, channels))
+    per_row = values.transpose(1, 0, 2).reshape(values.shape[1], channels)
+    return np.tile(per_row, (rows // values.shape[1], 1))
+
+
+def _convolved(seen: Array, weight: Array) -> Array:
+    """int64 sums [N, Co, OH, OW] of windows [N, Ci, OH, OW, Kh, Kw] and [Co, Ci, Kh, Kw, c, c]."""
     co, ci, kh, kw, o, i = weight.shape
-    dilation_h, dilation_w = work.attr_ints("dilation")
-    reach = (dilation_h * (kh - 1) + 1, dilation_w * (kw - 1) + 1)
-    seen = _windows(work, plain(data), reach, 0)[..., ::dilation_h, ::dilation_w]
     filters = weight.transpose(0, 4, 1, 5, 2, 3).reshape(co * o, ci * i, kh, kw)
-    wide = np.einsum("nchwyx,kcyx->nkhw", seen, filters.astype(np.int64))
-    return _requantized(work, wide, bias, shift)
+    return np.asarray(np.einsum("nchwyx,kcyx->nkhw", seen, filters.astype(np.int64)))
 
 
-def _dense(work: Workload, data: Array, weight: Array, bias: Array, shift: Array) -> Array:
+def _conv2d(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
+    (kh, kw), (down, across) = weight.shape[2:4], work.attr_ints("dilation")
+    reach = (down * (kh - 1) + 1, across * (kw - 1) + 1)
+    seen = _windows(work, plain(data), reach)[..., ::down, ::across]
+    groups = data.shape[1] // weight.shape[1]
+    assert groups == dict(work.attrs).get("groups", 1)
+    parts = zip(np.split(seen, groups, axis=1), np.split(weight, groups), strict=True)
+    wide = [_convolved(windows, tiles) for windows, tiles in parts]
+    return _requantized(work, np.concatenate(wide, axis=1), **rest)
+
+
+def _conv2d_transpose(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
+    down, across = weight.shape[1:3]
+    assert work.attr_ints("stride") == (down, across)
+    seen = _windows(work, plain(data), weight.shape[4:6], step=(1, 1))
+    n, co, height, width, b, o = work.outputs[0].shape
+    wide = np.zeros((n * b, co * o, height, width), np.int64)
+    for p, q in np.ndindex(down, across):
+        wide[:, :, p::down, q::across] = _convolved(seen, weight[:, p, q])
+    return _requantized(work, wide, **rest)
+
+
+def _dense(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
     co, ci, o, i = weight.shape
     matrix = weight.transpose(0, 2, 1, 3).reshape(co * o, ci * i).astype(np.int64)
-    return _requantized(work, plain(data).astype(np.int64) @ matrix.T, bias, shift)
+    return _requantized(work, plain(data).astype(np.int64) @ matrix.T, **rest)
+
+
+def _matmul(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
+    z, k, m, b, i = data.shape
+    left = data.transpose(0, 2, 3, 1, 4).reshape(z, m * b, k * i).astype(np.int64)
+    _, _, n, o, _ = weight.shape
+    right = weight.transpose(0, 2, 3, 1, 4).reshape(z, n * o, k * i).astype(np.int64)
+    wide = (left @ right.transpose(0, 2, 1)).reshape(z, m, b, n, o)
+    if "bias" in rest:
+        products = np.einsum("toi,bi->bo", rest["bias"].astype(np.int64), rest["unit"])
+        wide = wide + products[:, None]
+    if "shift" in rest:
+        wide = wide >> rest["shift"][0]
+    return _clipped(work, wide.transpose(0, 3, 1, 2, 4))
+
+
+def _times(x: Array, tile: Array) -> Array:
+    """x·tile over the lanes of blocked `x`."""
+    return np.asarray(np.einsum("...i,oi->...o", x.astype(np.int64), tile.astype(np.int64)))
+
+
+def _scaled_add(work: Workload, a: Array, b: Array, scale_a: Array, scale_b: Array) -> Array:
+    return _clipped(work, _rounded(work, _times(a, scale_a) + _times(b, scale_b)))
+
+
+def _window_max2d(work: Workload, x: Array, identity: Array) -> Array:
+    seen = _windows(work, plain(_times(x, identity)), work.attr_ints("kernel"))
+    best = np.maximum(seen.max(axis=(4, 5)), 0).astype(np.int8)
+    return blocked(best, work.outputs[0].shape)
+
+
+def _window_sum2d(work: Workload, x: Array, scale: Array) -> Array:
+    seen = _windows(work, plain(_times(x, scale)), work.attr_ints("kernel"))
+    return blocked(_clipped(work, _rounded(work, seen.sum(axis=(4, 5)))), work.outputs[0].shape)
 
 
 def _quantize(work: Workload, x: Array) -> Array:
     scaled = x * np.float32(work.attr_float("inv_scale"))
     return blocked(np.clip(np.round(scaled), -128, 127).astype(np.int8), work.outputs[0].shape)
+
+
+def _quantize_windows(work: Workload, x: Array) -> Array:
+    scaled = np.clip(np.round(x * np.float32(work.attr_float("inv_scale"))), -128, 127)
+    (kh, kw), (down, across) = work.attr_ints("kernel"), work.attr_ints("dilation")
+    reach = (down * (kh - 1) + 1, across * (kw - 1) + 1)
+    seen = _windows(work, scaled, reach)[..., ::down, ::across]
+    n, c, height, width = seen.shape[:4]
+    channels = seen.transpose(0, 4, 5, 1, 2, 3).reshape(n, kh * kw * c, height, width)
+    return blocked(channels.astype(np.int8), work.outputs[0].shape)
 
 
 def _dequantize(work: Workload, x: Array) -> Array:
@@ -98,12 +193,12 @@ def _affine(work: Workload, x: Array, mul: Array, add: Array, shift: Array) -> A
 
 def _max_pool2d(work: Workload, x: Array) -> Array:
     kernel = work.attr_ints("kernel")
-    best = _windows(work, plain(x), kernel, -128).max(axis=(4, 5))
+    best = _windows(work, plain(x), kernel, fill=-128).max(axis=(4, 5))
     return blocked(best.astype(np.int8), work.outputs[0].shape)
 
 
 def _avg_pool2d(work: Workload, x: Array, mul: Array) -> Array:
-    sums = _windows(work, plain(x), work.attr_ints("kernel"), 0).sum(axis=(4, 5))
+    sums = _windows(work, plain(x), work.attr_ints("kernel")).sum(axis=(4, 5))
     return blocked(_clipped(work, _rounded(work, sums * mul)), work.outputs[0].shape)
 
 
@@ -125,10 +220,37 @@ def _softmax(work: Workload, x: Array, table: Array) -> Array:
     return out
 
 
+def _lookup(work: Workload, x: Array, table: Array) -> Array:
+    out = np.empty_like(x)
+    for at in np.ndindex(*x.shape):
+        row = table if table.ndim == 1 else table[at[1], at[-1]]
+        out[at] = row[int(x[at]) + 128]
+    return out
+
+
+def _product(work: Workload, a: Array, b: Array, table: Array) -> Array:
+    factor = np.array([table[int(value) + 128] for value in b.reshape(-1)], np.int64)
+    return _clipped(work, _rounded(work, a.astype(np.int64) * factor.reshape(b.shape)))
+
+
+def _gather(work: Workload, x: Array, index: Array) -> Array:
+    out = np.zeros(work.outputs[0].shape, x.dtype)
+    for k, place in enumerate(index):
+        if 0 <= place < x.shape[1]:
+            out[:, k] = x[:, place]
+    return out
+
+
 OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "conv2d": _conv2d,
     "dense": _dense,
+    "conv2d_transpose": _conv2d_transpose,
+    "matmul": _matmul,
+    "scaled_add": _scaled_add,
+    "window_max2d": _window_max2d,
+    "window_sum2d": _window_sum2d,
     "quantize": _quantize,
+    "quantize_windows": _quantize_windows,
     "dequantize": _dequantize,
     "add": _add,
     "affine": _affine,
@@ -136,4 +258,8 @@ OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "avg_pool2d": _avg_pool2d,
     "relayout": _relayout,
     "softmax": _softmax,
+    "lookup": _lookup,
+    "product": _product,
+    "gather": _gather,
+    **numpy_reals.OPERATORS,
 }

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 Dims = Sequence[int | str | None]
 
@@ -45,3 +46,13 @@ def saved(made: onnx.ModelProto, folder: Path, name: str = "model.onnx") -> Path
     file = folder / name
     file.write_bytes(made.SerializeToString())
     return file
+
+
+def answers(made: onnx.ModelProto, x: NDArray[Any]) -> NDArray[Any]:
+    """What ONNX's own reference says of input `x`, sample by sample."""
+    evaluator = ReferenceEvaluator(made)
+    results = []
+    for sample in x:
+        (result,) = evaluator.run(None, {"x": sample[None]}, intermediate=False)
+        results.append(np.asarray(result))
+    return np.concatenate(results)

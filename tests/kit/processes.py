@@ -11,17 +11,25 @@ from contextlib import contextmanager
 from kit.farm import TOKEN
 
 TRACKER = f"""
-    from device_server import tracker
-    tracker.serve(token={TOKEN!r}, on_ready=lambda a: print(a, flush=True), die_with_parent=True)
+    from device_server.tracker import service
+    from tilefarm.rpc.door import Security
+    from tilefarm.trust.tokens import SharedSecret
+    service.serve(security=Security(tokens=SharedSecret({TOKEN!r})),
+                  on_ready=lambda a: print(a, flush=True), die_with_parent=True)
 """
 """Code of a tracker that prints its address."""
 
 DEVICE = f"""
     import sys
     from pathlib import Path
-    from device_server import server
+    from device_server.device import process
+    from tilefarm.rpc.door import Security
     from tilefarm.target import TARGETS
-    server.serve(name="sim0", target=TARGETS["sim"], tracker=sys.argv[1], token={TOKEN!r},
+    from tilefarm.trust.tls import Credentials
+    from tilefarm.trust.tokens import SharedSecret
+    process.serve(name="sim0", target=TARGETS["sim"], tracker=sys.argv[1],
+                 security=Security(tokens=SharedSecret({TOKEN!r})),
+                 credentials=Credentials(token={TOKEN!r}),
                  folder=Path(sys.argv[2]), runtime=None,
                  on_ready=lambda a: print(a, flush=True), die_with_parent=True)
 """
@@ -42,5 +50,5 @@ def process(code: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str],
 
 def ended(it: subprocess.Popen[str]) -> tuple[int, str]:
     """Exit code of a process that ends by itself, and what it wrote on stderr."""
-    _, errors = it.communicate(timeout=10)
+    _, errors = it.communicate(timeout=60)
     return it.returncode, errors

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from tilefarm.target import Target
 
-from device_server.disassembly import assemble, parse
-from device_server.instructions import InstructionSet, Uop
-from device_server.program import Program, Regions, with_target
+from device_server.programs.disassembly import assemble, parse
+from device_server.programs.instructions import InstructionSet, Uop
+from device_server.programs.program import Program, Regions, with_target
 
 SIM: Final = Target(name="sim")
 
@@ -61,8 +60,3 @@ def dense_program(
         after=Regions.changed(before, after),
         meta=with_target({"name": "dense", **(meta or {})}, target),
     )
-
-
-def with_cycles(program: Program, cycles: int) -> Program:
-    """The program with an expected cycle count."""
-    return replace(program, cycles=cycles)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from tilefarm import calls
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.measurement import (
@@ -16,6 +15,7 @@ from tilefarm.measurement import (
     Status,
     TimelineEvent,
 )
+from tilefarm.rpc import calls
 
 NAMES = st.text(st.characters(codec="utf-8"), max_size=8)
 COUNTS = st.integers(0, 2**64 - 1)
@@ -74,9 +74,13 @@ DEVICES = st.builds(
     sandbox=NAMES,
     epoch=NAMES,
     labels=LABELS,
+    self_test=NAMES,
 )
-LEASES = st.builds(Lease, lease_id=NAMES, device=DEVICES, fence=COUNTS, ttl_seconds=SECONDS)
-CLAIMS = st.builds(calls.Claim, lease_id=NAMES, fence=COUNTS, epoch=NAMES)
+TICKETS = st.binary(max_size=4)
+LEASES = st.builds(
+    Lease, lease_id=NAMES, device=DEVICES, fence=COUNTS, ttl_seconds=SECONDS, ticket=TICKETS
+)
+CLAIMS = st.builds(calls.Claim, lease_id=NAMES, fence=COUNTS, epoch=NAMES, ticket=TICKETS)
 CHUNKS = st.builds(
     calls.Chunk,
     digest=DIGESTS,
@@ -91,4 +95,5 @@ RUN_REPLIES = st.builds(
     outputs=st.lists(st.tuples(NAMES, DIGESTS), max_size=2).map(tuple),
     timeline=st.none() | DIGESTS,
     queue_seconds=SECONDS,
+    unchecked=SMALL_COUNTS,
 )

@@ -27,7 +27,8 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 class Tiling:
     """A schedule of conv2d: tile sizes, loop orders, slots, and where operands are loaded.
 
-    `weight_at` and `data_at` name a loop, or are empty for once and for all.
+    `weight_at` and `data_at` name a loop, or are empty for once and for all. `shift_by_lane` is for
+    layers whose shifts are operands.
     """
 
     co: int = 1
@@ -42,6 +43,7 @@ class Tiling:
     acc_slots: int = 1
     weight_at: str = "conv_kw_0"
     data_at: str = "conv_kw_0"
+    shift_by_lane: bool = False
 
     def trace(self, *, padded: bool = True) -> Trace:
         """The primitives that make this schedule."""
@@ -54,8 +56,10 @@ class Tiling:
         stages = ("upper", "lower", "shifted", "biased", "conv")
         for stage in stages:
             yield "set_scope", (stage, "acc")
-        for name in ("bias", "shift"):
-            yield "cache_read", (name, "acc")
+        for name, scope in (("bias", "wgt"), ("unit", "inp")):
+            yield "cache_read", (name, scope)
+        if self.shift_by_lane:
+            yield "cache_read", ("shift", "acc")
         for axis, factor in (("co", self.co), ("h", self.h), ("w", self.w)):
             yield "split", (f"out_{axis}", factor)
         outer = [f"out_{axis}_0" for axis in self.order]
@@ -73,11 +77,16 @@ class Tiling:
                 yield "compute_at", (stage, loop)
                 yield "double_buffer", (stage, self.slots)
             yield "annotate", ("block", stage, "dma", "load")
-        for name in ("bias_acc", "shift_acc"):
-            yield "compute_at", (name, outer[-1])
+        for name in ("bias_wgt", "unit_inp"):
             yield "annotate", ("block", name, "dma", "load")
+        if self.shift_by_lane:
+            yield "compute_at", ("shift_acc", outer[-1])
+            yield "annotate", ("block", "shift_acc", "dma", "load")
         yield "double_buffer", ("conv", self.acc_slots)
-        for stage in stages[:-1]:
+        axes = ("t", "n", "co", "h", "w", "b", "o", "i")
+        yield "reorder", tuple(f"biased_{axis}" for axis in axes)
+        yield "tensorize", ("biased", "gemm")
+        for stage in stages[:-2]:
             yield "annotate", ("block", stage, "alu", 1)
         yield "annotate", ("block", "out", "dma", "store")
 

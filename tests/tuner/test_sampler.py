@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kit.toy_spaces import conv_like_space, divisors, empty_space, pair_space
 from tilefarm.space import (
     Constraint,
+    Largest,
     Le,
     Prod,
     SearchSpace,
@@ -33,7 +34,7 @@ def constraints(draw: st.DrawFn, name: str) -> Constraint:
     pick = st.sampled_from(NAMES)
     some = st.lists(pick, min_size=1, max_size=3)
     small = st.integers(-2, 3)
-    match draw(st.sampled_from(["prod", "sum", "le", "limit", "select", "table"])):
+    match draw(st.sampled_from(["prod", "sum", "le", "limit", "select", "largest", "table"])):
         case "prod":
             return Prod(
                 name=name,
@@ -50,6 +51,8 @@ def constraints(draw: st.DrawFn, name: str) -> Constraint:
             return Le(name=name, left=draw(pick), bound=draw(small))
         case "select":
             return Select(name=name, value=draw(pick), choice=draw(pick), options=tuple(draw(some)))
+        case "largest":
+            return Largest(name=name, value=draw(pick), options=tuple(draw(some)))
         case _:
             columns = tuple(draw(st.lists(pick, min_size=1, max_size=3, unique=True)))
             row = st.tuples(*[st.integers(-1, 4)] * len(columns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from kit.toy_spaces import conv_like_cycles, conv_like_space, empty_space, pair_space, trial_of
@@ -114,6 +115,20 @@ def test_an_answer_told_twice_counts_once() -> None:
     assert (session.told, session.in_flight) == (1, 0)
 
 
+def test_what_is_doubted_is_out_again_and_no_longer_the_best() -> None:
+    session = TuningSession({"p": Task(pair_space())}, trials=3, proposer="random")
+    slow, fast = (trial_of(p.point, cycles=c) for p, c in zip(session.ask(2), (9, 1), strict=True))
+    session.tell("p", slow)
+    session.tell("p", fast)
+    assert session.best("p") == fast
+    session.doubt("p", fast)
+    session.doubt("p", fast)
+    assert (session.told, session.in_flight, session.best("p")) == (1, 1, slow)
+    assert len(session.ask(3)) == 1
+    session.tell("p", replace(fast, cycles=8))
+    assert (session.told, session.best("p")) == (2, replace(fast, cycles=8))
+
+
 def test_resuming_proposes_nothing_twice_and_spends_only_the_rest() -> None:
     tasks = small_tasks()
     before = run(TuningSession(tasks, trials=60, proposer="guided", seed=4), limit=33)
@@ -145,3 +160,10 @@ def test_same_seed_same_proposals() -> None:
 def test_an_unknown_proposer_is_refused() -> None:
     with pytest.raises(SettingsError, match="unknown proposer"):
         TuningSession(small_tasks(), trials=5, proposer="magic")
+
+
+def test_a_task_that_is_given_up_gets_no_more_trials() -> None:
+    session = TuningSession(small_tasks(), trials=40, proposer="random")
+    assert {p.task for p in session.ask(6)} == {"a", "b", "c"}
+    session.give_up("b")
+    assert {p.task for p in session.ask(10)} == {"a", "c"}

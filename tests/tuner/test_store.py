@@ -78,6 +78,17 @@ def test_a_trial_is_kept_once(store: Store) -> None:
     assert store.count() == 1
 
 
+def test_a_suspect_makes_room_for_another_trial_and_is_not_forgotten(store: Store) -> None:
+    wrong, right = trial_of({"x": 1}, cycles=40), trial_of({"x": 1}, cycles=50)
+    store.insert(wrong, run="run-1")
+    assert store.doubt(wrong, "sim0 was not right")
+    assert not store.doubt(wrong, "sim0 was not right")
+    assert (store.count(), store.best(wrong.workload)) == (0, None)
+    assert store.insert(right, run="run-1")
+    assert store.best(wrong.workload) == right
+    assert store.suspects() == [(wrong, "sim0 was not right")]
+
+
 def test_words_that_are_not_unicode_are_kept_readable(store: Store) -> None:
     store.insert(replace(trial_of({"x": 1}, Status.RUN_CRASH), why="bad \udcff byte"), run="run-1")
     assert store.trials()[0].why == "bad ? byte"

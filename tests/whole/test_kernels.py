@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from kit.nests import EXAMPLES, SIM, conv2d, dense, inputs_of, workload
+from kit.nests import EXAMPLES, SIM, conv2d, dense, inputs_of, with_epilogue, workload
 from kit.schedules import Tiling
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.digest import Digest
@@ -22,9 +22,9 @@ from tilefarm.workload import Workload
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.limits import uop_capacity
 from compile_worker.space import generate
-from device_server.native import find_executable, find_library
-from device_server.runner import Runner
-from driver.graph.reference import run_workload
+from device_server.library.native import find_executable, find_library
+from device_server.runner.runner import Runner
+from driver.integer.reference import run_workload
 from tuner.sampler import Sampler
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -116,7 +116,7 @@ SCHEDULES = {
 def test_hand_written_schedules_on_the_accelerator(tiling: Tiling, measure: Measure) -> None:
     work = conv2d(ci=2, co=2, height=8, width=8)
     counters = _checked(measure, work, tiling.trace()).counters
-    assert counters.gemm_uops == 2 * 2 * 3 * 3 * 64
+    assert counters.gemm_uops == 2 * 64 * (2 * 3 * 3 + 1)
     assert counters.out_store_nbytes == work.outputs[0].nbytes
 
 
@@ -127,6 +127,12 @@ LAYERS = {
     "1x1 stride 2": conv2d(2, 2, 8, 8, kernel=(1, 1), stride=(2, 2), pad=(0, 0, 0, 0)),
     "5x5 lopsided": conv2d(1, 2, 9, 7, kernel=(5, 5), pad=(2, 1, 2, 3)),
     "7x7 stride 2": conv2d(1, 2, 14, 14, kernel=(7, 7), stride=(2, 2), pad=(3, 3, 3, 3)),
+    "3x3 shift by lane": with_epilogue(conv2d(4, 4, 8, 8), shift="lanes"),
+    "3x3 stride 2, two tiles a block": with_epilogue(conv2d(2, 4, 12, 12, stride=(2, 2)), bias=2),
+    "1x1 stride 2, no bias": with_epilogue(
+        conv2d(4, 8, 8, 8, kernel=(1, 1), stride=(2, 2), pad=(0, 0, 0, 0)), bias=0
+    ),
+    "dense shift by lane": with_epilogue(dense(16, 6), shift="lanes"),
     "dense": dense(8, 6),
     "dense narrow": dense(4, 1),
 }
@@ -195,7 +201,7 @@ def _buffer(name: str, role: Role, content: bytes) -> BufferSpec:
 def _network(conv: Workload, add: Workload, arrays: Arrays) -> tuple[ProgramJob, bytes]:
     """y = add(conv(x), conv(conv(... conv(x)))): buffers are weights, x, arena, y."""
     weights, places = b"", []
-    for name in ("weight", "bias", "shift"):
+    for name in ("weight", "bias", "unit", "shift"):
         places.append((0, len(weights)))
         weights += arrays[name].tobytes().ljust(-(-arrays[name].nbytes // 256) * 256, b"\0")
     kernels = (

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kit.observed import assert_logs_agree, assert_sound_trace
 from kit.shared import shared_folder
 
 from driver.demo import TEST
@@ -131,6 +132,9 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     html = (tmp_path / "o" / "report.html").read_text()
     assert "<svg" in html
     assert "http://" not in html.replace("http://www.w3.org/", "")
+    assert_logs_agree(tmp_path / "o" / "log")
+    parts = ("driver", "compile 1", "tracker", "sim0", "runner of sim0")
+    assert_sound_trace((tmp_path / "o" / "trace.json").read_text(), parts)
 
     code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "30")).end()
     again = summary_of(out)
@@ -140,7 +144,7 @@ def test_from_a_network_to_a_checked_program_and_on_again(
 
     answers = tmp_path / "answers.npz"
     words = ["run", str(tmp_path / "o" / "program"), "--input", str(TEST)]
-    code, out, err = run([*words, "--output", str(answers), "--devices", "1"]).end()
+    code, out, err = run([*words, "--out", str(answers), "--devices", "1"]).end()
     assert (code, err) == (0, "")
     with np.load(answers) as found, np.load(TEST) as data:
         scores = found[found.files[0]]
@@ -168,6 +172,7 @@ def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path)
     assert stopped["interrupted"]
     assert stopped["trials_this_session"] >= 5
     assert (tmp_path / "o" / "report.html").exists()
+    assert_sound_trace((tmp_path / "o" / "trace.json").read_text(), ("driver", "sim0"))
     assert command.survivors() == set()
 
     measured = stopped["trials_this_session"]
@@ -186,7 +191,7 @@ def test_ctrl_c_twice_ends_at_once(run: type[Command], tmp_path: Path, ray: list
     if command.process.poll() is None:
         command.ctrl_c()
     code, _, err = command.end()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert code in (130, 75), "75 when the first one was done already"
     assert "Traceback" not in err
     assert command.survivors() == set()
@@ -241,7 +246,9 @@ def test_a_killed_part_costs_nothing_but_time(
     summary = summary_of(out)
     assert summary["accuracy"]["differing"] == 0
     failed = [s for w in summary["workloads"] for s, _ in w["failures"]]
-    assert set(failed) <= {"run_crash"}, "only a killed runner looks like its kernel's fault"
+    # Only a killed runner looks like its kernel's fault; the kernel that takes a process's memory
+    # is ended by the same signal.
+    assert set(failed) <= {"run_crash", "resource_exceeded"}
 
 
 def test_no_device_is_exit_code_3(run: type[Command], tmp_path: Path) -> None:

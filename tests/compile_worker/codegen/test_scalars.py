@@ -1,4 +1,4 @@
-"""Expressions as machine code, against plain evaluation."""
+"""Expressions as machine code, one by one and in the lanes of vectors, against evaluation."""
 
 from __future__ import annotations
 
@@ -41,9 +41,11 @@ from compile_worker.ir.expr import (
 from compile_worker.ir.expr import Lt as Less
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
-from compile_worker.ir.stmt import For, Stmt, Store
+from compile_worker.ir.stmt import For, LoopKind, Stmt, Store, sequence
 
 SIM = TARGETS["sim"]
+
+KINDS = st.sampled_from([LoopKind.SERIAL, LoopKind.VECTORIZED])
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code")
 
@@ -55,26 +57,28 @@ def run(func: Func, folder: Path, *arrays: np.ndarray[Any, Any]) -> None:
     assert call(runtime_double(folder), kernel, "entry", arrays) == 0
 
 
-def table_of(expr: Expr) -> Func:
-    """Writes the value of an index expression for every value of its variables."""
-    *_, last = at = list(VARS)
+def table_of(expr: Expr, kind: LoopKind) -> Func:
+    """Writes the value of an index expression for every value of its variables.
+
+    The loop over the second one, which has more than one value, is of the given kind.
+    """
+    at = list(VARS)
     position: Expr = Const(0, INDEX)
     for var in at:
         position = Add(Mul(position, Const(VARS[var], INDEX)), var)
     out = Buffer("out", (int(np.prod(list(VARS.values()))),), INDEX)
     body: Stmt = Store(out, (position,), expr)
     for var in reversed(at):
-        body = For(var, VARS[var], body)
-    assert last is at[-1]
+        body = For(var, VARS[var], body, kind if var is at[1] else LoopKind.SERIAL)
     return Func("table", (out,), body)
 
 
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(expr=index_exprs())
-def test_index_arithmetic(expr: Expr, tmp_path: Path) -> None:
-    func = table_of(expr)
+@given(expr=index_exprs(), kind=KINDS)
+def test_index_arithmetic(expr: Expr, kind: LoopKind, tmp_path: Path) -> None:
+    func = table_of(expr, kind)
     found = np.zeros(func.params[0].shape, np.int64)
     run(func, tmp_path, found)
     grids = np.meshgrid(*(np.arange(n) for n in VARS.values()), indexing="ij")
@@ -90,8 +94,15 @@ I = Var("i")  # noqa: E741
 
 
 def over(value: Expr, *inputs: Buffer) -> Func:
-    out = Buffer("out", (COUNT,), value.dtype)
-    return Func("over", (*inputs, out), For(I, COUNT, Store(out, (I,), value)))
+    """Computes the value for every element: first one by one, then all at once."""
+    out = Buffer("out", (2 * COUNT,), value.dtype)
+    serial = For(I, COUNT, Store(out, (I,), value))
+    at_once = Store(out, (I + COUNT,), value)
+    return Func(
+        "over",
+        (*inputs, out),
+        sequence([serial, For(I, COUNT, at_once, LoopKind.VECTORIZED)]),
+    )
 
 
 left, right = Load(LEFT, (I,)), Load(RIGHT, (I,))
@@ -112,6 +123,20 @@ INTEGERS = {
     "to_float": Cast(DType.FLOAT32, left),
     "guarded": Select(Less(left, right), Load(LEFT, (Const(3, INDEX),)), right),
     "truth": Less(left, right),
+    "excluded": Select(Less(I, Const(9, INDEX)), Load(LEFT, (I * 7,)), right),
+    "backwards": Load(LEFT, (COUNT - 1 - I,)),
+    "in pieces": Load(LEFT, ((I * 5) // 7 + I % 3,)),
+    "anywhere": Load(LEFT, (Cast(INDEX, right) % COUNT,)),
+    "nested": Select(
+        Less(left, right),
+        Select(Less(I, Const(40, INDEX)), Load(LEFT, (Cast(INDEX, I) + 24,)), left),
+        Select(Less(left, Const(0, DType.INT32)), Load(RIGHT, (Const(1, INDEX),)), left),
+    ),
+    "within bounds": Select(
+        Less(Cast(INDEX, left) % 100, Const(COUNT, INDEX)),
+        Load(RIGHT, (Cast(INDEX, left) % 100,)),
+        right,
+    ),
 }
 FLOATS = {
     "add": x + y,

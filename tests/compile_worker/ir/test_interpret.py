@@ -1,3 +1,5 @@
+"""The interpreter does what a program says, and refuses what no program may do."""
+
 import pickle
 from typing import Any
 from unittest import mock

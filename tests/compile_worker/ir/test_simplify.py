@@ -1,3 +1,5 @@
+"""What is simplified means what it meant before."""
+
 from itertools import product
 
 import pytest
@@ -212,3 +214,12 @@ def test_truth() -> None:
     assert truth(Lt(ROW, COLUMN), nests.VARS) is None
     assert truth(And(Lt(ROW, COLUMN), FALSE), nests.VARS) is False
     assert truth(Or(TRUE, Lt(ROW, COLUMN)), nests.VARS) is True
+
+
+@pytest.mark.parametrize(
+    "text", ["x[i] * i32(4) // i32(4)", "x[i] % i32(4)", "int64(x[i] % i32(4))"]
+)
+def test_data_wraps_so_its_divisions_stay(text: str) -> None:
+    data = Buffer("x", (24,), DType.INT32)
+    expr = parse_expr(text, {"x": data})
+    assert simplify(expr, {Var("i"): 24}) is expr

@@ -1,3 +1,5 @@
+"""Printed programs are read back as the same programs."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

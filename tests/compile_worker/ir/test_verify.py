@@ -74,6 +74,22 @@ BROKEN = [
         BLOCK + "synchronize()",
     ),
     (
+        "reductions start what they sum",
+        Stage.SCHEDULED,
+        f"{HEAD}alloc t: int32[1] local\n{LOOP}  block b over i\n    init\n      t[0] = i32(0)\n"
+        "    out[0] = out[0] + a[i]",
+    ),
+    (
+        "what is done at once is independent",
+        Stage.SCHEDULED,
+        f"{HEAD}parallel i in 8\n  block b over i\n    out[0] = out[0] + a[i]",
+    ),
+    (
+        "what is done at once is independent",
+        Stage.SCHEDULED,
+        f"{HEAD}vectorized i in 8\n  block b over i\n    out[0] = out[0] + a[i]",
+    ),
+    (
         "no reduction initialises",
         Stage.DECOMPOSED,
         f"{HEAD}{LOOP}  block b over i\n    init\n      out[0] = i32(0)\n    out[0] = a[i]",

@@ -2,12 +2,15 @@
 
 import pytest
 from kit.golden import Golden
-from kit.nests import EXAMPLES, SIM, conv2d, nest
+from kit.nests import EXAMPLES, SIM, conv2d, nest, with_epilogue
 from kit.schedules import Tiling, keeps_meaning, lowering, scheduled
+from tilefarm.target import TARGETS
 from tilefarm.workload import Workload
 
 from compile_worker.ir.printer import show
 from compile_worker.passes import LOWERING, lower
+from compile_worker.schedule import replay
+from compile_worker.space import generate
 from compile_worker.te import nest_of
 
 CONV = conv2d(ci=2, co=2, height=8, width=8)
@@ -30,6 +33,7 @@ SCHEDULES = {
     "kernel in pixels": Tiling(co=2, h=2, w=8, kh=1, kw=1, slots=2),
     "weights innermost": Tiling(co=2, h=2, micro=("h", "ci", "kh", "kw", "w", "co"), w=2, ci=2),
     "accumulators outermost": Tiling(h=2, co=2, micro=("co", "h", "ci", "kh", "kw", "w")),
+    "shift by lane": Tiling(co=2, h=2, slots=2, acc_slots=2, shift_by_lane=True),
 }
 
 
@@ -66,17 +70,64 @@ def test_the_end_of_a_large_tile_is_staggered(tiling: Tiling, golden: Golden) ->
     work = conv2d(1, 8, 14, 14)
     func = scheduled(work, tiling)
     keeps_meaning(work, func)
-    golden(show(dict(lowering(func))["stagger_stores"]).split("alu(add")[1])
+    golden(show(dict(lowering(func))["stagger_stores"]).split("wgt=bias_wgt")[1])
+
+
+def test_a_bias_in_two_tiles_and_a_shift_of_a_block(golden: Golden) -> None:
+    work = with_epilogue(conv2d(1, 4, 4, 4, kernel=(1, 1), pad=(0, 0, 0, 0)), bias=2)
+    generated = generate(work, SIM)
+    choice = {"tile_co": 2, "tile_oh": 4, "tile_ow": 4, "bias_at": 0, "acc_slots": 2}
+    func = replay(generated.trace(choice), nest_of(work, SIM), SIM)
+    keeps_meaning(work, func)
+    golden(show(lower(func, SIM)))
+
+
+def test_a_factor_for_each_channel_and_a_shift_of_a_block(golden: Golden) -> None:
+    work, target = with_epilogue(SMALL, factor=True), TARGETS["sim-mul"]
+    made = generate(work, target)
+    point = dict(made.space.default)
+    golden(show(lower(replay(made.trace(point), nest_of(work, target), target), target)))
 
 
 def test_a_store_that_nobody_waits_for_is_left_whole() -> None:
-    func = scheduled(conv2d(1, 8, 14, 14), Tiling(co=4, h=14, w=14, acc_slots=2))
+    func = scheduled(conv2d(1, 8, 14, 14), Tiling(h=7, w=14, acc_slots=2))
     assert "stagger_stores" not in dict(lowering(func))
+
+
+def test_blocks_with_a_shift_each_are_staggered_further(golden: Golden) -> None:
+    work = with_epilogue(conv2d(1, 2, 32, 32, kernel=(1, 1), pad=(0, 0, 0, 0)), bias=0)
+    choice = {"tile_co": 2, "tile_oh": 32, "tile_ow": 32, "weight_at": 2, "data_at": 3}
+    func = replay(generate(work, SIM).trace(choice), nest_of(work, SIM), SIM)
+    keeps_meaning(work, func)
+    golden(show(dict(lowering(func))["stagger_stores"]))
+
+
+@pytest.mark.parametrize("bias_at", [0, 2], ids=["for a tile", "once"])
+def test_biases_are_loaded_little_by_little_in_later_steps(bias_at: int, golden: Golden) -> None:
+    work = conv2d(4, 16, 2, 2, kernel=(1, 1), pad=(0, 0, 0, 0))
+    choice = {"tile_co": 8, "tile_oh": 2, "tile_ow": 2, "bias_at": 1 if bias_at == 0 else 2}
+    steps = {"tile_ci": 1, "data_at": 0, "weight_at": 0, "slots": 2}
+    func = replay(generate(work, SIM).trace({**choice, **steps}), nest_of(work, SIM), SIM)
+    keeps_meaning(work, func)
+    golden(show(dict(lowering(func))["spread_loads"]))
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+@pytest.mark.parametrize("steps", [1, 2])
+def test_loads_are_held_while_a_tile_ends(slots: int, steps: int, golden: Golden) -> None:
+    work = conv2d(2, 2, 6, 6, kernel=(1, 1), pad=(0, 0, 0, 0))
+    tiles = {"tile_co": 1, "tile_oh": 3, "tile_ow": 6, "tile_ci": 2 // steps}
+    places = {"weight_at": int(steps == 1), "data_at": int(steps == 1), "bias_at": 2}
+    choice = {**tiles, **places, "slots": slots, "acc_slots": 2, "hold": 1}
+    func = replay(generate(work, SIM).trace(choice), nest_of(work, SIM), SIM)
+    keeps_meaning(work, func)
+    golden(show(dict(lowering(func))["insert_tokens"]))
 
 
 @pytest.mark.parametrize("tiling", SCHEDULES.values(), ids=SCHEDULES.keys())
 def test_no_pass_changes_what_a_schedule_computes(tiling: Tiling) -> None:
-    keeps_meaning(SMALL, scheduled(SMALL, tiling))
+    work = with_epilogue(SMALL, shift="lanes") if tiling.shift_by_lane else SMALL
+    keeps_meaning(work, scheduled(work, tiling))
 
 
 @pytest.mark.parametrize(

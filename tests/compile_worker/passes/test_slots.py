@@ -13,7 +13,7 @@ from tilefarm.dtype import DType
 from compile_worker.ir.evaluate import evaluate
 from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, FloorDiv, FloorMod, Var, index
 from compile_worker.ir.stmt import For, MicroKernel, MicroOp, Ref, Seq
-from compile_worker.passes.slots import Base, base_of, combinations, digits_of
+from compile_worker.passes.slots import Base, base_of, combinations, digits_of, recorded_keys
 from compile_worker.passes.turns import slot, trips, turn
 
 ACC = Buffer("acc", (8, 1, 16), DType.INT32, "acc")
@@ -55,6 +55,29 @@ def test_a_base_is_a_sum_over_digits() -> None:
     half = FloorMod(A, Const(2, INDEX))
     assert base_of(Ref(ACC, half * 8 + B - B + 3)) == Base(3, ((half, 8),))
     assert base_of(None) == Base(0, ())
+
+
+@given(st.tuples(*[st.integers(1, 6)] * 3), st.data())
+def test_keys_are_counted_as_they_occur(extents: tuple[int, int, int], data: st.DataObject) -> None:
+    axes = (A, B, Var("c"))
+    digits: list[Expr] = []
+    for _ in range(2):
+        weights = data.draw(st.tuples(*[st.integers(0, 1)] * 3))
+        whole: Expr = index(0)
+        for axis, extent, weight in zip(axes, extents, weights, strict=True):
+            whole = whole + axis * weight if weight and extent > 1 else whole
+        digits.append(FloorMod(whole, Const(2, INDEX)))
+    if extents[0] > 1 and data.draw(st.booleans()):
+        digits.append(A)
+    total: Expr = index(0)
+    for at, digit in enumerate(digits):
+        total = total + digit * 100**at
+    seen = set()
+    for place in product(*(range(extent) for extent in extents)):
+        values = {v: evaluate(index(x), {}, {}) for v, x in zip(axes, place, strict=True)}
+        seen.add(int(evaluate(total, values, {})))
+    bounds = dict(zip(axes, extents, strict=True))
+    assert recorded_keys(kernel(total), bounds) == len(seen)
 
 
 def test_what_is_no_sum_cannot_be_a_base() -> None:

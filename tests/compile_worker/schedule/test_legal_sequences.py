@@ -2,98 +2,105 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.nests import EXAMPLES, SIM, convolutions, denses, inputs_of
-from tilefarm.errors import ScheduleError
-from tilefarm.trace import Argument, Step, Trace
+from kit.stages import programs
+from kit.traces import ARGUMENTS, Args, scheduled, started
+from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
-from compile_worker.ir.stmt import Alloc, Block, For
-from compile_worker.ir.visit import find
+from compile_worker.ir.verify import Stage, verify
 from compile_worker.schedule import PRIMITIVES, Schedule, replay
 from compile_worker.te import nest_of
 
-LENGTH = 6
+LENGTH: Final = 8
+EXPLORED: Final = 60
+DEEPLY: Final = 1000
+
+Inputs = Mapping[str, npt.NDArray[Any]]
+
+GEMM: Final[tuple[tuple[str, Args], ...]] = (
+    ("cache_read", ("weight", "wgt")),
+    ("cache_read", ("data", "inp")),
+    ("set_scope", ("dot", "acc")),
+    ("reorder", ("dot_ci", "dot_b", "dot_o", "dot_i")),
+)
+"""What a dense layer needs before its innermost loops are a GEMM's."""
 
 
 def works() -> st.SearchStrategy[Workload]:
     small = [EXAMPLES[name] for name in ("affine", "softmax", "max_pool2d", "add")]
-    return st.one_of(convolutions(), denses(), st.sampled_from(small))
-
-
-def arguments(draw: st.DrawFn, func: Func, primitive: str) -> tuple[Argument, ...]:
-    """Arguments of the right kinds, mostly names that there are."""
-    loops = {loop.var.name: loop.extent for loop in find(func.body, For)}
-    stages = [block.name for block in find(func.body, Block)]
-    buffers = [*(a.buffer.name for a in find(func.body, Alloc)), *(p.name for p in func.params)]
-    loop, stage = draw(st.sampled_from(list(loops))), draw(st.sampled_from(stages))
-    buffer = draw(st.sampled_from(buffers))
-    inside = [each.var.name for each in find(func.body, For) if each.var.name == loop]
-    match primitive:
-        case "split":
-            factors = [d for d in range(1, loops[loop] + 1) if loops[loop] % d == 0]
-            return (loop, draw(st.sampled_from(factors)))
-        case "fuse" | "tile":
-            outer = next(each for each in find(func.body, For) if each.var.name == loop)
-            inner = outer.body.var.name if isinstance(outer.body, For) else loop
-            return (loop, inner) if primitive == "fuse" else (loop, inner, 1, 1)
-        case "reorder":
-            nest = next(each for each in find(func.body, For) if each.var.name == loop)
-            while isinstance(nest.body, For):
-                nest = nest.body
-                inside.append(nest.var.name)
-            return tuple(draw(st.permutations(inside)))[:3]
-        case "unroll" | "vectorize" | "parallel":
-            return (loop,)
-        case "compute_at":
-            return (stage, loop)
-        case "compute_inline":
-            return (stage,)
-        case "cache_read" | "cache_write":
-            return (buffer, draw(st.sampled_from(["local", "dram"])))
-        case "set_scope":
-            return (buffer, draw(st.sampled_from(["local", "dram"])))
-        case "double_buffer":
-            return (buffer, draw(st.integers(1, 2)))
-        case "annotate":
-            return ("block", stage, "note", draw(st.integers(0, 3)))
-        case _:
-            return (stage, "gemm")
+    return st.one_of(convolutions(), st.sampled_from(small))
 
 
 @st.composite
-def schedules(draw: st.DrawFn) -> tuple[Workload, Schedule]:
-    """A workload and a schedule of it, of steps that were accepted."""
-    work = draw(works())
-    schedule = Schedule(nest_of(work, SIM), SIM)
-    for _ in range(LENGTH):
-        primitive = draw(st.sampled_from(sorted(PRIMITIVES)))
-        args = arguments(draw, schedule.func, primitive)
-        with suppress(ScheduleError):
-            schedule = PRIMITIVES[primitive](schedule, *args)
-    return work, schedule
+def beginnings(draw: st.DrawFn) -> tuple[Inputs, Schedule]:
+    """Something to schedule: stages at random, an operator, or a layer half way to a GEMM."""
+    match draw(st.integers(0, 3)):
+        case 0:
+            work = draw(works())
+            return inputs_of(work), Schedule(nest_of(work, SIM), SIM)
+        case 1:
+            work = draw(denses())
+            return inputs_of(work), started(nest_of(work, SIM), SIM, *GEMM)
+        case _:
+            program = draw(programs())
+            return program.arrays(), Schedule(program.func, SIM)
 
 
-@settings(max_examples=60, deadline=None)
-@given(schedules())
-def test_result_stays_the_same(made: tuple[Workload, Schedule]) -> None:
-    work, schedule = made
-    inputs = inputs_of(work)
-    before, after = interpret(nest_of(work, SIM), inputs), interpret(schedule.func, inputs)
-    for name, array in before.items():
-        np.testing.assert_array_equal(after[name], array)
+def explore(accepted: Counter[str], examples: int, *, derandomize: bool) -> None:
+    """Draw functions and steps; compare results, and replay the trace."""
+
+    @settings(max_examples=examples, deadline=None, derandomize=derandomize, database=None)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        inputs, beginning = data.draw(beginnings())
+        schedule = data.draw(_schedules(beginning, accepted))
+        same_result(beginning.func, schedule.func, inputs)
+        verify(schedule.func, Stage.SCHEDULED)
+        steps = schedule.trace.steps[len(beginning.trace.steps) :]
+        trace = Trace.from_json(Trace(steps).to_json())
+        assert replay(trace, beginning.func, SIM) is schedule.func
+
+    check()
 
 
-@settings(max_examples=30, deadline=None)
-@given(schedules())
-def test_trace_tells_it_all(made: tuple[Workload, Schedule]) -> None:
-    work, schedule = made
-    trace = Trace.from_json(schedule.trace.to_json())
-    assert replay(trace, nest_of(work, SIM), SIM) is schedule.func
-    assert all(isinstance(step, Step) for step in trace.steps)
+@st.composite
+def _schedules(draw: st.DrawFn, beginning: Schedule, accepted: Counter[str]) -> Schedule:
+    return scheduled(draw, beginning, LENGTH, accepted)
+
+
+def same_result(before: Func, after: Func, inputs: Inputs) -> None:
+    wanted, found = interpret(before, inputs), interpret(after, inputs)
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_result_stays_the_same() -> None:
+    accepted: Counter[str] = Counter()
+    explore(accepted, EXPLORED, derandomize=True)
+    legal = accepted.total() - accepted["refused"]
+    assert legal >= EXPLORED * 2, accepted
+    assert legal >= accepted.total() * 0.4, accepted
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_result_stays_the_same_after_every_primitive() -> None:
+    accepted: Counter[str] = Counter()
+    explore(accepted, DEEPLY, derandomize=settings().derandomize)
+    assert {name for name in PRIMITIVES if accepted[name] >= 20} == set(PRIMITIVES), accepted
+
+
+def test_every_primitive_is_drawn() -> None:
+    assert set(ARGUMENTS) == set(PRIMITIVES)

@@ -11,9 +11,14 @@ from kit.nests import EXAMPLES, SIM, conv2d, inputs_of, nest
 from tilefarm.errors import ScheduleError
 from tilefarm.trace import Argument, Step, Trace
 
+from compile_worker.codegen.parallel import parallel_loop
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
+from compile_worker.ir.parser import parse
 from compile_worker.ir.printer import show
+from compile_worker.ir.stmt import Alloc
+from compile_worker.ir.visit import find
+from compile_worker.passes import lower
 from compile_worker.schedule import PRIMITIVES, Schedule, replay
 from compile_worker.te import nest_of
 
@@ -30,6 +35,38 @@ PICTURES: dict[str, tuple[str, list[Call]]] = {
         "affine",
         [("parallel", "out_co"), ("unroll", "out_h"), ("vectorize", "out_o")],
     ),
+    "pad_and_split": ("affine", [("pad", "out_w", 4), ("split", "out_w", 4)]),
+    "pad_reduction": ("dense", [("pad", "dot_i", 5), ("split", "dot_i", 5)]),
+    "pad_float_sum": ("softmax", [("pad", "sum_c", 4), ("pad", "sum_n", 2)]),
+    "bind_worker": ("affine", [("bind", "out_co", "worker")]),
+    "bind_vthread": (
+        "dense",
+        [
+            ("cache_read", "weight", "wgt"),
+            ("compute_at", "weight_wgt", "dot_co"),
+            ("bind", "dot_co", "vthread"),
+        ],
+    ),
+    "pragma": ("dense", [("pragma", "block", "lower", "keep", 1)]),
+    "reverse_compute_at": (
+        "affine",
+        [
+            ("split", "scaled_co", 1),
+            ("reverse_compute_at", "lower", "scaled_h"),
+            ("reverse_compute_at", "upper", "scaled_co_0"),
+        ],
+    ),
+    "reverse_compute_inline": (
+        "affine",
+        [("fuse", "scaled_h", "scaled_w"), ("reverse_compute_inline", "lower")],
+    ),
+    "decompose_reduction": ("dense", [("decompose_reduction", "dot", "dot_ci")]),
+    "decompose_behind_guards": (
+        "dense",
+        [("pad", "dot_o", 5), ("pad", "dot_ci", 2), ("decompose_reduction", "dot", "dot_b")],
+    ),
+    "rfactor": ("dense", [("rfactor", "dot", "dot_ci")]),
+    "storage_align": ("dense", [("storage_align", "dot", 2, 32, 1)]),
     "annotate": (
         "dense",
         [
@@ -71,6 +108,7 @@ REFUSED: dict[str, tuple[str, list[Call], str]] = {
     "no such loop": ("affine", [("split", "out_x", 2)], "there is no such loop"),
     "no such stage": ("affine", [("compute_inline", "in")], "there is no such stage"),
     "no such buffer": ("dense", [("set_scope", "out", "acc")], "there is no such allocation"),
+    "no buffer at all": ("relayout", [("set_scope", "x", "inp")], "there is no such allocation"),
     "no such memory": ("dense", [("set_scope", "dot", "l2")], "there is no memory 'l2'"),
     "split twice": (
         "affine",
@@ -96,7 +134,9 @@ REFUSED: dict[str, tuple[str, list[Call], str]] = {
     ),
     "inline sum": ("dense", [("compute_inline", "dot")], "it is a reduction"),
     "inline result": ("dense", [("compute_inline", "out")], "the function's result"),
-    "cache unread": ("dense", [("cache_read", "out", "acc")], "nothing reads it"),
+    "cache unread": ("dense", [("cache_read", "out", "inp")], "nothing reads it"),
+    "wrong type for a memory": ("dense", [("set_scope", "dot", "inp")], "inp cannot hold int32"),
+    "cache in dram": ("dense", [("cache_read", "data", "dram")], "there is no memory 'dram'"),
     "cache twice": (
         "dense",
         [("cache_read", "weight", "wgt"), ("cache_read", "weight", "wgt")],
@@ -112,17 +152,150 @@ REFUSED: dict[str, tuple[str, list[Call], str]] = {
         [("compute_at", "upper", "out_co"), ("cache_write", "upper", "local")],
         "shares loops with other stages",
     ),
+    "cache a copy's stage": (
+        "dense",
+        [
+            ("cache_write", "lower", "local"),
+            ("reverse_compute_inline", "lower_local_back"),
+            ("cache_write", "lower", "local"),
+        ],
+        "lower_local_back: there already is a stage of this name",
+    ),
     "cache write input": ("dense", [("cache_write", "data", "local")], "nothing writes it"),
-    "three slots": ("dense", [("double_buffer", "dot", 3)], "3 slots, not 1 to 2"),
+    "three slots": ("dense", [("double_buffer", "dot", 3)], "3 slots, the target has 1 to 2"),
     "gemm in local": ("dense", [("tensorize", "dot", "gemm")], "not in acc, inp, wgt"),
-    "gemm of nothing": ("dense", [("tensorize", "biased", "gemm")], "does not add a product"),
+    "gemm of nothing": ("dense", [("tensorize", "shifted", "gemm")], "does not add a product"),
     "no such intrinsic": ("dense", [("tensorize", "dot", "fft")], "the target has no 'fft'"),
     "mark nothing": ("dense", [("annotate", "tensor", "dot", "a", 1)], "nothing that can be"),
     "wrong type": ("affine", [("split", "out_h", "3")], "takes loop: str, factor: int"),
     "too few": ("affine", [("split", "out_h")], "takes loop: str, factor: int"),
     "not a number": ("affine", [("split", "out_h", True)], "takes loop: str, factor: int"),
     "not a name": ("affine", [("reorder", 1, 2)], "takes *loops: str"),
-    "unknown": ("affine", [("storage_align", "out", 2)], "there is no such primitive"),
+    "unknown": ("affine", [("transpose", "out", 2)], "there is no such primitive"),
+    "pad of a multiple": ("affine", [("pad", "out_w", 5)], "needs no padding to a multiple of 5"),
+    "pad to nothing": ("affine", [("pad", "out_w", 0)], "needs no padding to a multiple of 0"),
+    "pad unrolled": ("affine", [("unroll", "out_w"), ("pad", "out_w", 4)], "already unrolled"),
+    "vectorize a guard": (
+        "affine",
+        [("reorder", "out_o", "out_w"), ("pad", "out_w", 4), ("vectorize", "out_w")],
+        "not an innermost loop",
+    ),
+    "no such thread": ("affine", [("bind", "out_w", "warp")], "there is no thread 'warp'"),
+    "one worker": ("affine", [("bind", "out_n", "worker")], "it has one iteration"),
+    "worker inside": ("affine", [("bind", "out_h", "worker")], "it is inside out_co"),
+    "worker sum": (
+        "dense",
+        [("reorder", "dot_ci", "dot_n"), ("bind", "dot_ci", "worker")],
+        "dot reduces over it",
+    ),
+    "three virtual threads": ("dense", [("bind", "dot_ci", "vthread")], "it has 3 iterations"),
+    "thread without buffers": ("dense", [("bind", "dot_co", "vthread")], "no on-chip buffer"),
+    "no such pragma": (
+        "dense",
+        [("pragma", "block", "dot", "kep", 1)],
+        "no pragma 'kep'",
+    ),
+    "pragma of a tensor": ("dense", [("pragma", "tensor", "dot", "keep", 1)], "pragma 'keep' of a"),
+    "pragma's value": (
+        "dense",
+        [("pragma", "block", "dot", "dma", "move")],
+        "dma cannot be 'move'",
+    ),
+    "pragma of nothing": ("dense", [("pragma", "block", "d", "keep", 1)], "there is no such stage"),
+    "align on the chip": (
+        "dense",
+        [("set_scope", "dot", "acc"), ("storage_align", "dot", 0, 4, 0)],
+        "it is in acc",
+    ),
+    "align the last axis": ("dense", [("storage_align", "dot", 3, 4, 0)], "axis 3 has no distance"),
+    "align by nothing": ("dense", [("storage_align", "dot", 0, 0, 0)], "0 more than a multiple"),
+    "align a result": ("dense", [("storage_align", "out", 0, 4, 0)], "there is no such allocation"),
+    "decompose twice": (
+        "dense",
+        [("decompose_reduction", "dot", "dot_ci"), ("decompose_reduction", "dot", "dot_n")],
+        "it starts nothing",
+    ),
+    "decompose elsewhere": (
+        "dense",
+        [("decompose_reduction", "dot", "out_n")],
+        "out_n is not around it",
+    ),
+    "decompose inside": (
+        "dense",
+        [("decompose_reduction", "dot", "dot_i")],
+        "dot_i is inside dot_ci, over which it reduces",
+    ),
+    "move one of two": (
+        "dense",
+        [("decompose_reduction", "dot", "dot_ci"), ("compute_at", "dot", "biased_co")],
+        "dot_init writes dot too",
+    ),
+    "cache one of two": (
+        "dense",
+        [("decompose_reduction", "dot", "dot_n"), ("cache_write", "dot", "local")],
+        "dot writes dot too",
+    ),
+    "rfactor floats": ("softmax", [("rfactor", "sum", "sum_c")], "it reduces floats"),
+    "rfactor no sum": ("dense", [("rfactor", "lower", "lower_n")], "does not reduce over lower_n"),
+    "rfactor outer": ("dense", [("rfactor", "dot", "dot_n")], "does not reduce over dot_n"),
+    "rfactor twice": (
+        "dense",
+        [("rfactor", "dot", "dot_ci"), ("rfactor", "dot", "dot_ci_rf")],
+        "there already is a buffer dot_rf",
+    ),
+    "rfactor behind other stages": (
+        "dense",
+        [
+            ("reorder", "dot_ci", "dot_n"),
+            ("cache_read", "weight", "local"),
+            ("compute_at", "weight_local", "dot_ci"),
+            ("rfactor", "dot", "dot_ci"),
+        ],
+        "guards or other stages are in its loops",
+    ),
+    "after itself": (
+        "dense",
+        [("reverse_compute_at", "lower", "lower_n")],
+        "a loop of the stage itself",
+    ),
+    "after a part": (
+        "dense",
+        [("reverse_compute_at", "biased", "dot_ci")],
+        "dot goes on reducing over dot_ci",
+    ),
+    "after what it does not read": (
+        "dense",
+        [("reverse_compute_at", "lower", "dot_n")],
+        "which shifted has not finished there",
+    ),
+    "after its reader": (
+        "dense",
+        [("reverse_compute_at", "lower", "upper_n")],
+        "it is not done after upper_n",
+    ),
+    "after a loop with a guard": (
+        "affine",
+        [("pad", "scaled_w", 4), ("reverse_compute_at", "lower", "scaled_w")],
+        "scaled has a guard",
+    ),
+    "after a window": (
+        "avg_pool2d",
+        [("reverse_compute_at", "sum", "padded_h")],
+        "does not read padded element by element",
+    ),
+    "inline into a sum": ("dense", [("reverse_compute_inline", "biased")], "is a reduction"),
+    "inline a sum": ("dense", [("reverse_compute_inline", "dot")], "it is a reduction"),
+    "inline into inputs": ("add_plain", [("reverse_compute_inline", "sum")], "reads inputs only"),
+    "inline one of two": (
+        "softmax",
+        [("reverse_compute_inline", "out")],
+        "is a reduction",
+    ),
+    "inline what others read": (
+        "softmax",
+        [("compute_inline", "power"), ("reverse_compute_inline", "out")],
+        "is a reduction",
+    ),
 }
 
 
@@ -150,13 +323,48 @@ def test_refusal_says_why(case: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         replay(steps(calls), nest(name), SIM)
     assert why in caught.value.what
+    assert caught.value.what.startswith(f"step {len(calls)}, {calls[-1][0]}(")
+    assert caught.value.hint
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_refusal_says_what_to_try() -> None:
     with pytest.raises(ScheduleError) as caught:
         replay(steps([("split", "out_w", 4)]), nest("affine"), SIM)
-    assert caught.value.hint == "one of 1, 5"
+    assert caught.value.hint == "one of 1, 5, or pad('out_w', 4) first"
+
+
+def test_the_step_that_does_not_fit_is_named() -> None:
+    trace = steps(
+        [("split", "out_w", 5), ("fuse", "out_h", "out_w_0"), ("split", "out_h_out_w_0", 2)]
+    )
+    with pytest.raises(ScheduleError) as caught:
+        replay(trace, nest("affine"), SIM)
+    assert str(caught.value) == (
+        "step 3, split('out_h_out_w_0', 2): factor 2 does not divide extent 3\n"
+        "  try: one of 1, 3, or pad('out_h_out_w_0', 2) first"
+    )
+
+
+def test_what_a_step_does_not_name_is_named() -> None:
+    func = parse(show(nest("affine")).replace("out_h", "out_w_0"))
+    with pytest.raises(
+        ScheduleError, match=r"^step 2, split\('out_w', 5\): out_w_0: there already"
+    ):
+        replay(steps([("unroll", "out_n"), ("split", "out_w", 5)]), func, SIM)
+
+
+def test_virtual_threads_overlap_loads_with_computation() -> None:
+    bound = replay(steps([*PICTURES["bind_vthread"][1]]), nest("dense"), SIM)
+    slots = [dict(a.marks).get("slots") for a in find(bound.body, Alloc) if a.buffer.scope == "wgt"]
+    assert slots == [2]
+
+
+def test_workers_share_what_is_bound_to_them() -> None:
+    bound = replay(steps([("bind", "out_co", "worker")]), nest("relayout"), SIM)
+    shared = parallel_loop(lower(bound, SIM))
+    assert shared is not None
+    assert shared.var.name == "out_co"
 
 
 def test_sums_of_floats_keep_their_order() -> None:
@@ -186,3 +394,10 @@ def test_region_is_whole_where_it_may_leave_the_buffer() -> None:
     moved = replay(steps([("compute_at", "padded", "conv_kw")]), func, SIM)
     inputs = inputs_of(work)
     assert np.array_equal(interpret(moved, inputs)["out"], interpret(func, inputs)["out"])
+
+
+def test_what_is_remembered_of_one_is_not_taken_for_true() -> None:
+    func = nest("affine")
+    assert replay(steps([("split", "out_w", 1)]), func, SIM)
+    with pytest.raises(ScheduleError, match="split"):
+        replay(steps([("split", "out_w", True)]), func, SIM)

@@ -41,9 +41,7 @@ def test_uops() -> None:
     assert name(limits.uops_fit(larger, 8193)) == "uop_sram"
 
 
-def test_slot_keys_and_instructions() -> None:
-    assert limits.slot_keys_fit(99) is None
-    assert name(limits.slot_keys_fit(100)) == "slot_keys"
+def test_instructions() -> None:
     assert limits.instructions_fit(limits.instruction_capacity()) is None
     assert name(limits.instructions_fit(limits.instruction_capacity() + 1)) == "insn_queue"
 

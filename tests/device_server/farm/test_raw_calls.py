@@ -10,14 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kit.elves import Elf
-from kit.farm import TOKEN, Farm, Server
-from tilefarm import calls, methods, wire
+from kit.farm import CREDENTIALS, TOKEN, Farm, Server
 from tilefarm.digest import Digest
 from tilefarm.lease import Lease
 from tilefarm.measurement import RunJob
-from tilefarm.rpc import MESSAGE_NBYTES, authorization
+from tilefarm.rpc import calls, methods, wire
+from tilefarm.rpc.caller import MESSAGE_NBYTES, authorization
 
-from device_server.client import DeviceClient, TrackerClient
+from device_server.device.client import DeviceClient
+from device_server.tracker.client import TrackerClient
 
 CODE = Elf().build()
 DIGEST = Digest.of(CODE)
@@ -45,7 +46,7 @@ def device(farm: Farm, tracker: Server) -> Server:
 
 @pytest.fixture
 def lease(farm: Farm, tracker: Server, device: Server) -> Lease:
-    with TrackerClient(tracker.address, TOKEN) as client:
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
         lease = client.acquire(farm.target.digest, wait_seconds=5.0, owner="test")
     assert lease is not None
     return lease
@@ -92,9 +93,9 @@ def test_every_call_wants_the_token_and_a_deadline(
     assert (code, why) == (grpc.StatusCode.INVALID_ARGUMENT, "a call without a deadline")
 
 
-def test_a_method_that_is_not_there_is_unimplemented(device: Server) -> None:
+def test_a_method_that_is_not_there_is_refused(device: Server) -> None:
     code, _ = code_of(device.address, "/tilefarm.v1.DeviceService/Erase", b"")
-    assert code is grpc.StatusCode.UNIMPLEMENTED
+    assert code is grpc.StatusCode.PERMISSION_DENIED
     code, _ = code_of(device.address, "/tilefarm.v1.DeviceService/Erase", b"", metadata=())
     assert code is grpc.StatusCode.UNAUTHENTICATED
 
@@ -124,7 +125,7 @@ def test_a_message_over_the_limit_is_refused(device: Server, lease: Lease) -> No
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def test_a_truncated_upload_is_data_loss_and_leaves_nothing(
+def test_a_truncated_upload_is_data_loss_and_leaves_no_blob(
     farm: Farm, device: Server, lease: Lease
 ) -> None:
     claim = calls.Claim.of(lease)
@@ -134,7 +135,8 @@ def test_a_truncated_upload_is_data_loss_and_leaves_nothing(
         first = chunk(claim, CODE[:5], finish=False)
         code, _ = code_of(device.address, methods.WRITE.path, first, *following)
         assert code is grpc.StatusCode.DATA_LOSS
-    assert not list((farm.folder / "sim0" / "incoming").iterdir())
+    query = wire.QUERY_WRITE.encode(calls.QueryWrite(claim=claim, digest=DIGEST))
+    assert code_of(device.address, methods.QUERY_WRITE.path, query)[0] is grpc.StatusCode.OK
     assert not list((farm.folder / "sim0" / "blobs").iterdir())
 
 
@@ -144,7 +146,7 @@ def test_blobs_before_a_broken_one_stay(device: Server, lease: Lease) -> None:
         calls.Chunk(digest=Digest.of(b"x"), offset=0, data=b"y", finish=True)
     )
     assert code_of(device.address, methods.WRITE.path, good, broken)[0] is grpc.StatusCode.DATA_LOSS
-    with DeviceClient(lease, TOKEN) as client:
+    with DeviceClient(lease, CREDENTIALS) as client:
         assert client.read(DIGEST) == CODE
 
 
@@ -192,6 +194,6 @@ def test_a_client_that_stops_waiting_leaves_no_lease_behind(
     )
     code, _ = code_of(tracker.address, methods.ACQUIRE.path, wish, timeout=0.2)
     assert code is grpc.StatusCode.DEADLINE_EXCEEDED
-    with TrackerClient(tracker.address, TOKEN) as client:
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
         client.release(lease)
         assert client.acquire(farm.target.digest, wait_seconds=1.0, owner="next") is not None

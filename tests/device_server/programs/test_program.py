@@ -17,7 +17,13 @@ from kit.shared import shared_folder
 from tilefarm.errors import DataError, OutputError, TargetError, UserError
 from tilefarm.target import Target, Timing, VtaConfig
 
-from device_server.program import Program, Regions, read_program, with_target, write_program
+from device_server.programs.program import (
+    Program,
+    Regions,
+    read_program,
+    with_target,
+    write_program,
+)
 
 
 def complete_program() -> Program:

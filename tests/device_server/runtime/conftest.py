@@ -12,9 +12,9 @@ from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
 from tilefarm.target import TARGETS
 
-from device_server.library import VtaLibrary
-from device_server.native import find_executable, find_library
-from device_server.runner import Runner, RunnerLimits
+from device_server.library.library import VtaLibrary
+from device_server.library.native import find_executable, find_library
+from device_server.runner.runner import Runner, RunnerLimits
 
 KERNELS = Path(__file__).parent / "kernels"
 

@@ -27,8 +27,22 @@ import numpy as np
 import numpy.typing as npt
 from tilefarm.target import Target, Timing, VtaConfig
 
-from device_server.instructions import Alu, Finish, Gemm, Instruction, Tokens, Transfer, Uop
-from device_server.library import StreamResult, Strictness, TimingModel, VtaError, VtaLibrary
+from device_server.library.library import (
+    StreamResult,
+    Strictness,
+    TimingModel,
+    VtaError,
+    VtaLibrary,
+)
+from device_server.programs.instructions import (
+    Alu,
+    Finish,
+    Gemm,
+    Instruction,
+    Tokens,
+    Transfer,
+    Uop,
+)
 
 from .streams import (
     ADD,

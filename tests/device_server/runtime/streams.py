@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from tilefarm.target import VtaConfig
 
-from device_server.instructions import (
+from device_server.programs.instructions import (
     ACC_MEMORY,
     INP_MEMORY,
     OUT_MEMORY,

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pytest
 from tilefarm.target import Target, VtaConfig
 
-from device_server.instructions import (
+from device_server.library.library import VtaLibrary
+from device_server.programs.instructions import (
     ACC8_MEMORY,
     INP_MEMORY,
     OUT_MEMORY,
@@ -18,7 +19,6 @@ from device_server.instructions import (
     Uop,
     element_nbytes,
 )
-from device_server.library import VtaLibrary
 
 from .numpy_accelerator import NumpyAccelerator
 from .streams import alu, gemm, in_turn, load, load_acc, load_uops, memory, store, words_of

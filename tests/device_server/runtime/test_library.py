@@ -11,8 +11,8 @@ from tilefarm.errors import DataError
 from tilefarm.measurement import Counters
 from tilefarm.target import TARGETS, Target, Timing, VtaConfig
 
-from device_server.library import Finding, RecordedStream, TimingBasis, VtaError, VtaLibrary
-from device_server.native import Strictness, TimingModel
+from device_server.library.library import Finding, RecordedStream, TimingBasis, VtaError, VtaLibrary
+from device_server.library.native import Strictness, TimingModel
 
 from .conftest import Blobs
 
@@ -156,6 +156,7 @@ def test_stalls_are_told_by_module_and_cause(library: VtaLibrary, good: Path) ->
     [
         (TARGETS["sim"], TimingModel.CHISEL, TimingBasis.RTL),
         (TARGETS["sim-de10"], TimingModel.CHISEL, TimingBasis.RTL),
+        (TARGETS["sim-mul"], TimingModel.CHISEL, "extrapolated"),
         (Target(name="wide", timing=Timing(bus_nbytes=16)), TimingModel.CHISEL, "extrapolated"),
         (Target(name="pairs", vta=VtaConfig(log_batch=1)), TimingModel.CHISEL, "extrapolated"),
         (TARGETS["sim"], TimingModel.HLS, TimingBasis.ESTIMATE),

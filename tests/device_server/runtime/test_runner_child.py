@@ -12,8 +12,8 @@ import pytest
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunJob
 
-from device_server.runner_child import ChildGone, RunnerChild, RunnerLimits
-from device_server.runner_frames import Fault
+from device_server.runner.child import ChildGone, RunnerChild, RunnerLimits
+from device_server.runner.frames import Fault
 
 LAST_WORDS = """
     import os, struct, sys

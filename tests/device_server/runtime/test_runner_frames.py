@@ -1,3 +1,5 @@
+"""Replies of the runner, whole and damaged."""
+
 from __future__ import annotations
 
 import contextlib
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tilefarm.errors import InfraError
 
-from device_server.runner_frames import Failed, FailureKind, Fault, Ready, Reply, read_reply
+from device_server.runner.frames import Failed, FailureKind, Fault, Ready, Reply, read_reply
 
 
 class Bytes:

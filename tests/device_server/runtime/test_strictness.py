@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tilefarm.target import TARGETS
 
-from device_server.instructions import ACC8_MEMORY, WGT_MEMORY, Instruction, Tokens, Uop
-from device_server.library import VtaError, VtaLibrary
-from device_server.native import Strictness
+from device_server.library.library import VtaError, VtaLibrary
+from device_server.library.native import Strictness
+from device_server.programs.instructions import ACC8_MEMORY, WGT_MEMORY, Instruction, Tokens, Uop
 
 from .streams import (
     ADD,
@@ -48,6 +48,7 @@ class Case:
     body: Sequence[Instruction]
     uops: Sequence[Uop] = ONE
     acc: Sequence[int] = ()
+    functional: Kinds = ()
     chisel: Kinds = ()
     hls: Kinds = ()
 
@@ -63,7 +64,13 @@ def warning(rule: str) -> Kinds:
 COMPUTED = [*load_tiles(), gemm(), store()]
 CASES = (
     Case(name="a product is stored", body=COMPUTED),
-    Case(name="MUL", body=[alu(MUL, imm=3)], chisel=error("mul"), hls=error("mul")),
+    Case(
+        name="MUL",
+        body=[alu(MUL, imm=3)],
+        functional=error("mul"),
+        chisel=error("mul"),
+        hls=error("mul"),
+    ),
     Case(name="ADD instead of MUL", body=[alu(ADD, imm=3)]),
     Case(
         name="LOAD ACC8", body=[load(ACC8_MEMORY)], chisel=error("acc-8bit"), hls=error("acc-8bit")
@@ -236,7 +243,7 @@ def kinds_of(library: VtaLibrary, case: Case, strictness: Strictness) -> Kinds:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_each_strictness_says_what_its_hardware_would_do(library: VtaLibrary, case: Case) -> None:
-    assert kinds_of(library, case, FUNCTIONAL) == ()
+    assert kinds_of(library, case, FUNCTIONAL) == case.functional
     assert kinds_of(library, case, CHISEL) == case.chisel
     assert kinds_of(library, case, HLS) == case.hls
 
@@ -271,6 +278,40 @@ def test_results_are_those_of_the_functional_rules_whatever_is_found(library: Vt
         result = library.run_stream(stream, image)
         np.testing.assert_array_equal(result.dram[16 * 1024 : 16 * 1025], np.arange(16) * 7)
         assert result.counters.cycles > 0
+
+
+@pytest.mark.parametrize("strictness", Strictness)
+def test_an_alu_that_is_said_to_have_mul_has_it(
+    library: VtaLibrary, strictness: Strictness
+) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.integers(-(1 << 31), 1 << 31, (2, 16)).astype(np.int32)
+    library.configure(TARGETS["sim-mul"], strictness=strictness)
+    for by, imm in ((values[1], None), (np.int32(-(1 << 15)), -(1 << 15))):
+        operation = replace(alu(MUL), use_imm=int(imm is not None), imm=imm or 0)
+        uop = Uop(0, 1 if imm is None else 0, 0)
+        image = memory((uop,), VTA)
+        image[:128] = values.reshape(-1).view(np.uint8)
+        stream = in_turn([load_uops(1), load_acc(2), operation, store()])
+        result = library.run_stream(words_of(stream, VTA), image)
+        assert result.findings == ()
+        expected = (values[0] * by).astype(np.int8)
+        np.testing.assert_array_equal(
+            result.dram[16 * 1024 : 16 * 1025].view(np.int8), expected, err_msg="it wraps"
+        )
+
+
+def test_mul_takes_the_time_of_other_operations(library: VtaLibrary) -> None:
+    library.configure(TARGETS["sim-mul"])
+    image = memory(APART, VTA)
+    cycles = {
+        tuple(
+            library.run_stream(words_of(in_turn([load_uops(3), each]), VTA), image).counters.cycles
+            for each in (alu(operation, 3), alu(operation, 3, imm=3))
+        )
+        for operation in (ADD, MUL)
+    }
+    assert len(cycles) == 1
 
 
 def test_what_hangs_everywhere_is_refused_by_every_strictness(library: VtaLibrary) -> None:

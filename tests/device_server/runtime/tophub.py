@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tilefarm.target import VtaConfig
 
-from device_server.instructions import (
+from device_server.programs.instructions import (
     INP_MEMORY,
     OUT_MEMORY,
     WGT_MEMORY,

@@ -50,6 +50,17 @@ def test_an_absent_file(tune: Callable[..., str], tmp_path: Path) -> None:
     assert "nosuch.onnx" in tune(model=tmp_path / "nosuch.onnx")
 
 
+def test_an_absent_file_is_said_before_absent_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out")
+    assert cli.main(["tune", str(tmp_path / "nosuch.onnx"), "--out", out]) == 2
+    assert "nosuch.onnx: No such file" in capsys.readouterr().err
+    assert cli.main(["tune", str(MODEL), "--out", out]) == 2
+    assert "digits needs --calibrate DATA.npz" in capsys.readouterr().err
+    assert not Path(out).exists()
+
+
 def test_a_truncated_file(tune: Callable[..., str], tmp_path: Path) -> None:
     file = tmp_path / "net.onnx"
     content = MODEL.read_bytes()
@@ -71,8 +82,8 @@ def one_node(
 
 
 def test_an_unsupported_operator_is_named(tune: Callable[..., str], tmp_path: Path) -> None:
-    error = tune(model=one_node(tmp_path / "net.onnx", "Erf"))
-    assert "the_node (Erf)" in error
+    error = tune(model=one_node(tmp_path / "net.onnx", "Det"))
+    assert "the_node (Det)" in error
 
 
 def test_a_dynamic_shape_is_refused_with_a_way_out(
@@ -129,7 +140,7 @@ def test_an_unknown_target(tune: Callable[..., str]) -> None:
     assert "unknown target 'nosuch'" in tune("--target", "nosuch")
 
 
-def target_file(path: Path, change: Callable[[dict[str, dict[str, int]]], object]) -> Path:
+def target_file(path: Path, change: Callable[[dict[str, dict[str, Any]]], object]) -> Path:
     document = json.loads(TARGETS["sim"].to_json())
     change(document)
     path.write_text(json.dumps(document))
@@ -139,6 +150,14 @@ def target_file(path: Path, change: Callable[[dict[str, dict[str, int]]], object
 def test_a_target_with_a_missing_value(tune: Callable[..., str], tmp_path: Path) -> None:
     file = target_file(tmp_path / "t.json", lambda d: d["vta"].pop("log_block"))
     assert "vta.log_block: missing" in tune("--target", file)
+
+
+def test_a_target_with_a_host_that_there_is_no_code_for(
+    tune: Callable[..., str], tmp_path: Path
+) -> None:
+    file = target_file(tmp_path / "t.json", lambda d: d["host"].update(cpu="x86-64-v22"))
+    said = tune("--target", file)
+    assert "host.cpu: no processor 'x86-64-v22' of x86_64; near: x86-64-v2" in said
 
 
 def test_a_target_with_an_impossible_value(tune: Callable[..., str], tmp_path: Path) -> None:

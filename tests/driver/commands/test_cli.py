@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -24,11 +23,11 @@ def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture
         run("--help")
     assert ended.value.code == 0
     shown = capsys.readouterr().out
-    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert all(f"    {name}" in shown for name in COMMANDS)
     assert "tilefarm demo" in shown
 
 
-def test_help_is_fast() -> None:
+def test_help_loads_nothing_heavy() -> None:
     script = (
         "import sys, driver.cli as c\n"
         "try: c.main(['--help'])\n"
@@ -36,10 +35,8 @@ def test_help_is_fast() -> None:
         "heavy = {'numpy', 'onnx', 'grpc', 'ray', 'rich', 'llvmlite'} & set(sys.modules)\n"
         "sys.exit(str(heavy) if heavy else 0)"
     )
-    began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -59,6 +56,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("tilefarm ")
 
 
+DEVICE = ("device", "--name", "d", "--tracker", "127.0.0.1:1")
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -71,7 +71,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (("tune", "a.onnx", "--calibrate", "b.npz", "--tracker", "h:1"), "--token-file"),
         (("targets", "--show", "nosuch"), "unknown target 'nosuch'"),
         (("tracker", "--token-file", "/nosuch/folder/token"), "/nosuch/folder/token"),
-        (("device", "--name", "d", "--token-file", "/nosuch"), "/nosuch"),
+        ((*DEVICE, "--token-file", "/nosuch"), "/nosuch"),
+        ((*DEVICE, "--token-file", "t", "--threads", "0"), "--threads 0"),
+        (DEVICE, "--token-file"),
+        (("device", "--name", "d", "--token-file", "t"), "--tracker"),
+        (("tracker", "--token-file", "t", "--tokens", "u"), "one secret for all"),
+        (("tracker",), "--token-file or --tokens"),
     ],
 )
 def test_a_bad_word_is_one_line_and_what_to_try(

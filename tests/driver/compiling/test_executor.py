@@ -16,8 +16,9 @@ from tilefarm.errors import InfraError
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
+from compile_worker.worker import Job, Result
 from driver.compiling.executor import Build, Workers
-from driver.compiling.places import Job, PlaceCrashed, PlaceTimedOut, ProcessPlace, Result
+from driver.compiling.places import PlaceCrashed, PlaceTimedOut, ProcessPlace
 
 
 def job(number: int) -> CompileJob:
@@ -42,7 +43,9 @@ class Place:
     def prepare(self) -> None:
         pass
 
-    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
+    def compile(
+        self, jobs: Sequence[Job], timeout_seconds: float, trail: Path | None = None
+    ) -> list[Result]:
         names = [name_of(job) for job in jobs]
         self.tasks.append(names)
         if self.broken:
@@ -71,7 +74,7 @@ def statuses(place: Place, count: int) -> dict[int, Status]:
     workers.submit([(n, job(n)) for n in range(count)], builds.put)
     ended = {}
     for _ in range(count):
-        build = builds.get(timeout=5)
+        build = builds.get(timeout=30)
         assert isinstance(build, Build)
         failure = build.result
         ended[build.number] = failure.status if isinstance(failure, BuildFailure) else Status.OK
@@ -115,7 +118,7 @@ def test_a_broken_place_is_told() -> None:
     told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
     workers = Workers([Place(broken=InfraError("no cluster"))], timeout_seconds=1.0)
     workers.submit([(1, job(1))], told.put)
-    assert isinstance(told.get(timeout=5), InfraError)
+    assert isinstance(told.get(timeout=30), InfraError)
     workers.close()
 
 
@@ -130,9 +133,8 @@ def test_a_process_answers_a_bad_schedule_with_a_typed_failure(tmp_path: Path) -
 def test_a_killed_process_is_a_crash_and_the_next_call_starts_another(tmp_path: Path) -> None:
     place = ProcessPlace(tmp_path / "log", tmp_path)
     place.compile([job(1)], 60.0)
-    child = place._child
-    assert child is not None
-    os.kill(child.pid, signal.SIGKILL)
+    assert place.pid is not None
+    os.kill(place.pid, signal.SIGKILL)
     with pytest.raises(PlaceCrashed, match="SIGKILL"):
         place.compile([job(1)], 60.0)
     assert isinstance(place.compile([job(1)], 60.0)[0], BuildFailure)

@@ -13,7 +13,9 @@ from driver.demo.classifier import SHAPES, fresh_parameters, loss_and_gradients,
 from driver.demo.export import write_onnx
 from driver.demo.train import BRIGHTEST, Digits, Recipe, train
 from driver.frontend import import_model, load_data
-from driver.graph import quantize, run, run_float
+from driver.graph.float_run import run_float
+from driver.integer.reference import run
+from driver.quantize.quantizer import quantize
 
 
 def some_digits(count: int) -> Digits:
@@ -39,6 +41,7 @@ def test_gradients_are_slopes(name: str) -> None:
     assert grads[name][place] == pytest.approx(slope, rel=1e-2, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_and_is_the_same_every_time() -> None:
     digits = some_digits(32)
     said: list[str] = []

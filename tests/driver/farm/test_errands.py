@@ -8,10 +8,12 @@ from kit.stand_ins import StandInDevices, cycles_of_tile, losing_first, toy_task
 from tilefarm.artifact import Artifact
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
-from tilefarm.errors import DeviceLostError, InfraError, NoDeviceError
+from tilefarm.errors import BusyError, DeviceLostError, InfraError, NoDeviceError
+from tilefarm.lease import Lease
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS
 
+from driver.farm import device_thread
 from driver.farm.device_thread import Done, Order
 from driver.farm.errands import Errands
 from driver.program.evaluate import differing_samples, run_program
@@ -50,6 +52,20 @@ def test_a_run_on_a_lost_device_is_done_again() -> None:
 def test_an_order_that_loses_three_devices_is_an_error() -> None:
     with pytest.raises(DeviceLostError, match="3 times"):
         errands(StandInDevices(1, losing_first(9))).run([order(1)])
+
+
+def test_who_is_told_when_to_come_again_comes_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Busy(StandInDevices):
+        told = False
+
+        def acquire(self, wait_seconds: float) -> Lease:
+            if not self.told:
+                self.told = True
+                raise BusyError("full", "wait", 0.01)
+            return super().acquire(wait_seconds)
+
+    monkeypatch.setattr(device_thread, "_RETRY_SECONDS", 60.0)
+    assert cycles(errands(Busy(1), wait=30.0).run([order(1)])) == [1000]
 
 
 def test_no_device_is_an_error() -> None:

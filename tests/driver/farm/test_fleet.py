@@ -8,19 +8,29 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.farm import TOKEN, FakeRunner, Farm, eventually
+from kit.elves import Elf
+from kit.farm import CREDENTIALS, FakeRunner, Farm, eventually
 from tilefarm.clock import SystemClock
-from tilefarm.errors import AccessError, InfraError, NoDeviceError
+from tilefarm.digest import Digest
+from tilefarm.errors import AccessError, ForbiddenError, InfraError, NoDeviceError, UnreachableError
+from tilefarm.lease import Lease
+from tilefarm.measurement import RunJob
 from tilefarm.target import TARGETS
+from tilefarm.trust.tls import Credentials
 
+from device_server.tracker.client import TrackerClient
 from driver.farm.children import Child, descendants, kill_descendants
-from driver.farm.device_thread import DeviceThread, NoDevice
-from driver.farm.fleet import Leases, LocalFarm, RemoteFarm
+from driver.farm.device_thread import DeviceThread, NoDevice, Order
+from driver.farm.errands import Errands
+from driver.farm.fleet import LocalFarm, RemoteFarm
+from driver.farm.leases import Leases
 
 SIM = TARGETS["sim"]
+CODE = Elf().build()
 
 
 @pytest.fixture
@@ -32,7 +42,7 @@ def farm(tmp_path: Path) -> Iterator[Farm]:
 def test_leases_are_exclusive_and_given_back(farm: Farm) -> None:
     tracker = farm.tracker()
     farm.device("sim0", tracker=tracker, runner=FakeRunner())
-    leases = Leases(RemoteFarm(tracker.address, TOKEN), SIM, owner="test")
+    leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
     lease = leases.acquire(5.0)
     assert lease.device.name == "sim0"
     with pytest.raises(NoDeviceError, match="sim0 in use by others"):
@@ -40,18 +50,18 @@ def test_leases_are_exclusive_and_given_back(farm: Farm) -> None:
     leases.release(lease)
     assert leases.acquire(5.0).device.name == "sim0"
     leases.close()
-    again = Leases(RemoteFarm(tracker.address, TOKEN), SIM, owner="test")
+    again = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
     assert again.acquire(5.0).device.name == "sim0"
     again.close()
 
 
 def test_what_is_missing_is_named(farm: Farm) -> None:
     tracker = farm.tracker()
-    leases = Leases(RemoteFarm(tracker.address, TOKEN), SIM, owner="test")
+    leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
     with pytest.raises(NoDeviceError, match=r"no device with target sim within 0.1 s: none is reg"):
         leases.acquire(0.1)
     farm.device("sim0", tracker=tracker, runner=FakeRunner())
-    other = Leases(RemoteFarm(tracker.address, TOKEN), TARGETS["sim-de10"], owner="test")
+    other = Leases(RemoteFarm(tracker.address, CREDENTIALS), TARGETS["sim-de10"], owner="test")
     with pytest.raises(NoDeviceError, match="1 registered, all with other targets") as none:
         other.acquire(0.1)
     assert "tilefarm device --target sim-de10" in none.value.hint
@@ -62,7 +72,7 @@ def test_what_is_missing_is_named(farm: Farm) -> None:
 def test_a_lease_that_the_tracker_forgot_is_lost(farm: Farm) -> None:
     tracker = farm.tracker()
     device = farm.device("sim0", tracker=tracker, runner=FakeRunner())
-    leases = Leases(RemoteFarm(tracker.address, TOKEN), SIM, owner="test")
+    leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
     lease = leases.acquire(5.0)
     assert leases.lost(lease) == ""
     device.stop()
@@ -84,24 +94,37 @@ def test_a_dead_simulated_device_is_started_again_and_all_end_together(tmp_path:
     assert second.device.name == "sim0"
     assert second.device.epoch != first.device.epoch
     pids = [child.pid for child in local._children]
+    assert {device.pid} == set(pids) - set(local.pids), "of those that live, none is missing"
     leases.close()
     local.close()
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_dead_tracker_is_started_again_and_its_devices_come_back(tmp_path: Path) -> None:
+def test_a_dead_tracker_is_started_again_and_its_leases_go_on(tmp_path: Path) -> None:
     local = LocalFarm(SIM, 1, tmp_path, tmp_path)
     leases = Leases(local, SIM, owner="test")
     first = leases.acquire(20.0)
     tracker = next(child for child in local._children if child.name == "tracker")
     os.kill(tracker.pid, signal.SIGKILL)
-    eventually(lambda: leases.lost(first) != "", seconds=20.0)
+    with TrackerClient(local.tracker(0.0), local.credentials) as client:
+        eventually(lambda: renewed(client, first), seconds=20.0)
+    assert leases.lost(first) == ""
     leases.release(first)
     second = leases.acquire(20.0)
     assert second.device.epoch == first.device.epoch
+    assert second.fence > first.fence
     leases.close()
     local.close()
+
+
+def renewed(client: TrackerClient, lease: Lease) -> bool:
+    """Whether the tracker answers, and still knows a lease."""
+    try:
+        client.renew(lease)
+    except UnreachableError:
+        return False
+    return True
 
 
 def test_a_tracker_that_never_stays_up_is_no_reason_to_wait(
@@ -122,15 +145,33 @@ def test_a_tracker_that_never_stays_up_is_no_reason_to_wait(
 
 
 def test_a_wrong_token_is_told_at_once(farm: Farm) -> None:
-    leases = Leases(RemoteFarm(farm.tracker().address, "another"), SIM, owner="test")
+    leases = Leases(
+        RemoteFarm(farm.tracker().address, Credentials(token="another")), SIM, owner="test"
+    )
     reports: queue.SimpleQueue[object] = queue.SimpleQueue()
     thread = DeviceThread(0, leases, wait_seconds=100.0, report=reports.put, clock=SystemClock())
-    told = reports.get(timeout=20.0)
+    told = reports.get(timeout=60.0)
     assert isinstance(told, NoDevice)
     assert isinstance(told.error, AccessError)
     assert told.error.exit_code == 2
     thread.close()
     thread.join(5.0)
+    leases.close()
+
+
+def test_a_device_that_refuses_us_is_no_lost_device(farm: Farm) -> None:
+    """Without the signing key nobody is served by trying one device after the other."""
+    tracker = farm.tracker()
+    farm.credentials = replace(CREDENTIALS, signing_key=b"k" * 32)
+    farm.device("sim0", tracker=tracker, runner=FakeRunner())
+    job = RunJob(artifact=Digest.of(CODE), entry="echo", buffers=())
+    order = Order(number=1, job=job, blobs={job.artifact: CODE}, request_id="r")
+    leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
+    errands = Errands(leases, devices=1, wait_seconds=5.0, clock=SystemClock())
+    with pytest.raises(ForbiddenError, match="is not signed"):
+        errands.run([order])
+    lease = leases.acquire(0.0)
+    assert lease.device.name == "sim0"
     leases.close()
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tilefarm.errors import DataError
 
 from driver.frontend import load_data
+from driver.graph.grid import Grid
 from driver.graph.ir import Add, Graph, GraphInput, GraphOutput, MaxPool2d, Node, Window
 from driver.graph.shapes import graph_of
 
@@ -77,6 +78,14 @@ def test_unit_axes_may_be_left_out(tmp_path: Path) -> None:
     assert load_data(saved(tmp_path, x=x), GRAY).inputs["x"].shape == (7, 1, 4, 5)
 
 
+def test_one_sample_needs_its_axis(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"shape \[3, 4, 5\]; .* needs \[samples, 3, 4, 5\]"
+    ) as caught:
+        load_data(saved(tmp_path, x=np.ones((3, 4, 5))), RGB)
+    assert caught.value.hint == "x[None] is an array of one sample"
+
+
 def test_a_model_that_transposes_takes_its_own_layout(tmp_path: Path) -> None:
     given = GraphInput(name="image", shape=(1, 3, 4, 3), axes=(0, 3, 1, 2))
     b = Builder((1, 3, 4, 3))
@@ -88,6 +97,18 @@ def test_a_model_that_transposes_takes_its_own_layout(tmp_path: Path) -> None:
     x = np.arange(36.0).reshape(1, 4, 3, 3)
     loaded = load_data(saved(tmp_path, image=x), net).inputs["image"]
     assert loaded[0, 2, 3, 1] == x[0, 3, 1, 2]
+
+
+def test_an_input_of_integers_takes_integers(tmp_path: Path) -> None:
+    grid = Grid(0.5, 120, "uint8")
+    net = replace(GRAY, inputs=(replace(GRAY.inputs[0], grid=grid),))
+    x = np.arange(2 * 20).reshape(2, 1, 4, 5)
+    assert (load_data(saved(tmp_path, x=x), net).inputs["x"] == (x - 120) * 0.5).all()
+    for bad in (x + 0.5, x - 1, x + 240):
+        assert said(saved(tmp_path, x=bad), net) == (
+            "array 'x' has values that are not whole numbers of 0 to 255,"
+            " but the network takes uint8"
+        )
 
 
 def test_counting_right_answers(tmp_path: Path) -> None:

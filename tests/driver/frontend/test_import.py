@@ -16,8 +16,8 @@ from tilefarm.errors import ModelError
 
 from driver.demo import MODEL
 from driver.frontend import import_model
-from driver.graph import Graph, run_float
-from driver.graph.ir import Affine, Clip, Conv2d, Dense
+from driver.graph.float_run import run_float
+from driver.graph.ir import Affine, Clip, Conv2d, Dense, Graph
 
 RNG = np.random.default_rng(0)
 Arrays = dict[str, NDArray[Any]]
@@ -105,15 +105,15 @@ def test_a_model_that_transposes_its_images_first(tmp_path: Path) -> None:
     assert kinds(graph) == ["Conv2d"]
 
 
-def test_an_input_with_a_second_reader_is_not_transposed(tmp_path: Path) -> None:
+def test_an_input_with_a_second_reader_is_transposed_for_one_of_them(tmp_path: Path) -> None:
     nodes = [
         node("Identity", ["x"], "i"),
         node("Transpose", ["i"], "t", perm=[0, 3, 1, 2]),
         node("Relu", ["i"], "r"),
         node("Add", ["t", "r"], "y"),
     ]
-    with pytest.raises(ModelError, match="moves data"):
-        import_model(saved(model(nodes, x=(1, 4, 4, 4)), tmp_path))
+    graph = check(model(nodes, x=(1, 4, 4, 4)), tmp_path)
+    assert sorted(kinds(graph)) == ["Add", "Clip", "Gather"]
 
 
 def test_a_transpose_of_unit_axes_is_a_reshape(tmp_path: Path) -> None:
@@ -205,3 +205,61 @@ def test_the_example_that_ships(tmp_path: Path) -> None:
     graph = check(onnx.load(MODEL), tmp_path)
     assert kinds(graph).count("Conv2d") == 4
     assert graph.name == "model"
+
+
+def test_channels_cut_and_joined_as_old_operator_sets_write_it(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", ["x", "w"], "c"),
+        node("Split", ["c"], "first", "second", axis=1, split=[2, 4]),
+        node("Slice", ["second"], "part", starts=[1, 0], ends=[-1, 1000], axes=[1, 2]),
+        node("Concat", ["part", "first"], "y", axis=-3),
+    ]
+    graph = check(model(nodes, {"w": f32(6, 3, 1, 1)}, opset=9), tmp_path)
+    assert kinds(graph) == ["Conv2d", "Slice", "Slice", "Concat"]
+
+
+def test_a_part_that_is_all_channels_is_another_name(tmp_path: Path) -> None:
+    nodes = [
+        node("Slice", ["x", "start", "end"], "a"),
+        node("Concat", ["a"], "b", axis=1),
+        node("Relu", ["b"], "y"),
+    ]
+    graph = check(model(nodes, {"start": i64(0), "end": i64(9)}), tmp_path)
+    assert kinds(graph) == ["Clip"]
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (node("Split", ["x"], "y", "z", axis=1, split=[2, 2]), "parts [2, 2] do not divide 3"),
+        (node("Split", ["x"], "y", "z", axis=2, split=[2, 1]), "parts [2, 1] do not divide 4"),
+        (node("Slice", ["x"], "y", starts=[0], ends=[2, 3]), "are not of one length"),
+        (node("Slice", ["x"], "y", ends=[2]), "attribute 'starts' is missing"),
+        (
+            node("ConvTranspose", ["x", "w"], "y", strides=[2, 2], output_padding=[-1, 0]),
+            "output_padding [-1, 0] is not within",
+        ),
+        (
+            node("ConvTranspose", ["x", "w"], "y", pads=[9, 0, 9, 0]),
+            "output extent -13 of 4 rows",
+        ),
+        (node("ConvTranspose", ["x", "w"], "y", group=2), "does not fit input [1, 3, 4, 4]"),
+        (node("Conv", ["x", "w"], "y", group=0), "group 0; at least 1"),
+    ],
+)
+def test_cuts_and_phases_that_cannot_be_taken(
+    made: onnx.NodeProto, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError) as caught:
+        import_model(saved(model([made], {"w": f32(3, 2, 2, 2)}, opset=9), tmp_path))
+    assert said in caught.value.what
+
+
+def test_a_transposed_convolution_with_its_batch_norm(tmp_path: Path) -> None:
+    nodes = [
+        node("ConvTranspose", ["x", "w", "b"], "c", strides=[2, 1], pads=[1, 1, 1, 1]),
+        node("Mul", ["c", "s"], "m"),
+        node("Relu", ["m"], "y"),
+    ]
+    weights = {"w": f32(3, 5, 4, 3), "b": f32(5), "s": f32(1, 5, 1, 1)}
+    assert kinds(check(model(nodes, weights), tmp_path)) == ["ConvTranspose2d"]

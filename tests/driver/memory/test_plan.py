@@ -217,7 +217,7 @@ def test_every_plan_is_valid_and_no_better_than_the_bound(problem: Problem) -> N
     assert found.order == tuple(op.name for op in problem.ops)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(problems())
 def test_problem_and_plan_survive_json(problem: Problem) -> None:
     found = plan(problem)
@@ -271,7 +271,7 @@ def test_the_validator_names_what_is_wrong(mutant: Plan, rule: str) -> None:
     assert verdict.why
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(), st.data())
 def test_a_buffer_moved_onto_a_living_one_is_caught(problem: Problem, data: st.DataObject) -> None:
     found = plan(problem)

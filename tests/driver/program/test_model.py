@@ -8,18 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from kit.networks import networks, samples_for
+from kit.networks import Builder, conv, networks, samples_for, window
 from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import ModelError
 from tilefarm.measurement import Role
 from tilefarm.target import TARGETS
 from tilefarm.trace import Trace
 
-from driver.graph import Network, partition, quantize, run_network, run_workload
-from driver.graph.ir import Graph
+from driver.graph.ir import Concat, Graph
+from driver.integer.network import Network
+from driver.integer.reference import run_network, run_workload
+from driver.partition.partitioner import partition
 from driver.program.arena import plan_arena
 from driver.program.deployed import read_program
 from driver.program.model import ALIGNMENT, NetworkProgram, network_program, program_job
+from driver.quantize.quantizer import quantize
 from driver.steps.output import OutputFolder
 
 SIM = TARGETS["sim"]
@@ -75,8 +78,10 @@ def test_every_tensor_is_aligned_and_the_arena_is_no_larger_than_without_sharing
     network = network_of(*drawn)
     arena = plan_arena(network, {})
     job, constants = program_job(network, {}, arena.offsets)
-    offsets = [offset for call in job.calls for _, offset in call.arguments]
-    assert all(offset % ALIGNMENT == 0 for offset in offsets)
+    views = {view.name for view in network.tensors_of("view")}
+    for step, call in zip(network.steps, job.calls, strict=True):
+        for name, (_, offset) in zip((*step.inputs, *step.outputs), call.arguments, strict=True):
+            assert offset % (SIM.vta.block if name in views else ALIGNMENT) == 0
     assert len(constants) % ALIGNMENT == 0
     assert arena.picture.bound_nbytes <= arena.nbytes
     assert {r.name for r in arena.picture.rects} == {
@@ -84,9 +89,32 @@ def test_every_tensor_is_aligned_and_the_arena_is_no_larger_than_without_sharing
     }
 
 
-def a_program() -> NetworkProgram:
-    from kit.networks import Builder, conv, window
+def test_parts_of_a_concatenation_lie_in_it_and_live_together() -> None:
+    """The first part is read before the second is made: neither may move or be overwritten."""
+    rng = np.random.default_rng(0)
+    b = Builder((1, 16, 4, 4))
+    first = b.put(conv(rng, 16, 16, window(1)), "x")
+    second = b.put(conv(rng, 16, 32, window(1)), first)
+    third = b.put(conv(rng, 32, 16, window(1)), second)
+    network = network_of(b.graph(b.put(Concat(), third, first, second)), 0)
+    arena = plan_arena(network, {})
+    job, _ = program_job(network, {}, arena.offsets)
+    places = {
+        name: place
+        for step, call in zip(network.steps, job.calls, strict=True)
+        for name, place in zip((*step.inputs, *step.outputs), call.arguments, strict=True)
+    }
+    begin = arena.offsets["t3"]
+    assert [places[name] for name in (third, first, second)] == [
+        (0, begin),
+        (0, begin + 256),
+        (0, begin + 512),
+    ]
+    (whole,) = [rect for rect in arena.picture.rects if rect.name == "t3"]
+    assert (whole.begin_step, whole.end_step, whole.nbytes) == (1, 5, 1024)
 
+
+def a_program() -> NetworkProgram:
     rng = np.random.default_rng(0)
     builder = Builder((1, 3, 6, 6), "small")
     graph = builder.graph(builder.put(conv(rng, 3, 16, window(3, pad=1)), "x"))

@@ -15,9 +15,10 @@ from tilefarm.measurement import TimelineEvent
 
 from driver.report import page, write_report
 from driver.report.gantt import busy_seconds
+from driver.report.progress import progress_chart
 from driver.report.summary import Span
 from driver.report.svg import Scale, short
-from driver.report.timeline import merged
+from driver.report.timeline import drawable, merged
 from driver.report.trace import chrome_trace
 
 
@@ -32,6 +33,24 @@ def test_every_picture_is_well_formed() -> None:
     assert len(pictures) == 4  # curves, Gantt, kernel, arena
     for picture in pictures:
         ElementTree.fromstring(picture)
+
+
+def test_the_names_of_many_curves_are_inside_their_picture() -> None:
+    summary = a_summary()
+    trained, trial = summary.workloads[0], next(t for t in summary.trials if t.cycles)
+    many = range(30)
+    chart = progress_chart(
+        replace(
+            summary,
+            workloads=tuple(replace(trained, name=f"layer{i}") for i in many),
+            trials=tuple(replace(trial, number=i, workload=f"layer{i}") for i in many),
+        )
+    )
+    root = ElementTree.fromstring(chart)
+    names = [e for e in root.iter() if e.tag.endswith("text") and "layer" in (e.text or "")]
+    assert len(names) == len(many)
+    height = float(root.attrib["viewBox"].split()[3])
+    assert all(float(e.attrib["y"]) < height for e in names)
 
 
 def test_numbers_of_the_summary_are_on_the_page() -> None:
@@ -86,6 +105,23 @@ def test_close_instructions_of_one_kind_are_drawn_as_one() -> None:
         ("gemm", 12, 20, 1),
         ("alu", 21, 25, 1),
     ]
+
+
+def test_alternating_instructions_are_no_more_bars_than_pixels() -> None:
+    events = [
+        TimelineEvent(
+            module="load",
+            name="load inp" if number % 2 else "load wgt",
+            begin_cycle=10 * number,
+            end_cycle=10 * number + (9 if number % 2 else 4),
+        )
+        for number in range(3000)
+    ]
+    bars = list(drawable(events, 100))
+    assert bars[0] == ("load inp", 0, 99, 10)
+    assert len(bars) == 300
+    assert sum(count for *_, count in bars) == 3000
+    assert list(drawable([], 100)) == []
 
 
 def test_scales_and_short_numbers() -> None:

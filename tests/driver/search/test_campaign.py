@@ -13,19 +13,25 @@ from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, Status
 
-from driver.search.campaign import Campaign, Stage, Windows, step
+from driver.search.alike import Streak, cause, counted
+from driver.search.campaign import ASK_MOST, Campaign, Windows, step
+from driver.search.live import Stage
 from driver.search.moves import (
     Ask,
     BuildFailed,
     Built,
     Command,
     Compile,
+    Confirm,
+    Confirmed,
     DeviceLost,
     DevicesGone,
     DeviceUp,
+    Doubt,
     Drop,
     Event,
     Finish,
+    GiveUp,
     Measure,
     Measured,
     Proposed,
@@ -122,7 +128,7 @@ def test_a_lost_device_strikes_only_the_job_that_ran() -> None:
     assert commands == []
     assert campaign.jobs[1].strikes == ("sim0",)
     assert campaign.jobs[2].strikes == ()
-    assert campaign.at(Stage.READY) == (1, 2)
+    assert campaign.jobs.at(Stage.READY) == [1, 2]
 
 
 def test_late_and_doubled_events_change_nothing() -> None:
@@ -133,7 +139,7 @@ def test_late_and_doubled_events_change_nothing() -> None:
 
 def test_an_answer_from_the_wrong_device_is_not_taken() -> None:
     campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1))
-    assert step(campaign, Measured(1, "sim1", good("sim1")))[0].at(Stage.RUNNING) == (1,)
+    assert step(campaign, Measured(1, "sim1", good("sim1")))[0].jobs.at(Stage.RUNNING) == [1]
 
 
 def test_no_number_is_used_twice() -> None:
@@ -165,17 +171,117 @@ def test_no_device_left_ends_the_campaign() -> None:
     assert commands == [Drop(1), Finish("no device")]
 
 
+ALIKE = Windows(alike=3)
+
+
+def test_a_task_whose_candidates_all_fail_alike_is_given_up() -> None:
+    events: list[Event] = [Proposed((1, 2, 3, 4, 5, 6), ("a", "a", "b", "a", "a", "b"))]
+    events += [BuildFailed(1, refused()), BuildFailed(3, refused()), BuildFailed(2, refused())]
+    campaign, commands = play(*events, windows=ALIKE)
+    assert not any(isinstance(each, GiveUp | Drop) for each in commands)
+    campaign, commands = play(*events, Built(5), BuildFailed(4, refused()), windows=ALIKE)
+    why = "3 candidates and no other failed alike: compile_error: too big"
+    assert commands[1:3] == [Drop(5), GiveUp("a", why)]
+    assert list(campaign.jobs) == [6]
+
+
+def test_other_causes_good_ends_and_the_farms_faults_keep_a_task() -> None:
+    other = BuildFailure(job=NOTHING, status=Status.COMPILE_ERROR, stage="lower", why="too small")
+    lost = RunFailure(artifact=NOTHING, status=Status.INFRA_ERROR, why="gone")
+    streaks: dict[str, Streak] = {}
+    for outcome, count in (
+        (refused(), 1),
+        (lost, 1),
+        (refused(), 2),
+        (other, 1),
+        (refused(), 1),
+        (good(), 0),
+        (refused(), 0),
+    ):
+        streaks = counted(streaks, "a", outcome)
+        assert streaks["a"].count == count
+    assert "b" not in streaks
+
+
+def test_causes_that_differ_in_numbers_only_are_one() -> None:
+    def failed(why: str, constraint: str = "") -> str:
+        return cause(
+            BuildFailure(
+                job=NOTHING,
+                status=Status.COMPILE_ERROR,
+                stage="lower",
+                why=why,
+                constraint=constraint,
+            )
+        )
+
+    assert failed("x takes 17 of 0xff\nmore") == failed("x takes 1,024 of 0x10\nother")
+    assert failed("anything", "acc_sram") == failed("else", "acc_sram")
+    assert failed("anything", "acc_sram") != failed("anything", "inp_sram")
+
+
+ONE_RAN = (
+    DeviceUp("sim0"),
+    Proposed((1,)),
+    Built(1),
+    Measured(1, "sim0", good(), unconfirmed=True),
+)
+
+
+def test_a_search_ends_when_its_devices_have_confirmed_what_they_gave() -> None:
+    _, commands = play(*ONE_RAN, Proposed(()))
+    assert commands == [Confirm("sim0")]
+    _, commands = play(*ONE_RAN, Proposed(()), Confirmed("sim0"))
+    assert commands == [Finish("exhausted")]
+
+
+def test_what_a_device_had_confirmed_stays_when_it_turns_wrong() -> None:
+    lost = DeviceLost("sim0", "wrong", suspect=True)
+    campaign, commands = play(*ONE_RAN, Confirmed("sim0"), lost)
+    assert commands == []
+    assert not campaign.jobs
+
+
+def test_what_a_device_had_not_confirmed_is_measured_again() -> None:
+    lost = DeviceLost("sim0", "wrong", suspect=True)
+    campaign, commands = play(*ONE_RAN, lost)
+    assert commands == [Doubt((1,), "wrong")]
+    assert campaign.jobs.at(Stage.READY) == [1]
+    _, commands = play(*ONE_RAN, lost, DeviceUp("sim1"))
+    assert commands[0] == Measure("sim1", 1)
+    _, commands = play(*ONE_RAN, lost, DeviceUp("sim1"), Measured(1, "sim1", good()))
+    assert isinstance(commands[0], Tell)
+    assert "sim0 was not right" in commands[0].story
+
+
+def test_a_device_that_only_goes_away_leaves_its_results() -> None:
+    campaign, commands = play(*ONE_RAN, DeviceLost("sim0", "pulled"))
+    assert commands == []
+    assert not campaign.doubts.held
+
+
+def test_when_stopped_what_is_suspect_is_let_go_of() -> None:
+    lost = DeviceLost("sim0", "wrong", suspect=True)
+    _, commands = play(*ONE_RAN, Proposed(()), Stop(), lost)
+    assert commands == [Doubt((1,), "wrong"), Drop(1), Finish("stopped")]
+
+
+def task_of(job: int) -> str:
+    return f"task{job % 4}"
+
+
 @dataclass
 class World:
     """A farm that answers commands in an order that chance decides, and misbehaves."""
 
     chance: random.Random
     budget: int
-    campaign: Campaign = field(default_factory=Campaign)
+    campaign: Campaign = field(default_factory=lambda: Campaign(windows=ALIKE))
     pending: list[Event] = field(default_factory=list)
     queues: dict[str, list[int]] = field(default_factory=dict)
     told: Counter[int] = field(default_factory=Counter)
     dropped: Counter[int] = field(default_factory=Counter)
+    given_up: Counter[str] = field(default_factory=Counter)
     issued: int = 0
     finished: str = ""
 
@@ -191,7 +297,7 @@ class World:
                 count = min(count, self.budget - self.issued)
                 jobs = tuple(range(self.issued + 1, self.issued + count + 1))
                 self.issued += count
-                self.pending.append(Proposed(jobs))
+                self.pending.append(Proposed(jobs, tuple(map(task_of, jobs))))
             case Compile(jobs):
                 for job in jobs:
                     good_build = self.chance.random() < 0.8
@@ -204,8 +310,14 @@ class World:
                 self.queues[device].append(job)
             case Tell(job):
                 self.told[job] += 1
+            case Confirm(device):
+                self.pending.append(Confirmed(device))
+            case Doubt(jobs):
+                self.told.subtract(jobs)
             case Drop(job):
                 self.dropped[job] += 1
+            case GiveUp(task):
+                self.given_up[task] += 1
             case Finish(why):
                 self.finished = why
 
@@ -226,7 +338,8 @@ class World:
             case "lose":
                 device = self.chance.choice(list(self.queues))
                 queue = self.queues.pop(device)
-                self.feed(DeviceLost(device, "pulled", queue[0] if queue else 0))
+                suspect = self.chance.random() < 0.3
+                self.feed(DeviceLost(device, "pulled", queue[0] if queue else 0, suspect))
                 self.up(device + "'")
             case "up":
                 self.up(f"sim{len(self.queues)}")
@@ -238,11 +351,14 @@ class World:
     def run(self, device: str) -> None:
         job = self.queues[device].pop(0)
         status = self.chance.choice([Status.OK, Status.OK, Status.RUN_CRASH, Status.INFRA_ERROR])
+        unconfirmed = self.chance.random() < 0.7
         self.feed(
-            Measured(job, device, good(device))
+            Measured(job, device, good(device), unconfirmed)
             if status is Status.OK
-            else RunFailed(job, device, spoiled(status))
+            else RunFailed(job, device, spoiled(status), unconfirmed)
         )
+        if not unconfirmed:
+            self.feed(Confirmed(device))
 
 
 @settings(max_examples=60, deadline=None)
@@ -261,9 +377,18 @@ def test_every_interleaving_ends_with_every_job_told_or_dropped_once(
         else:
             world.happen()
     assert world.finished in ("exhausted", "stopped")
+    assert min(world.told.values(), default=0) >= 0
     ended = world.told + world.dropped
     assert sorted(ended) == list(range(1, world.issued + 1))
     assert set(ended.values()) <= {1}
+    assert set(world.given_up.values()) <= {1}
     if world.finished == "exhausted":
-        assert not world.dropped
+        assert {task_of(job) for job in world.dropped} <= set(world.given_up)
         assert world.issued == budget
+
+
+def test_a_thousand_devices_do_not_wait_for_thousands_of_proposals() -> None:
+    campaign, _ = play(*(DeviceUp(f"d{n}") for n in range(1000)))
+    assert campaign.window == 4000
+    _, commands = step(campaign, Proposed((1, 2, 3, 4)))
+    assert Ask(ASK_MOST) in commands

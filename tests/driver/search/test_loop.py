@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from kit.stand_ins import (
     toy_task,
 )
 from tilefarm.clock import SystemClock
-from tilefarm.errors import DeviceLostError
+from tilefarm.errors import DeviceLostError, SuspectError
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob, Status, Trial
 
@@ -24,7 +25,7 @@ from driver.search.campaign import Windows
 from driver.search.loop import Loop
 from driver.search.stop import StopSwitch
 from driver.search.terms import SearchResult, SearchSettings
-from driver.terminal.events import DeviceLeft, Progress, TrialEnded
+from driver.terminal.events import DeviceLeft, Notice, Progress, TrialEnded
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
 
@@ -39,13 +40,20 @@ class Scene:
     device_wait: float = 5.0
     count: int = 1
     kept: list[Trial] = field(default_factory=list)
+    doubted: list[Trial] = field(default_factory=list)
     events: list[Progress | Span] = field(default_factory=list)
     stop: StopSwitch = field(default_factory=StopSwitch)
+    windows: Windows = field(default_factory=lambda: Windows(workers=2))
     on_trial: Callable[[], None] = lambda: None
 
     def insert(self, trial: Trial, *, run: str) -> bool:
         self.kept.append(trial)
         self.on_trial()
+        return True
+
+    def doubt(self, trial: Trial, why: str) -> bool:
+        self.kept.remove(trial)
+        self.doubted.append(trial)
         return True
 
     def play(self) -> SearchResult:
@@ -63,7 +71,7 @@ class Scene:
             devices=self.devices,
             settings=SearchSettings(
                 devices=self.count,
-                windows=Windows(workers=2),
+                windows=self.windows,
                 device_wait_seconds=self.device_wait,
                 run_timeout_seconds=5.0,
                 run_id="run-1",
@@ -108,6 +116,27 @@ def test_events_carry_the_best_and_the_default() -> None:
     assert scene.ended()[-1].number == 12
 
 
+def test_what_a_device_gave_since_it_was_last_right_is_measured_on_another() -> None:
+    turns = itertools.count(1)
+
+    def flips_at_the_fourth(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        if next(turns) == 4:
+            raise SuspectError("sim0 is not right any more")
+        return cycles_of_tile(code, job)
+
+    devices = StandInDevices(2, flips_at_the_fourth, unchecked=1)
+    scene = Scene(devices)
+    result = scene.play()
+    assert result.why == "exhausted"
+    assert result.trials == len(scene.kept) == 12
+    assert len({(t.workload, t.trace) for t in scene.kept}) == 12
+    assert len(scene.doubted) == 3
+    assert not set(map(id, scene.doubted)) & set(map(id, scene.kept))
+    assert any("3 results are suspect" in e.text for e in scene.events if isinstance(e, Notice))
+    assert scene.ended()[-1].number == 12
+    assert devices.confirmed == ["sim1"]
+
+
 def test_spans_say_who_did_what() -> None:
     scene = Scene(StandInDevices())
     scene.play()
@@ -128,6 +157,17 @@ def test_a_failed_build_is_a_record_without_a_time() -> None:
     assert {(t.status, t.cycles, t.why) for t in scene.kept} == {
         (Status.COMPILE_TIMEOUT, None, "refused")
     }
+
+
+def test_a_workload_that_only_fails_alike_is_given_up_with_the_reason() -> None:
+    executor = StandInExecutor(refuse=lambda job: Status.COMPILE_ERROR)
+    scene = Scene(StandInDevices(), executor, windows=Windows(workers=2, alike=4))
+    result = scene.play()
+    assert result.why == "exhausted"
+    assert {t.status for t in scene.kept} == {Status.COMPILE_ERROR}
+    notices = [e.text for e in scene.events if isinstance(e, Notice)]
+    assert len(notices) == 2
+    assert all("is given up: 4 candidates and no other failed alike" in n for n in notices)
 
 
 def test_a_crashing_kernel_costs_one_trial() -> None:
@@ -166,7 +206,7 @@ class Forgetful(StandInDevices):
         self._leases.append(lease)
         return lease
 
-    def release(self, lease: Lease, *, device_lost: bool = False) -> None:
+    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         if not device_lost:
             super().release(lease)
 

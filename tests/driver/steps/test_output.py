@@ -9,7 +9,8 @@ import pytest
 from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
 
-from driver.steps.output import Identity, OutputFolder, write_whole
+from driver.steps.output import Identity, OutputFolder
+from driver.whole_file import write_whole
 
 
 def identity(model: bytes = b"model", target: bytes = b"target") -> Identity:

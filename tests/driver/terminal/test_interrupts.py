@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tilefarm.clock import ManualClock
 
 from driver.search.stop import StopSwitch
 from driver.terminal.interrupts import Interrupted, Interrupts
@@ -17,7 +18,9 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
-    old = {number: signal.getsignal(number) for number in SIGNALS}
+    """Signals as a terminal gives them; what started the tests may have them ignored."""
+    old = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in old.items():
         signal.signal(number, handler)
@@ -38,6 +41,24 @@ def test_the_first_signal_stops_a_search(number: signal.Signals, tmp_path: Path)
 def test_without_a_search_it_interrupts(number: signal.Signals, tmp_path: Path) -> None:
     with pytest.raises(Interrupted), Interrupts(StopSwitch(), tmp_path):
         os.kill(os.getpid(), number)
+
+
+def test_one_press_that_arrives_twice_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`timeout -s INT` signals the process, and then its group."""
+    clock, ended = ManualClock(), list[str]()
+    monkeypatch.setattr(Interrupts, "_end_now", lambda self: ended.append("ended"))
+    stop = StopSwitch()
+    stop.connect(lambda: None)
+    with Interrupts(stop, tmp_path, clock):
+        os.kill(os.getpid(), signal.SIGINT)
+        clock.advance(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not ended
+        clock.advance(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert ended == ["ended"]
 
 
 def test_a_run_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 from kit.programs import DENSE_CYCLES, dense_program
 from tilefarm.errors import InfraError
 
-from device_server.library import VtaLibrary
-from device_server.native import find_library
-from device_server.program import Program, write_program
+from device_server.library.library import VtaLibrary
+from device_server.library.native import find_library
+from device_server.programs.program import Program, write_program
 from driver import cli
 
 Vta = Callable[..., tuple[int, str, str]]

@@ -10,7 +10,7 @@ import pytest
 from tilefarm.target import TARGETS, Target, VtaConfig
 
 from compile_worker.space import generate
-from device_server.program import read_program
+from device_server.programs.program import read_program
 from driver.demo import CALIBRATION, MODEL
 from driver.vta.layers import RESNET18, Convolution, predicted_best
 
@@ -114,7 +114,7 @@ def test_the_predicted_schedule_is_not_slower_than_the_plain_one(vta: Vta, tmp_p
         (("--conv", SMALL, "--model", "m.onnx"), "not allowed with argument"),
         (("--conv", SMALL, "--target", "nosuch"), "unknown target 'nosuch'"),
         (("--conv", SMALL, "--point", "/no/such.json"), "/no/such.json: cannot be read"),
-        (("--model", str(MODEL)), "--model needs --calibrate"),
+        (("--model", str(MODEL)), "digits needs --calibrate DATA.npz"),
         (("--model", "no.onnx", "--calibrate", "no.npz"), "no.onnx"),
     ],
 )

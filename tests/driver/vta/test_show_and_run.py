@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from kit.golden import Golden
 from kit.programs import DENSE, DENSE_CYCLES, dense_program
+from tilefarm.target import TARGETS
+
+from device_server.programs.program import with_target
 
 from .conftest import Vta
 
@@ -105,8 +108,11 @@ MULTIPLY = DENSE.replace("alu.shr.imm", "alu.mul.imm")
 
 
 def test_what_a_hardware_lacks_is_found_where_it_is_asked_for(vta: Vta, save: Save) -> None:
-    path = save(program=replace(dense_program(MULTIPLY), after=None))
-    assert vta("run", path)[0] == 0
+    program = replace(dense_program(MULTIPLY), after=None)
+    able = with_target(program.meta, TARGETS["sim-mul"])
+    assert vta("run", save("able", program, meta=able))[0] == 0
+    path = save(program=program)
+    assert vta("run", path)[0] == 1
     code, out, _ = vta("run", path, "--strictness", "chisel")
     assert code == 1
     assert "error         mul at instruction 5: " in out

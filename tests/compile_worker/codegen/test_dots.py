@@ -1,0 +1,113 @@
+"""Dot products by every vector unit that this machine has, against the interpreter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit.hosts import ARM, X86, runs_here
+from kit.nests import SIM
+from kit.runtime_double import call, runtime_double
+from tilefarm.dtype import DType
+from tilefarm.target import Host
+
+from compile_worker.codegen.dots import INSTRUCTIONS
+from compile_worker.codegen.emit import Kernel, kernel_object, kernel_text
+from compile_worker.ir.expr import Buffer, Cast, Var
+from compile_worker.ir.func import Func
+from compile_worker.ir.interpret import interpret
+from compile_worker.ir.stmt import For, LoopKind, Store
+from compile_worker.isa import isa_of
+from compile_worker.passes.dot_products import dot_of
+from compile_worker.passes.vectorize_loops import vectorize_loops
+
+O, I, P = Var("o"), Var("i"), Var("p")  # noqa: E741
+ACC = Buffer("acc", (48,), DType.INT32)
+
+
+def products(count: int, *, lanes: int = 16, pixels: int = 3, gap: int = 0) -> Func:
+    """Sums for some pixels: rows of weights are `gap` apart beyond their own bytes."""
+    data = Buffer("data", (pixels * count,), DType.INT8)
+    rows = Buffer("rows", (lanes * (count + gap),), DType.INT8)
+    acc = Buffer("acc", (pixels * lanes,), DType.INT32)
+    at = P * lanes + O
+    product = Cast(DType.INT32, data[P * count + I]) * Cast(
+        DType.INT32, rows[O * (count + gap) + I]
+    )
+    inner = For(I, count, For(O, lanes, Store(acc, (at,), acc[at] + product)))
+    return Func("products", (data, rows, acc), For(P, pixels, inner))
+
+
+def arrays_of(func: Func) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int8]]]:
+    rng = np.random.default_rng(3)
+    found = {
+        p.name: rng.choice(np.array([-128, -127, -1, 0, 77, 127], np.int8), p.shape)
+        for p in func.params[:2]
+    }
+    for array in found.values():
+        array[: len(array) // 3] = -128  # the sum of a pair is 2 * 128 * 128
+    return found
+
+
+@pytest.mark.parametrize("count", [4, 8, 16, 32])
+@pytest.mark.parametrize("name", X86)
+def test_sums_are_those_of_the_interpreter(name: str, count: int, tmp_path: Path) -> None:
+    if not runs_here(name):
+        pytest.skip(f"this processor has no {name}")
+    target = replace(SIM, host=X86[name][0])
+    for gap in (0, 4):
+        func = vectorize_loops(products(count, gap=gap), target)
+        kernel = tmp_path / f"kernel{gap}.so"
+        kernel.write_bytes(kernel_object(Kernel("entry", func), target))
+        arrays = arrays_of(func)
+        found = np.full(48, 7, np.int32)
+        assert call(runtime_double(tmp_path), kernel, "entry", [*arrays.values(), found]) == 0
+        start = np.zeros(48, np.int32)
+        np.testing.assert_array_equal(found - 7, interpret(func, {**arrays, "acc": start})["acc"])
+
+
+@pytest.mark.parametrize(
+    ("host", "instruction"),
+    [
+        *((host, isa_of(host).dot) for host, _ in X86.values()),
+        *((host, isa_of(host).dot) for host in ARM.values()),
+    ],
+    ids=[*X86, *ARM],
+)
+def test_every_host_uses_its_instruction(host: Host, instruction: str) -> None:
+    target = replace(SIM, host=host)
+    func = vectorize_loops(products(16), target)
+    assert instruction
+    assert INSTRUCTIONS[instruction] in kernel_text(Kernel("entry", func), target)
+
+
+def test_hosts_and_their_vector_units() -> None:
+    dots = [isa_of(host).dot for host, _ in X86.values()]
+    assert dots == ["pmaddwd128", "pmaddwd256", "vpdpbusd256", "pmaddwd512", "vpdpbusd512"]
+    assert [isa_of(host).dot for host in ARM.values()] == ["saddlp", "sdot", "vpaddl"]
+    assert isa_of(Host(cpu="znver5", features="-avx512vnni")).dot == "pmaddwd512"
+    assert isa_of(Host(triple="riscv64-unknown-linux", cpu="generic-rv64")).dot == ""
+
+
+def test_blocks_narrower_than_a_register_take_the_plain_way() -> None:
+    wide = replace(SIM, host=X86["avx512vnni"][0])
+    assert "vpdpbusd" not in kernel_text(
+        Kernel("entry", vectorize_loops(products(8, lanes=8), wide)), wide
+    )
+
+
+def test_other_sums_are_no_dot_products() -> None:
+    inner = products(16).body
+    assert isinstance(inner, For)
+    over = inner.body
+    assert isinstance(over, For)
+    lanes = over.body
+    assert isinstance(lanes, For)
+    assert dot_of(For(I, 16, lanes.body), O) is not None
+    assert dot_of(For(I, 15, lanes.body), O) is None
+    assert dot_of(For(O, 16, lanes.body), I) is None
+    other = Store(ACC, (O,), ACC[O] + ACC[I] * ACC[O])
+    assert dot_of(For(I, 16, other), O) is None
+    assert dot_of(For(I, 16, lanes.body, LoopKind.SERIAL), P) is None

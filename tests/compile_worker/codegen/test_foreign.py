@@ -1,0 +1,158 @@
+"""Objects for aarch64 and armv7, linked and run under an emulator, against the interpreter."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit.foreign import MACHINES, Loader, loader
+from kit.hosts import ARM
+from kit.nests import EXAMPLES, SIM, conv2d, inputs_of, real
+from kit.runtime_double import outputs_like
+from kit.schedules import Tiling
+from tilefarm.artifact import Artifact, CompileJob
+from tilefarm.target import Host, Target
+from tilefarm.trace import Step, Trace
+
+from compile_worker.codegen.elf import undefined_symbols
+from compile_worker.codegen.link import LINKERS
+from compile_worker.codegen.runtime_abi import FUNCTIONS
+from compile_worker.compiler import compile_kernel
+from compile_worker.ir.interpret import interpret
+from compile_worker.te import nest_of
+
+PROCESSORS = {"aarch64": "cortex-a53", "aarch64dot": "neoverse-n1", "armv7": "cortex-a9"}
+"""What the emulator imitates for a host: no more than the host is said to have."""
+
+Loaders = Callable[[str], Loader]
+
+
+@pytest.fixture(scope="module")
+def loaders(tmp_path_factory: pytest.TempPathFactory) -> Loaders:
+    made: dict[str, Loader] = {}
+
+    def find(name: str) -> Loader:
+        missing = MACHINES[name].missing
+        if missing:
+            pytest.skip(f"no {missing} on this machine")
+        if not any(map(shutil.which, LINKERS[name])):
+            pytest.skip(f"no linker for {name} on this machine")
+        if name not in made:
+            made[name] = loader(name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return find
+
+
+def architecture(host: Host) -> str:
+    return host.triple.split("-", 1)[0]
+
+
+def compiled(name: str, target: Target, trace: Trace = Trace()) -> Artifact:  # noqa: B008
+    work = EXAMPLES[name]
+    made = compile_kernel(CompileJob(workload=work, trace=trace, target=target))
+    assert isinstance(made, Artifact), made
+    return made
+
+
+FEW = ("conv2d", "dense", "quantize", "quantize_windows", "dequantize", "avg_pool2d", "relayout")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in EXAMPLES],
+)
+@pytest.mark.parametrize("host", ARM)
+def test_cpu_kernels_do_what_the_interpreter_does(host: str, name: str, loaders: Loaders) -> None:
+    runs = loaders(architecture(ARM[host]))
+    work, target = EXAMPLES[name], replace(SIM, host=ARM[host])
+    arrays = inputs_of(work)
+    made = outputs_like({spec.name: (spec.shape, spec.dtype.numpy) for spec in work.outputs})
+    artifact = compiled(name, target)
+    after, _ = runs.call(
+        artifact.code, artifact.symbols[0], [*arrays.values(), *made.values()], PROCESSORS[host]
+    )
+    (out,) = interpret(nest_of(work, target), arrays).values()
+    np.testing.assert_array_equal(after[-1], out.reshape(after[-1].shape))
+
+
+@pytest.mark.parametrize("host", ["aarch64", "armv7"])
+def test_functions_tell_denormals_from_zero(host: str, loaders: Loaders) -> None:
+    x = np.full((1, 33), 1e-40, np.float32) * np.array([1, -1, 0] * 11, np.float32)
+    work = real("real_map", x.shape, {"function": "sign"}, x=x.shape)
+    job = CompileJob(workload=work, trace=Trace(), target=replace(SIM, host=ARM[host]))
+    made = compile_kernel(job)
+    assert isinstance(made, Artifact), made
+    arrays = [x, np.zeros_like(x)]
+    after, _ = loaders(host).call(made.code, made.symbols[0], arrays, PROCESSORS[host])
+    np.testing.assert_array_equal(after[-1], [[1, -1, 0] * 11])
+
+
+@pytest.mark.parametrize("host", ["aarch64", "armv7"])
+def test_kernels_ask_the_runtime_for_the_same_on_every_host(host: str, loaders: Loaders) -> None:
+    work = conv2d(2, 2, 4, 8)
+    trace = Tiling(co=2, h=2, slots=2, acc_slots=2).trace()
+    arrays = [*inputs_of(work).values(), np.zeros(work.outputs[0].shape, np.int8)]
+    logs = []
+    for target in (SIM, replace(SIM, host=ARM[host])):
+        made = compile_kernel(CompileJob(workload=work, trace=trace, target=target))
+        assert isinstance(made, Artifact), made
+        _, log = loaders(architecture(target.host)).call(made.code, made.symbols[0], arrays)
+        logs.append(log)
+    assert logs[0] == logs[1]
+    assert logs[0].count("gemm") > 0
+
+
+@pytest.mark.parametrize("host", ["aarch64", "armv7"])
+def test_parallel_kernels_run_alone_where_nobody_shares(host: str, loaders: Loaders) -> None:
+    runs = loaders(host)
+    work = EXAMPLES["add"]
+    trace = Trace((Step("reorder", ("out_h", "out_co")), Step("parallel", ("out_h",))))
+    artifact = compiled("add", replace(SIM, host=ARM[host]), trace)
+    arrays = inputs_of(work)
+    out = np.zeros(work.outputs[0].shape, np.int8)
+    after, _ = runs.call(artifact.code, artifact.symbols[0], [*arrays.values(), out])
+    (wanted,) = interpret(nest_of(work, SIM), arrays).values()
+    np.testing.assert_array_equal(after[-1], wanted)
+
+
+@pytest.mark.parametrize("host", ARM)
+def test_softmax_with_denormals_is_right(host: str, loaders: Loaders) -> None:
+    """32-bit NEON takes denormals for zero: its float vectors may not be used."""
+    runs = loaders(architecture(ARM[host]))
+    work, target = EXAMPLES["softmax"], replace(SIM, host=ARM[host])
+    arrays = {**inputs_of(work), "table": np.exp(-np.arange(256) * 0.4).astype(np.float32)}
+    assert (arrays["table"] < np.finfo(np.float32).tiny).any()
+    out = np.zeros(work.outputs[0].shape, np.float32)
+    artifact = compiled("softmax", target)
+    after, _ = runs.call(artifact.code, artifact.symbols[0], [*arrays.values(), out])
+    (wanted,) = interpret(nest_of(work, target), arrays).values()
+    np.testing.assert_array_equal(after[-1], wanted)
+
+
+@pytest.mark.parametrize("host", ARM)
+def test_shared_objects_need_the_runtime_alone_and_are_reproducible(
+    host: str, loaders: Loaders
+) -> None:
+    loaders(architecture(ARM[host]))
+    target = replace(SIM, host=ARM[host])
+    for name in ("conv2d", "quantize", "softmax"):
+        one, other = compiled(name, target), compiled(name, target)
+        assert one.code == other.code
+        assert one.digest == other.digest
+        assert undefined_symbols(one.code) <= FUNCTIONS.keys()
+
+
+def test_the_loader_is_warning_free_and_runs_here(loaders: Loaders, tmp_path: Path) -> None:
+    runs = loaders("x86_64")
+    artifact = compiled("add", SIM)
+    arrays = inputs_of(EXAMPLES["add"])
+    out = np.zeros(EXAMPLES["add"].outputs[0].shape, np.int8)
+    after, log = runs.call(artifact.code, artifact.symbols[0], [*arrays.values(), out])
+    (wanted,) = interpret(nest_of(EXAMPLES["add"], SIM), arrays).values()
+    np.testing.assert_array_equal(after[-1], wanted)
+    assert log == ""

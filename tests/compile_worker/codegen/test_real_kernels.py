@@ -1,0 +1,74 @@
+"""Kernels on float32 as machine code: nothing is fused, and every host gives the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from kit.hosts import X86, runs_here
+from kit.nests import EXAMPLES, REAL_VARIANTS, SIM, inputs_of, real
+from kit.runtime_double import call, outputs_like, runtime_double
+from numpy.typing import NDArray
+from tilefarm.artifact import Artifact, CompileJob
+from tilefarm.real import FUNCTIONS
+from tilefarm.target import Host
+from tilefarm.trace import Trace
+from tilefarm.workload import PARAMETERS, Workload
+
+from compile_worker.compiler import compile_kernel
+from driver.integer.reference import run_workload
+
+CASES: Final = {
+    **{name: work for name, work in EXAMPLES.items() if name.startswith("real")},
+    **REAL_VARIANTS,
+}
+Arrays = Mapping[str, NDArray[Any]]
+
+_PARAMETERS: Final = {
+    **dict.fromkeys(("celu", "elu", "leaky_relu", "thresholded_relu"), (1.25,)),
+    **dict.fromkeys(("hard_sigmoid", "selu", "shrink"), (1.5, 0.5)),
+    "power": (-3.0,),
+}
+
+
+def answer(work: Workload, host: Host, arrays: Arrays, folder: Path) -> NDArray[np.float32]:
+    """What the machine code of a workload for a host makes on this machine."""
+    job = CompileJob(workload=work, trace=Trace(), target=replace(SIM, host=host))
+    made = compile_kernel(job)
+    assert isinstance(made, Artifact), made
+    kernel = folder / f"{work.digest.short}.so"
+    kernel.write_bytes(made.code)
+    (spec,) = work.outputs
+    found = outputs_like({spec.name: (spec.shape, spec.dtype.numpy)})
+    runtime = runtime_double(folder)
+    assert call(runtime, kernel, made.symbols[0], [*arrays.values(), *found.values()]) == 0
+    return found["out"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_products_and_sums_round_by_themselves(name: str, tmp_path: Path) -> None:
+    if not runs_here("avx2"):
+        pytest.skip("this machine does not run code for AVX2, which can fuse them")
+    work = CASES[name]
+    arrays = inputs_of(work)
+    found = answer(work, X86["avx2"][0], arrays, tmp_path)
+    np.testing.assert_array_equal(found, run_workload(work, arrays)["out"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("host", X86)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_have_the_same_bits_everywhere(function: str, host: str, tmp_path: Path) -> None:
+    if not runs_here(host):
+        pytest.skip(f"this machine does not run code for {host}")
+    far = np.concatenate([np.linspace(-110, 95, 200), 10.0 ** np.linspace(-44, 38, 99), [0.0]])
+    x = np.concatenate([np.linspace(-12, 12, 301), far]).astype(np.float32).reshape(1, -1)
+    attrs = dict(zip(PARAMETERS, _PARAMETERS.get(function, ()), strict=False))
+    work = real("real_map", x.shape, {"function": function, **attrs}, x=x.shape)
+    found, wanted = answer(work, X86[host][0], {"x": x}, tmp_path), run_workload(work, {"x": x})
+    numbers = ~np.isnan(wanted["out"])
+    assert found[numbers].tobytes() == wanted["out"][numbers].tobytes()

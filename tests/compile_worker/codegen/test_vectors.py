@@ -1,0 +1,48 @@
+"""Vectorized loops as LLVM text, and lanes that are side by side."""
+
+from __future__ import annotations
+
+import pytest
+from kit.golden import Golden
+from kit.nests import SIM, nest
+from tilefarm.dtype import DType
+
+from compile_worker.codegen.emit import Kernel, kernel_text
+from compile_worker.codegen.lane_runs import Run, runs
+from compile_worker.ir.expr import Buffer, Var
+from compile_worker.ir.func import Func
+from compile_worker.ir.stmt import Alloc, For, LoopKind, Store
+from compile_worker.passes import lower
+
+I = Var("i")  # noqa: E741
+OUT = Buffer("out", (64,), DType.INT64)
+
+
+def test_lanes_side_by_side_are_one_run() -> None:
+    everything = (True,) * 4
+    assert list(runs((7, 8, 9, 10), everything)) == [Run(0, 4, 7)]
+    assert list(runs((0, 1, 5, 6), everything)) == [Run(0, 2, 0), Run(2, 2, 5)]
+    assert list(runs((3, 2, 1, 0), everything)) == [Run(i, 1, 3 - i) for i in range(4)]
+
+
+def test_lanes_that_are_not_active_are_in_no_run() -> None:
+    assert list(runs((0, 1, 2, 3), (True, True, False, True))) == [Run(0, 2, 0), Run(3, 1, 3)]
+    assert list(runs((0, 1), (False, False))) == []
+
+
+def test_a_cpu_kernel_in_vectors(golden: Golden) -> None:
+    golden(kernel_text(Kernel("entry", lower(nest("add"), SIM)), SIM))
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (Alloc(OUT, Store(OUT, (I,), I)), "Alloc in a vectorized loop"),
+        (Store(OUT, (OUT[I],), I), "lanes of out are stored at unknown distances"),
+    ],
+    ids=["storage", "unknown"],
+)
+def test_what_has_no_vector_code_is_a_bug_of_the_caller(body: Alloc | Store, why: str) -> None:
+    func = Func("f", (OUT,), For(I, 8, body, LoopKind.VECTORIZED))
+    with pytest.raises(TypeError, match=why):
+        kernel_text(Kernel("entry", func), SIM)

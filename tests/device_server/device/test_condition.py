@@ -1,0 +1,54 @@
+"""A device's condition: what it tells the tracker, and what it takes from its answers."""
+
+from __future__ import annotations
+
+from device_server.device.canary import Drift, Wrong
+from device_server.device.condition import Condition
+
+
+def test_a_well_device_has_no_trouble() -> None:
+    well = Condition()
+    assert (well.trouble, well.resting, well.news) == ("", "", "")
+    assert not well.hear(quarantined=False)
+
+
+def test_a_quarantine_is_told_until_the_tracker_knows_it() -> None:
+    device = Condition()
+    device.note(Wrong("one bit"))
+    assert (device.trouble, device.resting, device.news) == ("one bit", "", "one bit")
+    assert not device.hear(quarantined=False)
+    assert not device.hear(quarantined=True)
+    assert (device.trouble, device.news) == ("one bit", "")
+
+
+def test_who_is_readmitted_hears_of_it_once_the_tracker_knew() -> None:
+    device = Condition()
+    device.note(Wrong("one bit"))
+    device.hear(quarantined=True)
+    assert device.hear(quarantined=False)
+    device.note(Wrong("one bit"))
+    assert device.news == "one bit"
+    assert not device.hear(quarantined=False)
+
+
+def test_a_device_that_drifts_and_then_is_wrong_is_in_quarantine_only() -> None:
+    device = Condition()
+    device.note(Drift("slow"))
+    assert (device.resting, device.news) == ("slow", "")
+    device.note(Wrong("one bit"))
+    assert (device.resting, device.news) == ("", "one bit")
+
+
+def test_a_readmitted_device_that_is_right_but_slow_rests() -> None:
+    device = Condition()
+    device.note(Wrong("one bit"))
+    device.note(Drift("slow"))
+    assert (device.resting, device.quarantine) == ("slow", "")
+
+
+def test_what_hangs_rests_for_good() -> None:
+    device = Condition()
+    device.hung = "hangs"
+    device.note(Drift("slow"))
+    device.recover()
+    assert (device.resting, device.trouble) == ("hangs", "hangs")

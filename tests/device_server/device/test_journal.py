@@ -1,0 +1,86 @@
+"""A request is run once, however often it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tilefarm.digest import Digest
+from tilefarm.errors import MissingBlobError, ProtocolError
+from tilefarm.measurement import RunFailure, RunJob, Status
+from tilefarm.rpc.calls import RunReply
+
+from device_server.device.journal import RunJournal
+
+JOB = RunJob(artifact=Digest.of(b"a"), entry="f", buffers=())
+REPLY = RunReply(outcome=RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="x"))
+
+
+class Work:
+    """Something to run; it ends when told to."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.runs = 0
+        self.end = asyncio.Event()
+        self.error = error
+
+    async def __call__(self) -> RunReply:
+        self.runs += 1
+        await self.end.wait()
+        if self.error:
+            raise self.error
+        return REPLY
+
+
+def test_two_that_ask_at_once_share_one_run() -> None:
+    async def story() -> None:
+        journal, work = RunJournal(), Work()
+        both = asyncio.gather(*(journal.answer("r", JOB, work) for _ in range(2)))
+        await asyncio.sleep(0)
+        work.end.set()
+        assert await both == [REPLY, REPLY]
+        assert work.runs == 1
+
+    asyncio.run(story())
+
+
+def test_a_run_outlives_the_caller_that_went_away() -> None:
+    async def story() -> None:
+        journal, work = RunJournal(), Work()
+        first = asyncio.create_task(journal.answer("r", JOB, work))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        work.end.set()
+        assert await journal.answer("r", JOB, work) == REPLY
+        assert work.runs == 1
+
+    asyncio.run(story())
+
+
+def test_a_run_that_raised_may_be_asked_for_again() -> None:
+    async def story() -> None:
+        journal, work = RunJournal(), Work(MissingBlobError("gone"))
+        work.end.set()
+        for _ in range(2):
+            with pytest.raises(MissingBlobError):
+                await journal.answer("r", JOB, work)
+            await asyncio.sleep(0)
+        assert work.runs == 2
+
+    asyncio.run(story())
+
+
+def test_old_answers_are_forgotten() -> None:
+    async def story() -> None:
+        journal, work = RunJournal(capacity=2), Work()
+        work.end.set()
+        for request in ("r1", "r2", "r3", "r2", "r1"):
+            await journal.answer(request, JOB, work)
+        assert work.runs == 4
+
+    asyncio.run(story())
+
+
+def test_a_request_needs_an_id() -> None:
+    with pytest.raises(ProtocolError, match="request id"):
+        asyncio.run(RunJournal().answer("", JOB, Work()))

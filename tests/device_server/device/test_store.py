@@ -1,0 +1,255 @@
+"""Artifacts on disk: whole, in pieces, or refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tilefarm.digest import Digest
+from tilefarm.errors import CapacityError, CorruptBlobError, MissingBlobError, SettingsError
+
+from device_server.device.secret import device_secret
+from device_server.device.store import BlobStore, StoreLimits
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for name in ("blobs", "incoming") for path in (folder / name).iterdir())
+
+
+def test_what_is_put_can_be_read(tmp_path: Path) -> None:
+    with BlobStore(tmp_path) as store:
+        digest = store.put(b"content")
+        assert digest == Digest.of(b"content")
+        assert store.path(digest).read_bytes() == b"content"
+        assert store.nbytes_of(digest) == 7
+        assert store.missing([digest, Digest.of(b"other")]) == (Digest.of(b"other"),)
+
+
+def test_paths_hold_in_every_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with BlobStore(Path("mine")) as store:
+        digest = store.put(b"content")
+        assert store.path(digest).is_absolute()
+        assert store.path(digest).is_relative_to(tmp_path)
+
+
+def test_blobs_survive_the_process(tmp_path: Path) -> None:
+    with BlobStore(tmp_path) as store:
+        digest = store.put(b"content")
+        (tmp_path / "incoming" / "half a blob").write_bytes(b"cont")
+        (tmp_path / "blobs" / "README").write_text("not a blob")
+    with BlobStore(tmp_path) as store:
+        assert store.path(digest).read_bytes() == b"content"
+        assert store.nbytes == 7
+    assert not list((tmp_path / "incoming").iterdir())
+
+
+@given(st.lists(st.binary(max_size=40), max_size=6))
+def test_pieces_make_the_whole(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
+) -> None:
+    content = b"".join(parts)
+    with (
+        BlobStore(tmp_path_factory.mktemp("store")) as store,
+        store.write(Digest.of(content)) as writer,
+    ):
+        for part in parts:
+            writer.append(writer.nbytes, part)
+        writer.commit()
+        assert store.path(Digest.of(content)).read_bytes() == content
+
+
+def test_other_bytes_than_promised_leave_nothing(tmp_path: Path) -> None:
+    with BlobStore(tmp_path) as store:
+        with store.write(Digest.of(b"promised")) as writer:
+            writer.append(0, b"delivered")
+            with pytest.raises(CorruptBlobError, match="send it again"):
+                writer.commit()
+        assert files(tmp_path) == []
+
+
+def test_a_jump_in_the_offset_is_refused(tmp_path: Path) -> None:
+    with BlobStore(tmp_path) as store, store.write(Digest.of(b"ab")) as writer:
+        writer.append(0, b"a")
+        with pytest.raises(CorruptBlobError, match="goes on at 2, but 1 bytes"):
+            writer.append(2, b"b")
+
+
+def test_an_upload_that_was_cut_short_goes_on_where_it_ended(tmp_path: Path) -> None:
+    digest = Digest.of(b"abc")
+    with BlobStore(tmp_path) as store:
+        with store.write(digest) as writer:
+            writer.append(0, b"ab")
+        assert store.committed(digest) == 2
+        assert store.missing([digest]) == (digest,)
+        with pytest.raises(CorruptBlobError, match="goes on at 1, but 2 bytes are here") as told:
+            store.write(digest, 1)
+        assert "ask how many" in told.value.hint
+        with store.write(digest, 2) as writer:
+            writer.append(2, b"c")
+            writer.commit()
+        assert store.path(digest).read_bytes() == b"abc"
+        assert store.committed(digest) == 3
+        assert not list((tmp_path / "incoming").iterdir())
+
+
+def test_an_upload_may_begin_anew(tmp_path: Path) -> None:
+    digest = Digest.of(b"abc")
+    with BlobStore(tmp_path) as store:
+        with store.write(digest) as writer:
+            writer.append(0, b"xy")
+        with store.write(digest) as writer:
+            assert store.committed(digest) == 0
+            writer.append(0, b"abc")
+            writer.commit()
+        assert store.path(digest).read_bytes() == b"abc"
+        assert not list((tmp_path / "incoming").iterdir())
+
+
+def test_bytes_that_are_not_those_of_the_blob_are_forgotten(tmp_path: Path) -> None:
+    digest = Digest.of(b"abc")
+    with BlobStore(tmp_path) as store:
+        with store.write(digest) as writer:
+            writer.append(0, b"ax")
+        with store.write(digest, 2) as writer:
+            writer.append(2, b"c")
+            with pytest.raises(CorruptBlobError):
+                writer.commit()
+        assert store.committed(digest) == 0
+        assert files(tmp_path) == []
+
+
+def test_a_writer_whose_connection_is_dead_loses_the_blob_to_the_next(tmp_path: Path) -> None:
+    digest = Digest.of(b"abc")
+    with BlobStore(tmp_path) as store, store.write(digest) as dead:
+        dead.append(0, b"ab")
+        with store.write(digest, store.committed(digest)) as alive:
+            with pytest.raises(CorruptBlobError, match="another upload"):
+                dead.append(2, b"c")
+            alive.append(2, b"c")
+            with pytest.raises(CorruptBlobError, match="another upload"):
+                dead.commit()
+            alive.commit()
+        assert store.path(digest).read_bytes() == b"abc"
+
+
+def test_of_uploads_that_were_cut_short_the_oldest_are_forgotten(tmp_path: Path) -> None:
+    digests = [Digest.of(bytes([number])) for number in range(20)]
+    with BlobStore(tmp_path, StoreLimits(blob_nbytes=100)) as store:
+        for digest in digests:
+            with store.write(digest) as writer:
+                writer.append(0, b"x" * 5)
+        assert [digest for digest in digests if store.committed(digest)] == digests[4:]
+        with store.write(Digest.of(b"large")) as writer:
+            writer.append(0, b"x" * 90)
+        assert [digest for digest in digests if store.committed(digest)] == digests[18:]
+        assert len(list((tmp_path / "incoming").iterdir())) == 3
+
+
+def test_a_damaged_blob_is_gone_and_can_be_uploaded_again(tmp_path: Path) -> None:
+    with BlobStore(tmp_path) as store:
+        digest = store.put(b"content")
+        path = store.path(digest)
+        path.chmod(0o600)
+        path.write_bytes(b"Content")
+        os.utime(path, ns=(1, 1))
+        with pytest.raises(MissingBlobError, match="damaged"):
+            store.path(digest)
+        assert store.missing([digest]) == (digest,)
+        store.put(b"content")
+        assert store.path(digest).read_bytes() == b"content"
+
+
+def test_a_blob_that_was_damaged_while_nobody_looked_is_found_out(tmp_path: Path) -> None:
+    with BlobStore(tmp_path) as store:
+        path = store.path(store.put(b"content"))
+    path.chmod(0o600)
+    path.write_bytes(b"Content")
+    with BlobStore(tmp_path) as store, pytest.raises(MissingBlobError, match="damaged"):
+        store.path(Digest.of(b"content"))
+
+
+def test_the_blob_that_was_not_used_for_longest_leaves_first(tmp_path: Path) -> None:
+    with BlobStore(tmp_path, StoreLimits(total_nbytes=30, blob_nbytes=20)) as store:
+        a, b, c = (store.put(letter * 10) for letter in (b"a", b"b", b"c"))
+        store.path(a)
+        store.put(b"d" * 10)
+        assert store.missing([a, b, c]) == (b,)
+        store.put(b"e" * 20)
+        assert store.nbytes <= 30
+
+
+def test_a_pinned_blob_stays(tmp_path: Path) -> None:
+    with BlobStore(tmp_path, StoreLimits(total_nbytes=20, blob_nbytes=20)) as store:
+        a, b = store.put(b"a" * 10), store.put(b"b" * 10)
+        with store.pinned([a]):
+            store.put(b"c" * 10)
+            assert store.missing([a, b]) == (b,)
+            with pytest.raises(CapacityError, match="in use"):
+                store.put(b"d" * 20)
+            assert store.missing([a]) == ()
+        store.put(b"d" * 20)
+
+
+def test_a_blob_over_its_cap_is_refused_while_it_arrives(tmp_path: Path) -> None:
+    with BlobStore(tmp_path, StoreLimits(total_nbytes=100, blob_nbytes=4)) as store:
+        with store.write(Digest.of(b"abcdef")) as writer:
+            writer.append(0, b"abc")
+            with pytest.raises(CapacityError, match="over 4 bytes"):
+                writer.append(3, b"def")
+        assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("pieces", [[b"x"], [b"x", b"y" * 100_000]])
+def test_a_full_disk_is_a_reason_and_leaves_nothing(pieces: list[bytes], tmp_path: Path) -> None:
+    content = b"".join(pieces)
+
+    def upload() -> None:
+        with store.write(Digest.of(content)) as writer:
+            full = os.open("/dev/full", os.O_WRONLY)
+            os.dup2(full, writer._file.fileno())
+            os.close(full)
+            for piece in pieces:
+                writer.append(writer.nbytes, piece)
+            writer.commit()
+
+    with BlobStore(tmp_path) as store:
+        with pytest.raises(CapacityError, match="No space left") as told:
+            upload()
+        assert "--folder" in told.value.hint
+        assert not files(tmp_path)
+        assert store.put(content)
+
+
+def test_a_store_whose_folder_has_gone_says_so(tmp_path: Path) -> None:
+    with BlobStore(tmp_path) as store:
+        (tmp_path / "incoming").rmdir()
+        with pytest.raises(CapacityError, match="cannot write a blob"):
+            store.put(b"content")
+
+
+def test_a_secret_that_was_cut_off_is_made_anew(tmp_path: Path) -> None:
+    secret = device_secret(tmp_path)
+    assert len(secret) == 32
+    assert device_secret(tmp_path) == secret
+    (tmp_path / "secret").write_bytes(secret[:7])
+    assert len(device_secret(tmp_path)) == 32
+    with pytest.raises(SettingsError, match="cannot keep the device's secret"):
+        device_secret(tmp_path / "nosuch")
+
+
+def test_a_folder_has_one_owner(tmp_path: Path) -> None:
+    with BlobStore(tmp_path), pytest.raises(SettingsError, match="folder of its own"):
+        BlobStore(tmp_path)
+    BlobStore(tmp_path).close()
+
+
+def test_a_folder_that_cannot_be_made_is_a_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match="cannot keep blobs"):
+        BlobStore(tmp_path / "file")

@@ -1,0 +1,243 @@
+"""A device that turns wrong, drifts or hangs says so, and is not leased until it is right again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kit.elves import Elf
+from kit.farm import CREDENTIALS, Farm, Server, eventually
+from kit.flaky import FlakyRunner
+from tilefarm.digest import Digest
+from tilefarm.errors import (
+    DeviceLostError,
+    InfraError,
+    LeaseError,
+    SelfTestError,
+    SuspectError,
+)
+from tilefarm.lease import Lease
+from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob
+from tilefarm.target import TARGETS
+
+from device_server.device.bitstream import Bitstream
+from device_server.device.client import DeviceClient
+from device_server.device.hook import Hook
+from device_server.device.hooks import Hooks
+from device_server.device.known_kernel import known_kernel
+from device_server.device.server import DeviceSettings
+from device_server.device.watch import WatchLimits
+from device_server.tracker.client import TrackerClient
+from device_server.tracker.leases import TableLimits
+
+CODE, DATA = Elf().build(), bytes(64)
+BLOBS = {Digest.of(CODE): CODE, Digest.of(DATA): DATA}
+KERNEL = known_kernel(TARGETS["sim"], b"an artifact that nobody loads")
+LIMITS = TableLimits(device_ttl_seconds=3.0)
+"""Heartbeats come five times as often."""
+
+WATCHED = WatchLimits(every=5, cooldown_seconds=0.1)
+
+
+def job(entry: str = "echo") -> RunJob:
+    buffers = (
+        BufferSpec(name="x", role=Role.INPUT, nbytes=64, content=Digest.of(DATA)),
+        BufferSpec(name="y", role=Role.OUTPUT, nbytes=64, fetch=True),
+    )
+    return RunJob(artifact=Digest.of(CODE), entry=entry, buffers=buffers, timeout_seconds=20.0)
+
+
+def watched(settings: DeviceSettings) -> DeviceSettings:
+    return replace(settings, watch=WATCHED, grace_seconds=0.2)
+
+
+class Bed:
+    """A tracker that notices silence soon, and one watched device with a flaky runner."""
+
+    def __init__(self, farm: Farm) -> None:
+        self.farm = farm
+        self.tracker: Server = farm.tracker(limits=LIMITS)
+        self.runner = FlakyRunner(kernel=KERNEL)
+        farm.device(tracker=self.tracker, runner=self.runner, settings=watched)
+
+    @property
+    def recovered(self) -> bool:
+        return any(event == "recovered" for event, _ in self.farm.events)
+
+    def asked(self) -> TrackerClient:
+        return TrackerClient(self.tracker.address, CREDENTIALS)
+
+    def lease(self, wait_seconds: float = 10.0) -> Lease | None:
+        with self.asked() as client:
+            return client.acquire(self.farm.target.digest, wait_seconds=wait_seconds, owner="test")
+
+    def device(self) -> DeviceClient:
+        lease = self.lease()
+        assert lease is not None
+        client = DeviceClient(lease, CREDENTIALS)
+        client.ensure(BLOBS)
+        return client
+
+    def runs(self, device: DeviceClient, count: int, first: int = 0) -> None:
+        for number in range(first, first + count):
+            assert isinstance(device.run(job(), request_id=f"r{number}"), Measurement)
+
+    def says(self, of: Callable[[TrackerClient], bool]) -> None:
+        with self.asked() as client:
+            eventually(lambda: of(client))
+
+
+@pytest.fixture
+def bed(farm: Farm) -> Bed:
+    return Bed(farm)
+
+
+def test_its_self_test_is_in_the_registration_and_in_its_capabilities(bed: Bed) -> None:
+    with bed.device() as device:
+        shown = device.lease.device.self_test
+        assert shown.endswith(" 1364 cycles")
+        assert device.capabilities().self_test == shown
+
+
+def test_one_that_fails_its_self_test_never_serves(farm: Farm) -> None:
+    with pytest.raises(SelfTestError, match="fails its self-test: the known kernel takes 2728"):
+        farm.device(runner=FlakyRunner(kernel=KERNEL, pace=2.0))
+
+
+def test_the_known_kernel_runs_after_so_many_runs_and_confirms_them(bed: Bed) -> None:
+    with bed.device() as device:
+        seen = []
+        for number in range(7):
+            bed.runs(device, 1, first=number)
+            seen.append(device.unchecked)
+        assert seen == [1, 2, 3, 4, 0, 1, 2]
+        checks = bed.runner.checks
+        device.confirm()
+        assert (device.unchecked, bed.runner.checks) == (0, checks + 1)
+        device.confirm()
+        assert bed.runner.checks == checks + 1
+
+
+def test_a_crash_is_followed_by_the_known_kernel(bed: Bed) -> None:
+    with bed.device() as device:
+        checks = bed.runner.checks
+        assert isinstance(device.run(job("crash"), request_id="r"), RunFailure)
+        assert (device.unchecked, bed.runner.checks) == (0, checks + 1)
+
+
+def test_a_wrong_one_goes_into_quarantine_until_it_is_readmitted_and_right(bed: Bed) -> None:
+    with bed.device() as device:
+        bed.runner.flips_after = 2
+        bed.runs(device, 4)
+        with pytest.raises(SuspectError, match="device sim0 is not right any more: the known ker"):
+            bed.runs(device, 1, first=4)
+        with pytest.raises(DeviceLostError, match="device sim0 does not serve"):
+            bed.runs(device, 1, first=5)
+        with pytest.raises(DeviceLostError, match="device sim0 does not serve"):
+            device.confirm()
+    bed.says(lambda t: any("wrong_result" in s.quarantine for s in t.states()))
+    assert bed.lease(wait_seconds=0.0) is None
+    with bed.asked() as client:
+        client.readmit("sim0")
+        bed.says(lambda t: any("wrong_result" in s.quarantine for s in t.states()))
+        bed.runner.flips_after = 1 << 30
+        client.readmit("sim0")
+    bed.says(lambda t: [s.quarantine for s in t.states()] == [""])
+    eventually(lambda: bed.recovered)
+
+
+def test_one_that_drifts_rests_until_its_pace_is_right(bed: Bed) -> None:
+    with bed.device() as device:
+        bed.runner.pace = 1.05
+        bed.runs(device, 3)
+        with pytest.raises(SuspectError, match=r"takes 5\.0% more time than at first"):
+            device.confirm()
+    bed.says(lambda t: any("5.0% more time" in s.resting for s in t.states()))
+    assert not bed.recovered
+    bed.runner.pace = 1.01
+    bed.says(lambda t: [s.resting for s in t.states()] == [""])
+    assert bed.recovered
+
+
+def test_a_run_that_hangs_is_told_and_nobody_gets_the_device(bed: Bed) -> None:
+    with bed.device() as device:
+        stuck = replace(job("stuck"), timeout_seconds=0.1)
+        with pytest.raises(DeviceLostError, match="hangs: a run of artifact"):
+            device.run(stuck, request_id="r")
+    bed.says(lambda t: any("hangs: a run of artifact" in s.resting for s in t.states()))
+    assert bed.lease(wait_seconds=0.0) is None
+    bed.runner.release.set()
+
+
+def sh(name: str, script: str) -> Hook:
+    return Hook(name=name, command=("/bin/sh", "-c", script))
+
+
+def test_a_board_that_hangs_is_switched_off_and_on_and_its_server_ends(
+    farm: Farm, tmp_path: Path
+) -> None:
+    (tmp_path / "vta.bit").write_bytes(b"bits")
+    hooks = Hooks(
+        power_cycle=sh("power_cycle", f"echo off on >> {tmp_path}/log"),
+        bitstream=Bitstream(
+            file=tmp_path / "vta.bit", program=sh("bitstream", f"echo bits >> {tmp_path}/log")
+        ),
+    )
+
+    def done() -> list[str]:
+        return (tmp_path / "log").read_text().splitlines()
+
+    tracker, runner = farm.tracker(), FlakyRunner(kernel=KERNEL)
+    server = farm.device(
+        tracker=tracker, runner=runner, settings=lambda s: replace(watched(s), hooks=hooks)
+    )
+    assert done() == ["bits"]
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+    assert lease is not None
+    with DeviceClient(lease, CREDENTIALS) as device:
+        device.ensure(BLOBS)
+        with pytest.raises(DeviceLostError):
+            device.run(replace(job("stuck"), timeout_seconds=0.1), request_id="r")
+    ended = server.ended_with(10.0)
+    assert isinstance(ended, DeviceLostError)
+    assert "its power was cut and is on again" in ended.what
+    runner.release.set()
+    farm.device(tracker=tracker, runner=runner, settings=lambda s: replace(watched(s), hooks=hooks))
+    assert done() == ["bits", "off on", "bits"]
+
+
+def test_a_hook_that_fails_leaves_the_board_hanging_and_is_told(farm: Farm) -> None:
+    tracker, runner = farm.tracker(limits=LIMITS), FlakyRunner(kernel=KERNEL)
+    hooks = Hooks(power_cycle=sh("power_cycle", "echo no relay; exit 1"))
+    farm.device(tracker=tracker, runner=runner, settings=lambda s: replace(watched(s), hooks=hooks))
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+        assert lease is not None
+        with DeviceClient(lease, CREDENTIALS) as device:
+            device.ensure(BLOBS)
+            with pytest.raises(DeviceLostError):
+                device.run(replace(job("stuck"), timeout_seconds=0.1), request_id="r")
+        eventually(
+            lambda: any(
+                event == "power_cycle" and "no relay" in str(fields["why"])
+                for event, fields in farm.events
+            )
+        )
+        eventually(lambda: any("hangs" in s.resting for s in client.states()))
+    runner.release.set()
+
+
+def test_a_board_that_cannot_be_programmed_never_serves(farm: Farm, tmp_path: Path) -> None:
+    bitstream = Bitstream(file=tmp_path / "vta.bit", program=sh("bitstream", "exit 1"))
+    with pytest.raises(InfraError, match="cannot read the bitstream"):
+        farm.device(settings=lambda s: replace(s, hooks=Hooks(bitstream=bitstream)))
+
+
+def test_nobody_confirms_without_the_lease(bed: Bed) -> None:
+    with bed.device() as device:
+        forged = replace(device.lease, ticket=b"made up")
+        with DeviceClient(forged, CREDENTIALS) as other, pytest.raises(LeaseError, match="not giv"):
+            other.confirm()

@@ -1,0 +1,31 @@
+"""Which registrations a tracker takes up at all."""
+
+from __future__ import annotations
+
+import pytest
+from tilefarm.digest import Digest
+from tilefarm.errors import SettingsError
+from tilefarm.lease import DeviceInfo
+from tilefarm.rpc.calls import Register
+
+from device_server.tracker.admission import HIGHEST_FENCE, require_possible
+
+
+def registration(name: str = "sim0", fence: int = 0) -> Register:
+    device = DeviceInfo(
+        name=name, address="a:1", target=Digest.of(b""), runtime="", sandbox="", epoch="e"
+    )
+    return Register(device=device, fence=fence)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 65])
+def test_a_device_needs_a_name_that_is_one(name: str) -> None:
+    with pytest.raises(SettingsError, match="no name of a device") as refused:
+        require_possible(registration(name))
+    assert "letters" in refused.value.hint
+
+
+def test_no_device_can_use_the_fences_up() -> None:
+    require_possible(registration(fence=HIGHEST_FENCE))
+    with pytest.raises(SettingsError, match="sim0 says it has seen the fence 4611686018427387905"):
+        require_possible(registration(fence=HIGHEST_FENCE + 1))

@@ -1,0 +1,93 @@
+"""A tracker's file: what was saved is there again, whatever happened in between."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tilefarm.clock import ManualClock
+from tilefarm.digest import Digest
+from tilefarm.errors import SettingsError
+from tilefarm.lease import DeviceInfo
+from tilefarm.names import CountingIds
+from tilefarm.rpc.calls import Acquire, Register
+
+from device_server.tracker.leases import LeaseTable
+from device_server.tracker.state_file import TrackerState
+
+TARGET = Digest.of(b"target")
+
+
+def device(name: str) -> Register:
+    info = DeviceInfo(name=name, address="a:1", target=TARGET, runtime="r", sandbox="s", epoch="e")
+    return Register(device=info, secret=b"s")
+
+
+def table_of(*names: str) -> LeaseTable:
+    table = LeaseTable(ManualClock(), CountingIds())
+    for name in names:
+        table.register(device(name))
+    return table
+
+
+def silent(event: str, **fields: object) -> None:
+    """Says nothing."""
+
+
+def test_changes_add_up_to_the_state(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    table = table_of("a", "b", "c")
+    file = TrackerState(path, silent)
+    file.save(table.changes())
+    first = table.acquire(Acquire(request_id="r", target=TARGET, owner="x"), "ann")
+    table.drain("b", "repair")
+    file.save(table.changes())
+    assert first is not None
+    table.release(first.lease_id, "ann")
+    table.deregister("c", "e")
+    table.acquire(Acquire(request_id="r2", target=TARGET, owner="y"), "ann")
+    table.readmit("b")
+    file.save(table.changes())
+    assert not table.changes()
+    file.close()
+    again = TrackerState(path, silent)
+    found = again.load()
+    again.close()
+    assert found.fence == table.state.fence
+    assert sorted(d.device.name for d in found.devices) == ["a", "b"]
+    assert {d.device.name: d for d in found.devices} == {
+        d.device.name: d for d in table.state.devices
+    }
+    assert (found.leases, found.standings) == (table.state.leases, table.state.standings)
+
+
+def test_what_a_full_disk_did_not_take_is_saved_with_the_next_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    file = TrackerState(tmp_path / "state", lambda event, **fields: events.append(event))
+    table = table_of("a")
+
+    def full(self: TrackerState) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(TrackerState, "_write", full)
+        file.save(table.changes())
+        table.register(device("b"))
+        file.save(table.changes())
+    assert events == ["state_fails"]
+    table.register(device("c"))
+    file.save(table.changes())
+    assert [d.device.name for d in file.load().devices] == ["a", "b", "c"]
+    file.close()
+
+
+def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    TrackerState(path, silent).close()
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 9")
+    with pytest.raises(SettingsError, match="it is of version 9, not 2"):
+        TrackerState(path, silent)

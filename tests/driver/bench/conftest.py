@@ -1,0 +1,16 @@
+"""Benchmarks of the simulator need the library."""
+
+from __future__ import annotations
+
+import pytest
+from tilefarm.errors import InfraError
+
+from device_server.library.native import find_library
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _built() -> None:
+    try:
+        find_library()
+    except InfraError as error:
+        pytest.skip(str(error))

@@ -1,0 +1,193 @@
+"""`tilefarm devices`, `top` and a tuned run's leases, against a farm in the test's process."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
+from rich.console import Console
+from tilefarm.clock import SystemClock
+from tilefarm.errors import NoDeviceError
+from tilefarm.rpc import calls
+from tilefarm.watch.audit import AuditEntry, AuditFile
+
+from device_server.tracker.client import TrackerClient
+from driver import cli
+from driver.commands import top
+from driver.farm.fleet import RemoteFarm
+from driver.farm.leases import Leases
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Iterator[Farm]:
+    with Farm(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> str:
+    file = tmp_path / "farm.token"
+    file.write_text(TOKEN)
+    file.chmod(0o600)
+    return str(file)
+
+
+@pytest.fixture
+def tracker(farm: Farm) -> Server:
+    """A tracker with the device sim0, which has a label."""
+    tracker = farm.tracker()
+    farm.device("sim0", tracker=tracker, settings=lambda s: replace(s, labels=(("board", "de10"),)))
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        eventually(lambda: bool(client.devices()))
+    return tracker
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert cli.main(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_a_device_is_drained_seen_and_readmitted(
+    tracker: Server, token: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    devices = ("devices", "--tracker", tracker.address, "--token-file", token)
+    assert "board=de10\n             free; self-test " in said(capsys, *devices)
+    drained = said(capsys, *devices, "--drain", "sim0", "--why", "new power supply")
+    assert "drained: new power supply; free" in drained
+    (row,) = json.loads(said(capsys, *devices, "--json"))
+    assert (row["name"], row["draining"]) == ("sim0", "new power supply")
+    assert "free" in said(capsys, *devices, "--readmit", "sim0")
+    assert cli.main([*devices, "--drain", "sim9"]) == 3
+    assert "no device sim9" in capsys.readouterr().err
+
+
+def test_top_says_who_uses_what(
+    farm: Farm, tracker: Server, token: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        client.acquire(farm.target.digest, wait_seconds=5.0, owner="[bold]resnet8")
+    top = ("top", "--tracker", tracker.address, "--token-file", token)
+    text = said(capsys, *top, "--once")
+    assert "1 devices: 1 in use, 0 out of service; 0 waiting" in text
+    assert "[bold]resnet8" in text
+    document = json.loads(said(capsys, *top, "--json"))
+    assert document["states"][0]["owner"] == "[bold]resnet8"
+    assert document["waiting"] == []
+
+
+def test_top_goes_on_until_ctrl_c(tracker: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    terminal = Console(file=shown, force_terminal=True, width=100)
+    pauses: list[float] = []
+
+    def sleep(_: SystemClock, seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(SystemClock, "sleep", sleep)
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        top.watch(client, terminal, every_seconds=0.5)
+    assert pauses == [0.5] * 3
+    assert shown.getvalue().count("1 devices: 0 in use") >= 2
+
+
+def test_the_view_says_who_waits_and_what_is_out(farm: Farm, tracker: Server) -> None:
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        (state,) = client.states()
+    waiting = calls.Waiting(owner="resnet18", user="bob", priority=5, waited_seconds=12.4)
+    sick = replace(state, quarantine="3 clients in a row lost it")
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(top.view(calls.Devices(states=(sick,), waiting=(waiting,))))
+    text = console.export_text()
+    assert "1 devices: 0 in use, 1 out of service; 1 waiting" in text
+    assert "3 clients in a row lost it" in text
+    assert "resnet18              bob   5         12 s" in text
+
+
+@pytest.mark.parametrize("command", ["devices", "top"])
+def test_without_a_tracker_the_code_is_3(
+    command: str, farm: Farm, token: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = farm.tracker()
+    gone.stop()
+    assert cli.main([command, "--tracker", gone.address, "--token-file", token]) == 3
+    error = capsys.readouterr().err
+    assert f"tracker at {gone.address} does not answer: nobody listens there" in error
+    assert "try: start it, or check its address" in error
+    assert cli.main([command]) == 2
+    assert f"{command} needs --tracker and --token-file" in capsys.readouterr().err
+
+
+def test_options_that_would_do_nothing_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["devices", "--why", "because"]) == 2
+    assert "--why is the reason of a --drain" in capsys.readouterr().err
+    assert cli.main(["top", "--tracker", "h:1", "--token-file", "t", "--every", "0"]) == 2
+    assert "--every 0: must be at least 0.1" in capsys.readouterr().err
+
+
+def test_a_host_that_is_not_there_is_told(token: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["devices", "--tracker", "nosuch.invalid:1", "--token-file", token]) == 3
+    assert "its host name is unknown" in capsys.readouterr().err
+
+
+def test_the_audit_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "audit.jsonl"
+    audit = AuditFile(file, lambda event, **fields: None)
+    entry = AuditEntry(
+        at_seconds=0.0,
+        user="ann",
+        roles="submit",
+        peer="ipv4:10.0.0.3:5000",
+        method="Run",
+        subject="abc under lease l1",
+        allowed=True,
+    )
+    audit(entry)
+    audit(replace(entry, user="", roles="", subject="", allowed=False, why="no token"))
+    lines = said(capsys, "devices", "--audit", str(file)).splitlines()
+    assert lines[0].split() == [
+        *("1970-01-01", "00:00:00", "ann", "(submit)", "Run", "abc", "under", "lease", "l1")
+    ]
+    assert lines[1].endswith("ipv4:10.0.0.3:5000       Run          REFUSED: no token")
+    assert json.loads(said(capsys, "devices", "--audit", str(file), "--json"))[0]["user"] == "ann"
+
+
+def test_a_run_asks_for_labels_and_hears_why_there_is_no_device(
+    farm: Farm, tracker: Server
+) -> None:
+    remote = RemoteFarm(tracker.address, CREDENTIALS)
+    fitting = Leases(remote, farm.target, owner="a", labels=(("board", "de10"),))
+    other = Leases(remote, farm.target, owner="b", labels=(("board", "pynq"),))
+    lease = fitting.acquire(5.0)
+    with pytest.raises(NoDeviceError, match="1 registered, none with all of --label"):
+        other.acquire(0.1)
+    fitting.release(lease)
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        client.drain("sim0", "for repair")
+    with pytest.raises(NoDeviceError, match="sim0 drained: for repair"):
+        fitting.acquire(0.1)
+    fitting.close()
+    other.close()
+
+
+def test_output_to_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "driver.cli", "targets"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        "tilefarm targets: the disk that this writes to is full\n"
+        "  try: free some space, or write elsewhere\n"
+    )

@@ -1,0 +1,73 @@
+"""The options that say how a network becomes integers."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+from tilefarm.errors import SettingsError
+
+from driver.commands.quantizing import add_quantization_options, quantization
+from driver.quantize.options import AS_USUAL, Quantization
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser()
+    add_quantization_options(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ((), AS_USUAL),
+        (("--calibration", "entropy"), Quantization(calibration="entropy")),
+        (("--activations", "asymmetric"), Quantization(activations="asymmetric")),
+        (("--equalize",), Quantization(equalize=True)),
+        (("--correct-bias",), Quantization(correct_bias=True)),
+        (("--requantize", "mul"), Quantization(requantize="mul")),
+        (("--keep-float", "conv1, head.*,"), Quantization(keep_float=("conv1", "head.*"))),
+    ],
+)
+def test_options_become_the_record(words: tuple[str, ...], meant: Quantization) -> None:
+    assert quantization(parser().parse_args(words)) == meant
+
+
+def test_the_record_in_words() -> None:
+    assert str(Quantization(keep_float=("conv1", "head.*"))) == "minmax, conv1, head.* in float"
+
+
+def test_an_unknown_scheme_is_refused() -> None:
+    with pytest.raises(SettingsError, match="--activations uneven: no such scheme") as refused:
+        quantization(parser().parse_args(["--activations", "uneven"]))
+    assert refused.value.hint == "one of symmetric, asymmetric"
+    with pytest.raises(SettingsError, match="--requantize div: no such scheme") as refused:
+        quantization(parser().parse_args(["--requantize", "div"]))
+    assert refused.value.hint == "one of shift, mul"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        Quantization(activations="asymmetric"),
+        Quantization(equalize=True),
+        Quantization(correct_bias=True, calibration="entropy"),
+    ],
+)
+def test_what_needs_data_can_be_left_out(how: Quantization) -> None:
+    assert how.needs_data
+    assert not how.without_data().needs_data
+    assert how.without_data() == Quantization(calibration=how.calibration)
+
+
+def test_what_was_chosen_in_words() -> None:
+    everything = Quantization(activations="asymmetric", equalize=True, correct_bias=True)
+    assert str(AS_USUAL) == "minmax"
+    assert str(everything) == "minmax, asymmetric, equalized, biases corrected"
+    assert str(Quantization(requantize="mul")) == "minmax, multiplied"
+
+
+def test_the_help_names_every_method() -> None:
+    shown = " ".join(parser().format_help().split())
+    for words in ("minmax", "percentile 99.99 %", "percentile:P", "entropy", "default: minmax"):
+        assert words in shown

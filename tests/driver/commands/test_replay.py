@@ -1,0 +1,82 @@
+"""`tilefarm replay`: lists what runs have kept, and says where a compile ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kit.nests import EXAMPLES, SIM
+from tilefarm.artifact import CompileJob
+from tilefarm.measurement import Status
+from tilefarm.trace import Step, Trace
+
+from compile_worker.trail import STEPS, LastStep
+from driver import cli
+from driver.compiling.kept import KeptCompile, KeptCompiles
+
+REFUSED = CompileJob(workload=EXAMPLES["add"], trace=Trace((Step("nosuch"),)), target=SIM)
+GOOD = CompileJob(workload=EXAMPLES["add"], trace=Trace(), target=SIM)
+
+
+@pytest.fixture
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a run that has kept a failure and a good compile; found without `--out`."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "tilefarm-out" / "net"
+    kept = KeptCompiles(folder / "kept")
+    crash = KeptCompile(
+        job=REFUSED, status=Status.COMPILE_CRASH, why="SIGABRT", last=LastStep("flatten", "text")
+    )
+    kept.keep(crash)
+    kept.keep(KeptCompile(job=GOOD, status=Status.OK))
+    return folder
+
+
+def test_without_a_digest_it_lists(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["replay"]) == 0
+    plain = capsys.readouterr().out.splitlines()
+    assert cli.main(["replay", "--out", str(out), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert plain[0].split() == ["digest", "job", "status", "compiles"]
+    assert {row["status"] for row in rows} == {"ok", "compile_crash"}
+    assert {row["job"] for row in rows} == {GOOD.digest.short, REFUSED.digest.short}
+    assert all(any(row["digest"] in line for line in plain) for row in rows)
+
+
+def test_a_failure_names_the_stage_and_shows_the_ir_before_it(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["replay", REFUSED.digest.short]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"job      {REFUSED.digest.short}: add_")
+    assert lines[1] == "kept     compile_crash: SIGABRT"
+    assert lines[2].startswith("verdict  compile_error: step 1")
+    assert "there is no such primitive" in lines[2]
+    at = lines.index("stage    ScheduleError; before it: nest")
+    assert "IR after nest:" in lines[at:]
+    assert lines[-1]
+
+
+def test_a_good_compile_is_short(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["replay", GOOD.digest.hex, "--out", str(out)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert cli.main(["replay", GOOD.digest.hex, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["status"], document["stage"], document["after"]) == ("ok", "", STEPS[-2])
+    assert document["ir"].startswith("func ")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["00"], "no such compile is kept"),
+        (["00", "--out", "nosuch"], "no such folder"),
+        (["00", "--timeout", "0"], "must be more than 0"),
+    ],
+)
+def test_bad_input_is_one_error(
+    out: Path, capsys: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
+    assert cli.main(["replay", *words]) == 2
+    assert why in capsys.readouterr().err

@@ -1,0 +1,79 @@
+"""Joining a cluster: what is not there, or does not fit, is told before anything is compiled."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from kit.stand_ins import SIM, toy_workload
+from tilefarm.artifact import CompileJob
+from tilefarm.errors import ClusterLostError, SettingsError, UnreachableError
+from tilefarm.trace import Trace
+
+from driver.compiling import cluster
+from driver.compiling.workers import RayHost, RayPlace
+from driver.settings import FarmSettings
+
+JOB = CompileJob(workload=toy_workload(), trace=Trace(()), target=SIM)
+
+
+def test_an_address_where_nobody_listens_is_told_at_once(tmp_path: Path) -> None:
+    host = RayHost(tmp_path, 1, tmp_path / "log", cluster="127.0.0.1:1")
+    try:
+        with pytest.raises(UnreachableError, match=r"no Ray cluster answers at 127\.0\.0\.1:1: "):
+            host.wait(100)
+        with pytest.raises(UnreachableError, match="--ray with the address"):
+            RayPlace(host, 0).compile([JOB], 10.0)
+    finally:
+        host.close()
+
+
+def test_a_cluster_that_ends_is_not_a_crash_of_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        # The child neither joins nor ends: it waits for a batch that never comes.
+        patched.setattr("driver.compiling.workers._HOST", "kit.sleeper")
+        patched.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+        host = RayHost(tmp_path, 1, tmp_path / "log", cluster="10.0.0.1:6379")
+    threading.Timer(0.2, host.kill).start()
+    with pytest.raises(ClusterLostError, match=r"10\.0\.0\.1:6379 is gone") as lost:
+        RayPlace(host, 0).compile([JOB], 10.0)
+    assert lost.value.exit_code == 75
+    host.close()
+
+
+@pytest.mark.parametrize(
+    ("why", "kind", "words"),
+    [
+        ("Version mismatch: The cluster\nhas Ray: 2.9", SettingsError, "has Ray: 2.9"),
+        ("No node info found", UnreachableError, "cannot join .*: No node info"),
+        ("", UnreachableError, "cannot join .*: RuntimeError"),
+    ],
+)
+def test_what_ray_says_has_a_meaning(why: str, kind: type[Exception], words: str) -> None:
+    refusal = cluster.refusal("10.0.0.1:6379", RuntimeError(why))
+    assert type(refusal) is kind
+    with pytest.raises(kind, match=words):
+        raise refusal
+
+
+def test_a_node_with_other_code_is_named() -> None:
+    here = {"code": "abc", "numpy": "2.1"}
+    assert cluster.differences("10.0.0.2", here, here) == []
+    (reason,) = cluster.differences("10.0.0.2", here, {"code": "abd"})
+    assert reason == "node 10.0.0.2 has code abd, not abc; numpy None, not 2.1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"ray": False, "ray_address": "auto"}, "exclude each other"),
+        ({"ray_token": Path("t")}, "--ray-token is for a cluster\n  try: add --ray"),
+        ({"ray_address": "head"}, "'head' is not host:port"),
+    ],
+)
+def test_options_that_contradict_are_refused(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        FarmSettings(**settings)  # type: ignore[arg-type]

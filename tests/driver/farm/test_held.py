@@ -1,0 +1,48 @@
+"""Leases in a file: what a killed run held is given back by the one that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kit.farm import CREDENTIALS, Farm
+from tilefarm.target import TARGETS
+
+from driver.farm.fleet import RemoteFarm
+from driver.farm.held import HeldLeases
+from driver.farm.leases import Leases
+
+
+def leases(address: str, file: Path) -> Leases:
+    farm = RemoteFarm(address, CREDENTIALS)
+    return Leases(farm, TARGETS["sim"], owner="test", held=HeldLeases(file))
+
+
+def test_who_goes_on_has_the_device_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "leases.json"
+    with Farm(tmp_path) as farm:
+        tracker = farm.tracker()
+        farm.device(tracker=tracker)
+        killed = leases(tracker.address, file)
+        first = killed.acquire(10.0)
+        left = file.read_bytes()
+        again = leases(tracker.address, file)
+        second = again.acquire(10.0)
+        assert second.fence > first.fence
+        assert first.lease_id.encode() in left
+        assert killed.void(first), "its lease is over"
+        again.close()
+        killed.close()
+    assert HeldLeases(file).left() == ()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"a": 1}', b"\xff", b'["a"'])
+def test_a_file_that_says_nothing_is_no_obstacle(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "leases.json"
+    file.write_bytes(content)
+    assert HeldLeases(file).left() == ()
+
+
+def test_a_file_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
+    HeldLeases(tmp_path / "nosuch" / "leases.json").keep(["lease-1"])
+    assert HeldLeases(None).left() == ()

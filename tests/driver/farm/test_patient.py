@@ -1,0 +1,123 @@
+"""A client that asks a silent device again: with what, for how long, and when it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+from tilefarm.clock import ManualClock
+from tilefarm.digest import Digest
+from tilefarm.errors import DeviceLostError, DeviceSilentError, FarmFault, LeaseError
+from tilefarm.measurement import Measurement, RunFailure, RunJob, Status
+
+from driver.farm.patient import PatientClient
+
+JOB = RunJob(artifact=Digest.of(b"code"), entry="kernel", buffers=(), timeout_seconds=1.0)
+ANSWER = RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="signal 11")
+
+
+@dataclass
+class Scene:
+    """A device that is silent for so many calls, each of which takes a second to notice."""
+
+    silent: int
+    void: str = ""
+    closing_after: int = 1000
+    error: FarmFault = field(default_factory=lambda: DeviceSilentError("device d: silence"))
+    clock: ManualClock = field(default_factory=ManualClock)
+    requests: list[str] = field(default_factory=list)
+    connections: int = 0
+    closed: int = 0
+
+    def client(self) -> PatientClient:
+        return PatientClient(
+            self.connect,
+            void=lambda: self.void,
+            patience_seconds=20.0,
+            wait=self.wait,
+            clock=self.clock,
+        )
+
+    def connect(self) -> Scene:
+        self.connections += 1
+        return self
+
+    def wait(self, seconds: float) -> bool:
+        self.clock.advance(seconds)
+        self.closing_after -= 1
+        return self.closing_after < 0
+
+    def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
+        return len(blobs) if self._answers("ensure") else 0
+
+    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
+        self._answers(request_id)
+        return ANSWER
+
+    @property
+    def unchecked(self) -> int:
+        return 3
+
+    def confirm(self) -> None:
+        self._answers("confirm")
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def _answers(self, request: str) -> bool:
+        self.requests.append(request)
+        if len(self.requests) <= self.silent:
+            self.clock.advance(1.0)
+            raise self.error
+        return True
+
+
+def test_the_same_request_is_asked_on_a_new_connection() -> None:
+    scene = Scene(silent=3)
+    assert scene.client().run(JOB, request_id="r7") is ANSWER
+    assert scene.requests == ["r7"] * 4
+    assert (scene.connections, scene.closed) == (4, 3)
+
+
+def test_an_upload_is_asked_again_too() -> None:
+    scene = Scene(silent=1)
+    assert scene.client().ensure({JOB.artifact: b"code"}) == 1
+    assert scene.requests == ["ensure"] * 2
+
+
+def test_silence_has_an_end() -> None:
+    scene = Scene(silent=1000)
+    with pytest.raises(DeviceLostError, match=r"silence; for 2[01] s now") as lost:
+        scene.client().run(JOB, request_id="r7")
+    assert not isinstance(lost.value, DeviceSilentError)
+    assert 20.0 <= scene.clock.seconds() < 23.0
+
+
+def test_nobody_waits_for_a_device_that_the_tracker_has_given_up() -> None:
+    scene = Scene(silent=1000, void="the lease has expired")
+    with pytest.raises(LeaseError, match="silence; the lease has expired"):
+        scene.client().run(JOB, request_id="r7")
+    assert scene.requests == ["r7"]
+
+
+def test_nobody_waits_for_a_device_that_is_gone() -> None:
+    scene = Scene(silent=1000, error=DeviceLostError("device d: nobody listens there"))
+    with pytest.raises(DeviceLostError, match="nobody listens there"):
+        scene.client().run(JOB, request_id="r7")
+    assert scene.requests == ["r7"]
+
+
+def test_a_search_that_ends_waits_no_longer() -> None:
+    scene = Scene(silent=1000, closing_after=2)
+    with pytest.raises(DeviceSilentError):
+        scene.client().run(JOB, request_id="r7")
+    assert scene.requests == ["r7"] * 3
+
+
+def test_what_is_unconfirmed_is_the_devices_word_and_confirming_is_patient_too() -> None:
+    scene = Scene(silent=1)
+    client = scene.client()
+    assert client.unchecked == 3
+    client.confirm()
+    assert scene.requests == ["confirm", "confirm"]

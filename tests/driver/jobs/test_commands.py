@@ -1,0 +1,218 @@
+"""`submit`, `jobs`, `logs`, `cancel` and `fetch` against a stand-in for a Ray dashboard."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from kit.ray_dashboard import CLUSTER_TOKEN, RayDashboard
+
+from driver import cli
+from driver.demo import CALIBRATION, MODEL
+
+Said = Callable[..., str]
+
+
+@pytest.fixture
+def dashboard(tmp_path: Path) -> Iterator[RayDashboard]:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with RayDashboard(folder, sys.executable, runs=False) as serving:
+        yield serving
+
+
+@pytest.fixture
+def cluster(dashboard: RayDashboard, tmp_path: Path) -> list[str]:
+    token = tmp_path / "ray.token"
+    token.write_text(CLUSTER_TOKEN)
+    token.chmod(0o600)
+    return ["--cluster", dashboard.address, "--cluster-token", str(token)]
+
+
+@pytest.fixture
+def said(cluster: list[str], capsys: pytest.CaptureFixture[str]) -> Said:
+    def say(*words: str, code: int = 0) -> str:
+        assert cli.main([*words, *cluster]) == code
+        output = capsys.readouterr()
+        return output.out if code == 0 else output.err
+
+    return say
+
+
+@pytest.fixture
+def steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a job to begin."""
+    monkeypatch.setattr("driver.jobs.watching._STEADY_SECONDS", 0.0)
+    monkeypatch.setattr("driver.jobs.watching._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("driver.jobs.shipping._POLL_SECONDS", 0.05)
+
+
+SUBMIT = ("submit", str(MODEL), "--calibrate", str(CALIBRATION), "--json")
+
+
+def test_a_second_submit_uploads_nothing(dashboard: RayDashboard, said: Said, steady: None) -> None:
+    first = json.loads(said(*SUBMIT, "--trials", "10", "--folder", "/runs"))
+    second = json.loads(said(*SUBMIT, "--trials", "20", "--python", "/opt/python"))
+    assert first["uploaded_nbytes"] > 1000
+    assert second["uploaded_nbytes"] == 0
+    assert len(dashboard.uploads) == 1
+    assert second["run"] == first["run"]
+    entrypoints = [job.document["entrypoint"] for job in dashboard.jobs.values()]
+    assert entrypoints[0].startswith(f"{sys.executable} -m driver.cli job run /runs ")
+    assert '"workers":5' in entrypoints[0], "as many as living nodes have CPUs"
+    assert '"device_wait_seconds":3600.0' in entrypoints[0], "a job stands in line"
+    assert entrypoints[1].startswith("/opt/python -m driver.cli job run ")
+    assert CLUSTER_TOKEN not in "".join(entrypoints)
+
+
+def test_jobs_are_listed_followed_and_cancelled(
+    dashboard: RayDashboard, said: Said, steady: None
+) -> None:
+    job = json.loads(said(*SUBMIT))["id"]
+    dashboard.jobs[job].log.write_text("first\n")
+    assert said("logs", job) == "first\n"
+    assert "RUNNING" in said("jobs")
+    assert "is RUNNING: its run is not over" in said("fetch", job, code=2)
+    assert "STOPPED; the same `tilefarm submit` continues" in said("cancel", job)
+    assert said("logs", job, "--follow") == "first\n"
+    (row,) = json.loads(said("jobs", "--json"))
+    assert (row["id"], row["status"]) == (job, "STOPPED")
+    assert json.loads(said("cancel", job, "--json"))["status"] == "STOPPED"
+
+
+def test_a_job_that_fails_at_once_says_why(
+    dashboard: RayDashboard, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("driver.jobs.watching._STEADY_SECONDS", 110.0)
+    monkeypatch.setattr("driver.jobs.watching._BEGIN_SECONDS", 110.0)
+    dashboard.runs = True
+    why = said(*SUBMIT, "--folder", "/dev/null/x", code=70)
+    assert "failed at once: tilefarm job: /dev/null/x/" in why
+    assert "cannot make the folder: Not a directory" in why
+
+
+def run_of(dashboard: RayDashboard, said: Said, folder: Path) -> str:
+    """A job that has ended, whose run left two files."""
+    sent = json.loads(said(*SUBMIT, "--folder", str(folder)))
+    out = folder / sent["run"] / "out"
+    (out / "program").mkdir(parents=True)
+    (out / "report.html").write_text("report")
+    (out / "program/network.so").write_bytes(b"\x7fELF")
+    dashboard.jobs[sent["id"]].status = "SUCCEEDED"
+    dashboard.runs = True
+    return str(sent["id"])
+
+
+def test_what_a_job_has_made_is_fetched(
+    dashboard: RayDashboard, said: Said, steady: None, tmp_path: Path
+) -> None:
+    job = run_of(dashboard, said, tmp_path / "runs")
+    got = tmp_path / "got"
+    assert "2 files of" in said("fetch", job, "--out", str(got))
+    assert (got / "report.html").read_text() == "report"
+    assert (got / "program/network.so").read_bytes() == b"\x7fELF"
+    assert list(dashboard.jobs) == [job], "the errand is forgotten"
+    assert "holds something" in said("fetch", job, "--out", str(got), code=2)
+
+
+def test_what_is_damaged_on_the_way_is_refused(
+    dashboard: RayDashboard, said: Said, steady: None, tmp_path: Path
+) -> None:
+    job = run_of(dashboard, said, tmp_path / "runs")
+    dashboard.damage = b"UEsDB"  # how every archive begins
+    got = tmp_path / "got"
+    assert "arrived as another one\n  try: fetch it again" in said(
+        "fetch", job, "--out", str(got), code=70
+    )
+    assert not got.exists()
+
+
+def test_a_run_that_is_gone_is_told(
+    dashboard: RayDashboard, said: Said, steady: None, tmp_path: Path
+) -> None:
+    job = json.loads(said(*SUBMIT, "--folder", str(tmp_path / "nowhere")))["id"]
+    dashboard.jobs[job].status = "FAILED"
+    dashboard.runs = True
+    assert "the cluster cannot send it" in said("fetch", job, code=70)
+
+
+@pytest.mark.parametrize("command", ["logs", "cancel", "fetch"])
+def test_an_unknown_job_is_told(said: Said, command: str) -> None:
+    assert "job-9: no such job on the cluster" in said(command, "job-9", code=2)
+
+
+def test_what_cannot_be_submitted_is_refused_here(said: Said, dashboard: RayDashboard) -> None:
+    assert "--python bin/python: not an absolute path" in said(
+        *SUBMIT, "--python", "bin/python", code=2
+    )
+    assert "--trials 0" in said(*SUBMIT, "--trials", "0", code=2)
+    assert "nosuch.onnx" in said("submit", "nosuch.onnx", code=2)
+    assert not dashboard.jobs
+    assert not dashboard.uploads
+
+
+@pytest.mark.parametrize(
+    ("address", "code", "why"),
+    [
+        ("127.0.0.1:1", 3, "no Ray dashboard answers at http://127.0.0.1:1: "),
+        ("192.0.2.1:8265", 2, "could read the token\n  try: ssh -L 8265:127.0.0.1:8265 192.0.2.1"),
+        ("nonsense", 2, "--cluster nonsense: not host:port"),
+        ("ftp://a:1", 2, "not host:port, nor a URL"),
+        ("[::1", 2, "not host:port"),
+    ],
+)
+def test_an_address_without_a_cluster_is_told(
+    address: str, code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["jobs", "--cluster", address]) == code
+    assert why in capsys.readouterr().err
+
+
+def test_a_wrong_token_is_told(
+    dashboard: RayDashboard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["jobs", "--cluster", dashboard.address]) == 2
+    assert "refuses calls without a token\n  try: --cluster-token" in capsys.readouterr().err
+    wrong = tmp_path / "wrong"
+    wrong.write_text("another-token")
+    wrong.chmod(0o600)
+    words = ["jobs", "--cluster", dashboard.address, "--cluster-token", str(wrong)]
+    assert cli.main(words) == 2
+    assert "refuses the token" in capsys.readouterr().err
+
+
+class Stranger(BaseHTTPRequestHandler):
+    """Answers everything with a document that means nothing to us."""
+
+    def do_GET(self) -> None:
+        self.send_response(404 if self.path == "/api/jobs/" else 200)
+        self.end_headers()
+        self.wfile.write(b'{"hello": 1}' if self.path.startswith("/api") else b"<html>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the test looks at answers."""
+
+
+@pytest.mark.parametrize("words", [["jobs"], ["logs", "j"], SUBMIT[:-1]])
+def test_who_is_no_dashboard_is_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        assert cli.main([*words, "--cluster", f"127.0.0.1:{server.server_port}"]) == 70
+        server.shutdown()
+    assert "is no Ray dashboard\n  try: --cluster with the address" in capsys.readouterr().err
+
+
+def test_a_cluster_without_nodes_is_told(
+    dashboard: RayDashboard, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RayDashboard, "nodes", lambda _: {"data": {"summary": []}})
+    assert "no node of the cluster is alive\n  try: `ray status`" in said(*SUBMIT, code=70)
+
+
+def test_ray_of_one_machine_is_no_option_of_a_job(said: Said) -> None:
+    assert "unrecognized arguments: --no-ray" in said(*SUBMIT, "--no-ray", code=2)

@@ -1,0 +1,107 @@
+"""Corrected biases give the sums of every layer the means of the float network's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from kit.networks import Builder, conv, dense, networks, samples_for, window
+from numpy.typing import NDArray
+
+from driver.graph.float_run import run_float
+from driver.graph.ir import Affine, Graph, Reshape
+from driver.integer.qir import QConv2d, QDense, QuantGraph
+from driver.integer.reference import run
+from driver.quantize.bias_correction import with_corrected_biases
+from driver.quantize.options import Quantization
+from driver.quantize.quantizer import quantize
+
+CORRECTED = Quantization(correct_bias=True)
+
+
+def two_layers(*, hidden: float = 0.0, last: float = 0.0) -> Graph:
+    """A convolution with a ReLU, a scaling and a dense layer, of few levels for most weights."""
+    rng = np.random.default_rng(5)
+    b = Builder((1, 4, 6, 6))
+    first = conv(rng, 4, 8, window(pad=1))
+    weight = first.weight.copy()
+    weight[:, 0, 1, 1] = 6  # one large weight a channel takes the levels of the others
+    name = b.put(replace(first, weight=weight, bias=first.bias + hidden, lo=0.0), "x")
+    ones = np.ones(8, np.float32)
+    name = b.put(Affine(mul=ones * 0.7, add=ones * 0.3), name)
+    name = b.put(Reshape(shape=(288,)), name)
+    layer = dense(rng, 288, 5)
+    return b.graph(b.put(replace(layer, bias=layer.bias + last), name))
+
+
+def positive(samples: int, seed: int) -> NDArray[np.float32]:
+    """Images that are never negative: rounding of the weights then has a mean."""
+    return np.random.default_rng(seed).uniform(0, 1, (samples, 4, 6, 6)).astype(np.float32)
+
+
+def mean_error(graph: Graph, quantized: QuantGraph, data: NDArray[np.float32]) -> NDArray[Any]:
+    """Of every channel of the result, over the samples."""
+    floats, integers = run_float(graph, {"x": data}), run(quantized, {"x": data})
+    return np.asarray(np.abs((integers["out0"] - floats["out0"]).mean(axis=0)))
+
+
+def test_means_are_right_and_the_noise_is_less_on_other_samples() -> None:
+    graph, data, others = two_layers(), positive(200, 0), positive(200, 1)
+    plain, better = quantize(graph, data), quantize(graph, data, CORRECTED)
+    step = better.tensors["t3"].scale
+    assert step is not None
+    assert mean_error(graph, better, data).max() < 0.1 * step
+    assert mean_error(graph, plain, data).max() > 0.3 * step
+    assert mean_error(graph, better, others).sum() < mean_error(graph, plain, others).sum() / 2
+
+
+def test_only_biases_change() -> None:
+    graph, data = two_layers(), positive(50, 0)
+    plain, better = quantize(graph, data), quantize(graph, data, CORRECTED)
+    assert better.tensors == plain.tensors
+    for node, other in zip(plain.nodes, better.nodes, strict=True):
+        assert (node.name, node.inputs, type(node.op)) == (other.name, other.inputs, type(other.op))
+        if isinstance(node.op, QConv2d | QDense) and isinstance(other.op, QConv2d | QDense):
+            assert np.array_equal(node.op.weight, other.op.weight)
+            assert np.array_equal(node.op.shift, other.op.shift)
+            assert not np.array_equal(node.op.bias, other.op.bias)
+
+
+def test_channels_that_a_relu_silences_stay_silent() -> None:
+    """Behind the ReLU there is no mean to compare: the sums before it are."""
+    graph, data = two_layers(hidden=-40.0), positive(50, 0)
+    quantized = quantize(graph, data, CORRECTED)
+    hidden = run(quantized, {"x": data}, keep=True)["t0"]
+    assert not hidden.any()
+
+
+@settings(max_examples=15, deadline=None)
+@given(networks())
+def test_every_network_can_be_corrected(case: tuple[Graph, int]) -> None:
+    graph, seed = case
+    data = samples_for(graph, seed)
+    quantized = quantize(graph, data, CORRECTED)
+    for node in quantized.nodes:
+        if isinstance(node.op, QConv2d | QDense):
+            rows = np.abs(node.op.weight.reshape(len(node.op.weight), -1).astype(np.int64))
+            worst = 128 * rows.sum(axis=1) + np.abs(node.op.bias.astype(np.int64))
+            assert worst.max() < 1 << 31
+    assert all(np.isfinite(values).all() for values in run(quantized, data).values())
+
+
+def test_a_bias_that_no_accumulator_holds_ends_at_the_last_that_does() -> None:
+    graph, far, data = two_layers(), two_layers(last=1e9), positive(10, 0)
+    corrected = with_corrected_biases(quantize(graph, data), far, data)
+    (last,) = (node.op for node in corrected.nodes if isinstance(node.op, QDense))
+    room = 2**31 - 1 - 128 * np.abs(last.weight.astype(np.int64)).sum(axis=1)
+    assert np.array_equal(last.bias, room)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_few_samples_do(samples: int) -> None:
+    graph, data = two_layers(), positive(samples, 0)
+    assert math.isfinite(mean_error(graph, quantize(graph, data, CORRECTED), data).max())

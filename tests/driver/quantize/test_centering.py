@@ -1,0 +1,142 @@
+"""What a ReLU makes is stored around its middle where its readers can make up for that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from kit.networks import Builder, conv, dense, networks, samples_for, window
+from tilefarm.target import TARGETS
+
+from driver.graph.float_run import run_float
+from driver.graph.ir import Affine, FloatArray, Graph, MaxPool2d, Operator, Reshape
+from driver.integer.reference import run, run_network
+from driver.partition.partitioner import partition
+from driver.proof.noise import between
+from driver.quantize.centering import middles
+from driver.quantize.options import Quantization
+from driver.quantize.quantizer import float_form, quantize
+from driver.quantize.ranges import ranges_of
+
+ASYMMETRIC = Quantization(activations="asymmetric")
+
+
+@settings(max_examples=25, deadline=None)
+@given(networks())
+def test_results_stay_to_rounding(case: tuple[Graph, int]) -> None:
+    graph, seed = case
+    data = samples_for(graph, seed)
+    before, after = run_float(graph, data), run_float(float_form(graph, data, ASYMMETRIC), data)
+    for name, values in before.items():
+        assert np.abs(after[name] - values).max() <= 1e-4 * max(1.0, np.abs(values).max())
+
+
+def stack(*, hi: float = math.inf, seed: int = 2) -> Graph:
+    """Convolution, pointwise convolution and dense layer with ReLUs between them."""
+    rng = np.random.default_rng(seed)
+    b = Builder((1, 3, 5, 5))
+    name = b.put(replace(conv(rng, 3, 16, window(pad=1)), lo=0.0, hi=hi), "x")
+    name = b.put(replace(conv(rng, 16, 16, window(1)), lo=0.0), name)
+    name = b.put(Reshape(shape=(400,)), name)
+    name = b.put(replace(dense(rng, 400, 32), lo=0.0), name)
+    return b.graph(b.put(dense(rng, 32, 6), name))
+
+
+def data_for(graph: Graph, samples: int, seed: int) -> dict[str, FloatArray]:
+    shape = (samples, *graph.inputs[0].shape[1:])
+    return {"x": np.random.default_rng(seed).standard_normal(shape).astype(np.float32)}
+
+
+@pytest.mark.parametrize("hi", [math.inf, 1.0])
+def test_tensors_span_their_whole_int8(hi: float) -> None:
+    graph = stack(hi=hi)
+    data = data_for(graph, 50, 0)
+    values = run(quantize(graph, data, ASYMMETRIC), data, keep=True)
+    for name in ("t0", "t1", "t3"):
+        assert values[name].min() == -127
+        assert values[name].max() >= 124
+    symmetric = run(quantize(graph, data), data, keep=True)
+    assert symmetric["t0"].min() == 0
+
+
+def test_the_noise_is_less() -> None:
+    ratios = []
+    for how in (Quantization(), ASYMMETRIC):
+        noise = 0.0
+        for seed in range(5):
+            graph = stack(seed=seed)
+            data, others = data_for(graph, 50, 0), data_for(graph, 100, 1)
+            floats = run_float(graph, others)["out0"]
+            integers = run(quantize(graph, data, how, least_snr_db=math.inf), others)["out0"]
+            noise += between(floats, integers).ratio_db
+        ratios.append(noise / 5)
+    assert ratios[1] > ratios[0] + 0.7
+
+
+def test_a_zero_is_exactly_zero_for_the_layer_that_reads_it() -> None:
+    """The middle meets the weights as they are rounded, so a silent tensor adds nothing."""
+    rng = np.random.default_rng(0)
+    b = Builder((1, 40))
+    first = dense(rng, 40, 64)
+    name = b.put(replace(first, weight=np.abs(first.weight), lo=0.0), "x")
+    last = dense(rng, 64, 8)
+    graph = b.graph(b.put(replace(last, bias=np.zeros(8, np.float32)), name))
+    data = rng.uniform(0, 1, (100, 40)).astype(np.float32)
+    quantized = quantize(graph, data, ASYMMETRIC)
+    silence = {"x": np.full((1, 40), -1, np.float32)}
+    assert run(quantized, silence, keep=True)["t0"].max() == -127
+    assert not run(quantized, silence)["out0"].any()
+
+
+def test_a_middle_is_half_the_range_and_goes_through_reshapes() -> None:
+    graph = stack()
+    ranges = ranges_of(graph, data_for(graph, 20, 0))
+    found = middles(graph, ranges)
+    assert found == {
+        "t0": ranges["t0"] / 2,
+        "t1": ranges["t1"] / 2,
+        "t2": ranges["t1"] / 2,
+        "t3": ranges["t3"] / 2,
+    }
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        conv(np.random.default_rng(1), 16, 4, window(pad=1)),
+        MaxPool2d(window=window(2)),
+        Affine(mul=np.ones(16, np.float32), add=np.ones(16, np.float32)),
+    ],
+)
+def test_a_tensor_that_anything_else_reads_stays(reader: Operator) -> None:
+    rng = np.random.default_rng(2)
+    b = Builder((1, 3, 5, 5))
+    name = b.put(replace(conv(rng, 3, 16, window(pad=1)), lo=0.0), "x")
+    graph = b.graph(b.put(reader, name), b.put(conv(rng, 16, 2, window(1)), name))
+    ranges = ranges_of(graph, data_for(graph, 4, 0))
+    assert bool(middles(graph, ranges)) == isinstance(reader, Affine)
+    given = replace(graph, ranges={name: 3.0})
+    assert not middles(given, ranges)
+    assert not middles(b.graph(name), ranges)
+
+
+def test_the_partitioned_network_gives_the_same_bits() -> None:
+    graph = stack()
+    data = data_for(graph, 20, 0)
+    quantized = quantize(graph, data, replace(ASYMMETRIC, correct_bias=True))
+    network = partition(quantized, TARGETS["sim"])
+    one = {"x": data["x"][:1]}
+    expected = run(quantized, one)["out0"]
+    assert run_network(network, one)["out0"].tobytes() == expected.tobytes()
+
+
+def test_a_layer_kept_in_float_may_make_what_is_centered() -> None:
+    graph = stack()
+    data = data_for(graph, 50, 0)
+    floats = run_float(graph, data)["out0"]
+    for how in (ASYMMETRIC, replace(ASYMMETRIC, keep_float=("n1",))):
+        integers = run(quantize(graph, data, how), data)["out0"]
+        assert between(floats, integers).ratio_db > 25

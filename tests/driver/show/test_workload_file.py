@@ -1,0 +1,82 @@
+"""A workload from a file is the one that was written, or an error that says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit.nests import EXAMPLES, SIM, conv2d
+from tilefarm.errors import DataError
+
+from driver.show.workload_file import read_workload
+
+WORK = conv2d(1, 2, 8, 8)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_every_operator_is_read_as_it_was_written(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "w.json"
+    file.write_text(EXAMPLES[name].to_json())
+    assert read_workload(file, SIM) == EXAMPLES[name]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "x", '{"operator": 3}', "[" * 100_000])
+def test_other_text_is_no_workload(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "w.json"
+    file.write_text(text)
+    with pytest.raises(DataError, match="not a workload"):
+        read_workload(file, SIM)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for name in ("none.json", "bytes", "."):
+        with pytest.raises(DataError, match="cannot be read"):
+            read_workload(tmp_path / name, SIM)
+
+
+def _broken(**changed: Any) -> dict[str, Any]:
+    return {**json.loads(WORK.to_json()), **changed}
+
+
+GIVEN = json.loads(WORK.to_json())
+DATA, *REST = GIVEN["inputs"]
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        (_broken(attrs={}), "conv2d needs the attribute 'pad'"),
+        (_broken(attrs={**GIVEN["attrs"], "stride": "x"}), "stride is x: whole numbers from 1"),
+        (_broken(attrs={**GIVEN["attrs"], "stride": [0, 1]}), r"stride is \(0, 1\)"),
+        (_broken(attrs={**GIVEN["attrs"], "pad": 1}), "conv2d.pad is 1, not a tuple"),
+        (_broken(inputs=[DATA]), "do not fit together"),
+        (_broken(inputs=[]), "has inputs and an output"),
+        (_broken(inputs=[["data", [1, 1, -8, 8, 1, 16], "int8"], *REST]), "data: .*from 1 on"),
+        (_broken(inputs=[["data", [1, 1, 8.5, 8, 1, 16], "int8"], *REST]), "data: .*from 1 on"),
+        (_broken(inputs=GIVEN["inputs"][:-2]), "conv2d needs the tensor 'unit'"),
+        (
+            _broken(inputs=[["data", [1, 1, 1 << 20, 1 << 20, 1, 16], "int8"], *REST]),
+            "17592186044416 bytes: the accelerator's addresses have 32 bits",
+        ),
+        (
+            _broken(inputs=[["data", [1, 1, 1 << 17, 1, 1, 16], "int8"], *REST]),
+            "extents on the accelerator are at most 65536",
+        ),
+        (
+            _broken(inputs=[DATA, ["weight", [2, 1, 300, 3, 16, 16], "int8"], *REST[1:]]),
+            "windows have at most 256 rows and columns",
+        ),
+        (_broken(outputs=[["out", [1, 2, 9, 8, 1, 16], "int8"]]), "do not fit together"),
+        (_broken(outputs=[["out", [1, 2, 8, 8, 1, 8], "int8"]]), "out: .* would be"),
+    ],
+    ids=lambda value: None if isinstance(value, dict) else str(value)[:20],
+)
+def test_what_cannot_be_is_named(tmp_path: Path, document: dict[str, Any], why: str) -> None:
+    file = tmp_path / "w.json"
+    file.write_text(json.dumps(document))
+    with pytest.raises(DataError, match=why) as caught:
+        read_workload(file, SIM)
+    assert "conv2d is (data, weight" in caught.value.hint

@@ -1,0 +1,68 @@
+"""A farm that is not left alone for a while loses nothing, repeats nothing, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from kit.c_kernels import unbuilt
+from kit.harassed import Harassed
+from kit.invariants import broken
+from kit.nemesis import Nemesis
+from kit.real_farm import CLI
+
+SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
+SEED = int(os.environ.get("SOAK_SEED", "0")) or time.time_ns() % 10**6
+HEALED_SECONDS = 240.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS + 900)
+@pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+def test_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Harassed(tmp_path, seed=SEED) as farm:
+        nemesis = Nemesis(farm, SEED)
+        farm.sessions.start()
+        try:
+            nemesis.rage(SECONDS)
+        finally:
+            history = [json.dumps(asdict(event)) for event in nemesis.history]
+            (tmp_path / "history.jsonl").write_text("\n".join(history))
+            farm.look_after()
+            farm.sessions.end(HEALED_SECONDS)
+        sessions = farm.sessions.all
+        undisturbed = tmp_path / "undisturbed"
+        run_undisturbed(undisturbed, sessions[-1].trials)
+        with capsys.disabled():
+            print(f"\n{report(farm, nemesis)}")
+        assert broken(farm, sessions, undisturbed / "records.sqlite") == [], f"seed {SEED}"
+
+
+def run_undisturbed(out: Path, trials: int) -> None:
+    words = ["demo", "--no-ray", "--workers", "1", "--proposer", "random", "--seed", str(SEED)]
+    command = [*CLI, *words, "--trials", str(trials), "--out", str(out), "--devices", "1"]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+
+
+def report(farm: Harassed, nemesis: Nemesis) -> str:
+    """What happened, and how far the search came meanwhile."""
+    faults = Counter(f"{event.fault} ({event.subject})" for event in nemesis.history)
+    codes = Counter(session.code for session in farm.sessions.all)
+    told = max((max(s.numbers) for s in farm.sessions.all if s.numbers), default=0)
+    grown = max(session.grown_nbytes for session in farm.sessions.all)
+    silent = max(session.silent_seconds for session in farm.sessions.all)
+    return "\n".join(
+        [
+            f"seed {nemesis.seed}, {SECONDS:g} s: {len(nemesis.history)} faults, {told} trials",
+            f"sessions by exit code: {dict(codes)}",
+            f"readmitted {len(farm.readmitted)}, started again {len(farm.revived)}",
+            f"a driver grew by {grown >> 20} MiB at most, and was silent for {silent:.0f} s",
+            *(f"{count:5} {fault}" for fault, count in sorted(faults.items())),
+        ]
+    )

@@ -1,0 +1,27 @@
+"""Row 3: a kernel that never ends is ended when its time is over, and nothing of it is left."""
+
+from __future__ import annotations
+
+from kit.c_kernels import blobs, job
+from kit.fault_rows import Stopwatch
+from kit.real_farm import RealFarm, gone
+from tilefarm.measurement import Measurement, RunFailure, Status
+
+BUDGET_SECONDS = 0.5
+
+
+def test_it_costs_its_budget_and_no_more(real_farm: RealFarm, stopwatch: Stopwatch) -> None:
+    tracker = real_farm.tracker()
+    device = real_farm.device(tracker.address)
+    client = real_farm.use(real_farm.lease(real_farm.ask(tracker.address)))
+    client.ensure(blobs())
+    assert isinstance(client.run(job("increment"), request_id="warm"), Measurement)
+    children = device.below()
+    with stopwatch.running(less_seconds=BUDGET_SECONDS):
+        outcome = client.run(job("loop", timeout_seconds=BUDGET_SECONDS), request_id="loop")
+    assert isinstance(outcome, RunFailure)
+    assert outcome.status is Status.RUN_TIMEOUT
+    assert children, "the runner is a process of its own"
+    assert gone(children)
+    assert isinstance(client.run(job("increment"), request_id="after"), Measurement)
+    assert device.alive

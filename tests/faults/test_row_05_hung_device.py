@@ -1,0 +1,25 @@
+"""Row 5: a device that says nothing any more is noticed, by those who use it and by the tracker."""
+
+from __future__ import annotations
+
+import pytest
+from kit.c_kernels import blobs, job
+from kit.farm import eventually
+from kit.fault_rows import Stopwatch
+from kit.real_farm import RealFarm
+from tilefarm.errors import DeviceLostError
+
+
+def test_a_frozen_device_server_is_noticed(real_farm: RealFarm, stopwatch: Stopwatch) -> None:
+    tracker = real_farm.tracker()
+    device = real_farm.device(tracker.address)
+    asked = real_farm.ask(tracker.address)
+    client = real_farm.use(real_farm.lease(asked))
+    client.ensure(blobs())
+    client.run(job("increment"), request_id="warm")
+    device.freeze()
+    with stopwatch.running(), pytest.raises(DeviceLostError):
+        client.run(job("increment", timeout_seconds=60.0), request_id="lost")
+    eventually(lambda: not asked.states())
+    device.thaw()
+    eventually(lambda: bool(asked.states()))

@@ -1,0 +1,63 @@
+"""Row 6: a tracker that is killed and started again: runs go on, leases are as before."""
+
+from __future__ import annotations
+
+from kit.c_kernels import job
+from kit.farm import eventually
+from kit.fault_rows import Stopwatch
+from kit.real_farm import RealFarm
+from tilefarm.errors import UnreachableError
+from tilefarm.lease import Lease
+from tilefarm.measurement import Measurement
+
+from device_server.tracker.client import TrackerClient
+
+
+def _renewed(client: TrackerClient, lease: Lease) -> bool:
+    """Whether a tracker that has just begun is there already, and still knows a lease."""
+    try:
+        client.renew(lease)
+    except UnreachableError:
+        return False
+    return True
+
+
+def test_a_run_goes_on_and_leases_are_as_they_were(
+    real_farm: RealFarm, stopwatch: Stopwatch
+) -> None:
+    tracker = real_farm.tracker()
+    client = real_farm.ask(tracker.address)
+    idle = real_farm.device(tracker.address, name="sim1")
+    held = real_farm.lease(client)
+    busy = real_farm.device(tracker.address, name="sim0")
+    answer = real_farm.begin(real_farm.leases(tracker.address), job("slow"))
+    eventually(lambda: bool(busy.below()) and tracker.said("event=leased") == 2)
+    with stopwatch.running():
+        tracker.kill()
+        again = real_farm.tracker(listen=tracker.address)
+        eventually(lambda: _renewed(client, held))
+        client.release(held)
+        fresh = real_farm.lease(client)
+    assert fresh.fence > held.fence
+    done = answer.result(60)
+    assert isinstance(done.result, Measurement)
+    assert done.device == "sim0"
+    assert busy.said("event=ran") == 1, "nothing is run twice"
+    assert idle.alive
+    assert again.said("event=expired") == 0
+
+
+def test_a_device_comes_back_to_a_tracker_that_has_forgotten_it(
+    real_farm: RealFarm, stopwatch: Stopwatch
+) -> None:
+    tracker = real_farm.tracker()
+    real_farm.device(tracker.address)
+    client = real_farm.ask(tracker.address)
+    old = real_farm.lease(client)
+    with stopwatch.running():
+        tracker.kill()
+        (real_farm.folder / "tracker.sqlite").unlink()
+        real_farm.tracker(listen=tracker.address)
+        new = real_farm.lease(client)
+    assert new.device == old.device
+    assert new.fence > old.fence, "whoever has the old lease is refused by the device"

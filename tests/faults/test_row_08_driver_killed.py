@@ -1,0 +1,82 @@
+"""Row 8: a driver that is killed at any moment goes on, and ends where it would have ended."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit.fault_rows import Stopwatch
+from kit.onnx_models import model, node, saved
+from kit.real_farm import RealFarm
+from kit.tuning import tuning
+from tilefarm.measurement import Trial
+
+from tuner.store import Store
+
+TRIALS = 16
+EVENTS = ("step_began", "search_began", "device_joined", "trial", "trial", "trial")
+"""What a driver may have said last; most of its life is trials."""
+KILLS = 4
+SEED = int(os.environ.get("SOAK_SEED", "0")) or time.time_ns() % 10**6
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    """Tune one convolution in the order of the grid: what is measured does not depend on when."""
+    rng = np.random.default_rng(0)
+    weights = {"w": rng.standard_normal((32, 32, 3, 3)).astype(np.float32)}
+    conv = node("Conv", ["x", "w"], "y", pads=[1, 1, 1, 1])
+    network = saved(model([conv], weights, x=(1, 32, 8, 8)), tmp_path)
+    data = tmp_path / "data.npz"
+    np.savez(data, x=rng.standard_normal((2, 32, 8, 8)).astype(np.float32))
+    return ["tune", str(network), "--calibrate", str(data), "--proposer", "grid"]
+
+
+def trials_in(out: Path) -> list[Trial]:
+    if not (out / "records.sqlite").exists():
+        return []
+    with Store(out / "records.sqlite") as store:  # for writing: brings in what a kill left behind
+        return store.trials()
+
+
+def runs_of(farm: RealFarm) -> int:
+    """Runs of candidates on the device; those of whole networks are of none."""
+    log = (farm.folder / "sim0.log").read_text()
+    return sum("event=ran" in line and "candidate=" in line for line in log.splitlines())
+
+
+@pytest.mark.timeout(600)
+def test_it_ends_as_it_would_have_and_measures_nothing_twice(
+    real_farm: RealFarm, tmp_path: Path, command: list[str], stopwatch: Stopwatch
+) -> None:
+    chance = random.Random(SEED)
+    tracker = real_farm.tracker()
+    real_farm.device(tracker.address)
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    with tuning(real_farm, tracker.address, undisturbed, TRIALS, command=command) as driver:
+        assert driver.end() == (0, "")
+    runs_before = runs_of(real_farm)
+
+    for _ in range(KILLS):
+        known = len(trials_in(killed))
+        event = chance.choice(EVENTS if known + 2 < TRIALS else EVENTS[:3])
+        with tuning(real_farm, tracker.address, killed, TRIALS, command=command) as driver:
+            with stopwatch.running():
+                said = driver.wait_for(event)
+            assert said.get("number", known + 1) == known + 1, f"seed {SEED}"
+            time.sleep(chance.uniform(0.0, 0.2))
+            driver.process.kill()
+    with tuning(real_farm, tracker.address, killed, TRIALS, command=command) as driver:
+        assert driver.end() == (0, ""), f"seed {SEED}"
+
+    def outcomes(out: Path) -> set[tuple[object, ...]]:
+        return {(t.workload, t.trace, t.status, t.cycles) for t in trials_in(out)}
+
+    assert outcomes(killed) == outcomes(undisturbed), f"seed {SEED}"
+    # What a device ran when the driver was killed was not told; nothing else is run again.
+    again = runs_of(real_farm) - runs_before - TRIALS
+    assert 0 <= again <= 2 * KILLS, f"seed {SEED}"

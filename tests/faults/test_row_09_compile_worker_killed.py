@@ -1,0 +1,121 @@
+"""Row 9: a compile worker that dies costs its batch some time; only the culprit fails."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from kit.bad_compiler import AFTER
+from kit.fault_rows import Stopwatch
+from kit.nests import EXAMPLES, SIM
+from tilefarm.artifact import Artifact, BuildFailure, CompileJob
+from tilefarm.measurement import Status
+from tilefarm.trace import Trace
+
+from compile_worker.worker import Result
+from driver.compiling import workers as ray_workers
+from driver.compiling.executor import Build, Workers
+from driver.compiling.kept import KeptCompiles
+from driver.compiling.places import Place, ProcessPlace
+from driver.compiling.workers import RayHost, RayPlace
+
+GOOD = ("affine", "softmax", "dense")
+WITH_CULPRIT = ("affine", "add", "softmax", "dense")
+CRASHES = 4
+"""Of four, of two, of one, and of that one again."""
+
+
+class Compiling:
+    """One worker, its batches, and what it leaves."""
+
+    def __init__(self, place: Place, folder: Path) -> None:
+        self.kept = KeptCompiles(folder / "kept")
+        self._workers = Workers([place], timeout_seconds=60.0, kept=self.kept)
+        self._told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+
+    def submit(self, batch: Sequence[str]) -> None:
+        jobs = [CompileJob(workload=EXAMPLES[each], trace=Trace(), target=SIM) for each in batch]
+        self._workers.submit(list(enumerate(jobs)), self._told.put)
+
+    def results(self, batch: Sequence[str]) -> dict[int, Result]:
+        """What became of a submitted batch, by number."""
+        ended = {}
+        for _ in batch:
+            build = self._told.get(timeout=100)
+            assert isinstance(build, Build), build
+            ended[build.number] = build.result
+        return ended
+
+    def seconds(self, batch: Sequence[str]) -> float:
+        """How long a batch takes in which nothing happens."""
+        began = time.monotonic()
+        self.submit(batch)
+        results = self.results(batch).values()
+        assert all(isinstance(made, Artifact) for made in results)
+        return time.monotonic() - began
+
+    def close(self) -> None:
+        self._workers.close()
+
+
+@pytest.fixture(params=["process", "ray"])
+def compiling(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Compiling]:
+    """A worker whose compiler aborts on an `add`; warm."""
+    tests = Path(__file__).resolve().parents[1]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tests, tests.parent))))
+    monkeypatch.setattr(ray_workers, "_HOST", "kit.bad_ray")
+    with tempfile.TemporaryDirectory(prefix="t-") as folder:  # sockets have short names
+        log = tmp_path / "log"
+        host = RayHost(Path(folder), 1, log) if request.param == "ray" else None
+        place = (
+            RayPlace(host, 0) if host else ProcessPlace(log, tmp_path, module="kit.bad_compiler")
+        )
+        begun = Compiling(place, tmp_path)
+        try:
+            begun.seconds(GOOD)
+            yield begun
+        finally:
+            begun.close()
+            if host:
+                host.close()
+
+
+def test_an_abort_fails_its_culprit_alone(compiling: Compiling, stopwatch: Stopwatch) -> None:
+    usual = compiling.seconds(GOOD)
+    began = time.monotonic()
+    compiling.submit(WITH_CULPRIT)
+    results = compiling.results(WITH_CULPRIT)
+    stopwatch.took((time.monotonic() - began - usual) / CRASHES)
+    culprit = results.pop(WITH_CULPRIT.index("add"))
+    assert isinstance(culprit, BuildFailure)
+    assert culprit.status is Status.COMPILE_CRASH
+    assert all(isinstance(made, Artifact) for made in results.values())
+    (kept,) = compiling.kept
+    assert (kept.digest, kept.last.name) == (culprit.kept, AFTER)
+    assert "add" in kept.last.ir
+
+
+def test_a_kill_from_outside_fails_nobody(tmp_path: Path, stopwatch: Stopwatch) -> None:
+    place = ProcessPlace(tmp_path / "log", tmp_path)
+    compiling = Compiling(place, tmp_path)
+    try:
+        compiling.seconds(GOOD)
+        assert place.pid is not None
+        os.kill(place.pid, signal.SIGSTOP)  # so that it has the batch when it dies
+        compiling.submit(GOOD[:1])
+        time.sleep(0.3)
+        with stopwatch.running():
+            os.kill(place.pid, signal.SIGKILL)
+            (made,) = compiling.results(GOOD[:1]).values()
+    finally:
+        compiling.close()
+    assert isinstance(made, Artifact)
+    assert not list(compiling.kept)

@@ -1,0 +1,31 @@
+"""Row 13: who has lost a device meanwhile can do nothing on it, and disturbs nobody who has it."""
+
+from __future__ import annotations
+
+import pytest
+from kit.c_kernels import blobs, job
+from kit.real_farm import RealFarm
+from tilefarm.digest import Digest
+from tilefarm.errors import LeaseError
+from tilefarm.measurement import Measurement
+
+
+def test_an_old_lease_is_refused_whatever_it_asks_for(real_farm: RealFarm) -> None:
+    tracker = real_farm.tracker()
+    device = real_farm.device(tracker.address)
+    client = real_farm.ask(tracker.address)
+    old = real_farm.lease(client)
+    late = real_farm.use(old)
+    late.ensure(blobs())
+    client.release(old)  # what the tracker does when a driver is silent for too long
+    new = real_farm.lease(client)
+    assert new.fence > old.fence
+    assert isinstance(real_farm.use(new).run(job("increment"), request_id="new"), Measurement)
+    with pytest.raises(LeaseError, match="is out of date"):
+        late.run(job("increment"), request_id="late")
+    with pytest.raises(LeaseError, match="is out of date"):
+        late.ensure({Digest.of(b"more"): b"more"})
+    assert device.said("event=ran") == 1
+    with pytest.raises(LeaseError, match="unknown, expired"):
+        client.renew(old)
+    client.renew(new)

@@ -1,0 +1,39 @@
+"""Row 20: a device that slows down rests; what it measured meanwhile is measured again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from kit.doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
+from kit.farm import Farm
+from tilefarm.measurement import Status
+
+from device_server.device.server import DeviceSettings
+from device_server.device.watch import WatchLimits
+
+
+def warm(runner: CountingRunner, runs: int) -> None:
+    """A clock that is a tenth slower from the 60th run on, until it has been looked at twice."""
+    if runs == 60:
+        runner.pace, runner.cool_after = 1.1, runner.checks + 4
+
+
+def soon(settings: DeviceSettings) -> DeviceSettings:
+    return replace(settings, watch=WatchLimits(cooldown_seconds=0.2))
+
+
+def test_times_of_a_slow_spell_are_not_kept(tmp_path: Path) -> None:
+    with Farm(tmp_path / "farm") as farm:
+        tracker = farm.tracker()
+        farm.device(
+            tracker=tracker, runner=CountingRunner(kernel=KERNEL, after=warm), settings=soon
+        )
+        with searched(farm, tracker, tmp_path, devices=1) as search:
+            kept, suspects = search.store.trials(), search.store.suspects()
+            assert search.result.why == "exhausted"
+    assert {(t.status, t.cycles) for t in kept} == {(Status.OK, RIGHT_CYCLES)}
+    assert len(kept) == CANDIDATES
+    assert any(t.cycles == round(1.1 * RIGHT_CYCLES) for t, _ in suspects)
+    assert len(suspects) < 50
+    assert any(event == "recovered" for event, _ in farm.events)

@@ -1,0 +1,33 @@
+"""A Ray host whose workers misbehave as the process of `kit.bad_compiler` does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kit.bad_compiler import misbehave
+
+from compile_worker.worker import Job, Result, compile_all
+from driver.compiling import workers as hosts
+
+_start = hosts._start
+
+
+def start(folder: Path, workers: int) -> None:
+    """Ray as ever, with another compiler; it reads its environment as it is imported."""
+    _start(folder, workers)
+    import ray
+
+    from compile_worker import tasks
+
+    tasks.compile_batch = ray.remote(num_cpus=1, max_retries=0)(compile_batch)
+
+
+def compile_batch(jobs: Sequence[Job], trail: Path | None = None) -> list[Result]:
+    return compile_all(jobs, trail, watch=misbehave)
+
+
+if __name__ == "__main__":
+    hosts._start = start
+    hosts._main(*sys.argv[1:])

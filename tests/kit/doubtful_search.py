@@ -1,0 +1,114 @@
+"""A search on a farm in this process, whose devices may turn wrong or slow under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from kit.elves import Elf
+from kit.farm import CREDENTIALS, Farm, Server
+from kit.flaky import FlakyRunner
+from kit.stand_ins import SIM, StandInExecutor, toy_task
+from tilefarm.artifact import Artifact, CompileJob, ProgramJob
+from tilefarm.clock import SystemClock
+from tilefarm.digest import Digest
+from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob
+
+from device_server.device.known_kernel import ENTRY, known_kernel
+from driver.compiling.executor import Build, Deliver
+from driver.farm.fleet import RemoteFarm
+from driver.farm.leases import Leases
+from driver.report.summary import Span
+from driver.search.campaign import Windows
+from driver.search.loop import Loop
+from driver.search.stop import StopSwitch
+from driver.search.terms import SearchResult, SearchSettings
+from driver.terminal.events import Progress
+from tuner.session import Task, TuningSession
+from tuner.store import Store
+
+KERNEL: Final = known_kernel(SIM, b"an artifact that nobody loads")
+RIGHT_CYCLES: Final = 100
+_LANES: Final = range(1, 5)
+_EXTENT: Final = 720
+CANDIDATES: Final = len(_LANES) * 30
+"""Divisors of 720, for each task."""
+
+
+@dataclass(slots=True)
+class CountingRunner(FlakyRunner):
+    """Measures RIGHT_CYCLES as long as it is right; `after` may change it after so many runs."""
+
+    after: Callable[[CountingRunner, int], None] = lambda runner, runs: None
+
+    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
+        outcome = FlakyRunner.run(self, job, blob)
+        if job.entry == ENTRY or not isinstance(outcome, Measurement):
+            return outcome
+        self.after(self, len(self.seen))
+        cycles = round(RIGHT_CYCLES * self.pace) - self.flips
+        return replace(outcome, counters=Counters(cycles=cycles))
+
+
+class ElfExecutor(StandInExecutor):
+    """Compiles at once to objects that devices accept."""
+
+    def submit(
+        self, batch: Sequence[tuple[int, CompileJob | ProgramJob]], deliver: Deliver
+    ) -> None:
+        def give(build: Build | BaseException) -> None:
+            assert isinstance(build, Build)
+            deliver(replace(build, result=_elf(build.result)))
+
+        StandInExecutor.submit(self, batch, give)
+
+
+def _elf(result: object) -> Artifact:
+    assert isinstance(result, Artifact)
+    return replace(result, code=Elf(payload=result.code).build())
+
+
+@dataclass(slots=True)
+class Searched:
+    """How a search ended."""
+
+    result: SearchResult
+    store: Store
+    events: list[Progress | Span] = field(default_factory=list)
+
+
+@contextmanager
+def searched(farm: Farm, tracker: Server, folder: Path, *, devices: int) -> Iterator[Searched]:
+    """A search of all candidates on a farm, to its end."""
+    tasks = {task.name: task for task in (toy_task(lanes, _EXTENT) for lanes in _LANES)}
+    leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="search")
+    session = TuningSession(
+        {name: Task(task.space) for name, task in tasks.items()}, trials=1000, proposer="random"
+    )
+    events: list[Progress | Span] = []
+    with Store(folder / "records.sqlite") as store:
+        store.begin_run("run", {}, begun=0.0)
+        loop = Loop(
+            tasks=tasks,
+            session=session,
+            records=store,
+            executor=ElfExecutor(),
+            devices=leases,
+            settings=SearchSettings(
+                devices=devices,
+                windows=Windows(workers=2),
+                device_wait_seconds=30.0,
+                run_timeout_seconds=10.0,
+                run_id="run",
+            ),
+            clock=SystemClock(),
+            wall_origin=0.0,
+            listen=events.append,
+        )
+        try:
+            yield Searched(loop.run(StopSwitch()), store, events)
+        finally:
+            leases.close()

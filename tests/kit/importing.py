@@ -1,0 +1,39 @@
+"""An imported network against ONNX's reference evaluator, and its kernels against its integers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from kit.onnx_models import saved
+from onnx.reference import ReferenceEvaluator
+from tilefarm.target import TARGETS
+
+from driver.frontend import import_model
+from driver.graph.float_run import run_float
+from driver.graph.ir import Graph
+from driver.integer.reference import run, run_network
+from driver.partition.partitioner import partition
+from driver.quantize.quantizer import quantize
+
+
+def agrees_with_onnx(made: onnx.ModelProto, folder: Path) -> Graph:
+    """The import gives the evaluator's answers on random data, and its kernels the integers'."""
+    graph = import_model(saved(made, folder))
+    rng = np.random.default_rng(7)
+    files, inputs = {}, {}
+    for given in graph.inputs:
+        dims = next(v for v in made.graph.input if v.name == given.name).type.tensor_type.shape.dim
+        x = rng.standard_normal(given.given_shape).astype(np.float32)
+        files[given.name] = x.reshape([dim.dim_value for dim in dims])
+        inputs[given.name] = x.transpose(given.axes)
+    wanted: Any = ReferenceEvaluator(made).run(None, files)
+    for got, expected in zip(run_float(graph, inputs).values(), wanted, strict=True):
+        np.testing.assert_allclose(got.reshape(expected.shape), expected, rtol=1e-4, atol=1e-5)
+    integers = quantize(graph, inputs)
+    kernels = run_network(partition(integers, TARGETS["sim"]), inputs)
+    for name, values in run(integers, inputs).items():
+        assert kernels[name].tobytes() == values.tobytes(), name
+    return graph

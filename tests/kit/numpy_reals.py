@@ -1,0 +1,131 @@
+"""What every operator on float32 means, one number at a time: slow, obvious, not derived from IR.
+
+Functions of one number are the reference's own, which other tests hold against float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from tilefarm.real_arrays import applied
+from tilefarm.workload import Workload
+
+Array = npt.NDArray[Any]
+F = np.float32
+
+
+def _clipped(work: Workload, values: Array) -> Array:
+    names = {name for name, _ in work.attrs}
+    low = work.attr_float("lo") if "lo" in names else -np.inf
+    high = work.attr_float("hi") if "hi" in names else np.inf
+    return np.clip(values, F(low), F(high))
+
+
+def _total(terms: Iterable[F]) -> F:
+    total = F(0)
+    for term in terms:
+        total = F(total + term)
+    return total
+
+
+def _map(work: Workload, x: Array) -> Array:
+    parameters = [work.attr_float(name) for name, _ in work.attrs if name in "ab"]
+    return _clipped(work, applied(work.attr_str("function"), x, parameters))
+
+
+def _zip(work: Workload, a: Array, b: Array) -> Array:
+    wide_a, wide_b = np.broadcast_arrays(a, b)
+    divides = work.attr_str("function") == "div"
+    out = [
+        m / n if divides else m if m >= 0 else m * n
+        for m, n in zip(wide_a.flat, wide_b.flat, strict=True)
+    ]
+    return _clipped(work, np.array(out, F).reshape(wide_a.shape))
+
+
+def _concat(work: Workload, **parts: Array) -> Array:
+    return np.array([[v for x in parts.values() for v in x[n]] for n in range(2)], F)
+
+
+def _rows(x: Array) -> Iterable[tuple[int, int, list[F]]]:
+    for a, b in np.ndindex(x.shape[0], x.shape[2]):
+        yield a, b, list(x[a, :, b])
+
+
+def _reduce(work: Workload, x: Array) -> Array:
+    out = np.zeros(work.outputs[0].shape, F)
+    for a, b, row in _rows(x):
+        out[a, b] = max(row) if work.attr_str("kind") == "max" else _total(row) / F(len(row))
+    return out
+
+
+def _normalize(work: Workload, x: Array) -> Array:
+    out = np.zeros_like(x)
+    for a, b, row in _rows(x):
+        count = F(len(row))
+        mean = _total(row) / count if work.attr_int("centered") else F(0)
+        away = [v - mean for v in row]
+        spread = _total(v * v for v in away) / count + F(work.attr_float("epsilon"))
+        out[a, :, b] = [v / np.sqrt(spread) for v in away]
+    return out
+
+
+def _softmax(work: Workload, x: Array) -> Array:
+    out = np.zeros_like(x)
+    for a, b, row in _rows(x):
+        powers = list(applied("exp", np.array([v - max(row) for v in row])))
+        out[a, :, b] = [power / _total(powers) for power in powers]
+    return out
+
+
+def _matmul(work: Workload, a: Array, b: Array, bias: Array | None = None) -> Array:
+    out = np.zeros(work.outputs[0].shape, F)
+    for z, m, n in np.ndindex(*out.shape):
+        left, right = a[min(z, len(a) - 1), m], b[min(z, len(b) - 1), :, n]
+        total = _total(x * y for x, y in zip(left, right, strict=True))
+        out[z, m, n] = total if bias is None else total + bias[n]
+    return _clipped(work, out)
+
+
+def _pixels(work: Workload, x: Array, fill: float) -> Array:
+    top, left, bottom, right = work.attr_ints("pad")
+    around = [(0, 0)] * (x.ndim - 2) + [(top, bottom), (left, right)]
+    return np.pad(x, around, constant_values=F(fill))
+
+
+def _conv2d(work: Workload, x: Array, weight: Array, bias: Array) -> Array:
+    image, (down, across) = _pixels(work, x, 0), work.attr_ints("stride")
+    _, _, _, kh, kw = weight.shape
+    out = np.zeros(work.outputs[0].shape, F)
+    for n, g, co, h, w in np.ndindex(*out.shape):
+        seen = image[n, g, :, h * down : h * down + kh, w * across : w * across + kw]
+        terms = zip(seen.flat, weight[g, co].flat, strict=True)
+        out[n, g, co, h, w] = _total(a * b for a, b in terms) + bias[g, co]
+    return _clipped(work, out)
+
+
+def _pool2d(work: Workload, x: Array) -> Array:
+    is_sum = work.attr_str("kind") == "sum"
+    image = _pixels(work, x, 0 if is_sum else -np.inf)
+    (down, across), (kh, kw) = work.attr_ints("stride"), work.attr_ints("kernel")
+    out = np.zeros(work.outputs[0].shape, F)
+    for c, h, w in np.ndindex(*out.shape):
+        seen = image[c, h * down : h * down + kh, w * across : w * across + kw]
+        out[c, h, w] = _total(seen.flat) if is_sum else seen.max()
+    return out
+
+
+OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
+    "real_map": _map,
+    "real_zip": _zip,
+    "real_concat": _concat,
+    "real_reduce": _reduce,
+    "real_normalize": _normalize,
+    "real_softmax": _softmax,
+    "real_matmul": _matmul,
+    "real_conv2d": _conv2d,
+    "real_pool2d": _pool2d,
+}

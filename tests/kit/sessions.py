@@ -1,0 +1,160 @@
+"""A driver that tunes for as long as it is let: session after session, each a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from driver.farm.children import descendants, kill_descendants
+
+SURVIVED: Final = frozenset({0, -9, 3, 70, 75})
+"""How a session may end: done, killed, or by a fault of the farm that it tells."""
+
+_STEP_TRIALS: Final = 40
+_PAUSE_SECONDS: Final = 0.2
+_PAGE_NBYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_ROOT: Final = Path(__file__).parents[2]
+
+
+@dataclass(slots=True)
+class Session:
+    """One process of the driver, and what it said.
+
+    Attributes:
+        numbers: of the trials that it told.
+        summary: its last word, if it came so far.
+        silent_seconds: the longest time without a word.
+        grown_nbytes: of resident memory, from its first trial on.
+        below: processes that it had.
+    """
+
+    trials: int
+    began: float
+    numbers: list[int] = field(default_factory=list)
+    summary: dict[str, Any] | None = None
+    code: int | None = None
+    errors: str = ""
+    silent_seconds: float = 0.0
+    grown_nbytes: int = 0
+    below: set[int] = field(default_factory=set)
+
+
+class Sessions:
+    """Runs one session after the other in a thread, until told to end; each wants more trials.
+
+    Args:
+        words: the command, without `--trials`.
+        environment: on top of ours.
+    """
+
+    def __init__(self, words: Sequence[str], environment: dict[str, str]) -> None:
+        self._command = [sys.executable, "-m", "kit.proxied_tune", *words]
+        path = os.pathsep.join([str(_ROOT / "tests"), str(_ROOT)])
+        self._environment = {**os.environ, "PYTHONPATH": path, **environment}
+        self._ending = threading.Event()
+        self._given_up = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="sessions")
+        self._process: subprocess.Popen[str] | None = None
+        self.all: list[Session] = []
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def pid(self) -> int | None:
+        """The driver that runs now."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def kill(self) -> None:
+        """What `kill -9` does to the driver that runs now."""
+        if self.pid is not None and self._process is not None:
+            self._process.kill()
+
+    def end(self, seconds: float) -> None:
+        """Let the session that runs come to its end."""
+        self._ending.set()
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            self._given_up.set()
+            if self.pid is not None:
+                kill_descendants(self.pid)
+            self.kill()
+            self._thread.join()
+            raise AssertionError(f"the last session did not end within {seconds} s")
+
+    def _main(self) -> None:
+        trials = _STEP_TRIALS
+        while True:
+            session = self._run(trials)
+            if session.code not in SURVIVED or self._given_up.is_set():
+                return
+            if session.code == 0:
+                if self._ending.is_set():
+                    return
+                trials += _STEP_TRIALS
+            time.sleep(_PAUSE_SECONDS)
+
+    def _run(self, trials: int) -> Session:
+        session = Session(trials, time.time())
+        self.all.append(session)
+        with subprocess.Popen(
+            [*self._command, "--trials", str(trials)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=self._environment,
+        ) as process:
+            self._process = process
+            errors = threading.Thread(target=self._read_errors, args=(process, session))
+            errors.start()
+            self._listen(process, session)
+            errors.join()
+        session.code = process.returncode
+        return session
+
+    @staticmethod
+    def _read_errors(process: subprocess.Popen[str], session: Session) -> None:
+        assert process.stderr is not None
+        session.errors = process.stderr.read()
+
+    @staticmethod
+    def _listen(process: subprocess.Popen[str], session: Session) -> None:
+        assert process.stdout is not None
+        heard = time.monotonic()
+        first_nbytes = 0
+        for line in process.stdout:
+            now = time.monotonic()
+            session.silent_seconds = max(session.silent_seconds, now - heard)
+            heard = now
+            try:
+                event = json.loads(line)
+            except ValueError:
+                assert not line.endswith("\n"), f"not an event: {line}"
+                return  # cut off by a kill
+            if event["event"] == "summary":
+                session.summary = event
+            if event["event"] == "trial":
+                session.numbers.append(event["number"])
+                first_nbytes = first_nbytes or _resident_nbytes(process.pid)
+                grown = _resident_nbytes(process.pid) - first_nbytes
+                session.grown_nbytes = max(session.grown_nbytes, grown)
+                session.below |= {*descendants(process.pid)}
+
+
+def _resident_nbytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_NBYTES
+    except OSError:
+        return 0

@@ -1,0 +1,163 @@
+"""The program's folder without tilefarm: both examples give the reference's bits."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from kit.networks import Builder, conv, samples_for, window
+from kit.simulated import PAIRS, program_of
+from numpy.typing import NDArray
+from tilefarm.errors import InfraError
+from tilefarm.target import TARGETS, Target
+
+from device_server.library.native import find_library
+from driver.demo import CALIBRATION, MODEL
+from driver.frontend import import_model, load_data
+from driver.graph.grid import Grid
+from driver.graph.ir import Graph, Normalize, Product, Reduce, Softmax
+from driver.integer.reference import run
+from driver.partition.partitioner import partition
+from driver.program.model import NetworkProgram
+from driver.program.running import in_types_of_model
+from driver.quantize.options import Quantization
+from driver.quantize.quantizer import quantize
+from driver.rewrites.fold import fold
+from driver.steps.output import OutputFolder
+
+SIM: Final = TARGETS["sim"]
+Arrays = dict[str, NDArray[Any]]
+
+
+def _unbuilt() -> str:
+    try:
+        find_library()
+    except InfraError as error:
+        return error.what
+    return "" if shutil.which("cc") else "there is no cc"
+
+
+pytestmark = pytest.mark.skipif(bool(_unbuilt()), reason=_unbuilt() or "built")
+
+
+def demo() -> tuple[Graph, Arrays]:
+    graph = import_model(MODEL)
+    return graph, dict(load_data(CALIBRATION, graph).first(6).inputs)
+
+
+def two_outputs() -> tuple[Graph, Arrays]:
+    rng = np.random.default_rng(0)
+    builder = Builder((2, 3, 6, 6))
+    first = builder.put(conv(rng, 3, 16, window(3, pad=1)), "x")
+    graph = fold(builder.graph(first, builder.put(conv(rng, 16, 5, window(1)), first)))
+    return graph, samples_for(graph, 0)
+
+
+def parts_in_float() -> tuple[Graph, Arrays]:
+    """Layers of the accelerator between float ones of the processor, one of which has weights."""
+    rng = np.random.default_rng(1)
+    builder = Builder((1, 3, 6, 6))
+    first = builder.put(conv(rng, 3, 16, window(3, pad=1)), "x")
+    normal = builder.put(Normalize(axes=(1,), epsilon=1e-5), first)
+    second = builder.put(conv(rng, 16, 16, window(3, pad=1)), normal)
+    shares = builder.put(Softmax(axis=3), builder.put(Product(), second, first))
+    means = builder.put(Reduce(kind="mean", axes=(2,)), shares)
+    graph = fold(builder.graph(builder.put(conv(rng, 16, 5, window(1)), shares), means))
+    return graph, samples_for(graph, 0)
+
+
+@pytest.mark.parametrize(
+    ("case", "target", "how"),
+    [
+        (demo, SIM, Quantization()),
+        (two_outputs, PAIRS, Quantization()),
+        (parts_in_float, SIM, Quantization(keep_float=("n2",))),
+        (parts_in_float, PAIRS, Quantization()),
+    ],
+    ids=["demo", "two-outputs-in-pairs", "parts-in-float", "parts-in-float-in-pairs"],
+)
+def test_both_examples_give_the_references_bits(
+    case: Any, target: Target, how: Quantization, tmp_path: Path
+) -> None:
+    graph, data = case()
+    quantized = quantize(graph, data, how, block=target.vta.block)
+    program = program_of(partition(quantized, target))
+    wanted = run(quantized, data)
+    out = OutputFolder(tmp_path)
+    out.write_program(program, {})
+    library = str(find_library())
+    assert in_python(out.program, library, data) == as_bytes(program, wanted)
+    assert in_c(out.program, library, program, data) == as_bytes(program, wanted)
+
+
+def as_bytes(program: NetworkProgram, arrays: Any) -> list[bytes]:
+    return [np.asarray(arrays[o.name], np.float32).tobytes() for o in program.outputs]
+
+
+def in_python(folder: Path, library: str, data: Arrays) -> list[bytes]:
+    """The outputs in the order in which the example writes them: the program's."""
+    arrays: dict[str, Any] = dict(data)
+    np.savez(folder / "x.npz", **arrays)
+    words = ["run.py", library, "x.npz", "y.npz"]
+    subprocess.run([sys.executable, *words], cwd=folder, check=True)
+    with np.load(folder / "y.npz") as found:
+        return [found[name].tobytes() for name in found.files]
+
+
+def in_c(folder: Path, library: str, program: NetworkProgram, data: Arrays) -> list[bytes]:
+    flags = ["-Wall", "-Wextra", "-Werror", "-O1"]
+    subprocess.run(["cc", *flags, "run.c", "-ldl", "-o", "run"], cwd=folder, check=True)
+    inputs = [f"in{index}" for index in range(len(program.inputs))]
+    outputs = [f"out{index}" for index in range(len(program.outputs))]
+    for name, parameter in zip(inputs, program.inputs, strict=True):
+        data[parameter.name].astype(np.float32).tofile(folder / name)
+    subprocess.run(["./run", library, *inputs, *outputs], cwd=folder, check=True)
+    return [(folder / name).read_bytes() for name in outputs]
+
+
+def test_the_python_example_takes_a_part_of_a_batch_and_the_models_integers(
+    tmp_path: Path,
+) -> None:
+    graph, data = two_outputs()
+    taken, made = Grid(0.02, 120, "uint8"), Grid(0.1, -3, "int8")
+    graph = replace(
+        graph,
+        inputs=(replace(graph.inputs[0], grid=taken),),
+        outputs=(replace(graph.outputs[0], grid=made), *graph.outputs[1:]),
+    )
+    quantized = quantize(graph, data, block=PAIRS.vta.block)
+    program = program_of(partition(quantized, PAIRS))
+    out = OutputFolder(tmp_path)
+    out.write_program(program, {})
+    integers = {name: taken.integers(values[:3]) for name, values in data.items()}
+    reals = {name: taken.reals(values) for name, values in integers.items()}
+    reals = {name: np.concatenate([values, values[-1:]]) for name, values in reals.items()}
+    wanted = {name: values[:3] for name, values in run(quantized, reals).items()}
+    in_types = in_types_of_model(program, wanted)
+    found = in_python(out.program, str(find_library()), integers)
+    assert found == [in_types[output.name].tobytes() for output in graph.outputs]
+    assert [in_types[o.name].dtype for o in graph.outputs] == [np.int8, np.float32]
+
+
+def test_the_examples_say_what_is_wrong(tmp_path: Path) -> None:
+    graph, data = two_outputs()
+    program = program_of(partition(quantize(graph, data, block=PAIRS.vta.block), PAIRS))
+    out = OutputFolder(tmp_path)
+    out.write_program(program, {})
+    with (out.program / "weights.bin").open("ab") as file:
+        file.write(b"x")
+    words = [sys.executable, "run.py", "absent.so", "x.npz"]
+    done = subprocess.run(words, cwd=out.program, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("weights.bin: damaged"), "before anything is loaded"
+    subprocess.run(["cc", "run.c", "-ldl", "-o", "run"], cwd=out.program, check=True)
+    words = ["./run", "absent.so", "in", "out", "out2"]
+    done = subprocess.run(words, cwd=out.program, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("absent.so: ")

@@ -1,0 +1,50 @@
+"""Whole networks, from the float graph to the simulator: every answer is the reference's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.networks import networks, samples_for
+from kit.simulated import PAIRS, Simulators
+from tilefarm.target import TARGETS, Target
+
+from driver.demo.topologies import TOPOLOGIES, images, topology
+from driver.frontend import import_model
+from driver.graph.ir import Graph
+from driver.quantize.fitting import quantize_for
+from driver.quantize.options import Quantization, Requantize
+from driver.quantize.quantizer import quantize
+from driver.rewrites.fold import fold
+
+SIM: Final = TARGETS["sim"]
+
+
+@pytest.mark.parametrize("target", [TARGETS["sim-mul"], PAIRS], ids=lambda target: target.name)
+@settings(max_examples=5, deadline=None)
+@given(case=networks(), requantize=st.sampled_from(["shift", "mul"]))
+def test_any_small_network(
+    simulators: Simulators, target: Target, case: tuple[Graph, int], requantize: Requantize
+) -> None:
+    graph, seed = case
+    graph = fold(graph)
+    data = samples_for(graph, seed)
+    how = Quantization(requantize=requantize)
+    simulators.assert_same(quantize_for(target, graph, data, how), target, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_a_large_network_is_on_the_accelerator_but_for_its_ends(
+    simulators: Simulators, name: str, tmp_path: Path
+) -> None:
+    model = tmp_path / f"{name}.onnx"
+    model.write_bytes(topology(name))
+    graph = import_model(model)
+    data = {graph.inputs[0].name: images(2)}
+    network = simulators.assert_same(quantize(graph, data), SIM, data)
+    on_cpu = [step.workload.operator for step in network.steps if step.place == "cpu"]
+    assert on_cpu == ["quantize_windows", "softmax"]

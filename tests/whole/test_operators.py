@@ -1,0 +1,35 @@
+"""Operators next to the accelerator, from an ONNX file to the simulator: the reference's bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit.gated import gated
+from kit.onnx_models import saved
+from kit.simulated import PAIRS, Simulators
+from tilefarm.target import TARGETS, Target
+
+from driver.frontend import import_model
+from driver.graph.float_run import run_float
+from driver.integer.reference import run
+from driver.quantize.quantizer import quantize
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("target", [TARGETS["sim"], PAIRS], ids=lambda target: target.name)
+@pytest.mark.parametrize("channels", [7, 20])
+def test_a_gated_network(
+    simulators: Simulators, channels: int, target: Target, tmp_path: Path
+) -> None:
+    graph = import_model(saved(gated(channels), tmp_path))
+    data = {"x": RNG.standard_normal((4, 3, 10, 9)).astype(np.float32)}
+    quantized = quantize(graph, data, block=target.vta.block)
+    one = {"x": data["x"][:1]}
+    (wanted,) = run(quantized, one).values()
+    (exact,) = run_float(graph, one).values()
+    assert np.abs(wanted - exact).max() < 0.1 * np.abs(exact).max()
+    network = simulators.assert_same(quantized, target, one)
+    assert {"lookup", "product", "gather"} <= {s.workload.operator for s in network.steps}
