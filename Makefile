@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.tilefarm-installed
+SECONDS := 1800
 NATIVE := $(shell find device_server/runtime -type f 2>/dev/null)
 
-.PHONY: help setup demo test lint clean
+.PHONY: help setup demo test faults soak cluster-test lint clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -24,7 +25,16 @@ demo: $(STAMP)  ## tune, assemble, run and report the network in driver/demo
 	@$(BIN)/tilefarm demo
 
 test: $(STAMP)  ## the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+faults: $(STAMP)  ## what may happen to a farm, each on real processes, and how soon it is over
+	@$(BIN)/python -m pytest -q -m faults tests/faults
+
+soak: $(STAMP)  ## a farm that is not left alone for half an hour (SECONDS=1800)
+	@SOAK_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m slow tests/faults/test_nemesis.py
+
+cluster-test: $(STAMP)  ## two Ray nodes, a tracker and devices on machines of their own, and jobs on them
+	@$(BIN)/python -m pytest -q -s -m slow tests/whole/test_cluster.py
 
 lint: $(STAMP)  ## style, types, import contract
 	$(BIN)/ruff check .
