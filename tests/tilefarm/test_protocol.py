@@ -72,3 +72,10 @@ def test_enums_begin_unspecified() -> None:
     for file in (device_pb2.DESCRIPTOR, tracker_pb2.DESCRIPTOR):
         for enum in file.enum_types_by_name.values():
             assert enum.values_by_number[0].name == f"{enum.name.upper()}_UNSPECIFIED"
+
+
+def test_what_carries_a_claim_changes_something() -> None:
+    """A device's fence at least: so whoever calls it again must not do it twice."""
+    claiming = {rpc.name for rpc in RPCS if "claim" in rpc.input_type.fields_by_name}
+    assert claiming
+    assert claiming <= {method.name for method in TABLE.values() if method.mutating}
