@@ -175,10 +175,9 @@ class LeaseTable:
         Raises:
             BusyError: the user holds as many leases as one may.
         """
-        self._lapse()
-        known = self._leases.asked_for(wish.request_id, user)
-        if known:
-            return known.holding.lease
+        given = self.given(wish, user)
+        if given is not None:
+            return given
         share = share_of(wish, user)
         if self.has_enough(share):
             raise BusyError(
@@ -190,6 +189,12 @@ class LeaseTable:
             )
         device = self._idle.first(wish.target, lambda device: self._fits(device, wish))
         return None if device is None else self._grant(device, wish, user)
+
+    def given(self, wish: Acquire, user: str = "") -> Lease | None:
+        """The lease that a user's request was given already, if it lives."""
+        self._lapse()
+        known = self._leases.asked_for(wish.request_id, user)
+        return known.holding.lease if known else None
 
     def has_enough(self, share: str) -> bool:
         """Whether somebody holds as many leases as one may."""

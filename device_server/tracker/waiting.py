@@ -104,6 +104,9 @@ class WaitingLine:
         return False
 
     def _granted(self, place: Place) -> Lease | None:
+        given = self._table.given(place.wish, place.user)
+        if given is not None:
+            return given  # asked for again: the answer was lost, and the lease is told already
         lease = self._table.acquire(place.wish, place.user)
         if lease is not None:
             with doing(place.work):  # another's call may have brought the device
