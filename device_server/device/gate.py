@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-from tilefarm.errors import LeaseError
+from tilefarm.errors import LeaseError, SuspectError
 from tilefarm.lease import ticket_of
 from tilefarm.rpc.calls import Claim
 
@@ -26,6 +26,7 @@ class FenceGate:
         self._secret = secret
         self._fence = 0
         self._lease_id = ""
+        self._spoiled = ""
 
     @property
     def fence(self) -> int:
@@ -38,6 +39,7 @@ class FenceGate:
         Raises:
             LeaseError: it is of another life of the server, its ticket is not the tracker's, or a
                 newer lease was seen.
+            SuspectError: what was measured under this lease may be wrong; see `spoil`.
         """
         if claim.epoch != self._epoch:
             raise LeaseError("the device server has started anew since the lease", "lease anew")
@@ -62,4 +64,15 @@ class FenceGate:
                 f" seen {self._fence}",
                 "lease anew",
             )
+        if claim.fence > self._fence:
+            self._spoiled = ""
         self._fence, self._lease_id = claim.fence, claim.lease_id
+        if self._spoiled:
+            raise SuspectError(self._spoiled, "what was measured under this lease is not sure")
+
+    def spoil(self, why: str) -> None:
+        """The device was not right under the newest lease: nothing more is done under it.
+
+        Whoever holds it hears why with every call: the answer that said so first may be lost.
+        """
+        self._spoiled = why

@@ -138,7 +138,15 @@ async def run_device(
         thread = RunnerThread(settings.name, condition, log, grace_seconds=settings.grace_seconds)
         owned.callback(thread.close)
         canary = Canary(known, runner, settings.folder / "known", device=settings.name)
-        watch = Watch(canary, thread, condition, settings.watch, log, device=settings.name)
+        watch = Watch(
+            canary,
+            thread,
+            condition,
+            settings.watch,
+            log,
+            device=settings.name,
+            spoil=gate.spoil,
+        )
         proof = await watch.prove()
         bench_settings = BenchSettings(device=settings.name, machine=machine_of(settings.target))
         bench = Bench(runner, thread, watch, store, bench_settings, clock, log)

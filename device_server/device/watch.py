@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,7 +33,7 @@ class WatchLimits:
 
 
 class Watch:
-    """Lets the canary run, and notes in the device's condition what it finds.
+    """Lets the canary run, notes in the device's condition what it finds, and tells `spoil`.
 
     The known kernel runs before the device serves, after `every` runs, after each one that crashed
     or was wrong, when somebody asks, and until a device that drifted or was readmitted is right.
@@ -47,6 +48,7 @@ class Watch:
         log: Log,
         *,
         device: str,
+        spoil: Callable[[str], None],
     ) -> None:
         self._canary = canary
         self._thread = thread
@@ -54,6 +56,7 @@ class Watch:
         self._limits = limits
         self._log = log
         self._device = device
+        self._spoil = spoil
         self._unchecked = 0
         self._drifting = asyncio.Event()
 
@@ -128,13 +131,10 @@ class Watch:
     async def _check(self) -> None:
         finding = await self._find()
         if finding is not None:
-            raise SuspectError(
-                f"device {self._device} is not right any more: {finding}",
-                "what it measured since it last was is measured again",
-            )
+            raise SuspectError(finding, "what it measured since it last was is measured again")
 
     async def _find(self) -> str | None:
-        """Why the device is not right; None, and all runs are confirmed, if it is."""
+        """Why the device is not right, as a sentence; None if it is, and all runs are confirmed."""
         finding = await self._thread.call(
             self._canary.check, self._canary.timeout_seconds, what="the known kernel"
         )
@@ -152,4 +152,6 @@ class Watch:
             why=finding.why,
         )
         self._unchecked = 0
-        return finding.why
+        why = f"device {self._device} is not right any more: {finding.why}"
+        self._spoil(why)
+        return why

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tilefarm.errors import LeaseError
+from tilefarm.errors import LeaseError, SuspectError
 from tilefarm.lease import ticket_of
 from tilefarm.rpc.calls import Claim
 
@@ -61,3 +61,16 @@ def test_a_stranger_is_refused_and_changes_nothing(stranger: Claim) -> None:
     with pytest.raises(LeaseError, match="lease anew"):
         gate.admit(stranger)
     gate.admit(claim(5))
+
+
+def test_a_lease_under_which_the_device_was_wrong_is_good_for_nothing_more() -> None:
+    gate = FenceGate("e", SECRET)
+    gate.admit(claim(5))
+    gate.spoil("the known kernel fails")
+    for _ in range(2):
+        with pytest.raises(SuspectError, match="the known kernel fails"):
+            gate.admit(claim(5))
+    with pytest.raises(LeaseError):
+        gate.admit(claim(4))
+    gate.admit(claim(6))
+    gate.admit(claim(6))
