@@ -45,7 +45,6 @@ def examine() -> list[Finding]:
         _native("library", native.find_library),
         _native("runner", native.find_executable),
         _sandbox(),
-        _linker(),
         _memory(),
         _disk(),
         _ports(),
@@ -101,16 +100,6 @@ def _sandbox() -> Finding:
         good=_SECCOMP in level,
         detail=level,
         repair="allow seccomp here (a container's security profile may forbid it)",
-    )
-
-
-def _linker() -> Finding:
-    path = shutil.which("ld")
-    return Finding(
-        subject="linker",
-        good=path is not None,
-        detail=path or "no `ld` on the path",
-        repair="apt-get install binutils",
     )
 
 

@@ -1,7 +1,7 @@
 """Object file to ELF shared object; the same bytes for the same object.
 
-Objects for x86-64 that need nothing special are linked here (small_link), which takes a thirtieth
-of the time of a process; the system's linkers do the others.
+Objects that need nothing special are linked here (small_link): in a tenth of the time of a process,
+and on machines that have no linker for the processor. The system's linkers do the others.
 
 No build id, no C library, no start-up code: what stays undefined is looked up in the VTA runtime
 when the object is loaded.
@@ -48,7 +48,7 @@ def link(code: bytes, host: Host) -> bytes:
     """The shared object of one object file that needs nothing but the VTA runtime.
 
     Raises:
-        TargetError: no linker for the host's processor on this machine.
+        TargetError: it needs something special, and there is no linker for the host's processor.
         InfraError: the linker failed, or the object needs more than the VTA runtime.
     """
     strangers = undefined_symbols(code) - FUNCTIONS.keys()

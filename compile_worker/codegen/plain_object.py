@@ -1,21 +1,30 @@
-"""Object files that a linker has little to do for: x86-64 code that calls, and speaks of itself.
+"""Object files that a linker has little to do for: code that calls, and speaks of itself.
 
-Relocations are distances between places of the object, or calls of functions that the loader finds;
-names are those functions' and those of the functions it exports. Layouts are those of the System V
-ABI (gABI chapters 4 and 5) and of its x86-64 supplement.
+Relocations lead to places of the object, or call functions that the loader finds; names are those
+functions' and those of the functions it exports. Layouts are those of the System V ABI (gABI
+chapters 4 and 5) and of the processors' supplements.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-X86_64: Final = 62
+from compile_worker.codegen.elf_tables import (
+    NARROW,
+    SectionRow,
+    section_rows,
+    shape_of,
+    text_at,
+)
+from compile_worker.codegen.processors import PROCESSORS, Distance, Processor
+
 _RELOCATABLE: Final = 1
 
-PROGBITS, _SYMTAB, _RELA, NOBITS = 1, 2, 4, 8
+PROGBITS, _SYMTAB, RELA, NOBITS, REL = 1, 2, 4, 8, 9
+_EXIDX: Final = 0x70000001
+_CANNOT_UNWIND: Final = 1
 WRITE, ALLOC, EXECUTE = 1, 2, 4
 _KNOWN_FLAGS: Final = WRITE | ALLOC | EXECUTE | 0x10 | 0x20
 """And those of constants that a linker may merge, and need not."""
@@ -24,7 +33,6 @@ _RESERVED: Final = 0xFF00
 """Section numbers from here on mean something else than a section."""
 GLOBAL: Final = 1
 _DEFAULT, _FUNCTION = 0, 2
-_PC32, _PLT32 = 2, 4
 
 
 @dataclass(slots=True)
@@ -63,76 +71,123 @@ class Symbol:
         return self.info == GLOBAL << 4 | _FUNCTION and self.is_default and self.section != 0
 
 
+class Relocation(NamedTuple):
+    """What is to be written at an offset of a section: a reference of a kind to symbol + addend."""
+
+    section: int
+    offset: int
+    symbol: int
+    kind: int
+    addend: int
+
+
 @dataclass(slots=True)
 class PlainObject:
-    """What an object file says: sections by number, symbols, relocations as (section, entries)."""
+    """What an object file says: its processor, sections and symbols by number, relocations."""
 
+    processor: Processor
+    flags: int
     sections: list[Section] = field(default_factory=list)
     symbols: list[Symbol] = field(default_factory=list)
-    relocations: list[tuple[int, list[tuple[int, int, int, int]]]] = field(default_factory=list)
+    relocations: list[Relocation] = field(default_factory=list)
+
+
+class _Special(Exception):
+    """The object has something that is not known here."""
 
 
 def plain_object(code: bytes) -> PlainObject | None:
     """What an object file says; None if it has sections, symbols or relocations of other kinds."""
-    if code[:6] != b"\x7fELF\2\1" or struct.unpack_from("<HH", code, 16) != (_RELOCATABLE, X86_64):
+    if code[:4] != b"\x7fELF" or code[5:6] != b"\1":
         return None
-    made = _read(code)
-    return made if made is not None and _is_plain(made) else None
+    shape = shape_of(code)
+    kind, number, _, _, _, _, flags, *_ = shape.header.unpack(code, 16)
+    processor = PROCESSORS.get(number)
+    if kind != _RELOCATABLE or processor is None or processor.shape is not shape:
+        return None
+    made = PlainObject(processor, flags)
+    try:
+        _read(code, made)
+    except _Special:
+        return None
+    return made if _is_plain(made) else None
 
 
-def _read(code: bytes) -> PlainObject | None:
-    """Sections, symbols and relocations; None if memory is wanted for a section of another kind."""
-    (start,) = struct.unpack_from("<Q", code, 40)
-    count, names = struct.unpack_from("<HH", code, 60)
-    rows = [struct.unpack_from("<IIQQQQIIQQ", code, start + 64 * at) for at in range(count)]
-    texts = rows[names][4]
-    made = PlainObject()
-    for name, kind, flags, _, at, nbytes, link, info, align, entry in rows:
-        loaded = kind in (PROGBITS, NOBITS) and flags & ALLOC
-        if flags & ALLOC and (not loaded or flags & ~_KNOWN_FLAGS):
-            return None
-        content = bytearray(code[at : at + nbytes]) if loaded and kind == PROGBITS else bytearray()
-        title = _text(code, texts + name)
-        made.sections.append(Section(title, kind, flags, content, nbytes, max(1, align)))
-        if kind == _SYMTAB:
-            strings = rows[link][4]
-            made.symbols = [_symbol(code, each, strings) for each in range(at, at + nbytes, entry)]
-        elif kind == _RELA:
-            made.relocations.append((info, list(_entries(code[at : at + nbytes]))))
-    return made
+def _read(code: bytes, made: PlainObject) -> None:
+    """Fill in sections, symbols and relocations."""
+    rows, names = section_rows(code)
+    forgotten = {at for at, row in enumerate(rows) if _unwinds_nothing(code, row)}
+    for at, row in enumerate(rows):
+        name = text_at(code, rows[names].offset + row.name)
+        made.sections.append(_section(code, name, row, is_forgotten=at in forgotten))
+        if row.kind == _SYMTAB:
+            made.symbols = _symbols(code, row, rows[row.link].offset)
+    for row in rows:
+        if row.kind in (RELA, REL) and row.info not in forgotten:
+            made.relocations += _relocations(code, row, made)
 
 
-def _text(code: bytes, at: int) -> str:
-    return code[at : code.index(b"\0", at)].decode()
+def _unwinds_nothing(code: bytes, row: SectionRow) -> bool:
+    """Whether a section is armv7's table of how to unwind, and says of all code that one cannot."""
+    if row.kind != _EXIDX or shape_of(code) is not NARROW:
+        return False
+    pairs = struct.iter_unpack("<II", code[row.offset : row.offset + row.nbytes])
+    return all(how == _CANNOT_UNWIND for _, how in pairs)
 
 
-def _symbol(code: bytes, at: int, strings: int) -> Symbol:
-    name, info, other, section, value, nbytes = struct.unpack_from("<IBBHQQ", code, at)
-    return Symbol(_text(code, strings + name), section, value, nbytes, info, other == _DEFAULT)
+def _section(code: bytes, name: str, row: SectionRow, *, is_forgotten: bool) -> Section:
+    loaded = row.kind in (PROGBITS, NOBITS) and row.flags & ALLOC
+    if is_forgotten:
+        return Section(name, row.kind, 0, bytearray(), 0)
+    if row.flags & ALLOC and (not loaded or row.flags & ~_KNOWN_FLAGS):
+        raise _Special(name)
+    held = code[row.offset : row.offset + row.nbytes] if loaded and row.kind == PROGBITS else b""
+    return Section(name, row.kind, row.flags, bytearray(held), row.nbytes, max(1, row.align))
 
 
-def _entries(table: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """(offset, symbol, type, addend)"""
-    for offset, info, addend in struct.iter_unpack("<QQq", table):
-        yield offset, info >> 32, info & 0xFFFFFFFF, addend
+def _symbols(code: bytes, row: SectionRow, strings: int) -> list[Symbol]:
+    return [
+        Symbol(text_at(code, strings + name), section, value, nbytes, info, other == _DEFAULT)
+        for name, info, other, section, value, nbytes in shape_of(code).symbol.all(
+            code, row.offset, row.nbytes
+        )
+    ]
+
+
+def _relocations(code: bytes, row: SectionRow, made: PlainObject) -> list[Relocation]:
+    shape = made.processor.shape
+    found = []
+    for offset, info, *rest in shape.relocation.all(code, row.offset, row.nbytes):
+        kind = info & (1 << shape.symbol_bits) - 1
+        addend = rest[0] if rest else _in_place(made, made.sections[row.info], offset, kind)
+        found.append(Relocation(row.info, offset, info >> shape.symbol_bits, kind, addend))
+    return found
+
+
+def _in_place(made: PlainObject, section: Section, offset: int, kind: int) -> int:
+    """The addend of a relocation that has it in the place itself."""
+    reference = made.processor.near.get(kind)
+    if not isinstance(reference, Distance) or offset + 4 > len(section.content):
+        raise _Special(f"relocation {kind}")
+    (word,) = struct.unpack_from("<I", section.content, offset)
+    return reference.addend(word)
 
 
 def _is_plain(made: PlainObject) -> bool:
-    """Whether all names are plain, and relocations distances in the object or calls out of it."""
-    for section, entries in made.relocations:
-        if not made.sections[section].is_loaded:
-            return False
-        for _, number, kind, _ in entries:
-            if not _is_near(made, made.symbols[number], kind):
-                return False
-    return all(_is_named(made, symbol) for symbol in made.symbols if symbol.info >> 4)
+    """Whether all names are plain, and relocations lead into the object or call out of it."""
+    return all(_is_known(made, each) for each in made.relocations) and all(
+        _is_named(made, symbol) for symbol in made.symbols if symbol.info >> 4
+    )
 
 
-def _is_near(made: PlainObject, symbol: Symbol, kind: int) -> bool:
+def _is_known(made: PlainObject, relocation: Relocation) -> bool:
     """Whether a relocation is one that is known here, of something that is there."""
+    symbol = made.symbols[relocation.symbol]
+    if not made.sections[relocation.section].is_loaded:
+        return False
     if symbol.section == 0:
-        return kind == _PLT32 and symbol.info == GLOBAL << 4
-    return kind in (_PC32, _PLT32) and _is_there(made, symbol)
+        return relocation.kind in made.processor.calls and symbol.info == GLOBAL << 4
+    return relocation.kind in made.processor.near and _is_there(made, symbol)
 
 
 def _is_named(made: PlainObject, symbol: Symbol) -> bool:

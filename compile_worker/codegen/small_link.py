@@ -1,11 +1,11 @@
-"""x86-64 objects as plain as ours to shared objects, without starting a linker.
+"""Objects as plain as ours to shared objects, without starting a linker.
 
     kernel.o: .text .rodata .bss        one segment to execute: tables, stubs, .text, .rodata
-      call VTAPushGEMMOp          ->      call stub:  jmp *slot
-      lea .rodata(%rip)                 one to write: .dynamic, slots (the loader fills them), .bss
+      call VTAPushGEMMOp          ->      call stub:  jump to where its slot says
+      address of .rodata                one to write: .dynamic, slots (the loader fills them), .bss
 
 For an object that needs anything else the answer is None, and a real linker has to do it. Layouts
-are those of the System V ABI (gABI chapters 4 and 5) and of its x86-64 supplement.
+are those of the System V ABI (gABI chapters 4 and 5).
 """
 
 from __future__ import annotations
@@ -14,35 +14,40 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
+from compile_worker.codegen.elf_tables import WIDE
 from compile_worker.codegen.plain_object import (
     ALLOC,
     EXECUTE,
     GLOBAL,
     NOBITS,
     PROGBITS,
+    REL,
+    RELA,
     WRITE,
-    X86_64,
     PlainObject,
     Section,
     plain_object,
 )
+from compile_worker.codegen.processors import OutOfReach
+from compile_worker.codegen.shared_file import STRTAB, Layout, file_of, start_of
 
-_SHARED: Final = 3
-_STRTAB, _RELA, _HASH, _DYNAMIC, _DYNSYM = 3, 4, 5, 6, 11
-_GLOB_DAT: Final = 6
+_HASH, _DYNAMIC, _DYNSYM = 5, 6, 11
 
-_DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_RELA, _DT_RELASZ, _DT_RELAENT = 4, 5, 6, 7, 8, 9
-_DT_STRSZ, _DT_SYMENT = 10, 11
-
-_HEADER, _SEGMENT, _SYMBOL, _ADDEND, _SLOT, _STUB = 64, 56, 24, 24, 8, 8
-_PAGE: Final = 0x1000
-_SEGMENTS: Final = 4
+_DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT = 4, 5, 6, 10, 11
+_DYNAMICS: Final = 9
+_RELOCATIONS: Final = {RELA: (".rela.dyn", 7, 8, 9), REL: (".rel.dyn", 17, 18, 19)}
+"""Their section, and the entries that say their place, size and the size of one."""
 
 
 def small_shared_object(code: bytes) -> bytes | None:
-    """The shared object of an x86-64 object file; None if it takes more than is known here."""
+    """The shared object of an object file; None if it takes more than is known here."""
     found = plain_object(code)
-    return None if found is None else _Writer(found).write()
+    if found is None:
+        return None
+    try:
+        return _Writer(found).write()
+    except OutOfReach:
+        return None
 
 
 class _Writer:
@@ -50,7 +55,10 @@ class _Writer:
 
     def __init__(self, found: PlainObject) -> None:
         self._found = found
-        used = {number for _, entries in found.relocations for _, number, _, _ in entries}
+        self._processor = found.processor
+        self._shape = found.processor.shape
+        self._form = RELA if self._shape is WIDE else REL
+        used = {relocation.symbol for relocation in found.relocations}
         self._wanted = [n for n, s in enumerate(found.symbols) if n in used and s.section == 0]
         self._exported = [n for n, s in enumerate(found.symbols) if s.is_exported]
         loaded = [s for s in found.sections if s.is_loaded and s.nbytes]
@@ -59,29 +67,39 @@ class _Writer:
         self._zeroed = [s for s in loaded if s.flags & WRITE and s.kind == NOBITS]
 
     def write(self) -> bytes:
-        count = 1 + len(self._wanted) + len(self._exported)
         strings = self._strings()
-        calls = len(self._wanted)
-        tables = [
-            _made(".hash", _HASH, 4 * (3 + count), 8, link=".dynsym", entry=4),
-            _made(".dynsym", _DYNSYM, _SYMBOL * count, 8, link=".dynstr", entry=_SYMBOL, info=1),
-            _made(".dynstr", _STRTAB, len(strings), 1),
-            _made(".rela.dyn", _RELA, _ADDEND * calls, 8, link=".dynsym", entry=_ADDEND),
-            _made(".plt", PROGBITS, _STUB * calls, 16, flags=ALLOC | EXECUTE, entry=_STUB),
-        ]
-        dynamic = _made(".dynamic", _DYNAMIC, 16 * 9, 8, link=".dynstr", entry=16, flags=3)
-        slots = _made(".got", PROGBITS, _SLOT * calls, 8, flags=ALLOC | WRITE, entry=_SLOT)
+        tables, dynamic, slots = self._tables(len(strings))
         fixed = [*tables, *self._fixed]
         written = [dynamic, slots, *self._written]
-        end = _place(fixed, _HEADER + _SEGMENT * _SEGMENTS)
-        begin = end + (-end) % 8 + _PAGE  # in memory; in the file a page before
+        page_nbytes = self._processor.page_nbytes
+        end = _place(fixed, start_of(self._shape))
+        begin = end + (-end) % 8 + page_nbytes  # in memory; in the file a page before
         data_end = _place(written, begin)
         memory_end = _place(self._zeroed, data_end)
         everything = [*fixed, *written, *self._zeroed]
         by_name = {section.name: section for section in (*tables, dynamic, slots)}
         self._fill(by_name, everything, strings)
         self._connect(by_name)
-        return _file(everything, end, begin, data_end, memory_end, dynamic)
+        layout = Layout(end, begin, data_end, memory_end, page_nbytes)
+        return file_of(self._found, everything, dynamic, layout)
+
+    def _tables(self, strings_nbytes: int) -> tuple[list[Section], Section, Section]:
+        """Sections, still empty: what is only read, the dynamic section, and the slots."""
+        shape, word, calls = self._shape, self._shape.word_nbytes, len(self._wanted)
+        count = 1 + calls + len(self._exported)
+        symbol, relocation = shape.symbol.nbytes, shape.relocation.nbytes
+        entry, stub = shape.dynamic.nbytes, self._processor.stub_nbytes
+        name = _RELOCATIONS[self._form][0]
+        tables = [
+            _made(".hash", _HASH, 4 * (3 + count), 8, link=".dynsym", entry=4),
+            _made(".dynsym", _DYNSYM, symbol * count, 8, link=".dynstr", entry=symbol, info=1),
+            _made(".dynstr", STRTAB, strings_nbytes, 1),
+            _made(name, self._form, relocation * calls, 8, link=".dynsym", entry=relocation),
+            _made(".plt", PROGBITS, stub * calls, 16, flags=ALLOC | EXECUTE, entry=stub),
+        ]
+        size, both = entry * _DYNAMICS, ALLOC | WRITE
+        dynamic = _made(".dynamic", _DYNAMIC, size, 8, link=".dynstr", entry=entry, flags=both)
+        return tables, dynamic, _made(".got", PROGBITS, word * calls, 8, flags=both, entry=word)
 
     def _strings(self) -> bytes:
         names = [self._found.symbols[n].name for n in (*self._wanted, *self._exported)]
@@ -89,54 +107,63 @@ class _Writer:
 
     def _fill(self, at: dict[str, Section], everything: Sequence[Section], strings: bytes) -> None:
         """The tables that the loader reads, and a stub for every function it has to find."""
-        numbers = [*self._wanted, *self._exported]
-        count = 1 + len(numbers)
-        chain = [*range(2, count), 0] if numbers else []
+        count = 1 + len(self._wanted) + len(self._exported)
+        chain = [*range(2, count), 0] if count > 1 else []
         at[".hash"].content += struct.pack(f"<{3 + count}I", 1, count, int(count > 1), 0, *chain)
         at[".dynstr"].content += strings
-        symbols, name = bytearray(_SYMBOL), 1
-        for number in numbers:
-            symbol = self._found.symbols[number]
-            home = self._found.sections[symbol.section] if symbol.section else None
-            section = 1 + everything.index(home) if home else 0
-            value = home.address + symbol.value if home else 0
-            kind = symbol.info if home else GLOBAL << 4
-            symbols += struct.pack("<IBBHQQ", name, kind, 0, section, value, symbol.nbytes)
-            name += len(symbol.name.encode()) + 1
-        at[".dynsym"].content += symbols
+        at[".dynsym"].content += self._symbols(everything)
+        relocations, *tags = _RELOCATIONS[self._form]
+        shape, processor = self._shape, self._processor
         for position in range(len(self._wanted)):
-            slot = at[".got"].address + _SLOT * position
-            stub = at[".plt"].address + _STUB * position
-            at[".rela.dyn"].content += struct.pack("<QQq", slot, position + 1 << 32 | _GLOB_DAT, 0)
-            at[".plt"].content += b"\xff\x25" + struct.pack("<i", slot - stub - 6) + b"\x66\x90"
+            slot = at[".got"].address + shape.word_nbytes * position
+            stub = at[".plt"].address + processor.stub_nbytes * position
+            info = position + 1 << shape.symbol_bits | processor.fills_slot
+            at[relocations].content += shape.relocation.pack(slot, info, 0)
+            at[".plt"].content += processor.stub(stub, slot)
         at[".got"].content += bytes(at[".got"].nbytes)
         entries = [
             (_DT_HASH, at[".hash"].address),
             (_DT_STRTAB, at[".dynstr"].address),
             (_DT_SYMTAB, at[".dynsym"].address),
             (_DT_STRSZ, len(strings)),
-            (_DT_SYMENT, _SYMBOL),
-            (_DT_RELA, at[".rela.dyn"].address),
-            (_DT_RELASZ, at[".rela.dyn"].nbytes),
-            (_DT_RELAENT, _ADDEND),
+            (_DT_SYMENT, shape.symbol.nbytes),
+            (tags[0], at[relocations].address),
+            (tags[1], at[relocations].nbytes),
+            (tags[2], shape.relocation.nbytes),
             (0, 0),
         ]
         for tag, value in entries:
-            at[".dynamic"].content += struct.pack("<QQ", tag, value)
+            at[".dynamic"].content += shape.dynamic.pack(tag, value)
+
+    def _symbols(self, everything: Sequence[Section]) -> bytes:
+        """The table of the functions that the loader finds, and then of those it is to find."""
+        row, name = self._shape.symbol, 1
+        made = bytearray(row.nbytes)
+        for number in (*self._wanted, *self._exported):
+            symbol = self._found.symbols[number]
+            home = self._found.sections[symbol.section] if symbol.section else None
+            section = 1 + everything.index(home) if home else 0
+            value = home.address + symbol.value if home else 0
+            kind = symbol.info if home else GLOBAL << 4
+            made += row.pack(name, kind, 0, section, value, symbol.nbytes)
+            name += len(symbol.name.encode()) + 1
+        return bytes(made)
 
     def _connect(self, at: dict[str, Section]) -> None:
-        """Put the distances where the relocations want them."""
-        stubs = {n: at[".plt"].address + _STUB * i for i, n in enumerate(self._wanted)}
-        for number, entries in self._found.relocations:
-            section = self._found.sections[number]
-            for offset, name, _, addend in entries:
-                symbol = self._found.symbols[name]
-                goal = stubs.get(name)
-                if goal is None:
-                    goal = self._found.sections[symbol.section].address + symbol.value
-                struct.pack_into(
-                    "<i", section.content, offset, goal + addend - section.address - offset
-                )
+        """Have every reference lead to its goal."""
+        size = self._processor.stub_nbytes
+        stubs = {n: at[".plt"].address + size * i for i, n in enumerate(self._wanted)}
+        for each in self._found.relocations:
+            section = self._found.sections[each.section]
+            symbol = self._found.symbols[each.symbol]
+            start = stubs.get(each.symbol)
+            if start is None:
+                start = self._found.sections[symbol.section].address + symbol.value
+            (word,) = struct.unpack_from("<I", section.content, each.offset)
+            word = self._processor.near[each.kind].written(
+                word, start + each.addend, section.address + each.offset
+            )
+            struct.pack_into("<I", section.content, each.offset, word)
 
 
 def _made(
@@ -159,58 +186,3 @@ def _place(sections: Sequence[Section], start: int) -> int:
         section.address = start + (-start) % section.align
         start = section.address + section.nbytes
     return start
-
-
-def _file(
-    sections: Sequence[Section],
-    end: int,
-    begin: int,
-    data_end: int,
-    memory_end: int,
-    dynamic: Section,
-) -> bytes:
-    """The bytes of the file: headers, what is loaded, names and headers of the sections."""
-    made = bytearray(data_end - _PAGE)
-    for section in sections:
-        at = section.address - (_PAGE if section.flags & WRITE else 0)
-        made[at : at + len(section.content)] = section.content
-    segments = (
-        (1, 5, 0, 0, end, end, _PAGE),
-        (1, 6, begin - _PAGE, begin, data_end - begin, memory_end - begin, _PAGE),
-        (2, 6, dynamic.address - _PAGE, dynamic.address, dynamic.nbytes, dynamic.nbytes, 8),
-        (0x6474E551, 6, 0, 0, 0, 0, 16),
-    )
-    for position, (kind, flags, at, address, nbytes, memory, align) in enumerate(segments):
-        fields = (kind, flags, at, address, address, nbytes, memory, align)
-        struct.pack_into("<IIQQQQQQ", made, _HEADER + _SEGMENT * position, *fields)
-    headers, names = _section_headers(sections, len(made))
-    start = len(made) + len(names) + (-(len(made) + len(names))) % 8
-    made += names + bytes(start - len(made) - len(names)) + headers
-    count = len(sections) + 2
-    struct.pack_into(
-        "<16sHHIQQQIHHHHHH",
-        made,
-        0,
-        b"\x7fELF\2\1\1",
-        *(_SHARED, X86_64, 1, 0, _HEADER, start, 0),
-        *(_HEADER, _SEGMENT, _SEGMENTS, 64, count, count - 1),
-    )
-    return bytes(made)
-
-
-def _section_headers(sections: Sequence[Section], names_at: int) -> tuple[bytes, bytes]:
-    """The table of sections, and the text of their names, which is one of them itself."""
-    numbers = {section.name: 1 + at for at, section in enumerate(sections)}
-    names, table = bytearray(b"\0"), bytearray(64)
-    for section in sections:
-        at = section.address - (_PAGE if section.flags & WRITE else 0)
-        table += struct.pack(
-            "<IIQQQQIIQQ",
-            *(len(names), section.kind, section.flags & 7, section.address, at, section.nbytes),
-            *(numbers.get(section.link, 0), section.info, section.align, section.entry_nbytes),
-        )
-        names += section.name.encode() + b"\0"
-    table += struct.pack(
-        "<IIQQQQIIQQ", len(names), _STRTAB, 0, 0, names_at, len(names) + 10, 0, 0, 1, 0
-    )
-    return bytes(table), bytes(names + b".shstrtab\0")

@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The command line, compile workers and Ray's nodes: everything that tilefarm needs, and a linker.
+# The command line, compile workers and Ray's nodes: everything that tilefarm needs.
 # From the root of the source tree:
 #   docker build -f deploy/images/driver.Dockerfile -t tilefarm:0.1.0 .
 # Give BASE with a digest (debian@sha256:...) where builds must be the same for ever.
@@ -25,10 +25,10 @@ RUN python3 -m venv --without-pip /opt/tilefarm \
       --constraint deploy/images/constraints.txt '.[cluster]'
 
 FROM ${BASE}
-# binutils links kernels; procps and wget are what KubeRay's probes of Ray's nodes call.
+# procps and wget are what KubeRay's probes of Ray's nodes call.
 # hadolint ignore=DL3008
 RUN apt-get update \
- && apt-get install -y --no-install-recommends binutils libstdc++6 procps python3 wget \
+ && apt-get install -y --no-install-recommends libstdc++6 procps python3 wget \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 10001 --create-home --home-dir /var/lib/tilefarm tilefarm
 COPY --from=build /opt/tilefarm /opt/tilefarm

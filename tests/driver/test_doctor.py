@@ -29,10 +29,10 @@ def test_the_doctor_finds_this_machine_fit_to_run_tests() -> None:
 def test_the_doctor_names_the_repair(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bad = Finding(subject="linker", good=False, detail="none", repair="apt-get install binutils")
+    bad = Finding(subject="packages", good=False, detail="missing: onnx", repair="make setup")
     monkeypatch.setattr(doctor, "examine", lambda: [bad])
     assert cli.main(["doctor"]) == 2
-    assert capsys.readouterr().out.splitlines()[1] == "       try: apt-get install binutils"
+    assert capsys.readouterr().out.splitlines()[1] == "       try: make setup"
 
 
 def test_a_missing_library_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

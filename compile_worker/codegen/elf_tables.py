@@ -1,0 +1,126 @@
+"""ELF's tables as they lie in little-endian files of 32 and of 64 bits.
+
+Rows are packed and unpacked in the order of the 64-bit files' fields. Layouts are those of the
+System V ABI (gABI chapters 4 and 5).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_CLASS: Final = 4
+_WIDE_CLASS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table; `order` says which of the 64-bit row's fields lies where, if not there."""
+
+    layout: struct.Struct
+    order: tuple[int, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.size
+
+    def pack(self, *fields: int) -> bytes:
+        """The bytes of a row."""
+        return self.layout.pack(*(map(fields.__getitem__, self.order) if self.order else fields))
+
+    def unpack(self, code: bytes, at: int) -> tuple[int, ...]:
+        """The fields of the row at an offset of a file."""
+        (fields,) = self.all(code, at, self.nbytes)
+        return fields
+
+    def all(self, code: bytes, at: int, nbytes: int) -> Iterator[tuple[int, ...]]:
+        """The fields of every row of a table."""
+        rows = self.layout.iter_unpack(code[at : at + nbytes])
+        if not self.order:
+            return rows
+        back = [self.order.index(field) for field in range(len(self.order))]
+        return (tuple(map(row.__getitem__, back)) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the files of one class are written.
+
+    header: of the file, without its first 16 bytes.
+    relocation: (offset, info, addend), or without addend where that lies in place.
+    symbol_bits: how far a relocation's symbol is shifted in its info, the type below.
+    """
+
+    number: int
+    word_nbytes: int
+    header: Row
+    segment: Row
+    section: Row
+    symbol: Row
+    relocation: Row
+    dynamic: Row
+    symbol_bits: int
+
+    @property
+    def header_nbytes(self) -> int:
+        return 16 + self.header.nbytes
+
+
+WIDE: Final = Shape(
+    number=_WIDE_CLASS,
+    word_nbytes=8,
+    header=Row(struct.Struct("<HHIQQQIHHHHHH")),
+    segment=Row(struct.Struct("<IIQQQQQQ")),
+    section=Row(struct.Struct("<IIQQQQIIQQ")),
+    symbol=Row(struct.Struct("<IBBHQQ")),
+    relocation=Row(struct.Struct("<QQq")),
+    dynamic=Row(struct.Struct("<QQ")),
+    symbol_bits=32,
+)
+NARROW: Final = Shape(
+    number=1,
+    word_nbytes=4,
+    header=Row(struct.Struct("<HHIIIIIHHHHHH")),
+    segment=Row(struct.Struct("<IIIIIIII"), (0, 2, 3, 4, 5, 6, 1, 7)),
+    section=Row(struct.Struct("<IIIIIIIIII")),
+    symbol=Row(struct.Struct("<IIIBBH"), (0, 4, 5, 1, 2, 3)),
+    relocation=Row(struct.Struct("<II"), (0, 1)),
+    dynamic=Row(struct.Struct("<II")),
+    symbol_bits=8,
+)
+
+
+def shape_of(code: bytes) -> Shape:
+    """The shape of an ELF file."""
+    return WIDE if code[_CLASS] == _WIDE_CLASS else NARROW
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRow:
+    """A row of the table of sections; `name` is the offset of its text."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    nbytes: int
+    link: int
+    info: int
+    align: int
+    entry_nbytes: int
+
+
+def section_rows(code: bytes) -> tuple[list[SectionRow], int]:
+    """The table of sections of a file, and which of them has their names."""
+    shape = shape_of(code)
+    _, _, _, _, _, start, _, _, _, _, _, count, names = shape.header.unpack(code, 16)
+    rows = shape.section.all(code, start, count * shape.section.nbytes)
+    return [SectionRow(*row) for row in rows], names
+
+
+def text_at(code: bytes, at: int) -> str:
+    """The text that begins at an offset of a file."""
+    return code[at : code.index(b"\0", at)].decode()
