@@ -18,6 +18,7 @@ from tilefarm.watch.log import Level, Log
 
 from device_server.device import elf
 from device_server.device.kernel_runner import KernelRunner
+from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.runner_thread import RunnerThread
 from device_server.device.store import BlobStore
 from device_server.device.watch import Watch
@@ -51,6 +52,7 @@ class Bench:
     Args:
         thread: where the runner is called.
         watch: hears of every run, and says when none is worth anything.
+        quarantined: what crashed the device too often to be run again.
     """
 
     def __init__(
@@ -62,10 +64,12 @@ class Bench:
         settings: BenchSettings,
         clock: Clock,
         log: Log,
+        quarantined: QuarantinedRuns,
     ) -> None:
         self._runner = runner
         self._thread = thread
         self._watch = watch
+        self._quarantined = quarantined
         self._store = store
         self._settings = settings
         self._clock = clock
@@ -110,12 +114,17 @@ class Bench:
                 still_mine()
                 self._watch.require_well()
                 queue_seconds = self._clock.seconds() - arrived
+                if refusal := self._quarantined.refusal(job):
+                    self._log_refusal(refusal, holder)
+                    reply = self._kept(refusal, queue_seconds)
+                    return replace(reply, unchecked=self._watch.unchecked)
                 with phase("run"):
                     outcome = await self._outcome(job)
                     _note_runner(outcome)
                 self._log_run(job, outcome, queue_seconds, holder)
                 with phase("known kernel"):
                     await self._watch.after(outcome)
+                self._quarantined.ended(job, outcome)
                 unchecked = self._watch.unchecked
         return replace(self._kept(outcome, queue_seconds), unchecked=unchecked)
 
@@ -129,7 +138,8 @@ class Bench:
                 job.timeout_seconds,
                 what=f"a run of artifact {job.artifact.short}",
             )
-        except DeviceLostError:
+        except DeviceLostError as error:
+            self._quarantined.hung(job, error.what)
             raise
         except Exception as error:
             # The runner promises outcomes; if it breaks, the job ends but the server lives on.
@@ -167,6 +177,18 @@ class Bench:
             outputs=outputs,
             timeline=timeline,
             queue_seconds=queue_seconds,
+        )
+
+    def _log_refusal(self, refusal: RunFailure, holder: Holder) -> None:
+        self._log(
+            "refused",
+            level=Level.WARNING,
+            device=self._settings.device,
+            artifact=refusal.artifact.short,
+            lease=holder.lease,
+            fence=holder.fence,
+            user=holder.user,
+            why=refusal.why,
         )
 
     def _log_run(

@@ -35,6 +35,7 @@ from device_server.device.health import health_of
 from device_server.device.hooks import NO_HOOKS, Hooks
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.known_kernel import KnownKernel
+from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.registration import Registration
 from device_server.device.runner_thread import RunnerThread
 from device_server.device.secret import device_secret
@@ -149,7 +150,10 @@ async def run_device(
         )
         proof = await watch.prove()
         bench_settings = BenchSettings(device=settings.name, machine=machine_of(settings.target))
-        bench = Bench(runner, thread, watch, store, bench_settings, clock, log)
+        quarantined = QuarantinedRuns(
+            settings.folder / "quarantined.json", log, device=settings.name
+        )
+        bench = Bench(runner, thread, watch, store, bench_settings, clock, log, quarantined)
         capabilities = _capabilities(settings, runner, epoch, proof)
         servicer = DeviceServicer(
             capabilities,

@@ -81,8 +81,10 @@ class Searched:
 
 
 @contextmanager
-def searched(farm: Farm, tracker: Server, folder: Path, *, devices: int) -> Iterator[Searched]:
-    """A search of all candidates on a farm, to its end."""
+def searched(
+    farm: Farm, tracker: Server, folder: Path, *, devices: int, run: str = "run"
+) -> Iterator[Searched]:
+    """A search of all candidates on a farm, to its end; every search of a farm is another run."""
     tasks = {task.name: task for task in (toy_task(lanes, _EXTENT) for lanes in _LANES)}
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="search")
     session = TuningSession(
@@ -90,7 +92,7 @@ def searched(farm: Farm, tracker: Server, folder: Path, *, devices: int) -> Iter
     )
     events: list[Progress | Span] = []
     with Store(folder / "records.sqlite") as store:
-        store.begin_run("run", {}, begun=0.0)
+        store.begin_run(run, {}, begun=0.0)
         loop = Loop(
             tasks=tasks,
             session=session,
@@ -102,7 +104,7 @@ def searched(farm: Farm, tracker: Server, folder: Path, *, devices: int) -> Iter
                 windows=Windows(workers=2),
                 device_wait_seconds=30.0,
                 run_timeout_seconds=10.0,
-                run_id="run",
+                run_id=run,
             ),
             clock=SystemClock(),
             wall_origin=0.0,

@@ -69,6 +69,9 @@ RUN_QUEUE_SECONDS: Final = _histogram(
     "run_queue_seconds", "how long runs waited for their turn", _LATENCY, "device"
 )
 UPLOADED: Final = _counter("uploaded_bytes", "bytes of blobs that arrived", "device")
+REFUSED: Final = _counter(
+    "refused_runs", "runs that were refused: the same had crashed the device twice", "device"
+)
 HUNG: Final = _counter("hangs", "runs that did not come back", "device")
 
 TRIALS: Final = _counter("trials", "trials of this run, by how they ended", "status")
@@ -100,6 +103,7 @@ DEVICE_METRICS: Final = (
     RUN_SECONDS,
     RUN_QUEUE_SECONDS,
     UPLOADED,
+    REFUSED,
     HUNG,
 )
 RUN_METRICS: Final = (

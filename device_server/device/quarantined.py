@@ -1,0 +1,143 @@
+"""Runs that crashed this device twice: refused from then on, until somebody readmits the device.
+
+A kernel that takes its device down does so again, for everybody who asks. What is remembered is the
+call (an artifact's entry with buffers of certain sizes), so who calls a good kernel wrongly keeps
+nobody else from using it. A file keeps it over restarts of the server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from tilefarm.digest import Digest
+from tilefarm.measurement import Measurement, RunFailure, RunJob, Status
+from tilefarm.watch.log import Level, Log
+
+CRASHES: Final = 2
+"""So many, and a call is not tried again."""
+MOST: Final = 256
+"""Calls that are remembered; those whose last crash is longest ago are forgotten."""
+_WHY_LENGTH: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crashing:
+    """A call that crashed: of which entry, how often, and how it ended the last time."""
+
+    artifact: str
+    entry: str
+    crashes: int
+    status: str
+    why: str
+
+
+class QuarantinedRuns:
+    """What crashed one device, in a file of its folder. Lives in one event loop.
+
+    Args:
+        file: its alone; one that cannot be read or written costs the memory, not the service.
+        device: the name to put into messages.
+    """
+
+    def __init__(self, file: Path, log: Log, *, device: str) -> None:
+        self._file = file
+        self._log = log
+        self._device = device
+        self._calls = self._read()
+
+    def refusal(self, job: RunJob) -> RunFailure | None:
+        """How a run ends that is not begun: as its last crash did; None if it may begin."""
+        known = self._calls.get(_call_of(job))
+        if known is None or known.crashes < CRASHES:
+            return None
+        return RunFailure(
+            artifact=job.artifact,
+            status=Status(known.status),
+            why=f"quarantined: it crashed device {self._device} {known.crashes} times, the last"
+            f" time by {known.why}; `tilefarm devices --readmit {self._device}` forgets that",
+            device=self._device,
+        )
+
+    def ended(self, job: RunJob, outcome: Measurement | RunFailure) -> None:
+        """A run has ended, and the device is right."""
+        if isinstance(outcome, RunFailure) and outcome.status is Status.RUN_CRASH:
+            self._note(job, outcome.status, outcome.why)
+
+    def hung(self, job: RunJob, why: str) -> None:
+        """A run did not come back, and took the server with it."""
+        self._note(job, Status.RUN_TIMEOUT, why)
+
+    def forget(self) -> None:
+        """Everything may run again."""
+        if self._calls:
+            self._calls.clear()
+            self._write()
+            self._log("forgiven", device=self._device)
+
+    def _note(self, job: RunJob, status: Status, why: str) -> None:
+        call = _call_of(job)
+        known = self._calls.pop(call, None)
+        crashing = Crashing(
+            artifact=job.artifact.hex,
+            entry=job.entry,
+            crashes=(known.crashes if known else 0) + 1,
+            status=status.value,
+            why=why[:_WHY_LENGTH],
+        )
+        self._calls[call] = crashing
+        if len(self._calls) > MOST:
+            self._calls.popitem(last=False)
+        self._write()
+        if crashing.crashes == CRASHES:
+            self._log(
+                "quarantined",
+                level=Level.WARNING,
+                device=self._device,
+                artifact=job.artifact.short,
+                entry=job.entry,
+                why=crashing.why,
+            )
+
+    def _read(self) -> OrderedDict[str, Crashing]:
+        try:
+            rows = json.loads(self._file.read_text())
+            return OrderedDict((call, _crashing(row)) for call, row in rows.items())
+        except FileNotFoundError:
+            return OrderedDict()
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            self._fails(error)
+            return OrderedDict()
+
+    def _write(self) -> None:
+        fresh = self._file.with_suffix(".fresh")
+        try:
+            fresh.write_text(json.dumps({call: asdict(row) for call, row in self._calls.items()}))
+            fresh.replace(self._file)
+        except OSError as error:
+            self._fails(error)
+
+    def _fails(self, error: Exception) -> None:
+        self._log(
+            "quarantine_not_kept",
+            level=Level.WARNING,
+            device=self._device,
+            file=str(self._file),
+            why=str(error),
+        )
+
+
+def _call_of(job: RunJob) -> str:
+    """The same for runs that do the same to a device, whatever the data and however often."""
+    sizes = [[buffer.role.value, buffer.nbytes] for buffer in job.buffers]
+    return Digest.of_json([job.artifact.hex, job.entry, sizes]).hex
+
+
+def _crashing(row: dict[str, Any]) -> Crashing:
+    """A row of the file; a ValueError or TypeError if it is none."""
+    found = Crashing(**row)
+    Status(found.status)
+    return replace(found, crashes=int(found.crashes))
