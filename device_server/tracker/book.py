@@ -1,13 +1,14 @@
-"""The leases that live: by id, by the request that asked for each, and how many everybody holds."""
+"""The leases that live: by id, by the request that asked for each, and how they are shared."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, ValuesView
 
 from device_server.tracker.deadlines import Deadlines
 from device_server.tracker.entries import Held
 from device_server.tracker.line import share_of
+from device_server.tracker.shares import Shares
 from device_server.tracker.table_state import Holding
 
 
@@ -20,14 +21,21 @@ class LeaseBook:
         self._counts: Counter[str] = Counter()
         self._deadlines: Deadlines[Held] = Deadlines()
         self._changed: set[str] = set()
+        self.shares = Shares()
+        """What every user and every job holds of the farm."""
 
     def __iter__(self) -> Iterator[Holding]:
         return (held.holding for held in self._held.values())
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many leases everybody holds."""
+        """How many leases everybody holds, as limits count them."""
         return self._counts
+
+    @property
+    def held(self) -> ValuesView[Held]:
+        """All that live."""
+        return self._held.values()
 
     def get(self, lease_id: str) -> Held | None:
         """A lease, if it lives."""
@@ -42,6 +50,7 @@ class LeaseBook:
         held = Held(holding, since=now, until=now + holding.lease.ttl_seconds)
         self._held[holding.lease.lease_id] = held
         self._counts[share_of(holding, holding.user)] += 1
+        self.shares.add(holding.claimant)
         if holding.request_id:
             self._by_request[holding.user, holding.request_id] = held
         self._deadlines.add(held)
@@ -55,6 +64,7 @@ class LeaseBook:
         self._counts[share] -= 1
         if not self._counts[share]:
             del self._counts[share]
+        self.shares.remove(holding.claimant)
         self._by_request.pop((holding.user, holding.request_id), None)
         self._changed.add(holding.lease.lease_id)
 

@@ -20,6 +20,7 @@ class Device:
         lease_id: of the lease that it is under; empty if it is free.
         suspect: a client saw it not answering; cleared by its next heartbeat.
         resting: why it cannot run, in its own words, as of its last heartbeat.
+        readmissions: how often somebody has put it back into service in this life.
         retired_epochs: its earlier lives.
         gone: it is not registered any more.
     """
@@ -31,6 +32,7 @@ class Device:
     lease_id: str = ""
     suspect: bool = False
     resting: str = ""
+    readmissions: int = 0
     retired_epochs: set[str] = field(default_factory=set)
     gone: bool = False
 
@@ -42,9 +44,13 @@ class Device:
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """A lease that lives `until` then, unless it is renewed before."""
+    """A lease that lives `until` then, unless it is renewed before.
+
+    Its holder `lends` it if it said so when it last renewed it.
+    """
 
     holding: Holding
     since: float
     until: float
     gone: bool = False
+    lends: bool = False

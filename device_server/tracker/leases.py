@@ -8,7 +8,7 @@ An operation looks at what it is about, never at all that there is: a farm may b
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import ValuesView
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from device_server.tracker.deadlines import Deadlines
 from device_server.tracker.entries import Device, Held
 from device_server.tracker.idle import IdleDevices
 from device_server.tracker.line import share_of
+from device_server.tracker.shares import Shares
 from device_server.tracker.standings import Standings
 from device_server.tracker.table_state import Holding, TableChanges, TableState
 
@@ -38,12 +39,16 @@ class TableLimits:
         lease_ttl_seconds: silence of a lease's holder.
         losses: of a device in a row; the next one puts it into quarantine.
         leases_per_user: that one user holds at a time; None: as many as there are devices.
+        settle_seconds: that a device stays with who got it, whoever wants it.
+        turn_seconds: in which somebody may have one device more than others who want it.
     """
 
     device_ttl_seconds: float = 10.0
     lease_ttl_seconds: float = 30.0
     losses: int = 2
     leases_per_user: int | None = None
+    settle_seconds: float = 2.0
+    turn_seconds: float = 10.0
 
 
 class LeaseTable:
@@ -158,7 +163,11 @@ class LeaseTable:
         device.resting = resting
         if quarantine:
             self._standings.quarantine(name, quarantine)
-        return HeartbeatReply(known=True, quarantined=bool(self._standings.of(name).quarantine))
+        return HeartbeatReply(
+            known=True,
+            quarantined=bool(self._standings.of(name).quarantine),
+            readmissions=device.readmissions,
+        )
 
     def deregister(self, name: str, epoch: str) -> None:
         """A device says that it ends."""
@@ -201,8 +210,13 @@ class LeaseTable:
         limit = self._limits.leases_per_user
         return limit is not None and self._leases.counts.get(share, 0) >= limit
 
-    def renew(self, lease_id: str, user: str = "") -> float:
+    def renew(self, lease_id: str, user: str = "", *, lends: bool = False) -> float:
         """Extends a user's lease; gives its time to live in seconds.
+
+        Args:
+            lease_id: the lease.
+            user: whose it is.
+            lends: they give it back when somebody with a fairer claim wants its device.
 
         Raises:
             LeaseError: no such lease lives.
@@ -216,6 +230,7 @@ class LeaseTable:
             )
         ttl_seconds = held.holding.lease.ttl_seconds
         held.until = self._clock.seconds() + ttl_seconds
+        held.lends = lends
         return ttl_seconds
 
     def release(
@@ -263,6 +278,7 @@ class LeaseTable:
         """
         self._require(name)
         self._standings.readmit(name)
+        self._devices[name].readmissions += 1
         self._freed = True
 
     def states(self) -> tuple[DeviceState, ...]:
@@ -270,10 +286,20 @@ class LeaseTable:
         self._lapse()
         return tuple(self._state_of(device) for _, device in sorted(self._devices.items()))
 
-    def held_by(self) -> Mapping[str, int]:
-        """How many leases everybody holds; a farm with one secret knows owners only."""
+    def shares(self) -> Shares:
+        """What every user and every job holds of the farm."""
         self._lapse()
-        return self._leases.counts
+        return self._leases.shares
+
+    def held(self) -> ValuesView[Held]:
+        """All leases that live."""
+        self._lapse()
+        return self._leases.held
+
+    def would_serve(self, held: Held, wish: Acquire) -> bool:
+        """Whether the device of a lease, if it were free, could be leased for a wish."""
+        device = self._devices.get(held.holding.lease.device.name)
+        return device is not None and self._fits(device, wish)
 
     def expire(self) -> tuple[tuple[str, str], ...]:
         """Forgets what has run out: ("device", name) and ("lease", id) of each, told once."""
@@ -318,7 +344,14 @@ class LeaseTable:
                 user=user,
             ),
         )
-        holding = Holding(lease=lease, owner=wish.owner, user=user, request_id=wish.request_id)
+        holding = Holding(
+            lease=lease,
+            owner=wish.owner,
+            user=user,
+            request_id=wish.request_id,
+            job=wish.job,
+            priority=wish.priority,
+        )
         self._hold(device, holding)
         return lease
 

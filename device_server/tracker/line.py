@@ -1,16 +1,22 @@
 """The line of clients that wait for devices: who is served next.
 
-Higher priorities first; among equals, users who hold fewer leases; among those, who came first.
+Higher priorities first; among equals, users who hold fewer leases; among those, users who last got
+one, or gave one back, longer ago; among the jobs of one user likewise; at last, who came first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tilefarm.rpc.calls import Acquire
 from tilefarm.rpc.work import Work
+
+from device_server.tracker.shares import Claimant, Shares
+
+Turn: TypeAlias = tuple[int, int, int, int, int, int]
+"""Lower ones are served first."""
 
 
 class Owned(Protocol):
@@ -21,7 +27,7 @@ class Owned(Protocol):
 
 
 def share_of(what: Owned, user: str) -> str:
-    """Whose share of the farm it is; a farm with one secret knows owners only."""
+    """Whose leases are counted together against a limit; a farm with one secret knows owners."""
     return user or what.owner
 
 
@@ -37,13 +43,28 @@ class Place:
 
     @property
     def share(self) -> str:
-        """Whose share of the farm a lease would be."""
+        """Against whose limit a lease would count."""
         return share_of(self.wish, self.user)
 
+    @property
+    def claimant(self) -> Claimant:
+        """Whose share of the farm a lease would be."""
+        return Claimant(self.user, self.wish.job or self.wish.owner)
 
-def in_turn(places: Iterable[Place], held_by: Mapping[str, int]) -> list[Place]:
-    """The line in the order of service, given how many leases everybody holds."""
-    return sorted(
-        places,
-        key=lambda place: (-place.wish.priority, held_by.get(place.share, 0), place.number),
+
+def turn_of(place: Place, shares: Shares) -> Turn:
+    """When a place is served, as things stand."""
+    claimant, user = place.claimant, place.user
+    return (
+        -place.wish.priority,
+        shares.users[user],
+        shares.last_of_user(user),
+        shares.jobs[claimant],
+        shares.last_of_job(claimant),
+        place.number,
     )
+
+
+def in_turn(places: Iterable[Place], shares: Shares) -> list[Place]:
+    """The line in the order of service."""
+    return sorted(places, key=lambda place: turn_of(place, shares))

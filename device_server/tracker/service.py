@@ -22,6 +22,7 @@ from tilefarm.watch.prometheus import metrics_at
 from device_server import lifetime
 from device_server.counted import TRACKER_RULES, counted
 from device_server.tracker.admission import require_possible
+from device_server.tracker.claims import Claims
 from device_server.tracker.gauges import keep_gauges
 from device_server.tracker.health import health_of
 from device_server.tracker.leases import LeaseTable, TableLimits
@@ -66,6 +67,7 @@ class TrackerServicer:
         self._save = save
         self._rates = rates
         self._line = WaitingLine(table, clock, log)
+        self._claims = Claims(table, self._line, clock)
 
     def routes(self) -> list[serving.Route[Any, Any]]:
         """The calls that this servicer answers."""
@@ -122,9 +124,12 @@ class TrackerServicer:
                 self._settle()
 
     async def renew(self, call: calls.Renew, by: Identity) -> calls.Renewed:
-        return calls.Renewed(ttl_seconds=self._table.renew(call.lease_id, by.user))
+        ttl_seconds = self._table.renew(call.lease_id, by.user, lends=call.lends)
+        wanted = self._claims.seconds_left(call.lease_id) if call.lends else None
+        return calls.Renewed(ttl_seconds=ttl_seconds, wanted_seconds=wanted)
 
     async def release(self, call: calls.Release, by: Identity) -> calls.Nothing:
+        heir = self._claims.heir(call.lease_id)
         self._table.release(
             call.lease_id, by.user, device_lost=call.device_lost, why=call.why[:_WHY_LENGTH]
         )
@@ -134,6 +139,7 @@ class TrackerServicer:
             device_lost=call.device_lost,
             why=call.why[:_WHY_LENGTH],
         )
+        self._line.serve(heir)
         self._settle()
         return calls.Nothing()
 

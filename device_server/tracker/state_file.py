@@ -22,20 +22,21 @@ from tilefarm.watch.log import Log
 
 from device_server.tracker.table_state import Holding, Standing, TableChanges, TableState
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _TABLES: Final = ("tracker", "device", "lease", "standing")
 _SCHEMA: Final = """
 CREATE TABLE tracker (one INTEGER PRIMARY KEY CHECK (one = 1), fence INTEGER NOT NULL);
 CREATE TABLE device (name TEXT PRIMARY KEY, registration BLOB NOT NULL);
 CREATE TABLE lease (
     lease_id TEXT PRIMARY KEY,
-    acquired BLOB NOT NULL, owner TEXT NOT NULL, user TEXT NOT NULL, request_id TEXT NOT NULL
+    acquired BLOB NOT NULL, owner TEXT NOT NULL, user TEXT NOT NULL, request_id TEXT NOT NULL,
+    job TEXT NOT NULL, priority INTEGER NOT NULL
 );
 CREATE TABLE standing (
     name TEXT PRIMARY KEY, draining TEXT NOT NULL, quarantine TEXT NOT NULL,
     losses INTEGER NOT NULL, lost_by TEXT NOT NULL
 );
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 """
 
 
@@ -69,6 +70,8 @@ class TrackerState:
         """What was saved last."""
         query = self._database.execute
         (fence,) = query("SELECT max(fence) FROM tracker").fetchone()
+        (version,) = query("PRAGMA user_version").fetchone()
+        since_3 = "job, priority" if version >= 3 else "'', 0"
         return TableState(
             fence=fence or 0,
             devices=tuple(
@@ -78,7 +81,7 @@ class TrackerState:
             leases=tuple(
                 _holding(*row)
                 for row in query(
-                    "SELECT acquired, owner, user, request_id FROM lease ORDER BY rowid"
+                    f"SELECT acquired, owner, user, request_id, {since_3} FROM lease ORDER BY rowid"
                 )
             ),
             standings=tuple(
@@ -103,7 +106,7 @@ class TrackerState:
     def _open(self) -> None:
         query = self._database.execute
         (version,) = query("PRAGMA user_version").fetchone()
-        if version not in (0, 1, _VERSION):
+        if version not in range(_VERSION + 1):
             raise ValueError(f"it is of version {version}, not {_VERSION}")
         query("PRAGMA locking_mode = EXCLUSIVE")
         # One file that grows and a wait for the disk now and then, not at every change.
@@ -118,7 +121,7 @@ class TrackerState:
             self._begin_tables(version)
 
     def _begin_tables(self, version: int) -> None:
-        """Make the tables of today; those of the first version are read before."""
+        """Make the tables of today; those of an earlier version are read before."""
         with self._transaction():
             if version:
                 self._pending.add(TableChanges.of(self.load()))
@@ -146,7 +149,7 @@ class TrackerState:
         for lease_id, holding in pending.leases.items():
             query("DELETE FROM lease WHERE lease_id = ?", (lease_id,))
             if holding is not None:
-                query("INSERT INTO lease VALUES (?, ?, ?, ?, ?)", _row(lease_id, holding))
+                query("INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?)", _row(lease_id, holding))
         for name, standing in pending.standings.items():
             query("DELETE FROM standing WHERE name = ?", (name,))
             if standing is not None:
@@ -181,15 +184,25 @@ def _standing(draining: str, quarantine: str, losses: int, lost_by: str = "[]") 
     )
 
 
-def _row(lease_id: str, holding: Holding) -> tuple[str, bytes, str, str, str]:
+def _row(lease_id: str, holding: Holding) -> tuple[str, bytes, str, str, str, str, int]:
     acquired = wire.ACQUIRED.encode(calls.Acquired(lease=holding.lease))
-    return lease_id, acquired, holding.owner, holding.user, holding.request_id
+    whose = holding.owner, holding.user, holding.request_id
+    return lease_id, acquired, *whose, holding.job, holding.priority
 
 
-def _holding(acquired: bytes, owner: str, user: str, request_id: str) -> Holding:
+def _holding(
+    acquired: bytes, owner: str, user: str, request_id: str, job: str, priority: int
+) -> Holding:
     lease = wire.ACQUIRED.decode(acquired).lease
     assert lease is not None
-    return Holding(lease=lease, owner=owner, user=user, request_id=request_id)
+    return Holding(
+        lease=lease,
+        owner=owner,
+        user=user,
+        request_id=request_id,
+        job=job,
+        priority=priority,
+    )
 
 
 def _unusable(path: Path, why: str) -> SettingsError:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tilefarm.lease import Lease
 from tilefarm.rpc.calls import Register
 
+from device_server.tracker.shares import Claimant
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
@@ -32,12 +34,19 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """A lease and whose it is."""
+    """A lease, whose it is, and for which of their jobs, as it was wished for."""
 
     lease: Lease
     owner: str
     user: str
     request_id: str
+    job: str = ""
+    priority: int = 0
+
+    @property
+    def claimant(self) -> Claimant:
+        """Whose share of the farm it is."""
+        return Claimant(self.user, self.job or self.owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tilefarm.clock import Clock
@@ -22,6 +23,9 @@ from device_server.tracker.line import Place, in_turn
 
 MOST: Final = 200
 """Clients in the line; the next one is told to come again."""
+
+_REMEMBERED: Final = 1024
+"""Places of clients that may come again, as those do that wait in slices."""
 
 _MAX_WAIT_SECONDS: Final = 3600.0
 _RETRY_SECONDS: Final = 1.0
@@ -49,6 +53,9 @@ class WaitingLine:
         self._arrivals = itertools.count()
         self._refusals = itertools.count()
         self._waiters: dict[int, _Waiter] = {}
+        self._left: OrderedDict[tuple[str, str], Place] = OrderedDict()
+        self.served = 0
+        """Leases that ever went to somebody in the line."""
 
     async def lease(self, wish: calls.Acquire, user: str) -> Lease | None:
         """A lease as soon as it is this client's turn; None if it is not in the time of the wish.
@@ -57,13 +64,14 @@ class WaitingLine:
             BusyError: too many wait already, or the user holds as many leases as one may.
         """
         self.serve()
-        lease = self._granted(self._place(wish, user))
+        place = self._place(wish, user)
+        lease = self._granted(place)
         wait_seconds = _bounded(wish.wait_seconds)
         if lease is not None or not wait_seconds:
             return lease
         if len(self._waiters) >= MOST:
             raise self._full()
-        with self._waiting(self._place(wish, user)) as waiter:
+        with self._waiting(place) as waiter:
             try:
                 async with asyncio.timeout(wait_seconds):
                     return await waiter.granted
@@ -75,23 +83,30 @@ class WaitingLine:
                     self._table.release(waiter.granted.result().lease_id, user)
                 raise
 
-    def serve(self) -> None:
-        """Lease what has come free to those whose turn it is."""
+    def serve(self, heir: Place | None = None) -> None:
+        """Lease what has come free to those whose turn it is.
+
+        Args:
+            heir: for whom a device was given back; it is their turn, but for higher priorities.
+        """
         if not self._table.freed():
             return
-        while self._serve_one():
-            pass  # Who got a device has another turn now.
+        places = self.places()
+        if heir is not None:
+            places.sort(key=lambda place: (-place.wish.priority, place.number != heir.number))
+        while self._serve_one(places):
+            places = self.places()  # Who got a device has another turn now.
 
     def places(self) -> list[Place]:
         """Who waits, in the order of service."""
         # One that is done has run out of time, or its client went away: it leaves by itself.
         places = [w.place for w in self._waiters.values() if not w.granted.done()]
-        return in_turn(places, self._table.held_by())
+        return in_turn(places, self._table.shares())
 
-    def _serve_one(self) -> bool:
-        """Leases a device to the first in line for whom there is one."""
+    def _serve_one(self, places: Sequence[Place]) -> bool:
+        """Leases a device to the first of those for whom there is one."""
         in_vain = set()
-        for place in self.places():
+        for place in places:
             sought = place.wish.target, place.wish.labels
             if sought in in_vain or self._table.has_enough(place.share):
                 continue
@@ -100,6 +115,7 @@ class WaitingLine:
                 in_vain.add(sought)
                 continue
             self._waiters.pop(place.number).granted.set_result(lease)
+            self.served += 1
             return True
         return False
 
@@ -122,11 +138,14 @@ class WaitingLine:
         return lease
 
     def _place(self, wish: calls.Acquire, user: str) -> Place:
-        number = next(self._arrivals)
+        """Who comes again with the same request has kept the place in the line."""
+        kept = self._left.get((user, wish.request_id))
+        if kept is not None and kept.number not in self._waiters:
+            return replace(kept, wish=wish, work=current_work())
         return Place(
             wish=wish,
             user=user,
-            number=number,
+            number=next(self._arrivals),
             since=self._clock.seconds(),
             work=current_work(),
         )
@@ -139,6 +158,11 @@ class WaitingLine:
             yield waiter
         finally:
             self._waiters.pop(place.number, None)
+            if place.wish.request_id and not _has(waiter):
+                self._left[place.user, place.wish.request_id] = place
+                self._left.move_to_end((place.user, place.wish.request_id))
+                if len(self._left) > _REMEMBERED:
+                    self._left.popitem(last=False)
 
     def _full(self) -> BusyError:
         share = next(self._refusals) % _SPREAD / _SPREAD

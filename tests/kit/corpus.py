@@ -146,7 +146,11 @@ def _write_tracker_state(path: Path) -> None:
     state = TableState(
         fence=7,
         devices=(Register(device=_DEVICE, fence=7, secret=b"s" * 32),),
-        leases=(Holding(lease=lease, owner="tune", user="ann", request_id="r1"),),
+        leases=(
+            Holding(
+                lease=lease, owner="tune", user="ann", request_id="r1", job="run-1", priority=3
+            ),
+        ),
         standings=(("board2", Standing(quarantine="it burns")),),
     )
     kept.save(TableChanges.of(state))

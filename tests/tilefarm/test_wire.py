@@ -15,6 +15,7 @@ from tilefarm.rpc import calls, wire
 
 DIGEST_LISTS = st.lists(DIGESTS, max_size=3).map(tuple).map(calls.Digests)
 REFS = st.builds(calls.DeviceRef, name=NAMES, epoch=NAMES)
+USAGES = st.none() | st.builds(calls.Usage, runs=COUNTS, busy_seconds=SECONDS, up_seconds=SECONDS)
 STATES = st.builds(
     calls.DeviceState,
     device=records.DEVICES,
@@ -24,6 +25,8 @@ STATES = st.builds(
     draining=NAMES,
     quarantine=NAMES,
     resting=NAMES,
+    usage=USAGES,
+    lately=USAGES,
 )
 PRIORITIES = st.integers(-(2**31), 2**31 - 1)
 WAITING = st.builds(
@@ -38,11 +41,23 @@ CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
     "registered": (wire.REGISTERED, st.builds(calls.Registered, heartbeat_seconds=SECONDS)),
     "heartbeat": (
         wire.HEARTBEAT,
-        st.builds(calls.Heartbeat, name=NAMES, epoch=NAMES, resting=NAMES, quarantine=NAMES),
+        st.builds(
+            calls.Heartbeat,
+            name=NAMES,
+            epoch=NAMES,
+            resting=NAMES,
+            quarantine=NAMES,
+            usage=USAGES,
+        ),
     ),
     "heartbeat_reply": (
         wire.HEARTBEAT_REPLY,
-        st.builds(calls.HeartbeatReply, known=st.booleans(), quarantined=st.booleans()),
+        st.builds(
+            calls.HeartbeatReply,
+            known=st.booleans(),
+            quarantined=st.booleans(),
+            readmissions=st.integers(0, 2**32 - 1),
+        ),
     ),
     "deregister": (wire.DEREGISTER, REFS),
     "deregistered": (wire.DEREGISTERED, st.just(calls.Nothing())),
@@ -56,11 +71,15 @@ CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
             wait_seconds=SECONDS,
             owner=NAMES,
             priority=PRIORITIES,
+            job=NAMES,
         ),
     ),
     "acquired": (wire.ACQUIRED, st.builds(calls.Acquired, lease=st.none() | records.LEASES)),
-    "renew": (wire.RENEW, st.builds(calls.Renew, lease_id=NAMES)),
-    "renewed": (wire.RENEWED, st.builds(calls.Renewed, ttl_seconds=SECONDS)),
+    "renew": (wire.RENEW, st.builds(calls.Renew, lease_id=NAMES, lends=st.booleans())),
+    "renewed": (
+        wire.RENEWED,
+        st.builds(calls.Renewed, ttl_seconds=SECONDS, wanted_seconds=st.none() | SECONDS),
+    ),
     "release": (
         wire.RELEASE,
         st.builds(calls.Release, lease_id=NAMES, device_lost=st.booleans(), why=NAMES),

@@ -38,29 +38,55 @@ class DeviceRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a device did in `up_seconds`: `runs` that ended, and how long something ran on it."""
+
+    runs: int = 0
+    busy_seconds: float = 0.0
+    up_seconds: float = 0.0
+
+    def since(self, earlier: Usage) -> Usage:
+        """What it did since an earlier moment of the same life."""
+        return Usage(
+            runs=self.runs - earlier.runs,
+            busy_seconds=self.busy_seconds - earlier.busy_seconds,
+            up_seconds=self.up_seconds - earlier.up_seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """A device lives; why it may not be leased: while it says so, until somebody readmits it."""
+    """A device lives; why it may not be leased: while it says so, until somebody readmits it.
+
+    `usage` is that of its life; None where an older server does not say it.
+    """
 
     name: str
     epoch: str
     resting: str = ""
     quarantine: str = ""
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatReply:
     """Whether the tracker knows the device; if not, it registers again.
 
-    `quarantined` tells that nobody may lease it before somebody readmits it.
+    `quarantined` tells that nobody may lease it before somebody readmits it; `readmissions`, how
+    often somebody did since the tracker knows this life of it.
     """
 
     known: bool
     quarantined: bool = False
+    readmissions: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acquire:
-    """A wish for a device of a target that has all `labels`; higher priorities are served first."""
+    """A wish for a device of a target that has all `labels`; higher priorities are served first.
+
+    `job` is one word for all that a run leases: the jobs of a user have equal shares.
+    """
 
     request_id: str
     target: Digest
@@ -68,6 +94,7 @@ class Acquire:
     wait_seconds: float = 0.0
     owner: str = ""
     priority: int = 0
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,16 +106,22 @@ class Acquired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renew:
-    """Keep this lease."""
+    """Keep this lease; who `lends` gives it back when somebody with a fairer claim wants it."""
 
     lease_id: str
+    lends: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """The lease now lives that long."""
+    """The lease now lives that long; its device is wanted in so many seconds, or by nobody.
+
+    A client that lends gives a device that is wanted now back after the run under way; if it is
+    wanted later, it renews the lease then.
+    """
 
     ttl_seconds: float
+    wanted_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +145,8 @@ class DeviceState:
         draining: why an admin took it out of service; empty if nobody did.
         quarantine: why the tracker did, or the device itself.
         resting: why the device says that it cannot run for the time being.
+        usage: what it did since its server began; None where that does not say it.
+        lately: what it did in the last seconds.
     """
 
     device: DeviceInfo
@@ -121,6 +156,8 @@ class DeviceState:
     draining: str = ""
     quarantine: str = ""
     resting: str = ""
+    usage: Usage | None = None
+    lately: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

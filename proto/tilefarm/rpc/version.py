@@ -41,8 +41,12 @@ class Version:
         return cls(int(found[1]), int(found[2]))
 
 
-PROTOCOL: Final = Version(2, 1)
-"""What this side speaks. 2.1: versions in metadata, uploads that go on, checks of a device."""
+PROTOCOL: Final = Version(2, 2)
+"""What this side speaks.
+
+2.1: versions in metadata, uploads that go on, checks of a device. 2.2: leases that are lent, jobs
+of one user, what devices do.
+"""
 
 UNNAMED: Final = Version(2, 0)
 """What a side speaks that names no version."""

@@ -290,6 +290,7 @@ def _acquire_to_wire(call: calls.Acquire) -> trk.AcquireRequest:
         wait_seconds=call.wait_seconds,
         owner=call.owner,
         priority=call.priority,
+        job=call.job,
     )
 
 
@@ -301,6 +302,7 @@ def _acquire_from_wire(message: trk.AcquireRequest) -> calls.Acquire:
         wait_seconds=message.wait_seconds,
         owner=message.owner,
         priority=message.priority,
+        job=message.job,
     )
 
 
@@ -313,6 +315,18 @@ def _acquired_from_wire(message: trk.AcquireResponse) -> calls.Acquired:
     return calls.Acquired(lease=_lease_from_wire(message.lease) if found else None)
 
 
+def _usage_to_wire(usage: calls.Usage | None) -> trk.Usage | None:
+    if usage is None:
+        return None
+    return trk.Usage(runs=usage.runs, busy_seconds=usage.busy_seconds, up_seconds=usage.up_seconds)
+
+
+def _usage_from_wire(message: trk.Usage) -> calls.Usage:
+    return calls.Usage(
+        runs=message.runs, busy_seconds=message.busy_seconds, up_seconds=message.up_seconds
+    )
+
+
 def _state_to_wire(state: calls.DeviceState) -> trk.DeviceState:
     return trk.DeviceState(
         device=_device_to_wire(state.device),
@@ -322,6 +336,8 @@ def _state_to_wire(state: calls.DeviceState) -> trk.DeviceState:
         draining=state.draining,
         quarantine=state.quarantine,
         resting=state.resting,
+        usage=_usage_to_wire(state.usage),
+        lately=_usage_to_wire(state.lately),
     )
 
 
@@ -334,6 +350,8 @@ def _state_from_wire(message: trk.DeviceState) -> calls.DeviceState:
         draining=message.draining,
         quarantine=message.quarantine,
         resting=message.resting,
+        usage=_usage_from_wire(message.usage) if message.HasField("usage") else None,
+        lately=_usage_from_wire(message.lately) if message.HasField("lately") else None,
     )
 
 
@@ -518,18 +536,29 @@ REGISTERED: Final = _codec(
 )
 HEARTBEAT: Final = _codec(
     trk.HeartbeatRequest,
-    lambda call: trk.HeartbeatRequest(**asdict(call)),
+    lambda call: trk.HeartbeatRequest(
+        name=call.name,
+        epoch=call.epoch,
+        resting=call.resting,
+        quarantine=call.quarantine,
+        usage=_usage_to_wire(call.usage),
+    ),
     lambda message: calls.Heartbeat(
         name=message.name,
         epoch=message.epoch,
         resting=message.resting,
         quarantine=message.quarantine,
+        usage=_usage_from_wire(message.usage) if message.HasField("usage") else None,
     ),
 )
 HEARTBEAT_REPLY: Final = _codec(
     trk.HeartbeatResponse,
-    lambda reply: trk.HeartbeatResponse(known=reply.known, quarantined=reply.quarantined),
-    lambda message: calls.HeartbeatReply(known=message.known, quarantined=message.quarantined),
+    lambda reply: trk.HeartbeatResponse(
+        known=reply.known, quarantined=reply.quarantined, readmissions=reply.readmissions
+    ),
+    lambda message: calls.HeartbeatReply(
+        known=message.known, quarantined=message.quarantined, readmissions=message.readmissions
+    ),
 )
 DEREGISTER: Final = _codec(
     trk.DeregisterRequest,
@@ -541,13 +570,18 @@ ACQUIRE: Final = _codec(trk.AcquireRequest, _acquire_to_wire, _acquire_from_wire
 ACQUIRED: Final = _codec(trk.AcquireResponse, _acquired_to_wire, _acquired_from_wire)
 RENEW: Final = _codec(
     trk.RenewRequest,
-    lambda call: trk.RenewRequest(lease_id=call.lease_id),
-    lambda message: calls.Renew(lease_id=message.lease_id),
+    lambda call: trk.RenewRequest(lease_id=call.lease_id, lends=call.lends),
+    lambda message: calls.Renew(lease_id=message.lease_id, lends=message.lends),
 )
 RENEWED: Final = _codec(
     trk.RenewResponse,
-    lambda reply: trk.RenewResponse(ttl_seconds=reply.ttl_seconds),
-    lambda message: calls.Renewed(ttl_seconds=message.ttl_seconds),
+    lambda reply: trk.RenewResponse(
+        ttl_seconds=reply.ttl_seconds, wanted_seconds=reply.wanted_seconds
+    ),
+    lambda message: calls.Renewed(
+        ttl_seconds=message.ttl_seconds,
+        wanted_seconds=message.wanted_seconds if message.HasField("wanted_seconds") else None,
+    ),
 )
 RELEASE: Final = _codec(
     trk.ReleaseRequest,

@@ -64,25 +64,39 @@ class RegisterResponse(_message.Message):
     heartbeat_seconds: float
     def __init__(self, heartbeat_seconds: _Optional[float] = ...) -> None: ...
 
+class Usage(_message.Message):
+    __slots__ = ("runs", "busy_seconds", "up_seconds")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    BUSY_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    UP_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    runs: int
+    busy_seconds: float
+    up_seconds: float
+    def __init__(self, runs: _Optional[int] = ..., busy_seconds: _Optional[float] = ..., up_seconds: _Optional[float] = ...) -> None: ...
+
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("name", "epoch", "resting", "quarantine")
+    __slots__ = ("name", "epoch", "resting", "quarantine", "usage")
     NAME_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     RESTING_FIELD_NUMBER: _ClassVar[int]
     QUARANTINE_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
     name: str
     epoch: str
     resting: str
     quarantine: str
-    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[str] = ..., resting: _Optional[str] = ..., quarantine: _Optional[str] = ...) -> None: ...
+    usage: Usage
+    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[str] = ..., resting: _Optional[str] = ..., quarantine: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
-    __slots__ = ("known", "quarantined")
+    __slots__ = ("known", "quarantined", "readmissions")
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     QUARANTINED_FIELD_NUMBER: _ClassVar[int]
+    READMISSIONS_FIELD_NUMBER: _ClassVar[int]
     known: bool
     quarantined: bool
-    def __init__(self, known: _Optional[bool] = ..., quarantined: _Optional[bool] = ...) -> None: ...
+    readmissions: int
+    def __init__(self, known: _Optional[bool] = ..., quarantined: _Optional[bool] = ..., readmissions: _Optional[int] = ...) -> None: ...
 
 class DeregisterRequest(_message.Message):
     __slots__ = ("name", "epoch")
@@ -97,20 +111,22 @@ class DeregisterResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class AcquireRequest(_message.Message):
-    __slots__ = ("request_id", "target", "labels", "wait_seconds", "owner", "priority")
+    __slots__ = ("request_id", "target", "labels", "wait_seconds", "owner", "priority", "job")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     WAIT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     target: bytes
     labels: _containers.RepeatedCompositeFieldContainer[Label]
     wait_seconds: float
     owner: str
     priority: int
-    def __init__(self, request_id: _Optional[str] = ..., target: _Optional[bytes] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ..., wait_seconds: _Optional[float] = ..., owner: _Optional[str] = ..., priority: _Optional[int] = ...) -> None: ...
+    job: str
+    def __init__(self, request_id: _Optional[str] = ..., target: _Optional[bytes] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ..., wait_seconds: _Optional[float] = ..., owner: _Optional[str] = ..., priority: _Optional[int] = ..., job: _Optional[str] = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
     __slots__ = ("lease",)
@@ -119,16 +135,20 @@ class AcquireResponse(_message.Message):
     def __init__(self, lease: _Optional[_Union[Lease, _Mapping]] = ...) -> None: ...
 
 class RenewRequest(_message.Message):
-    __slots__ = ("lease_id",)
+    __slots__ = ("lease_id", "lends")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    LENDS_FIELD_NUMBER: _ClassVar[int]
     lease_id: str
-    def __init__(self, lease_id: _Optional[str] = ...) -> None: ...
+    lends: bool
+    def __init__(self, lease_id: _Optional[str] = ..., lends: _Optional[bool] = ...) -> None: ...
 
 class RenewResponse(_message.Message):
-    __slots__ = ("ttl_seconds",)
+    __slots__ = ("ttl_seconds", "wanted_seconds")
     TTL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    WANTED_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ttl_seconds: float
-    def __init__(self, ttl_seconds: _Optional[float] = ...) -> None: ...
+    wanted_seconds: float
+    def __init__(self, ttl_seconds: _Optional[float] = ..., wanted_seconds: _Optional[float] = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
     __slots__ = ("lease_id", "device_lost", "why")
@@ -145,7 +165,7 @@ class ReleaseResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class DeviceState(_message.Message):
-    __slots__ = ("device", "owner", "user", "leased_seconds", "draining", "quarantine", "resting")
+    __slots__ = ("device", "owner", "user", "leased_seconds", "draining", "quarantine", "resting", "usage", "lately")
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -153,6 +173,8 @@ class DeviceState(_message.Message):
     DRAINING_FIELD_NUMBER: _ClassVar[int]
     QUARANTINE_FIELD_NUMBER: _ClassVar[int]
     RESTING_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    LATELY_FIELD_NUMBER: _ClassVar[int]
     device: DeviceInfo
     owner: str
     user: str
@@ -160,7 +182,9 @@ class DeviceState(_message.Message):
     draining: str
     quarantine: str
     resting: str
-    def __init__(self, device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., owner: _Optional[str] = ..., user: _Optional[str] = ..., leased_seconds: _Optional[float] = ..., draining: _Optional[str] = ..., quarantine: _Optional[str] = ..., resting: _Optional[str] = ...) -> None: ...
+    usage: Usage
+    lately: Usage
+    def __init__(self, device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., owner: _Optional[str] = ..., user: _Optional[str] = ..., leased_seconds: _Optional[float] = ..., draining: _Optional[str] = ..., quarantine: _Optional[str] = ..., resting: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., lately: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
 
 class Waiting(_message.Message):
     __slots__ = ("owner", "user", "priority", "waited_seconds")

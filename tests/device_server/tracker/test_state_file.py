@@ -89,5 +89,5 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     TrackerState(path, silent).close()
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA user_version = 9")
-    with pytest.raises(SettingsError, match="it is of version 9, not 2"):
+    with pytest.raises(SettingsError, match="it is of version 9, not 3"):
         TrackerState(path, silent)
