@@ -84,6 +84,9 @@ def _built(job: Digest, make: Callable[[], Made], clock: Clock) -> Artifact | Bu
         failure = _failure(job, refused.stage, refused.why, refused.constraint)
     except UserError as error:
         failure = _failure(job, type(error).__name__, str(error))
+    except OSError as trouble:  # a full disk, too many open files, a linker that is not there
+        why = f"{type(trouble).__name__}: {trouble}"
+        failure = replace(_failure(job, "compiler", why), status=Status.INFRA_ERROR)
     except Exception as surprise:
         # One candidate must not end a search: what the compiler did not foresee is its own status.
         why = f"{type(surprise).__name__}: {surprise}\n{traceback.format_exc(limit=-3)}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from typing import Final
 
 import ray
@@ -21,10 +20,10 @@ from compile_worker.worker import Job, Result, compile_all, prepare_process
 BATCHES_PER_WORKER: Final = 100
 
 
-def _compile_batch(jobs: Sequence[Job], trail: Path | None = None) -> list[Result]:
+def _compile_batch(jobs: Sequence[Job]) -> list[Result]:
     """`compile_all` in a process that has been prepared for it."""
     _prepare_once()
-    return compile_all(jobs, trail)
+    return compile_all(jobs)
 
 
 @cache

@@ -220,7 +220,9 @@ def rate(jobs: Sequence[CompileJob], workers: int, *, on_ray: bool) -> float:
     with ExitStack() as owned:
         scratch = Path(owned.enter_context(tempfile.TemporaryDirectory(prefix="tf-")))
         executor = Workers(
-            _places(owned, scratch, workers, on_ray), timeout_seconds=_TIMEOUT_SECONDS
+            _places(owned, scratch, workers, on_ray),
+            lambda trail: ProcessPlace(scratch / "log", scratch, trail=trail),
+            timeout_seconds=_TIMEOUT_SECONDS,
         )
         owned.callback(executor.close)
         _compile(executor, list(jobs[:_BATCH]) * workers)  # starts the processes

@@ -1,8 +1,8 @@
 """Compile workers: a queue of batches, one thread for each place, and what a death means.
 
-A batch that kills its worker or takes too long is halved until the culprit is alone; a job alone
-that does it twice gets a typed failure, COMPILE_CRASH or COMPILE_TIMEOUT, and is kept with the IR
-of its last good step. The others lose nothing but time.
+A batch whose worker was killed from outside is given again (`patient.py`). One that killed its
+worker, or took too long, is halved until the culprit is alone; what becomes of that in a process of
+its own is its fate (`alone.py`). The others lose nothing but time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from tilefarm.artifact import BuildFailure
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.measurement import Status
 
+from driver.compiling.alone import Alone, MakePlace
 from driver.compiling.kept import KeptCompiles
-from driver.compiling.places import Place, PlaceCrashed, PlaceTimedOut
+from driver.compiling.patient import PatientPlace
+from driver.compiling.places import Place, PlaceCrashed, PlaceLost, PlaceTimedOut
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job, Result
@@ -61,6 +63,7 @@ class Workers:
 
     Args:
         places: one batch at a time each.
+        alone: makes a place for a job that failed badly, to be compiled by itself.
         timeout_seconds: for one job.
         kept: where crashes and hangs are kept; None: nowhere.
     """
@@ -68,14 +71,15 @@ class Workers:
     def __init__(
         self,
         places: Sequence[Place],
+        alone: MakePlace,
         *,
         timeout_seconds: float,
         kept: KeptCompiles | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._places = places
+        self._places = [PatientPlace(place) for place in places]
         self._timeout_seconds = timeout_seconds
-        self._kept = kept
+        self._alone = Alone(alone, timeout_seconds=timeout_seconds, kept=kept)
         self._clock = clock or SystemClock()
         self._queue: queue.SimpleQueue[tuple[Sequence[tuple[int, Job]], Deliver] | None] = (
             queue.SimpleQueue()
@@ -85,7 +89,7 @@ class Workers:
             threading.Thread(
                 target=self._feed, args=(place, f"compile {n}"), name=f"compile-{n}", daemon=True
             )
-            for n, place in enumerate(places, 1)
+            for n, place in enumerate(self._places, 1)
         ]
         for thread in self._threads:
             thread.start()
@@ -99,6 +103,7 @@ class Workers:
             self._queue.put(None)
         for place in self._places:
             place.kill()
+        self._alone.close()
         for thread in self._threads:
             thread.join(_CLOSE_SECONDS)
 
@@ -126,11 +131,16 @@ class Workers:
         try:
             results = place.compile(jobs, self._timeout_seconds * len(jobs))
         except (PlaceCrashed, PlaceTimedOut):
-            if not self._closed.is_set():
+            if len(batch) > 1:
                 self._halve(place, lane, batch, deliver)
+            else:
+                self._scatter(lane, batch, deliver)
+            return
+        except PlaceLost:
+            self._scatter(lane, batch, deliver)
             return
         results = [
-            self._alone(place, job) if _crashed(result) else result
+            self._alone.compile(job) if _is_doubtful(result) else result
             for job, result in zip(jobs, results, strict=True)
         ]
         ended = self._clock.wall_seconds()
@@ -140,35 +150,20 @@ class Workers:
     def _halve(
         self, place: Place, lane: str, batch: Sequence[tuple[int, Job]], deliver: Deliver
     ) -> None:
-        if len(batch) > 1:
-            middle = len(batch) // 2
-            self._run(place, lane, batch[:middle], deliver)
-            self._run(place, lane, batch[middle:], deliver)
-            return
-        began = self._clock.wall_seconds()
-        result = self._alone(place, batch[0][1])
-        ended = self._clock.wall_seconds()
-        if not self._closed.is_set():
-            deliver(*_spread(lane, batch, [result], began, ended))
+        middle = len(batch) // 2
+        for half in (batch[:middle], batch[middle:]):
+            if not self._closed.is_set():
+                self._run(place, lane, half, deliver)
 
-    def _alone(self, place: Place, job: Job) -> Result:
-        """A job that failed badly once more, by itself; what it leaves when it does so is kept."""
-        trail = None if self._kept is None else self._kept.trail(job)
-        try:
-            result = place.compile(
-                [job], self._timeout_seconds, None if trail is None else trail.path
-            )[0]
-        except PlaceCrashed as again:
-            result = _failure(job, Status.COMPILE_CRASH, str(again))
-        except PlaceTimedOut as again:
-            result = _failure(job, Status.COMPILE_TIMEOUT, str(again))
-        if self._kept is None or trail is None:
-            return result
-        last = trail.read()
-        trail.path.unlink(missing_ok=True)
-        if isinstance(result, BuildFailure) and result.status is not Status.COMPILE_ERROR:
-            return self._kept.keep_failure(job, result, last)
-        return result
+    def _scatter(self, lane: str, batch: Sequence[tuple[int, Job]], deliver: Deliver) -> None:
+        """Each job of a batch by itself."""
+        for number, job in batch:
+            if self._closed.is_set():
+                return
+            began = self._clock.wall_seconds()
+            result = self._alone.compile(job)
+            ended = self._clock.wall_seconds()
+            deliver(*_spread(lane, [(number, job)], [result], began, ended))
 
 
 def _spread(
@@ -189,10 +184,6 @@ def _spread(
     return builds[::-1]
 
 
-def _failure(job: Job, status: Status, why: str) -> BuildFailure:
-    return BuildFailure(job=job.digest, status=status, stage="compile", why=why)
-
-
-def _crashed(result: Result) -> bool:
-    """Whether the compiler raised what it did not foresee."""
-    return isinstance(result, BuildFailure) and result.status is Status.COMPILE_CRASH
+def _is_doubtful(result: Result) -> bool:
+    """Whether a job failed by what its compiler or its machine did not foresee."""
+    return isinstance(result, BuildFailure) and result.status is not Status.COMPILE_ERROR

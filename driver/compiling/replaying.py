@@ -12,8 +12,9 @@ from tilefarm.errors import DataError
 from tilefarm.measurement import Status
 
 from compile_worker.trail import LastStep, Trail
+from driver.compiling.alone import ALONE_NBYTES
 from driver.compiling.kept import KeptCompile, KeptCompiles
-from driver.compiling.places import CHILD, PlaceCrashed, PlaceTimedOut, ProcessPlace
+from driver.compiling.places import CHILD, PlaceCrashed, PlaceLost, PlaceTimedOut, ProcessPlace
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job
@@ -26,7 +27,7 @@ class ReplayLimits:
     """What the process may take."""
 
     seconds: float = 30.0
-    memory_nbytes: int = 4 << 30
+    memory_nbytes: int = ALONE_NBYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +59,17 @@ def replay(job: Job, limits: ReplayLimits, scratch: Path, *, module: str = CHILD
         module: the child's program.
     """
     trail, log = Trail(scratch / "trail"), scratch / "log"
-    place = ProcessPlace(log, scratch, memory_nbytes=limits.memory_nbytes, module=module)
+    place = ProcessPlace(
+        log, scratch, memory_nbytes=limits.memory_nbytes, module=module, trail=trail.path
+    )
     try:
-        result = place.compile([job], limits.seconds, trail.path)[0]
+        result = place.compile([job], limits.seconds)[0]
     except PlaceCrashed as crash:
         return _died(Status.COMPILE_CRASH, str(crash), trail.read(), log)
     except PlaceTimedOut as hang:
         return _died(Status.COMPILE_TIMEOUT, str(hang), trail.read(), log)
+    except PlaceLost as loss:
+        return _died(Status.INFRA_ERROR, str(loss), trail.read(), log)
     finally:
         place.close()
     last = trail.read()

@@ -3,7 +3,8 @@
 Ray forks to start, dies with the thread that started it, and ends its whole process when it cannot
 go on; none of that may happen to a driver with numerical threads and live channels. So a child, the
 host, runs Ray, and each slot of the driver hands its batches through a pipe. Tasks are stateless
-and never retried by Ray: the executor owns what a death means.
+and never retried by Ray: the executor owns what a death means. Ray says that a worker died, not of
+what; that a node, the node's daemon or too little memory was the reason, it does say.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from tilefarm.watch.log import PLAIN, Log, LogStyle
 
 from driver.compiling.cluster import join
 from driver.compiling.pipes import PipeChild, far_ends
-from driver.compiling.places import Place, PlaceCrashed, PlaceTimedOut, ProcessPlace
+from driver.compiling.places import (
+    Place,
+    PlaceCrashed,
+    PlaceLost,
+    PlaceTimedOut,
+    ProcessPlace,
+)
 from driver.compiling.told import compile_log, style_words, tell
 
 if TYPE_CHECKING:
@@ -40,9 +47,8 @@ _START_SECONDS: Final = 120
 _LOOPBACK: Final = "127.0.0.2"
 """Ray takes 127.0.0.1 for a name and tells everybody the address that it finds behind it."""
 
-_CRASHED, _TIMED_OUT, _DONE = "crashed", "timed out", "done"
-_NODE_LOSSES: Final = 3
-"""Of one batch; a cluster that loses more nodes than that is not one to compile on."""
+_DONE, _CRASHED, _TIMED_OUT, _LOST, _OVER = "done", "crashed", "timed out", "lost", "over"
+"""What the host answers to a batch; after the last one there is no Ray any more."""
 
 
 class RayHost:
@@ -93,18 +99,19 @@ class RayHost:
             raise self._failure
         return settled
 
-    def gone(self) -> None:
-        """Note that a pipe found it ended."""
-        self._failure = self._failure or self._end()
+    def gone(self, why: str = "its process ended") -> None:
+        """Note that it has ended, or is good for nothing any more, and let nothing of it linger."""
+        self._failure = self._failure or self._end(why)
         self._settled.set()
+        self._child.kill()
 
-    def _end(self) -> TilefarmError:
+    def _end(self, why: str) -> TilefarmError:
         if self.cluster:
             return ClusterLostError(
                 f"the Ray cluster at {self.cluster} is gone",
                 "nothing measured is lost: once it is back, the same command continues",
             )
-        return _not_up("its process ended")
+        return _not_up(why)
 
     def kill(self) -> None:
         """End it and everything below it; from any thread."""
@@ -138,23 +145,26 @@ class RayPlace:
         with contextlib.suppress(TilefarmError):
             self._host.wait()
 
-    def compile(
-        self, jobs: Sequence[Job], timeout_seconds: float, trail: Path | None = None
-    ) -> list[Result]:
+    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         if self._host.cluster:
             self._host.wait()
         try:
-            self._pipe.send((list(jobs), timeout_seconds, trail))
+            self._pipe.send((list(jobs), timeout_seconds))
             kind, content = self._pipe.recv()
         except (EOFError, OSError):
-            self._host.gone()
-            if self._host.cluster:
-                self._host.wait(0)  # raises why
-            raise PlaceCrashed("Ray's process ended") from None
-        if kind == _CRASHED:
-            raise PlaceCrashed(content)
-        if kind == _TIMED_OUT:
-            raise PlaceTimedOut(content)
+            kind, content = _OVER, "its process ended"
+        match kind:
+            case "crashed":
+                raise PlaceCrashed(content)
+            case "timed out":
+                raise PlaceTimedOut(content)
+            case "lost":
+                raise PlaceLost(content)
+            case "over":
+                self._host.gone(content)
+                if self._host.cluster:
+                    self._host.wait(0)  # raises why
+                raise PlaceLost(f"Ray is gone: {content}")
         results: list[Result] = content
         return results
 
@@ -183,10 +193,8 @@ class RayWhenUp:
         with contextlib.suppress(InfraError):
             self._host.wait(0 if self._first else _PATIENCE_SECONDS)
 
-    def compile(
-        self, jobs: Sequence[Job], timeout_seconds: float, trail: Path | None = None
-    ) -> list[Result]:
-        return self._place().compile(jobs, timeout_seconds, trail)
+    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
+        return self._place().compile(jobs, timeout_seconds)
 
     def kill(self) -> None:
         self._process.kill()
@@ -267,35 +275,26 @@ def _serve(pipe: Connection, log: Log) -> None:
             return
 
 
-def _run(jobs: list[Job], timeout_seconds: float, trail: Path | None) -> tuple[str, Any]:
-    """A batch on a worker; on another one if the node is lost, which is nobody's crash."""
-    from ray import exceptions
-
-    for _ in range(_NODE_LOSSES):
-        try:
-            return _once(jobs, timeout_seconds, trail)
-        except exceptions.NodeDiedError:
-            continue
-    return _CRASHED, f"{_NODE_LOSSES} nodes of Ray were lost under it"
-
-
-def _once(jobs: list[Job], timeout_seconds: float, trail: Path | None) -> tuple[str, Any]:
+def _run(jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
+    """What became of a batch on some worker of Ray's: kind and content."""
     import ray
     from ray import exceptions
 
     from compile_worker import tasks
 
-    task = tasks.compile_batch.remote(jobs, trail)
-    ready, _ = ray.wait([task], timeout=timeout_seconds)
-    if not ready:
-        ray.cancel(task, force=True)
-        return _TIMED_OUT, f"no answer within {timeout_seconds:g} s"
     try:
+        task = tasks.compile_batch.remote(jobs)
+        ready, _ = ray.wait([task], timeout=timeout_seconds)
+        if not ready:
+            ray.cancel(task, force=True)
+            return _TIMED_OUT, f"no answer within {timeout_seconds:g} s"
         return _DONE, ray.get(task)
-    except exceptions.NodeDiedError:
-        raise
-    except exceptions.RayError as error:
+    except (exceptions.WorkerCrashedError, exceptions.RayTaskError) as error:
         return _CRASHED, f"the Ray worker ended: {_first_line(error)}"
+    except exceptions.LocalRayletDiedError as error:
+        return _OVER, _first_line(error)
+    except exceptions.RayError as error:
+        return _LOST, f"Ray lost the batch: {_first_line(error)}"
 
 
 def _not_up(why: str) -> InfraError:

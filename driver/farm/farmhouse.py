@@ -13,6 +13,7 @@ from tilefarm.target import Target
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.log import PLAIN, LogStyle
 
+from driver.compiling.alone import ALONE_NBYTES
 from driver.compiling.executor import Executor, Workers
 from driver.compiling.kept import KeptCompiles
 from driver.compiling.places import Place, ProcessPlace
@@ -73,6 +74,7 @@ class Farmhouse(Closing):
             self._owned.callback(self.leases.close)
             self.executor: Executor = Workers(
                 self._places(folders) if compile_workers else [],
+                lambda trail: self._alone(folders, trail),
                 timeout_seconds=settings.compile_timeout_seconds,
                 kept=None if folders.kept is None else KeptCompiles(folders.kept),
                 clock=clock,
@@ -118,6 +120,16 @@ class Farmhouse(Closing):
             shown = credentials(settings.token_file, settings.tls, settings.signing_key)
             return RemoteFarm(settings.tracker, shown)
         return LocalFarm(target, settings.devices, folders.scratch, folders.log, style=self._style)
+
+    def _alone(self, folders: Folders, trail: Path | None) -> Place:
+        """Where a job that failed badly is compiled by itself: here, where its end can be seen."""
+        return ProcessPlace(
+            folders.log / "compile.log",
+            folders.scratch,
+            memory_nbytes=ALONE_NBYTES,
+            trail=trail,
+            style=self._style,
+        )
 
     def _places(self, folders: Folders) -> list[Place]:
         log = folders.log / "compile.log"

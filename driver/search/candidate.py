@@ -82,8 +82,8 @@ class Candidate:
 
 
 def _why(failure: BuildFailure | RunFailure, story: tuple[str, ...]) -> str:
-    """The reason; of the farm's own faults the whole story, of a crash how to repeat it."""
-    if failure.status.is_farm_fault:
+    """The reason; of a farm's fault under a run the whole story, of a crash how to repeat it."""
+    if isinstance(failure, RunFailure) and failure.status.is_farm_fault:
         return "; ".join(story)
     kept = failure.kept if isinstance(failure, BuildFailure) else None
     return f"{failure.why}; `tilefarm replay {kept.short}` repeats it" if kept else failure.why

@@ -103,7 +103,8 @@ class Artifact:
 class BuildFailure:
     """A compilation that ended without an artifact.
 
-    `status` is COMPILE_ERROR, COMPILE_CRASH or COMPILE_TIMEOUT.
+    `status` is COMPILE_ERROR, COMPILE_CRASH or COMPILE_TIMEOUT; INFRA_ERROR where it was not the
+    job's fault, but a full disk's, or that of whoever kills compile processes.
 
     `stage` names the pass or the step that refused, `constraint` the named limit if it was one.
     `kept` is the digest of what was kept of a crash or a hang, for `tilefarm replay`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 from dataclasses import replace
 
@@ -100,6 +101,16 @@ def test_what_nobody_foresaw_is_a_crash_of_this_job_only(monkeypatch: pytest.Mon
     found = failure(job(Tiling()))
     assert found.status is Status.COMPILE_CRASH
     assert "KeyError: 'slot'" in found.why
+
+
+def test_a_full_disk_is_not_the_jobs_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object, **named: object) -> object:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(compiler, "kernel_object", full)
+    found = failure(job(Tiling()))
+    assert found.status is Status.INFRA_ERROR
+    assert "No space left on device" in found.why
 
 
 def program(kernels: tuple[CompileJob, ...]) -> ProgramJob:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
@@ -22,21 +23,28 @@ from compile_worker.worker import Result
 from driver.compiling import workers as ray_workers
 from driver.compiling.executor import Build, Workers
 from driver.compiling.kept import KeptCompiles
-from driver.compiling.places import Place, ProcessPlace
+from driver.compiling.places import CHILD, Place, ProcessPlace
 from driver.compiling.workers import RayHost, RayPlace
+from driver.farm.children import descendants
 
 GOOD = ("affine", "softmax", "dense")
 WITH_CULPRIT = ("affine", "add", "softmax", "dense")
 CRASHES = 4
 """Of four, of two, of one, and of that one again."""
+KILLING_SECONDS = 2.0
 
 
 class Compiling:
     """One worker, its batches, and what it leaves."""
 
-    def __init__(self, place: Place, folder: Path) -> None:
+    def __init__(self, places: Sequence[Place], folder: Path, *, module: str = CHILD) -> None:
         self.kept = KeptCompiles(folder / "kept")
-        self._workers = Workers([place], timeout_seconds=60.0, kept=self.kept)
+        self._workers = Workers(
+            places,
+            lambda trail: ProcessPlace(folder / "log", folder, module=module, trail=trail),
+            timeout_seconds=60.0,
+            kept=self.kept,
+        )
         self._told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
 
     def submit(self, batch: Sequence[str]) -> None:
@@ -78,7 +86,7 @@ def compiling(
         place = (
             RayPlace(host, 0) if host else ProcessPlace(log, tmp_path, module="kit.bad_compiler")
         )
-        begun = Compiling(place, tmp_path)
+        begun = Compiling([place], tmp_path, module="kit.bad_compiler")
         try:
             begun.seconds(GOOD)
             yield begun
@@ -103,9 +111,48 @@ def test_an_abort_fails_its_culprit_alone(compiling: Compiling, stopwatch: Stopw
     assert "add" in kept.last.ir
 
 
+def workers_of_ray() -> list[int]:
+    """The processes that compile for the Ray below this one; Ray's own agents are none."""
+    found = []
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(OSError):
+            name = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()
+            if name.startswith("ray::") and not name.endswith("Agent"):
+                found.append(pid)
+    return found
+
+
+def kill(pids: Sequence[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def test_kills_of_all_ray_workers_again_and_again_fail_nobody(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="t-") as folder:  # sockets have short names
+        host = RayHost(Path(folder), 2, tmp_path / "log")
+        compiling = Compiling([RayPlace(host, 0), RayPlace(host, 1)], tmp_path)
+        try:
+            compiling.seconds(GOOD)
+            kill(workers_of_ray(), signal.SIGSTOP)  # so that they have their batches when they die
+            for _ in range(2):
+                compiling.submit(GOOD[:1])
+            until = time.monotonic() + KILLING_SECONDS
+            while time.monotonic() < until:
+                kill(workers_of_ray(), signal.SIGKILL)
+                time.sleep(0.05)
+            made = [*compiling.results(GOOD[:1]).values(), *compiling.results(GOOD[:1]).values()]
+            assert all(isinstance(each, Artifact) for each in made), made
+            compiling.seconds(GOOD)
+        finally:
+            compiling.close()
+            host.close()
+    assert not list(compiling.kept)
+
+
 def test_a_kill_from_outside_fails_nobody(tmp_path: Path, stopwatch: Stopwatch) -> None:
     place = ProcessPlace(tmp_path / "log", tmp_path)
-    compiling = Compiling(place, tmp_path)
+    compiling = Compiling([place], tmp_path)
     try:
         compiling.seconds(GOOD)
         assert place.pid is not None

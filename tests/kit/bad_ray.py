@@ -24,8 +24,8 @@ def start(folder: Path, workers: int) -> None:
     tasks.compile_batch = ray.remote(num_cpus=1, max_retries=0)(compile_batch)
 
 
-def compile_batch(jobs: Sequence[Job], trail: Path | None = None) -> list[Result]:
-    return compile_all(jobs, trail, watch=misbehave)
+def compile_batch(jobs: Sequence[Job]) -> list[Result]:
+    return compile_all(jobs, watch=misbehave)
 
 
 if __name__ == "__main__":

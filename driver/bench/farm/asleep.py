@@ -11,7 +11,7 @@ from tilefarm.artifact import Artifact
 from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 
-from driver.compiling.places import PlaceCrashed
+from driver.compiling.places import PlaceLost
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job, Result
@@ -81,12 +81,7 @@ class SleepingPlace:
     def prepare(self) -> None:
         """Nothing: there is no process."""
 
-    def compile(
-        self,
-        jobs: Sequence[Job],
-        timeout_seconds: float,  # noqa: ARG002
-        trail: Path | None = None,  # noqa: ARG002
-    ) -> list[Result]:
+    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:  # noqa: ARG002
         return [self._compiled(job) for job in jobs]
 
     def kill(self) -> None:
@@ -97,7 +92,7 @@ class SleepingPlace:
 
     def _compiled(self, job: Job) -> Artifact:
         if self._killed.wait(self._seconds):
-            raise PlaceCrashed("killed")
+            raise PlaceLost("killed")
         digest = job.digest
         # What follows an ELF file's last section is nobody's: it only changes the digest.
         return Artifact(

@@ -161,11 +161,12 @@ class _Watch:
 def _search(scale: Scale, farm: RemoteFarm, scratch: FilePath, clock: Clock) -> Searched:
     tasks = layer_tasks(TARGET)
     template = _template(next(iter(tasks.values())))
-    places = [
-        SleepingPlace(template.code, template.symbols, scale.compile_seconds)
-        for _ in range(scale.workers)
-    ]
-    executor = Workers(places, timeout_seconds=_STORM_SECONDS, clock=clock)
+
+    def place(_: FilePath | None = None) -> SleepingPlace:
+        return SleepingPlace(template.code, template.symbols, scale.compile_seconds)
+
+    places = [place() for _ in range(scale.workers)]
+    executor = Workers(places, place, timeout_seconds=_STORM_SECONDS, clock=clock)
     leases = Leases(farm, TARGET, owner="bench", clock=clock)
     try:
         return search(

@@ -18,7 +18,7 @@ from tilefarm.trace import Step, Trace
 
 from compile_worker.worker import Job, Result
 from driver.compiling.executor import Build, Workers
-from driver.compiling.places import PlaceCrashed, PlaceTimedOut, ProcessPlace
+from driver.compiling.places import PlaceCrashed, PlaceLost, PlaceTimedOut, ProcessPlace
 
 
 def job(number: int) -> CompileJob:
@@ -32,10 +32,11 @@ def name_of(job: Job) -> str:
 
 @dataclass
 class Place:
-    """Compiles at once; dies or hangs on the named steps, the first `times` times."""
+    """Compiles at once; dies, hangs or is lost on the named steps, the first `times` times."""
 
     crashes: Sequence[str] = ()
     hangs: Sequence[str] = ()
+    lost: Sequence[str] = ()
     times: int = 100
     tasks: list[list[str]] = field(default_factory=list)
     broken: Exception | None = None
@@ -43,16 +44,14 @@ class Place:
     def prepare(self) -> None:
         pass
 
-    def compile(
-        self, jobs: Sequence[Job], timeout_seconds: float, trail: Path | None = None
-    ) -> list[Result]:
+    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         names = [name_of(job) for job in jobs]
         self.tasks.append(names)
         if self.broken:
             raise self.broken
-        if self.times and set(names) & set(self.crashes):
+        if self.times and set(names) & {*self.crashes, *self.lost}:
             self.times -= 1
-            raise PlaceCrashed("SIGSEGV")
+            raise PlaceCrashed("SIGSEGV") if set(names) & set(self.crashes) else PlaceLost("gone")
         if set(names) & set(self.hangs):
             raise PlaceTimedOut("no answer")
         return [
@@ -67,10 +66,10 @@ class Place:
         pass
 
 
-def statuses(place: Place, count: int) -> dict[int, Status]:
-    """How each job of one batch ended."""
+def statuses(place: Place, count: int, alone: Place | None = None) -> dict[int, Status]:
+    """How each job of one batch ended; `alone` is where what failed badly is compiled by itself."""
     builds: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
-    workers = Workers([place], timeout_seconds=1.0)
+    workers = Workers([place], lambda _: alone or place, timeout_seconds=1.0)
     workers.submit([(n, job(n)) for n in range(count)], builds.put)
     ended = {}
     for _ in range(count):
@@ -88,9 +87,9 @@ def test_a_good_batch_is_one_task() -> None:
     assert place.tasks == [["s0", "s1", "s2", "s3"]]
 
 
-def test_a_crash_is_halved_down_to_the_culprit() -> None:
-    place = Place(crashes=["s2"])
-    assert statuses(place, 4) == {
+def test_a_crash_is_halved_down_to_the_culprit_which_is_alone_when_it_is_blamed() -> None:
+    place, alone = Place(crashes=["s2"]), Place(crashes=["s2"])
+    assert statuses(place, 4, alone) == {
         0: Status.OK,
         1: Status.OK,
         2: Status.COMPILE_CRASH,
@@ -101,22 +100,43 @@ def test_a_crash_is_halved_down_to_the_culprit() -> None:
         ["s0", "s1"],
         ["s2", "s3"],
         ["s2"],
-        ["s2"],
         ["s3"],
     ]
+    assert alone.tasks == [["s2"]]
 
 
 def test_a_hang_is_a_timeout_of_the_culprit_alone() -> None:
     assert statuses(Place(hangs=["s0"]), 2) == {0: Status.COMPILE_TIMEOUT, 1: Status.OK}
 
 
-def test_a_worker_that_was_killed_once_costs_nobody_anything() -> None:
-    assert statuses(Place(crashes=["s0"], times=1), 1) == {0: Status.OK}
+def test_workers_that_die_under_a_job_are_not_its_crash_if_it_compiles_alone() -> None:
+    place, alone = Place(crashes=["s0", "s1"]), Place()
+    assert statuses(place, 2, alone) == {0: Status.OK, 1: Status.OK}
+    assert alone.tasks == [["s0"], ["s1"]]
+
+
+def test_a_batch_that_is_lost_is_given_again_whole() -> None:
+    place, alone = Place(lost=["s0"], times=2), Place()
+    assert statuses(place, 2, alone) == {0: Status.OK, 1: Status.OK}
+    assert place.tasks == [["s0", "s1"]] * 3
+    assert not alone.tasks
+
+
+def test_jobs_of_a_batch_that_is_lost_again_and_again_are_compiled_one_by_one() -> None:
+    place, alone = Place(lost=["s0"]), Place()
+    assert statuses(place, 2, alone) == {0: Status.OK, 1: Status.OK}
+    assert alone.tasks == [["s0"], ["s1"]]
+
+
+def test_what_is_killed_from_outside_even_alone_is_nobodys_crash() -> None:
+    place = Place(lost=["s0"])
+    assert statuses(place, 2) == {0: Status.INFRA_ERROR, 1: Status.OK}
 
 
 def test_a_broken_place_is_told() -> None:
     told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
-    workers = Workers([Place(broken=InfraError("no cluster"))], timeout_seconds=1.0)
+    broken = Place(broken=InfraError("no cluster"))
+    workers = Workers([broken], lambda _: broken, timeout_seconds=1.0)
     workers.submit([(1, job(1))], told.put)
     assert isinstance(told.get(timeout=30), InfraError)
     workers.close()
@@ -130,15 +150,32 @@ def test_a_process_answers_a_bad_schedule_with_a_typed_failure(tmp_path: Path) -
     assert result.status is Status.COMPILE_ERROR
 
 
-def test_a_killed_process_is_a_crash_and_the_next_call_starts_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "means"), [(signal.SIGSEGV, PlaceCrashed), (signal.SIGKILL, PlaceLost)]
+)
+def test_a_signal_tells_a_crash_from_a_kill_and_the_next_call_starts_another(
+    tmp_path: Path, number: signal.Signals, means: type[Exception]
+) -> None:
     place = ProcessPlace(tmp_path / "log", tmp_path)
     place.compile([job(1)], 60.0)
     assert place.pid is not None
-    os.kill(place.pid, signal.SIGKILL)
-    with pytest.raises(PlaceCrashed, match="SIGKILL"):
+    os.kill(place.pid, number)
+    with pytest.raises(means, match=number.name):
         place.compile([job(1)], 60.0)
     assert isinstance(place.compile([job(1)], 60.0)[0], BuildFailure)
     place.close()
+
+
+def test_a_process_that_never_begins_ends_the_run_and_fails_no_job(tmp_path: Path) -> None:
+    told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+    place = ProcessPlace(tmp_path / "log", tmp_path, module="no.such.module")
+    workers = Workers([place], lambda _: place, timeout_seconds=60.0)
+    workers.submit([(1, job(1)), (2, job(2))], told.put)
+    broken = told.get(timeout=60)
+    workers.close()
+    assert isinstance(broken, InfraError)
+    assert broken.what == "the compile process ended before it began: exit code 1"
+    assert "No module named 'no'" in (tmp_path / "log").read_text()
 
 
 def test_a_slow_answer_is_a_timeout(tmp_path: Path) -> None:

@@ -42,8 +42,11 @@ def compiled(
     batch: list[str], kept: KeptCompiles, scratch: Path, module: str, timeout_seconds: float
 ) -> dict[str, Result]:
     """What becomes of one batch in a child process."""
-    place = ProcessPlace(scratch / "log", scratch, module=module)
-    workers = Workers([place], timeout_seconds=timeout_seconds, kept=kept)
+
+    def place(trail: Path | None = None) -> ProcessPlace:
+        return ProcessPlace(scratch / "log", scratch, module=module, trail=trail)
+
+    workers = Workers([place()], place, timeout_seconds=timeout_seconds, kept=kept)
     told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
     workers.submit([(n, job(name)) for n, name in enumerate(batch)], told.put)
     results = {}
@@ -178,8 +181,8 @@ def test_what_cannot_be_found_is_told(
 
 def test_a_trail_that_cannot_be_written_is_no_trail(tmp_path: Path) -> None:
     nowhere = tmp_path / "nosuch" / "trail"
-    place = ProcessPlace(tmp_path / "log", tmp_path)
-    (made,) = place.compile([job("add")], 60.0, nowhere)
+    place = ProcessPlace(tmp_path / "log", tmp_path, trail=nowhere)
+    (made,) = place.compile([job("add")], 60.0)
     place.close()
     assert isinstance(made, Artifact)
     assert Trail(nowhere).read() == LastStep()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from tilefarm.errors import InfraError
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
-from driver.compiling.places import PlaceCrashed, PlaceTimedOut
+from driver.compiling.places import PlaceLost, PlaceTimedOut
 from driver.compiling.workers import RayHost, RayPlace, RayWhenUp
 from driver.farm.children import descendants
 
@@ -58,7 +60,7 @@ def test_ray_answers_typed_and_survives_kills_and_timeouts(
 
 
 @pytest.mark.slow
-def test_the_end_of_the_host_is_a_crash_and_then_a_process_serves(
+def test_the_end_of_the_host_is_a_loss_and_then_a_process_serves(
     host: RayHost, tmp_path: Path
 ) -> None:
     slot = RayWhenUp(host, 0, tmp_path / "log")
@@ -67,12 +69,43 @@ def test_the_end_of_the_host_is_a_crash_and_then_a_process_serves(
     host.wait(100)
     assert isinstance(slot.compile([BAD], 60.0)[0], BuildFailure), "on Ray"
     host.kill()
-    with pytest.raises(PlaceCrashed):
+    with pytest.raises(PlaceLost):
         slot.compile([BAD], 60.0)
     with pytest.raises(InfraError, match="--no-ray"):
         host.wait(5)
     assert isinstance(slot.compile([BAD], 60.0)[0], BuildFailure), "after Ray"
     slot.close()
+
+
+@pytest.mark.slow
+def test_the_end_of_rays_daemon_is_the_end_of_ray_and_then_a_process_serves(
+    host: RayHost, others: frozenset[int], tmp_path: Path
+) -> None:
+    slot = RayWhenUp(host, 0, tmp_path / "log")
+    host.wait(100)
+    assert isinstance(slot.compile([BAD], 60.0)[0], BuildFailure), "on Ray"
+    (daemon,) = (pid for pid in set(descendants(os.getpid())) - others if name(pid) == "raylet")
+    os.kill(daemon, signal.SIGKILL)
+    while not over(host):  # a worker that lives on may still answer
+        with contextlib.suppress(PlaceLost):
+            slot.compile([BAD], 60.0)
+    assert isinstance(slot.compile([BAD], 60.0)[0], BuildFailure), "after Ray"
+    slot.close()
+
+
+def over(host: RayHost) -> bool:
+    try:
+        host.wait(0)
+    except InfraError:
+        return True
+    return False
+
+
+def name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def test_a_host_that_cannot_start_is_told(tmp_path: Path) -> None:

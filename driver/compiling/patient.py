@@ -1,0 +1,42 @@
+"""A task that was lost is given again: what kills workers from outside tells nothing of a task."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from driver.compiling.places import Place, PlaceLost
+
+if TYPE_CHECKING:
+    from compile_worker.worker import Job, Result
+
+_PAUSES_SECONDS: Final = (0.2, 1.0)
+"""Before a task is given again: who kills a worker often kills its neighbours at the same time."""
+
+
+class PatientPlace:
+    """A place that gets a task three times before the task counts as lost."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._killed = threading.Event()
+
+    def prepare(self) -> None:
+        self._place.prepare()
+
+    def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
+        for pause_seconds in _PAUSES_SECONDS:
+            try:
+                return self._place.compile(jobs, timeout_seconds)
+            except PlaceLost:
+                if self._killed.wait(pause_seconds):
+                    raise
+        return self._place.compile(jobs, timeout_seconds)
+
+    def kill(self) -> None:
+        self._killed.set()
+        self._place.kill()
+
+    def close(self) -> None:
+        self._place.close()
