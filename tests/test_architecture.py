@@ -25,7 +25,7 @@ DOORS = {
     "xgboost": {"tuner/xgb_model.py"},
     "ctypes": {"device_server/library/library.py", "device_server/lifetime.py"},
     "onnx": {"driver/frontend", "driver/demo"},
-    "sqlite3": {"tuner/store.py", "device_server/tracker/state_file.py"},
+    "sqlite3": {"tuner/store_file.py", "device_server/tracker/state_file.py"},
     "grpc_health": {"proto/tilefarm/rpc/health.py"},
     "grpc_reflection": {"proto/tilefarm/rpc/listening.py"},
     "prometheus_client": {"proto/tilefarm/watch/prometheus.py"},

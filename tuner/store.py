@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
-from tilefarm.errors import OutputError
 from tilefarm.measurement import Status, Trial
 
-_MIGRATIONS: Final = (
-    """
-    CREATE TABLE runs (
-        run TEXT PRIMARY KEY,
-        begun REAL NOT NULL,
-        ended REAL,
-        outcome TEXT,
-        description TEXT NOT NULL
-    ) STRICT;
-    CREATE TABLE trials (
-        trial INTEGER PRIMARY KEY,
-        run TEXT NOT NULL REFERENCES runs,
-        workload TEXT NOT NULL,
-        trace TEXT NOT NULL,
-        point TEXT NOT NULL,
-        status TEXT NOT NULL,
-        cycles INTEGER,
-        seconds TEXT NOT NULL,
-        artifact TEXT,
-        device TEXT NOT NULL,
-        why TEXT NOT NULL,
-        proposer TEXT NOT NULL,
-        spans TEXT NOT NULL,
-        UNIQUE (workload, trace),
-        CHECK (cycles IS NULL OR status = 'ok')
-    ) STRICT;
-    CREATE INDEX fastest ON trials (workload, cycles) WHERE cycles IS NOT NULL;
-    """,
-    """
-    CREATE TABLE suspects (
-        suspect INTEGER PRIMARY KEY,
-        run TEXT NOT NULL REFERENCES runs,
-        workload TEXT NOT NULL,
-        trace TEXT NOT NULL,
-        point TEXT NOT NULL,
-        status TEXT NOT NULL,
-        cycles INTEGER,
-        seconds TEXT NOT NULL,
-        artifact TEXT,
-        device TEXT NOT NULL,
-        why TEXT NOT NULL,
-        proposer TEXT NOT NULL,
-        spans TEXT NOT NULL,
-        doubt TEXT NOT NULL
-    ) STRICT;
-    """,
-)
-"""Step i brings a file of user_version i to i + 1. Only ever appended to."""
+from tuner.store_file import locked, opened, writing
 
 _COLUMNS: Final = (
     "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans"
@@ -98,9 +48,9 @@ class Store(Closing):
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
-        self._lock = None if read_only else _lock(path)
+        self._lock = None if read_only else locked(path)
         try:
-            self._db = _opened(path, read_only=read_only)
+            self._db = opened(path, read_only=read_only)
         except BaseException:
             self._release()
             raise
@@ -220,14 +170,8 @@ class Store(Closing):
             self._lock.close()
             self._lock = None
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """One transaction; trouble with the disk becomes an error that says so."""
-        try:
-            with self._db:
-                yield
-        except sqlite3.OperationalError as error:
-            raise _unwritable(self._path, error) from None
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(self._db, self._path)
 
 
 def _of(workload: Digest | None) -> tuple[str, tuple[str, ...]]:
@@ -264,81 +208,4 @@ def _trial(row: Sequence[Any]) -> Trial:
         why=why,
         proposer=proposer,
         spans=tuple((str(s), float(b), float(e)) for s, b, e in json.loads(spans)),
-    )
-
-
-def _lock(path: Path) -> Any:
-    """An open lock file; the system lets go of the lock when the process ends, however it ends."""
-    try:
-        lock = path.with_name(path.name + ".lock").open("a")
-    except OSError as error:
-        raise OutputError(
-            f"cannot write next to {path}: {error.strerror}", "choose another folder"
-        ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise OutputError(
-            f"another run is writing to {path}", "wait for it to end, or choose another folder"
-        ) from None
-    return lock
-
-
-def _opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
-    mode = "ro" if read_only else "rwc"
-    try:
-        db = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=30.0)
-    except sqlite3.OperationalError as error:
-        raise OutputError(f"cannot open {path}: {error}", "choose another folder") from None
-    try:
-        _check(db, path)
-        if not read_only:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            db.execute("PRAGMA foreign_keys = ON")
-            _migrate(db)
-    except sqlite3.OperationalError as error:
-        db.close()
-        raise _unwritable(path, error) from None
-    except sqlite3.DatabaseError as error:
-        db.close()
-        raise _damaged(path, str(error)) from None
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _check(db: sqlite3.Connection, path: Path) -> None:
-    verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
-    if verdict != "ok":
-        raise _damaged(path, verdict)
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
-    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
-    if version > len(_MIGRATIONS):
-        raise OutputError(
-            f"{path} was written by a newer tilefarm (schema {version})",
-            "update tilefarm, or choose another folder",
-        )
-    if version == 0 and tables:
-        raise OutputError(f"{path} is a database of something else", "choose another folder")
-
-
-def _migrate(db: sqlite3.Connection) -> None:
-    """Applies what is missing, each step whole or not at all."""
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
-    for step, script in enumerate(_MIGRATIONS[version:], start=version + 1):
-        db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {step}; COMMIT;")
-
-
-def _unwritable(path: Path, error: sqlite3.OperationalError) -> OutputError:
-    return OutputError(
-        f"cannot write {path}: {error}", "see that the disk has space and the file can be written"
-    )
-
-
-def _damaged(path: Path, reason: str) -> OutputError:
-    return OutputError(
-        f"{path} is damaged: {reason}", "move it away to begin anew, or restore a copy of it"
     )

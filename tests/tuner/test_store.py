@@ -171,7 +171,7 @@ def test_a_file_that_cannot_be_written_is_not_called_damaged(
     def refused(_: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
-    monkeypatch.setattr("tuner.store._migrate", refused)
+    monkeypatch.setattr("tuner.store_file._migrate", refused)
     with pytest.raises(OutputError, match=r"cannot write .*readonly database") as caught:
         Store(path)
     assert "can be written" in caught.value.hint

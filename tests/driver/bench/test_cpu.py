@@ -9,7 +9,8 @@ from kit.golden import Golden
 from tilefarm.target import TARGETS
 
 from driver import cli
-from driver.bench.cpu import OPERATORS, OperatorFigures, measure_operator, table
+from driver.bench.cpu import OperatorFigures, measure_operator, table
+from driver.bench.cpu_operators import OPERATORS
 
 
 def test_a_kernel_is_measured_with_and_without_vectors() -> None:

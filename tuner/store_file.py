@@ -1,0 +1,149 @@
+"""The SQLite file of the records: its lock, its checks, and the schema brought up to date."""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tilefarm.errors import OutputError
+
+_MIGRATIONS: Final = (
+    """
+    CREATE TABLE runs (
+        run TEXT PRIMARY KEY,
+        begun REAL NOT NULL,
+        ended REAL,
+        outcome TEXT,
+        description TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE trials (
+        trial INTEGER PRIMARY KEY,
+        run TEXT NOT NULL REFERENCES runs,
+        workload TEXT NOT NULL,
+        trace TEXT NOT NULL,
+        point TEXT NOT NULL,
+        status TEXT NOT NULL,
+        cycles INTEGER,
+        seconds TEXT NOT NULL,
+        artifact TEXT,
+        device TEXT NOT NULL,
+        why TEXT NOT NULL,
+        proposer TEXT NOT NULL,
+        spans TEXT NOT NULL,
+        UNIQUE (workload, trace),
+        CHECK (cycles IS NULL OR status = 'ok')
+    ) STRICT;
+    CREATE INDEX fastest ON trials (workload, cycles) WHERE cycles IS NOT NULL;
+    """,
+    """
+    CREATE TABLE suspects (
+        suspect INTEGER PRIMARY KEY,
+        run TEXT NOT NULL REFERENCES runs,
+        workload TEXT NOT NULL,
+        trace TEXT NOT NULL,
+        point TEXT NOT NULL,
+        status TEXT NOT NULL,
+        cycles INTEGER,
+        seconds TEXT NOT NULL,
+        artifact TEXT,
+        device TEXT NOT NULL,
+        why TEXT NOT NULL,
+        proposer TEXT NOT NULL,
+        spans TEXT NOT NULL,
+        doubt TEXT NOT NULL
+    ) STRICT;
+    """,
+)
+"""Step i brings a file of user_version i to i + 1. Only ever appended to."""
+
+
+def locked(path: Path) -> Any:
+    """An open lock file; the system lets go of the lock when the process ends, however it ends."""
+    try:
+        lock = path.with_name(path.name + ".lock").open("a")
+    except OSError as error:
+        raise OutputError(
+            f"cannot write next to {path}: {error.strerror}", "choose another folder"
+        ) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise OutputError(
+            f"another run is writing to {path}", "wait for it to end, or choose another folder"
+        ) from None
+    return lock
+
+
+def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    """The checked file, with this version's schema unless it is only to be read."""
+    mode = "ro" if read_only else "rwc"
+    try:
+        db = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=30.0)
+    except sqlite3.OperationalError as error:
+        raise OutputError(f"cannot open {path}: {error}", "choose another folder") from None
+    try:
+        _check(db, path)
+        if not read_only:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("PRAGMA foreign_keys = ON")
+            _migrate(db)
+    except sqlite3.OperationalError as error:
+        db.close()
+        raise _unwritable(path, error) from None
+    except sqlite3.DatabaseError as error:
+        db.close()
+        raise _damaged(path, str(error)) from None
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@contextmanager
+def writing(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """One transaction; trouble with the disk becomes an error that says so."""
+    try:
+        with db:
+            yield
+    except sqlite3.OperationalError as error:
+        raise _unwritable(path, error) from None
+
+
+def _check(db: sqlite3.Connection, path: Path) -> None:
+    verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if verdict != "ok":
+        raise _damaged(path, verdict)
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    if version > len(_MIGRATIONS):
+        raise OutputError(
+            f"{path} was written by a newer tilefarm (schema {version})",
+            "update tilefarm, or choose another folder",
+        )
+    if version == 0 and tables:
+        raise OutputError(f"{path} is a database of something else", "choose another folder")
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    """Applies what is missing, each step whole or not at all."""
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    for step, script in enumerate(_MIGRATIONS[version:], start=version + 1):
+        db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {step}; COMMIT;")
+
+
+def _unwritable(path: Path, error: sqlite3.OperationalError) -> OutputError:
+    return OutputError(
+        f"cannot write {path}: {error}", "see that the disk has space and the file can be written"
+    )
+
+
+def _damaged(path: Path, reason: str) -> OutputError:
+    return OutputError(
+        f"{path} is damaged: {reason}", "move it away to begin anew, or restore a copy of it"
+    )
