@@ -1,23 +1,22 @@
 """Finds valid points: branches variable by variable over thousands of partial points side by side.
 
-The order of the variables and the propagators of every level are worked out once per space. A level
-copies each partial point once for every value that its next variable may still take, narrows all
-copies, and keeps those that may still become valid. Searching deep first in chunks makes it
-complete; keeping a random part of each level makes it a sampler.
+A level (`tuner.levels`) copies each partial point once for every value that its next variable may
+still take, narrows all copies, and keeps those that may still become valid. Searching deep first in
+chunks makes it complete; keeping a random part of each level makes it a sampler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.space import Constraint, SearchSpace, Sum, holds
+from tilefarm.space import Constraint, SearchSpace, holds
 
-from tuner.definitions import Definition, Signs, definitions, variables_of
-from tuner.propagate import EXACT, FAR, Boxes, Flags, Floats, Narrow, narrower
+from tuner.levels import Plan
+from tuner.propagate import EXACT, FAR, Boxes, Flags, Floats, Narrow
 
 Rows: TypeAlias = NDArray[np.int64]
 """Points as an array [points, variables], columns in the order of the space."""
@@ -28,16 +27,6 @@ _CHUNK: Final = 1024
 _ROOT_ROUNDS: Final = 4
 _SPARE: Final = 2
 """Copies that a sampler makes for every partial point it keeps; some of them die."""
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Branching over one variable: its values, what to narrow then, whose membership to test."""
-
-    variable: int
-    values: Floats
-    narrows: tuple[Narrow, ...]
-    members: tuple[tuple[int, Floats], ...]
 
 
 @dataclass(slots=True)
@@ -65,20 +54,10 @@ class Search:
     def __init__(self, space: SearchSpace, constraints: Sequence[Constraint] | None = None) -> None:
         self._space = space
         self._constraints = tuple(space.constraints if constraints is None else constraints)
-        self.index = {v.name: i for i, v in enumerate(space.variables)}
-        self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
-        self._signs = Signs.of(space)
-        evaluation = self._definitions(
-            {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
-        )
-        self._outputs = {id(d.constraint): d.fixes for d in evaluation}
-        self._evaluated = (
-            *(d.constraint for d in evaluation),
-            *(c for c in self._constraints if id(c) not in self._outputs),
-        )
-        self._pruning = self._constraints_that_prune()
-        self._root = self._narrowed_root()
-        self.levels = self._plan() if self._root.count else ()
+        plan = Plan(space, self._constraints)
+        self.index = plan.index
+        self._root = self._narrowed_root(plan.before_any_choice())
+        self.levels = plan.levels() if self._root.count else ()
 
     def scan(
         self, allowed: Allowed | None = None, *, give_up_after: int | None = None
@@ -169,128 +148,17 @@ class Search:
             point[v.name] in v.domain for v in self._space.variables if v.domain
         )
 
-    # -- compiling a space -------------------------------------------------------------------------
-
-    def _narrowed_root(self) -> Front:
+    def _narrowed_root(self, narrows: Sequence[Narrow]) -> Front:
         """One box with the bounds that domains and constraints give before any choice."""
         variables = self._space.variables
         lower = np.asarray([[float(v.domain[0]) if v.domain else 0.0] for v in variables])
         upper = np.asarray([[float(v.domain[-1]) if v.domain else FAR] for v in variables])
         front = Front(lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp))
-        constants = {v.name for v in variables if len(v.domain) == 1}
-        narrows = [n for c in self._evaluated for n in self._narrow(c, constants)]
         for _ in range(_ROOT_ROUNDS):
             front = front.kept(_alive(front, narrows, (), None))
             if not front.count:
                 break
         return front
-
-    def _narrow(
-        self, constraint: Constraint, known: Collection[str], only: Collection[str] | None = None
-    ) -> list[Narrow]:
-        signed = any(v in self._signs.negative for v in variables_of(constraint))
-        narrow = narrower(constraint, self.index, known, only=only, signed=signed)
-        return [] if narrow is None else [narrow]
-
-    def _plan(self) -> tuple[Level, ...]:
-        """The levels: tunables first, then derived variables that nothing fixes."""
-        known = {v.name for v in self._space.variables if len(v.domain) == 1}
-        levels: list[Level] = []
-        for pool in (
-            [v.name for v in self._space.variables if v.tunable],
-            [v.name for v in self._space.variables if not v.tunable and v.domain],
-        ):
-            while waiting := [v for v in pool if v not in known]:
-                name = max(waiting, key=lambda v: self._urgency(v, known))
-                fixed = self._definitions(known | {name})
-                after = known | {name} | {v for d in fixed for v in d.fixes}
-                levels.append(self._level(name, known, after, fixed))
-                known = after
-        return tuple(levels)
-
-    def _definitions(self, known: Collection[str]) -> list[Definition]:
-        return definitions(self._constraints, known, self._signs)
-
-    def _urgency(self, name: str, known: Collection[str]) -> tuple[int, int, int]:
-        """Prefer what closes constraints, then what touches known variables, then few values."""
-        closed = touched = 0
-        for constraint in self._constraints:
-            variables = variables_of(constraint)
-            if name in variables:
-                others = [v for v in variables if v != name]
-                open_count = sum(v not in known for v in others)
-                closed += open_count <= 1
-                touched += any(v in known for v in others)
-        return closed, touched, -len(self._values[name])
-
-    def _level(
-        self,
-        name: str,
-        before: Collection[str],
-        after: Collection[str],
-        fixed: Sequence[Definition],
-    ) -> Level:
-        """What follows from fixing `name`: definitions, then what is closed by it, then bounds."""
-        new = set(after) - set(before)
-        narrows, known, done = list[Narrow](), {*before, name}, set[int]()
-        for definition in fixed:
-            if new.intersection(definition.fixes):
-                narrows += self._narrow(definition.constraint, known)
-                known.update(definition.fixes)
-                done.add(id(definition.constraint))
-        for constraint in self._evaluated:
-            variables = variables_of(constraint)
-            if (
-                id(constraint) not in done
-                and new.intersection(variables)
-                and known.issuperset(variables)
-            ):
-                narrows += self._narrow(constraint, known)
-        narrows += self._bounds(new, known)
-        members = [
-            (self.index[v], self._values[v]) for v in sorted(new - {name}) if len(self._values[v])
-        ]
-        return Level(self.index[name], self._values[name], tuple(narrows), tuple(members))
-
-    def _bounds(self, new: Collection[str], known: Collection[str]) -> list[Narrow]:
-        """Propagators of constraints that still have open variables and that the change reaches.
-
-        In the order of evaluation, each definition from its inputs to its outputs only: the values
-        of the variables to come are few, so trying them costs less than narrowing them first.
-        """
-        changed, narrows = set(new), list[Narrow]()
-        for constraint in self._evaluated:
-            open_ = [v for v in variables_of(constraint) if v not in known]
-            if open_ and id(constraint) in self._pruning and changed & {*variables_of(constraint)}:
-                outputs = self._outputs.get(id(constraint))
-                narrows += self._narrow(constraint, known, only=outputs)
-                changed.update(open_ if outputs is None else outputs)
-        return narrows
-
-    def _constraints_that_prune(self) -> set[int]:
-        """Ids of constraints worth running while variables are open: those that lead to a limit.
-
-        A constraint that only computes a value nobody limits (a feature of the cost model) is run
-        once, when all that it needs is known.
-        """
-        limited = {v.name for v in self._space.variables if v.domain}
-        prune: set[int] = set()
-        while True:
-            more = [
-                c
-                for c in self._constraints
-                if id(c) not in prune
-                and (
-                    id(c) not in self._outputs
-                    or any(v in limited for v in self._outputs[id(c)])
-                    or (isinstance(c, Sum) and (c.constant < 0 or any(k < 0 for k, _ in c.terms)))
-                )
-            ]
-            if not more:
-                return prune
-            for constraint in more:
-                prune.add(id(constraint))
-                limited.update(variables_of(constraint))
 
 
 class _Thinning:

@@ -1,0 +1,157 @@
+"""What a search branches over, variable by variable, and what follows from each choice.
+
+The order of the variables and the propagators of every level are worked out once per space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from tilefarm.space import Constraint, SearchSpace, Sum
+
+from tuner.definitions import Definition, Signs, definitions, variables_of
+from tuner.propagate import Floats, Narrow, narrower
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Branching over one variable: its values, what to narrow then, whose membership to test."""
+
+    variable: int
+    values: Floats
+    narrows: tuple[Narrow, ...]
+    members: tuple[tuple[int, Floats], ...]
+
+
+class Plan:
+    """How one space is searched. `constraints` may be a part of the space's own."""
+
+    def __init__(self, space: SearchSpace, constraints: Sequence[Constraint]) -> None:
+        self._space = space
+        self._constraints = constraints
+        self.index = {v.name: i for i, v in enumerate(space.variables)}
+        self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
+        self._signs = Signs.of(space)
+        evaluation = self._definitions(
+            {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
+        )
+        self._outputs = {id(d.constraint): d.fixes for d in evaluation}
+        self._evaluated = (
+            *(d.constraint for d in evaluation),
+            *(c for c in self._constraints if id(c) not in self._outputs),
+        )
+        self._pruning = self._constraints_that_prune()
+
+    def before_any_choice(self) -> list[Narrow]:
+        """What the constraints say where only constants are known."""
+        constants = {v.name for v in self._space.variables if len(v.domain) == 1}
+        return [n for c in self._evaluated for n in self._narrow(c, constants)]
+
+    def levels(self) -> tuple[Level, ...]:
+        """The levels: tunables first, then derived variables that nothing fixes."""
+        known = {v.name for v in self._space.variables if len(v.domain) == 1}
+        levels: list[Level] = []
+        for pool in (
+            [v.name for v in self._space.variables if v.tunable],
+            [v.name for v in self._space.variables if not v.tunable and v.domain],
+        ):
+            while waiting := [v for v in pool if v not in known]:
+                name = max(waiting, key=lambda v: self._urgency(v, known))
+                fixed = self._definitions(known | {name})
+                after = known | {name} | {v for d in fixed for v in d.fixes}
+                levels.append(self._level(name, known, after, fixed))
+                known = after
+        return tuple(levels)
+
+    def _definitions(self, known: Collection[str]) -> list[Definition]:
+        return definitions(self._constraints, known, self._signs)
+
+    def _urgency(self, name: str, known: Collection[str]) -> tuple[int, int, int]:
+        """Prefer what closes constraints, then what touches known variables, then few values."""
+        closed = touched = 0
+        for constraint in self._constraints:
+            variables = variables_of(constraint)
+            if name in variables:
+                others = [v for v in variables if v != name]
+                open_count = sum(v not in known for v in others)
+                closed += open_count <= 1
+                touched += any(v in known for v in others)
+        return closed, touched, -len(self._values[name])
+
+    def _level(
+        self,
+        name: str,
+        before: Collection[str],
+        after: Collection[str],
+        fixed: Sequence[Definition],
+    ) -> Level:
+        """What follows from fixing `name`: definitions, then what is closed by it, then bounds."""
+        new = set(after) - set(before)
+        narrows, known, done = list[Narrow](), {*before, name}, set[int]()
+        for definition in fixed:
+            if new.intersection(definition.fixes):
+                narrows += self._narrow(definition.constraint, known)
+                known.update(definition.fixes)
+                done.add(id(definition.constraint))
+        for constraint in self._evaluated:
+            variables = variables_of(constraint)
+            if (
+                id(constraint) not in done
+                and new.intersection(variables)
+                and known.issuperset(variables)
+            ):
+                narrows += self._narrow(constraint, known)
+        narrows += self._bounds(new, known)
+        members = [
+            (self.index[v], self._values[v]) for v in sorted(new - {name}) if len(self._values[v])
+        ]
+        return Level(self.index[name], self._values[name], tuple(narrows), tuple(members))
+
+    def _bounds(self, new: Collection[str], known: Collection[str]) -> list[Narrow]:
+        """Propagators of constraints that still have open variables and that the change reaches.
+
+        In the order of evaluation, each definition from its inputs to its outputs only: the values
+        of the variables to come are few, so trying them costs less than narrowing them first.
+        """
+        changed, narrows = set(new), list[Narrow]()
+        for constraint in self._evaluated:
+            open_ = [v for v in variables_of(constraint) if v not in known]
+            if open_ and id(constraint) in self._pruning and changed & {*variables_of(constraint)}:
+                outputs = self._outputs.get(id(constraint))
+                narrows += self._narrow(constraint, known, only=outputs)
+                changed.update(open_ if outputs is None else outputs)
+        return narrows
+
+    def _constraints_that_prune(self) -> set[int]:
+        """Ids of constraints worth running while variables are open: those that lead to a limit.
+
+        A constraint that only computes a value nobody limits (a feature of the cost model) is run
+        once, when all that it needs is known.
+        """
+        limited = {v.name for v in self._space.variables if v.domain}
+        prune: set[int] = set()
+        while True:
+            more = [
+                c
+                for c in self._constraints
+                if id(c) not in prune
+                and (
+                    id(c) not in self._outputs
+                    or any(v in limited for v in self._outputs[id(c)])
+                    or (isinstance(c, Sum) and (c.constant < 0 or any(k < 0 for k, _ in c.terms)))
+                )
+            ]
+            if not more:
+                return prune
+            for constraint in more:
+                prune.add(id(constraint))
+                limited.update(variables_of(constraint))
+
+    def _narrow(
+        self, constraint: Constraint, known: Collection[str], only: Collection[str] | None = None
+    ) -> list[Narrow]:
+        signed = any(v in self._signs.negative for v in variables_of(constraint))
+        narrow = narrower(constraint, self.index, known, only=only, signed=signed)
+        return [] if narrow is None else [narrow]
