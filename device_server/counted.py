@@ -56,7 +56,7 @@ def _ran(metrics: Metrics, fields: Mapping[str, Any]) -> None:
 
 DEVICE_RULES: Final[Mapping[str, Rule]] = {
     "ran": _ran,
-    "refused": lambda metrics, fields: metrics.add(m.REFUSED, device=fields["device"]),
+    "run_refused": lambda metrics, fields: metrics.add(m.REFUSED, device=fields["device"]),
     "hung": lambda metrics, fields: metrics.add(m.HUNG, device=fields["device"]),
     "stored": lambda metrics, fields: metrics.add(
         m.UPLOADED, fields["nbytes"], device=fields["device"]

@@ -181,7 +181,7 @@ class Bench:
 
     def _log_refusal(self, refusal: RunFailure, holder: Holder) -> None:
         self._log(
-            "refused",
+            "run_refused",
             level=Level.WARNING,
             device=self._settings.device,
             artifact=refusal.artifact.short,

@@ -66,7 +66,7 @@ def test_what_crashed_twice_is_not_run_again(real_farm: RealFarm, stopwatch: Sto
     client = used(device)
     _assert_crash(client.run(job("crash"), request_id="r5"), quarantined=True)
     assert device.said("event=quarantined") == 1
-    assert device.said("event=refused") == 2
+    assert device.said("event=run_refused") == 2
     assert device.said("event=ran") == 3
 
 
