@@ -1,4 +1,4 @@
-"""Targets as the user names them, with a host that there is code for."""
+"""Targets as the user names them, which there is code for."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from compile_worker.codegen.hosts import check_host
 
 
 def usable_target(name_or_path: str) -> Target:
-    """The target of that name or file, as `load_target`, if kernels can be compiled for its host.
+    """The target of that name or file, as `load_target`, if kernels can be compiled for it.
 
     Raises:
-        TargetError: as `load_target`, or no code can be made for the host; lists every reason.
+        TargetError: as `load_target`, or no code can be made for the host, or biases have no room
+            in vectors of one lane; lists every reason.
     """
     target = load_target(name_or_path)
-    reasons = check_host(target.host)
+    reasons = list(check_host(target.host))
+    if target.vta.log_block == 0:
+        reasons.append("vta.log_block: 0, but kernels need vectors of at least two lanes")
     if reasons:
         raise TargetError(
             f"{name_or_path}: " + "; ".join(reasons),

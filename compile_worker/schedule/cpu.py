@@ -6,22 +6,17 @@ The rest is up to the passes: they inline, merge, cut and vectorize whatever a s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
-from tilefarm.dtype import DType
 from tilefarm.target import Target
-from tilefarm.trace import Step, Trace
+from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.isa import isa_of
-
-Call: TypeAlias = tuple[str | int, ...]
-"""A primitive and its arguments."""
+from compile_worker.schedule.cpu_reals import REAL_RULES
+from compile_worker.schedule.cpu_room import ROOM, Call, trace_of
 
 _NOTHING: Final = Trace()
-
-_ROOM: Final = 48 * 1024
-"""Bytes of one local buffer: they live on the stack, and in a first-level cache at best."""
 
 _MUCH_COPYING: Final = 1 << 24
 """Elements that are worth a second thread: waking one takes as long as a million."""
@@ -35,12 +30,6 @@ _FEW: Final = 4
 _BLOCKS: Final = 16
 """Blocks of channels that are written out one by one, at most."""
 
-_REAL_ROWS: Final[Mapping[str, tuple[str, ...]]] = {
-    "real_softmax": ("total", "power", "top"),
-    "real_normalize": ("root", "squares", "away", "mean", "total"),
-}
-"""Stages of operators along an axis, those that are read first at the end."""
-
 
 def cpu_trace(workload: Workload, target: Target) -> Trace:
     """The schedule of a workload on the processor; empty where the plain nest is as good."""
@@ -51,7 +40,7 @@ def cpu_trace(workload: Workload, target: Target) -> Trace:
 def _quantize(workload: Workload, target: Target) -> Trace:
     """A few channels of many lanes: pixels side by side are read at once, and lanes interleaved."""
     del target
-    return _trace(("unroll", "out_o")) if workload.inputs[0].shape[1] <= _FEW else _NOTHING
+    return trace_of(("unroll", "out_o")) if workload.inputs[0].shape[1] <= _FEW else _NOTHING
 
 
 def _quantize_windows(workload: Workload, target: Target) -> Trace:
@@ -61,7 +50,7 @@ def _quantize_windows(workload: Workload, target: Target) -> Trace:
     _, blocks, out_h, out_w, batch, _ = workload.outputs[0].shape
     kernel_h, kernel_w = workload.attr_ints("kernel")
     _, left, _, right = workload.attr_ints("pad")
-    if out_w * kernel_h * kernel_w * channels * batch > _ROOM:
+    if out_w * kernel_h * kernel_w * channels * batch > ROOM:
         return _NOTHING
     reach = (kernel_h - 1) * workload.attr_ints("dilation")[0] + 1
     row = (width + left + right) * channels * batch
@@ -69,7 +58,7 @@ def _quantize_windows(workload: Workload, target: Target) -> Trace:
         rows
         for rows in range(1, out_h + 1)
         if out_h % rows == 0
-        and ((rows - 1) * workload.attr_ints("stride")[0] + reach) * row <= _ROOM
+        and ((rows - 1) * workload.attr_ints("stride")[0] + reach) * row <= ROOM
     ]
     if not fitting or blocks > _BLOCKS:
         return _NOTHING
@@ -84,17 +73,15 @@ def _quantize_windows(workload: Workload, target: Target) -> Trace:
         steps.append(("unroll", "pixels_c"))
     if workload.outputs[0].nbytes >= _MUCH_COPYING:
         steps.append(("parallel", "out_h_0"))
-    return _trace(*steps)
+    return trace_of(*steps)
 
 
 def _conv2d(workload: Workload, target: Target) -> Trace:
-    """Sums of neighbouring pixels in registers, rows of the image padded beforehand.
+    """Sums of neighbouring pixels in registers; rows of the image padded beforehand if they fit.
 
     A tile of weights is turned for the dot products once for all of these pixels.
     """
-    padded = any(workload.attr_ints("pad"))
-    if padded and _rows_nbytes(workload) > _ROOM:
-        return _NOTHING
+    padded = any(workload.attr_ints("pad")) and _rows_nbytes(workload) <= ROOM
     phases = ("out_p",) if workload.operator == "conv2d_transpose" else ()
     across = ("out_q",) if phases else ()
     steps = [
@@ -108,12 +95,12 @@ def _conv2d(workload: Workload, target: Target) -> Trace:
         *([("compute_at", "padded", "out_h")] if padded else []),
         *([("parallel", "out_h")] if _products(workload) >= _MUCH_WORK else []),
     ]
-    return _trace(*steps)
+    return trace_of(*steps)
 
 
 def _matmul(workload: Workload, target: Target) -> Trace:
     """As a convolution of kernel 1 over the rows of a matrix."""
-    return _trace(
+    return trace_of(
         *_sums_of_pixels(
             workload,
             target,
@@ -121,6 +108,18 @@ def _matmul(workload: Workload, target: Target) -> Trace:
             order=("out_co", "out_w_0", "out_w_1"),
             inner=("dot_ci", "dot_w", "dot_b", "dot_i", "dot_o"),
         )
+    )
+
+
+def _dense(workload: Workload, target: Target) -> Trace:
+    """The sums of one block of channels at a time."""
+    del target
+    biased = workload.tensor("bias") is not None
+    return trace_of(
+        *_inlined_epilogue(workload),
+        *([("compute_at", "biased", "out_co")] if biased else []),
+        ("compute_at", "dot", "out_co"),
+        ("reorder", "dot_ci", "dot_b", "dot_i", "dot_o"),
     )
 
 
@@ -138,10 +137,8 @@ def _sums_of_pixels(
         width //= workload.attr_ints("stride")[1]
     pixels = _pixels(width, isa_of(target.host).pixels)
     biased = workload.tensor("bias") is not None
-    optional = {"factor": "multiplied", "shift": "shifted"}
-    inlined = [stage for name, stage in optional.items() if workload.tensor(name) is not None]
     return [
-        *(("compute_inline", stage) for stage in (*inlined, "lower", "upper")),
+        *_inlined_epilogue(workload),
         ("split", "out_w", pixels),
         ("reorder", *order),
         *([("compute_at", "biased", "out_w_0"), ("unroll", "biased_w")] if biased else []),
@@ -150,6 +147,13 @@ def _sums_of_pixels(
         ("unroll", f"{sums}_w"),
         ("unroll", "out_w_1"),
     ]
+
+
+def _inlined_epilogue(workload: Workload) -> list[Call]:
+    """What follows the sums of a layer and their bias, done where the result is stored."""
+    optional = {"factor": "multiplied", "shift": "shifted"}
+    stages = [stage for name, stage in optional.items() if workload.tensor(name) is not None]
+    return [("compute_inline", stage) for stage in (*stages, "lower", "upper")]
 
 
 def _products(workload: Workload) -> int:
@@ -173,72 +177,12 @@ def _rows_nbytes(workload: Workload) -> int:
     return ci * rows * (width + left + right) * batch * block
 
 
-def _real_reduce(workload: Workload, target: Target) -> Trace:
-    """Sums of neighbours grow side by side."""
-    del workload, target
-    return _trace(("reorder", "all_r", "all_b"))
-
-
-def _real_rows(workload: Workload, target: Target) -> Trace:
-    """Everything about one row, or about a few of them side by side, while it is in the cache."""
-    del target
-    _, extent, beside = workload.inputs[0].shape
-    room = max(1, _ROOM // (extent * DType.FLOAT32.nbytes))
-    together = max(n for n in range(1, min(room, beside) + 1) if beside % n == 0)
-    stages = _REAL_ROWS[workload.operator]
-    if workload.operator == "real_normalize" and not workload.attr_int("centered"):
-        stages = tuple(stage for stage in stages if stage not in ("away", "mean", "total"))
-    sums = [stage for stage in stages if stage in ("squares", "top", "total")]
-    return _trace(
-        ("split", "out_b", together),
-        ("reorder", "out_b_0", "out_r", "out_b_1"),
-        *(("compute_at", stage, "out_b_0") for stage in stages),
-        *(("reorder", f"{stage}_r", f"{stage}_b") for stage in sums),
-    )
-
-
-def _real_matmul(workload: Workload, target: Target) -> Trace:
-    """A row of results grows as a whole, a row of the second operand at a time."""
-    del workload, target
-    return _trace(("compute_at", "dot", "out_m"), ("reorder", "dot_k", "dot_n"))
-
-
-def _real_conv2d(workload: Workload, target: Target) -> Trace:
-    """A row of results grows as a whole, from the padded rows of one channel at a time."""
-    del target
-    padded = [("compute_at", "padded", "conv_ci")] if any(workload.attr_ints("pad")) else []
-    return _trace(
-        ("compute_at", "conv", "out_co"),
-        ("reorder", "conv_h", "conv_ci", "conv_kh", "conv_kw", "conv_w"),
-        *padded,
-    )
-
-
-def _real_pool2d(workload: Workload, target: Target) -> Trace:
-    """A row of results grows as a whole, from the padded rows that it needs."""
-    del target
-    padded = [("compute_at", "padded", "out_h")] if any(workload.attr_ints("pad")) else []
-    return _trace(
-        ("compute_at", "window", "out_h"),
-        ("reorder", "window_kh", "window_kw", "window_w"),
-        *padded,
-    )
-
-
-def _trace(*steps: Call) -> Trace:
-    return Trace(tuple(Step(str(step[0]), step[1:]) for step in steps))
-
-
 _RULES: Final[Mapping[str, Callable[[Workload, Target], Trace]]] = {
     "quantize": _quantize,
     "quantize_windows": _quantize_windows,
     "conv2d": _conv2d,
     "conv2d_transpose": _conv2d,
     "matmul": _matmul,
-    "real_reduce": _real_reduce,
-    "real_softmax": _real_rows,
-    "real_normalize": _real_rows,
-    "real_matmul": _real_matmul,
-    "real_conv2d": _real_conv2d,
-    "real_pool2d": _real_pool2d,
+    "dense": _dense,
+    **REAL_RULES,
 }

@@ -80,6 +80,11 @@ def gather(workload: Workload, arrays: Arrays) -> Array:
     return gathered(arrays["x"], arrays["index"])
 
 
+def concat(workload: Workload, arrays: Arrays) -> Array:
+    """Rows next to one another."""
+    return np.concatenate([arrays[spec.name] for spec in workload.inputs], axis=1)
+
+
 def add(workload: Workload, arrays: Arrays) -> Array:
     """A weighted sum of two tensors."""
     attr = workload.attr_int
@@ -142,5 +147,6 @@ CPU_KERNELS: Final[Mapping[str, Callable[[Workload, Arrays], Array]]] = {
     "lookup": lookup,
     "product": product,
     "gather": gather,
+    "concat": concat,
     **REAL_KERNELS,
 }

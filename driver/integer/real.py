@@ -34,11 +34,6 @@ def real_zip(workload: Workload, arrays: Arrays) -> Array:
     return combined(workload.attr_str("function"), arrays["a"], arrays["b"])
 
 
-def real_concat(workload: Workload, arrays: Arrays) -> Array:
-    """Rows next to one another."""
-    return np.concatenate([arrays[spec.name] for spec in workload.inputs], axis=1)
-
-
 def real_reduce(workload: Workload, arrays: Arrays) -> Array:
     """All along the middle axis combined."""
     x, kind = arrays["x"], workload.attr_str("kind")
@@ -142,7 +137,6 @@ REAL_KERNELS: Final[Mapping[str, Callable[[Workload, Arrays], Array]]] = {
     for kernel in (
         real_map,
         real_zip,
-        real_concat,
         real_reduce,
         real_normalize,
         real_softmax,

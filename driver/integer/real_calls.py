@@ -122,7 +122,7 @@ class _Calls:
                 self._gather(0, places_of(x)[start:stop])
             case Concat():
                 rows = {f"x{i}": (i, flat(shape)) for i, shape in enumerate(self.shapes)}
-                self._call("real_concat", rows, flat(wanted))
+                self._call("concat", rows, flat(wanted))
             case MaxPool2d(window=window):
                 self._pool("max", window, wanted)
             case AvgPool2d(window=window, divisor=divisor):

@@ -22,6 +22,7 @@ from driver.integer.network import (
     TensorKind,
 )
 from driver.integer.qir import QuantGraph, QuantTensor
+from driver.partition.misfits import misfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ class Assembly:
             attrs: of the workload.
             result: the tensor that is written; one that nobody declared is made.
             shape: the result's, as the kernel sees it.
-            why: the reason for the step's place, see `NetworkStep`.
+            why: the reason for the step's place, see `NetworkStep`; what the accelerator has an
+                operator for, but no room, is on the processor for that reason.
             dtype: the result's.
             macs: useful multiply-accumulates.
         """
@@ -77,13 +79,16 @@ class Assembly:
         names = [self.constant(each) for each in constants.values()]
         while name in self._steps:
             name += "_"
+        workload = self.workload(operator, data, constants, attrs, shape, dtype)
+        has_operator = operator in ACCELERATED
+        refusal = misfit(workload, self._target) if has_operator else ""
         self._steps[name] = NetworkStep(
             name=name,
-            workload=self.workload(operator, data, constants, attrs, shape, dtype),
+            workload=workload,
             inputs=(*(tensor for tensor, _ in data.values()), *names),
             outputs=(result,),
-            place="accelerator" if operator in ACCELERATED else "cpu",
-            why=why,
+            place="accelerator" if has_operator and not refusal else "cpu",
+            why=refusal or why,
             macs=macs,
         )
 

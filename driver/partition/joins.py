@@ -2,15 +2,14 @@
 
 The channels of blocked data [1, C/c, H, W, b, c] are contiguous runs of bytes, a block after the
 other. A tensor whose channels fill whole blocks is therefore a part of what it is joined to, and
-whoever makes it writes it there.
+whoever makes it writes it there. Where the samples of a run take several rows of blocks, the rows
+of the parts alternate in the whole, and all parts are copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from tilefarm.errors import ModelError
 
 from driver.graph.ir import Shape
 from driver.integer.qir import QConcat, QReshape, QSlice, QuantGraph, QuantNode
@@ -34,21 +33,18 @@ class Join:
     `channels`.
 
     Unless it `is_dense`, a part in the middle leaves lanes unused, and the channels have to be
-    moved together afterwards.
+    moved together afterwards. Where it `alternates`, no part has one place in the whole.
     """
 
     output: str
     parts: tuple[Part, ...]
     channels: int
     is_dense: bool
+    alternates: bool
 
 
 def plan_joins(graph: QuantGraph, batch: int, block: int) -> Mapping[str, Join]:
-    """The concatenations of a network by the names of their results.
-
-    Raises:
-        ModelError: the samples of a run take several rows of the blocked layout.
-    """
+    """The concatenations of a network by the names of their results."""
     makers = {node.output: node for node in graph.nodes}
     placed: set[str] = set()
     joins = {}
@@ -76,18 +72,19 @@ def _join(
     block: int,
 ) -> Join:
     shapes: list[Shape] = [graph.tensors[name].shape for name in node.inputs]
-    if shapes[0][0] > batch:
-        raise ModelError(
-            f"{node.name}: concatenates {shapes[0][0]} samples of a run; this target joins channels"
-            f" of at most {batch}",
-            f"export with a batch of {batch} or less",
-        )
+    alternates = shapes[0][0] > batch
     parts, at = [], 0
     for name, shape in zip(node.inputs, shapes, strict=True):
-        free = name not in placed and not isinstance(makers[name].op, QReshape | QSlice)
-        parts.append(Part(name, at, is_copied=not free))
+        taken = name in placed or isinstance(makers[name].op, QReshape | QSlice)
+        parts.append(Part(name, at, is_copied=alternates or taken))
         placed.add(name)
         at += -(-shape[1] // block)
     uneven = any(shape[1] % block for shape in shapes[:-1])
     channels = at * block if uneven else sum(shape[1] for shape in shapes)
-    return Join(output=node.output, parts=tuple(parts), channels=channels, is_dense=not uneven)
+    return Join(
+        output=node.output,
+        parts=tuple(parts),
+        channels=channels,
+        is_dense=not uneven,
+        alternates=alternates,
+    )

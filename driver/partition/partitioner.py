@@ -42,11 +42,10 @@ from driver.integer.qir import (
 )
 from driver.integer.signs import never_negative
 from driver.partition.assembly import Assembly, Constant
+from driver.partition.channels import Channels
 from driver.partition.images import Images
-from driver.partition.joins import channel_order
 from driver.partition.layers import (
     MAXIMA,
-    MOVES,
     MULTIPLIES,
     SCALES,
     Attrs,
@@ -56,7 +55,6 @@ from driver.partition.layers import (
     epilogue,
     layer_macs,
     pool_attrs,
-    sorting_weight,
 )
 from driver.partition.matmuls import MatMuls
 from driver.partition.misfits import misfit
@@ -75,13 +73,9 @@ _PIXEL = Window(kernel=(1, 1))
 def partition(graph: QuantGraph, target: Target) -> Network:
     """The network as kernel calls in the graph's order.
 
-    Everything between the float32 tensors of the user runs on the accelerator, except pooling that
-    it has no form for or no room. Reshapes, concatenations and slices that leave the blocked bytes
-    in place make no step; a reshape in front of a dense layer is taken into the order of its
-    weights.
-
-    Raises:
-        ModelError: channels are joined in a batch of several rows.
+    Everything between the float32 tensors of the user runs on the accelerator, except what it has
+    no form for or no room. Reshapes, concatenations and slices that leave the blocked bytes in
+    place make no step; a reshape in front of a dense layer is taken into the order of its weights.
     """
     partitioner = _Partitioner(graph, target)
     for node in graph.nodes:
@@ -99,6 +93,7 @@ class _Partitioner:
         self._values = Values(graph, target, self._made)
         self._positive = never_negative(graph)
         self._matmuls = MatMuls(graph, target, self._made, self._values)
+        self._channels = Channels(graph, target, self._made, self._values)
         self._images = Images(graph, target, self._made, self._values)
 
     def take(self, node: QuantNode) -> None:
@@ -107,9 +102,9 @@ class _Partitioner:
             case QReshape():
                 self._values.reshape(node)
             case QSlice():
-                self._slice(node, node.op)
+                self._channels.cut(node, node.op)
             case QConcat():
-                self._concat(node)
+                self._channels.join(node)
             case QConv2d():
                 self._conv(node, node.op)
             case QConvTranspose2d():
@@ -124,7 +119,9 @@ class _Partitioner:
                 self._add(node, node.op)
             case QRescale(mul=mul, shift=shift):
                 source, result = self._values.read(node.inputs[0]), self._values.result(node.output)
-                self._scaled(node.name, source, node.output, mul=mul, shift=shift, result=result)
+                self._channels.scale(
+                    node.name, source, node.output, mul=mul, shift=shift, result=result
+                )
             case QMaxPool2d(window=window):
                 self._max_pool(node, window)
             case QAvgPool2d():
@@ -238,21 +235,27 @@ class _Partitioner:
         )
 
     def _add(self, node: QuantNode, op: QAdd) -> None:
-        shape = self._values.image(node.output)
-        a, b = (self._values.read(name) for name in node.inputs)
-        self._made.call(
-            node.name,
-            "scaled_add",
-            {"a": (a, shape), "b": (b, shape)},
-            {
-                "scale_a": diagonal(op.mul_a, self._target),
-                "scale_b": diagonal(op.mul_b, self._target),
-            },
-            {"shift": op.shift, "lo": op.lo, "hi": op.hi},
-            result=self._values.result(node.output),
-            shape=shape,
-            why=SCALES,
-        )
+        operands = {
+            name: self._values.operand(tensor)
+            for name, tensor in zip("ab", node.inputs, strict=True)
+        }
+        scales = {
+            "scale_a": diagonal(op.mul_a, self._target),
+            "scale_b": diagonal(op.mul_b, self._target),
+        }
+        attrs: Attrs = {"shift": op.shift, "lo": op.lo, "hi": op.hi}
+        why = self._accelerated(node, "scaled_add", operands, scales, attrs, SCALES)
+        if why:
+            self._made.call(
+                node.name,
+                "add",
+                operands,
+                {},
+                {"mul_a": op.mul_a, "mul_b": op.mul_b, **attrs},
+                result=self._values.result(node.output),
+                shape=self._values.image(node.output),
+                why=why,
+            )
 
     def _lookup(self, node: QuantNode, table: Int8Array) -> None:
         """A table of the whole int8 range; one with rows for channels is brought into blocks."""
@@ -300,28 +303,13 @@ class _Partitioner:
             why="moves elements between lanes and pixels",
         )
 
-    def _scaled(
-        self, name: str, source: str, value: str, *, mul: int, shift: int, result: str
-    ) -> None:
-        """One tensor times a number, or copied for 1: a sum over windows of one pixel."""
-        shape = self._values.image(value)
-        self._made.call(
-            name,
-            "window_sum2d",
-            {"x": (source, shape)},
-            {"scale": diagonal(mul, self._target)},
-            {**pool_attrs(_PIXEL), "shift": shift, "lo": INT8_MIN, "hi": INT8_MAX},
-            result=result,
-            shape=shape,
-            why=SCALES,
-        )
-
     def _max_pool(self, node: QuantNode, window: Window) -> None:
         attrs = pool_attrs(window)
         why = "its input may be negative, and padding counts as 0 on the accelerator"
         if node.inputs[0] in self._positive:
+            data = {"x": self._values.operand(node.inputs[0])}
             identity = {"identity": diagonal(1, self._target)}
-            why = self._pooled(node, "window_max2d", identity, attrs, MAXIMA)
+            why = self._accelerated(node, "window_max2d", data, identity, attrs, MAXIMA)
         if why:
             self._cpu(node, "max_pool2d", why, {}, **attrs)
 
@@ -329,68 +317,34 @@ class _Partitioner:
         attrs: Attrs = {**pool_attrs(op.window), "shift": op.shift, "lo": op.lo, "hi": op.hi}
         why = "windows at the border count fewer elements and have multipliers of their own"
         if (op.mul == op.mul.flat[0]).all():
+            data = {"x": self._values.operand(node.inputs[0])}
             scale = {"scale": diagonal(int(op.mul.flat[0]), self._target)}
-            why = self._pooled(node, "window_sum2d", scale, attrs, SCALES)
+            why = self._accelerated(node, "window_sum2d", data, scale, attrs, SCALES)
         if why:
             constants = {"mul": Constant(f"{node.name}.mul", op.mul)}
             self._cpu(node, "avg_pool2d", why, constants, **attrs)
 
-    def _pooled(
-        self, node: QuantNode, operator: str, tile: Mapping[str, Constant], attrs: Attrs, why: str
+    def _accelerated(
+        self,
+        node: QuantNode,
+        operator: str,
+        data: Mapping[str, tuple[str, Shape]],
+        tiles: Mapping[str, Constant],
+        attrs: Attrs,
+        why: str,
     ) -> str:
-        """Adds a step on the accelerator, or says why it cannot be there."""
-        data = {"x": self._values.operand(node.inputs[0])}
+        """Adds a step on the accelerator, or says why it cannot be there.
+
+        For what the processor has an operator of its own for, which needs no tiles.
+        """
         shape = self._values.image(node.output)
-        reason = misfit(self._made.workload(operator, data, tile, attrs, shape), self._target)
+        reason = misfit(self._made.workload(operator, data, tiles, attrs, shape), self._target)
         if not reason:
             result = self._values.result(node.output)
             self._made.call(
-                node.name, operator, data, tile, attrs, result=result, shape=shape, why=why
+                node.name, operator, data, tiles, attrs, result=result, shape=shape, why=why
             )
         return reason
-
-    def _concat(self, node: QuantNode) -> None:
-        """Copies the operands that have another place; moves the channels together over gaps."""
-        join = self._values.joins[node.output]
-        for index, part in enumerate(join.parts):
-            if part.is_copied:
-                place = self._made.fresh(f"{node.output}.{index}")
-                self._values.view(place, part.source, join, part)
-                source = self._values.read(part.source)
-                self._scaled(place, source, part.source, mul=1, shift=0, result=place)
-        whole = self._values.whole(join)
-        if join.is_dense:
-            self._values.hold(node.output, whole)
-            return
-        order = channel_order(join, self._graph, self._target.vta.block)
-        self._sort(node, whole, self._values.image(node.output, join.channels), order)
-
-    def _slice(self, node: QuantNode, op: QSlice) -> None:
-        """A view where the channels begin with a block; otherwise they are moved."""
-        source = self._graph.tensors[node.inputs[0]].shape
-        block, holder = self._target.vta.block, self._values.read(node.inputs[0])
-        if op.start % block == 0 and source[0] <= self._target.vta.batch:
-            shape = self._made.blocked(self._graph.tensors[node.output].shape)
-            before = math.prod(self._made.blocked((source[0], op.start, *source[2:])))
-            self._made.declare(node.output, shape, DType.INT8, "view", parent=holder, offset=before)
-            self._values.hold(node.output, node.output)
-            return
-        lanes = self._values.image(node.inputs[0])
-        self._sort(node, holder, lanes, list(range(op.start, op.stop)))
-
-    def _sort(self, node: QuantNode, source: str, shape: Shape, order: list[int]) -> None:
-        """A convolution of one pixel whose output channel k is input channel `order[k]`."""
-        weight = sorting_weight(order, shape[1] * self._target.vta.block, self._target)
-        self._made.call(
-            node.name,
-            "conv2d",
-            {"data": (source, shape)},
-            {"weight": Constant(f"{node.name}.weight", weight)},
-            conv_attrs(_PIXEL),
-            result=self._values.result(node.output),
-            shape=self._values.image(node.output),
-            why=MOVES,
-        )
 
     def _quantize(self, node: QuantNode, inv_scale: float) -> None:
         if not self._images.is_all_windows(node):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from driver.integer.network import Network, NetworkStep
 from driver.memory import GOOD, Buffer, Memory, Op, Plan, Problem, plan, validate
-from driver.program.model import ALIGNMENT
+from driver.program.model import alignment
 from driver.report.summary import ArenaPlan, ArenaRect
 
 
@@ -46,7 +46,7 @@ def _problem(network: Network, cycles: Mapping[str, int]) -> Problem:
     return Problem(
         buffers=tuple(Buffer(name=t.name, nbytes=t.nbytes) for t in intermediates),
         ops=tuple(_op(network, step, pieced, cycles.get(step.name, 0)) for step in network.steps),
-        memory=Memory(alignment=ALIGNMENT),
+        memory=Memory(alignment=alignment(network.target)),
     )
 
 

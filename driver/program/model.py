@@ -1,8 +1,9 @@
 """A whole network as one program: kernels, their calls, and where every tensor lies.
 
 Buffers of the program: 0 the arena of intermediate tensors, 1 the constants, then the network's
-inputs, then its outputs. Every tensor begins at a multiple of 256 bytes, which is a multiple of
-every element of the accelerator; a view of another begins at a multiple of its own elements.
+inputs, then its outputs. Every tensor begins at a multiple of the largest element of the
+accelerator, whose addresses count elements, and of 256 bytes; a view of another begins at a
+multiple of its own elements.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tilefarm.workload import Workload
 from driver.graph.grid import Grid
 from driver.integer.network import Network
 
-ALIGNMENT: Final = 256
+_LEAST_ALIGNMENT: Final = 256
 
 _ARENA, _CONSTANTS, _FIRST_INPUT = range(3)
 
@@ -75,7 +76,7 @@ class NetworkProgram:
     @property
     def scratch_nbytes(self) -> int:
         """Size of the arena's buffer, which is never empty."""
-        return max(self.arena_nbytes, ALIGNMENT)
+        return max(self.arena_nbytes, alignment(self.target))
 
     def blobs(self, inputs: Mapping[str, NDArray[Any]]) -> dict[Digest, bytes]:
         """Everything that a device must hold to run these inputs."""
@@ -193,9 +194,10 @@ def _output_scale(network: Network, tensor: str) -> float | None:
     return scale if isinstance(scale, float) else None
 
 
-def aligned(nbytes: int) -> int:
-    """The next multiple of the alignment."""
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+def alignment(target: Target) -> int:
+    """Bytes at whose multiples tensors begin; sizes of elements are powers of two."""
+    vta = target.vta
+    return max(_LEAST_ALIGNMENT, vta.inp_nbytes, vta.wgt_nbytes, vta.acc_nbytes)
 
 
 def _kernels(network: Network, traces: Mapping[Workload, Trace]) -> dict[Workload, CompileJob]:
@@ -214,14 +216,14 @@ def _constants(network: Network) -> tuple[bytes, dict[str, tuple[int, int]]]:
     """All constants in one run of bytes, equal ones once; (buffer, offset) of each."""
     offsets: dict[bytes, int] = {}
     places: dict[str, tuple[int, int]] = {}
-    total = 0
+    begin, total = alignment(network.target), 0
     for name, values in network.constants.items():
         content = values.tobytes()
         if content not in offsets:
             offsets[content] = total
-            total += aligned(len(content))
+            total += -(-len(content) // begin) * begin
         places[name] = (_CONSTANTS, offsets[content])
-    blob = bytearray(max(total, ALIGNMENT))
+    blob = bytearray(max(total, begin))
     for content, offset in offsets.items():
         blob[offset : offset + len(content)] = content
     return bytes(blob), places

@@ -20,6 +20,11 @@ _VTA_WORD_BITS: Final = 32
 _INSTRUCTION_INDEX_BITS: Final = 64
 _ALU_FIXED_BITS: Final = 20
 _LOG_UOP_BUFF_MOST: Final = 15
+_LOG_BATCH_MOST: Final = 8
+_SRAM_INDEX_BITS: Final = 16
+_OUTSTANDING_BURSTS_MOST: Final = 256
+_PAGE_NBYTES: Final = 4096
+"""Buffers begin at pages, and addresses count elements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +249,13 @@ def impossibilities(target: Target) -> list[str]:
     reasons += [
         f"vta.{key}: the buffer holds less than one element" for key, log in logs.items() if log < 0
     ]
-    inp, wgt, acc, _ = logs.values()
+    if vta.log_batch > _LOG_BATCH_MOST:
+        reasons.append(f"vta.log_batch: {vta.log_batch}, at most {_LOG_BATCH_MOST}")
+    if max(vta.inp_nbytes, vta.wgt_nbytes, vta.acc_nbytes) > _PAGE_NBYTES:
+        reasons.append(f"vta: an element is larger than {_PAGE_NBYTES} bytes, a page")
+    inp, wgt, acc, uop = logs.values()
+    if max(inp, wgt, acc, uop) > _SRAM_INDEX_BITS:
+        reasons.append(f"vta: a buffer has more than 2^{_SRAM_INDEX_BITS} elements")
     if acc + max(acc, inp) + wgt > _VTA_WORD_BITS:
         reasons.append("vta: buffer indices do not fit the 32 bits of a micro-op")
     if vta.log_uop_buff_size > _LOG_UOP_BUFF_MOST:
@@ -261,6 +272,8 @@ def impossibilities(target: Target) -> list[str]:
         reasons.append("timing.dram_delay_cycles: negative")
     if timing.queue_entries < 1 or timing.outstanding_bursts < 1:
         reasons.append("timing: queue_entries and outstanding_bursts are at least 1")
+    if timing.outstanding_bursts > _OUTSTANDING_BURSTS_MOST:
+        reasons.append(f"timing.outstanding_bursts: at most {_OUTSTANDING_BURSTS_MOST}")
     if limits.acc_distance < 1 or limits.kernel_uops < 1 or limits.buffers not in (1, 2):
         reasons.append("limits: acc_distance and kernel_uops are at least 1, buffers is 1 or 2")
     return reasons

@@ -73,6 +73,8 @@ OPERATORS: Final[Mapping[str, str]] = {
     " a times any function of b; |table| <= 2^23; attrs shift, lo, hi",
     "gather": "(x [N, M], index int32 [K]) -> [N, K] of the type of x: x[n, index[k]], or 0 where"
     " index[k] is no place in x; no attrs",
+    "concat": "(x0 [N, M0], x1 [N, M1], ...) -> [N, M0 + M1 + ...] of their type: side by side; no"
+    " attrs",
     # On the CPU; everything is float32 in row-major order. Every operation rounds by itself, sums
     # begin with 0 and take their terms in the order of the axes named, max(a, b) is a if a > b and
     # otherwise b. Where attrs lo or hi are given, the result is min(max(result, lo), hi).
@@ -80,7 +82,6 @@ OPERATORS: Final[Mapping[str, str]] = {
     " parameters a, b",
     "real_zip": "(a, b) -> f(a, b), f as `tilefarm.real.COMBINATIONS` has it; extents of 1 are"
     " repeated; attrs function",
-    "real_concat": "(x0 [N, M0], x1 [N, M1], ...) -> [N, M0 + M1 + ...]: side by side; no attrs",
     "real_reduce": "(x [A, R, B]) -> [A, B]: sum, prod, max or min over R, mean is the sum / R;"
     " attrs kind",
     "real_normalize": "(x [A, R, B]) -> d / sqrt(sum of d*d over R / R + epsilon), d = x - (sum of"

@@ -8,13 +8,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
-from tilefarm.target import Target
 
 from driver.graph.ir import GraphInput, GraphOutput, Shape
 from driver.integer.qir import (
     Dequantize,
     QAffine,
-    QConcat,
     QRescale,
     QuantGraph,
     Quantize,
@@ -56,10 +54,6 @@ class Case:
         if made.tensors[result].dtype is DType.INT8:
             result = made.put("real", Dequantize(scale=1.0), result)
         return made.graph(result)
-
-    def is_refused_by(self, target: Target) -> bool:
-        """Whether partitioning says that this target cannot: channels of several rows joined."""
-        return isinstance(self.op, QConcat) and self.shapes[0][0] > target.vta.batch
 
     def inputs(self) -> dict[str, NDArray[np.float32]]:
         """The user's numbers: many at the ends and halves that must be rounded to even."""

@@ -248,7 +248,7 @@ _REAL_EXAMPLES: Final[Mapping[str, Workload]] = {
     "real_zip": real(
         "real_zip", (3, 4, 19), {"function": "div", "lo": -2.0}, a=(3, 1, 19), b=(1, 4, 19)
     ),
-    "real_concat": real("real_concat", (2, 45), x0=(2, 5), x1=(2, 33), x2=(2, 7)),
+    "concat": real("concat", (2, 45), x0=(2, 5), x1=(2, 33), x2=(2, 7)),
     "real_reduce": real("real_reduce", (3, 20), {"kind": "mean"}, x=(3, 7, 20)),
     "real_normalize": real(
         "real_normalize", (3, 19, 1), {"epsilon": 1e-5, "centered": 1}, x=(3, 19, 1)
@@ -399,6 +399,11 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     ),
     "gather": workload(
         "gather", {"x": (DType.INT8, (2, 45)), "index": (DType.INT32, (70,))}, (DType.INT8, (2, 70))
+    ),
+    "concat_of_int8": workload(
+        "concat",
+        {"x0": (DType.INT8, (2, 48)), "x1": (DType.INT8, (2, 16))},
+        (DType.INT8, (2, 64)),
     ),
     **_REAL_EXAMPLES,
 }

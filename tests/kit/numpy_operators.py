@@ -241,6 +241,12 @@ def _gather(work: Workload, x: Array, index: Array) -> Array:
     return out
 
 
+def _concat(work: Workload, **parts: Array) -> Array:
+    spec = work.outputs[0]
+    rows = [[value for x in parts.values() for value in x[n]] for n in range(spec.shape[0])]
+    return np.array(rows, spec.dtype.numpy)
+
+
 OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "conv2d": _conv2d,
     "dense": _dense,
@@ -261,5 +267,6 @@ OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "lookup": _lookup,
     "product": _product,
     "gather": _gather,
+    "concat": _concat,
     **numpy_reals.OPERATORS,
 }

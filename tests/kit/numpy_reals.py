@@ -46,10 +46,6 @@ def _zip(work: Workload, a: Array, b: Array) -> Array:
     return _clipped(work, np.array(out, F).reshape(wide_a.shape))
 
 
-def _concat(work: Workload, **parts: Array) -> Array:
-    return np.array([[v for x in parts.values() for v in x[n]] for n in range(2)], F)
-
-
 def _rows(x: Array) -> Iterable[tuple[int, int, list[F]]]:
     for a, b in np.ndindex(x.shape[0], x.shape[2]):
         yield a, b, list(x[a, :, b])
@@ -121,7 +117,6 @@ def _pool2d(work: Workload, x: Array) -> Array:
 OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "real_map": _map,
     "real_zip": _zip,
-    "real_concat": _concat,
     "real_reduce": _reduce,
     "real_normalize": _normalize,
     "real_softmax": _softmax,

@@ -63,17 +63,20 @@ def program_of(network: Network) -> NetworkProgram:
 
 
 class Simulators:
-    """A simulator for each target, started when it is first needed; a context manager."""
+    """A simulator for each target, started when it is first needed; a context manager.
+
+    Of targets of one name only the last one keeps its simulator.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._runners: dict[str, Runner] = {}
+        self._runners: dict[str, tuple[Target, Runner]] = {}
 
     def __enter__(self) -> Simulators:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for runner in self._runners.values():
+        for _target, runner in self._runners.values():
             runner.close()
 
     def answer(self, program: NetworkProgram, inputs: Arrays) -> dict[str, NDArray[Any]]:
@@ -81,11 +84,8 @@ class Simulators:
         for digest, content in program.blobs(inputs).items():
             if not self._place(digest).exists():  # the runner may hold it open
                 self._place(digest).write_bytes(content)
-        target = program.target
-        if target.name not in self._runners:
-            self._runners[target.name] = Runner(target=target)
         job = program.run_job(inputs, seconds_per_sample=60)
-        result = self._runners[target.name].run(job, self._place)
+        result = self._runner(program.target).run(job, self._place)
         assert isinstance(result, Measurement), result
         shapes = {output.name: (-1, *output.shape[1:]) for output in program.outputs}
         return {
@@ -103,6 +103,15 @@ class Simulators:
         answers = self.answer(program_of(network), batch)
         assert differing_samples(answers, run(quantized, batch)) == 0
         return network
+
+    def _runner(self, target: Target) -> Runner:
+        known = self._runners.get(target.name)
+        if known is not None and known[0] == target:
+            return known[1]
+        if known is not None:
+            known[1].close()
+        self._runners[target.name] = target, Runner(target=target)
+        return self._runners[target.name][1]
 
     def _place(self, digest: Digest) -> Path:
         return self._folder / digest.hex

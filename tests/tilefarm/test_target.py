@@ -138,6 +138,10 @@ def test_a_number_that_is_not_an_integer_is_named(section: str, key: str) -> Non
     ("changes", "expected"),
     [
         ([("vta", "log_block", -1)], "vta.log_block: -1 is negative"),
+        ([("vta", "log_batch", 9), ("vta", "log_block", 1)], "vta.log_batch: 9, at most 8"),
+        ([("timing", "outstanding_bursts", 257)], "timing.outstanding_bursts: at most 256"),
+        ([("vta", "log_block", 7)], "vta: an element is larger than 4096 bytes"),
+        ([("vta", "log_inp_buff_size", 21)], "vta: a buffer has more than 2^16 elements"),
         ([("vta", "log_inp_width", 4)], "element widths"),
         ([("vta", "log_wgt_width", 2)], "element widths"),
         ([("vta", "log_acc_width", 4)], "element widths"),

@@ -17,13 +17,14 @@ from compile_worker.te.operators.groups import by_group
 from compile_worker.te.operators.im2col import quantize_windows
 from compile_worker.te.operators.layout import dequantize, quantize, relayout
 from compile_worker.te.operators.matmul import matmul
+from compile_worker.te.operators.moves import concat, gather
 from compile_worker.te.operators.pooling import avg_pool2d, max_pool2d
 from compile_worker.te.operators.real_along import real_normalize, real_reduce, real_softmax
-from compile_worker.te.operators.real_elements import real_concat, real_map, real_zip
+from compile_worker.te.operators.real_elements import real_map, real_zip
 from compile_worker.te.operators.real_layers import real_conv2d, real_matmul, real_pool2d
 from compile_worker.te.operators.residual import scaled_add
 from compile_worker.te.operators.softmax import softmax
-from compile_worker.te.operators.tables import gather, lookup, product
+from compile_worker.te.operators.tables import lookup, product
 from compile_worker.te.operators.transposed import conv2d_transpose
 from compile_worker.te.operators.window_max import window_max2d
 from compile_worker.te.operators.window_sum import window_sum2d
@@ -52,9 +53,9 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "lookup": lookup,
     "product": product,
     "gather": gather,
+    "concat": concat,
     "real_map": real_map,
     "real_zip": real_zip,
-    "real_concat": real_concat,
     "real_reduce": real_reduce,
     "real_normalize": real_normalize,
     "real_softmax": real_softmax,

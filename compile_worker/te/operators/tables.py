@@ -1,4 +1,4 @@
-"""Functions of int8 by a table of 256 entries, and elements taken from the places of an index."""
+"""Functions of int8 by a table of 256 entries."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 from tilefarm.workload import Workload
 
-from compile_worker.ir.expr import INDEX, And, Cast, Const, Expr, Le, Select, Var, index
+from compile_worker.ir.expr import INDEX, Cast, Expr, Var
 from compile_worker.te.operators.elementwise import elementwise, narrowed, shifted_down, widened
-from compile_worker.te.tensor import Tensor, compute
+from compile_worker.te.tensor import Tensor
 
 _FIRST: Final = 128
 """The entry that belongs to 0."""
@@ -37,22 +37,6 @@ def product(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     wide = elementwise("product", a, value)
     low, high = workload.attr_int("lo"), workload.attr_int("hi")
     return [wide, *narrowed(workload.outputs[0].name, wide, low, high)]
-
-
-def gather(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
-    """The output alone. x [N, M], index int32 [K], out [N, K]; 0 where there is no place."""
-    x, places = inputs
-    spec = workload.outputs[0]
-    rows, many = spec.shape
-    last = index(x.shape[1] - 1)
-    nothing = Const(0.0 if x.dtype.is_float else 0, x.dtype)
-
-    def element(n: Var, k: Var) -> Expr:
-        place = Cast(INDEX, places[k])
-        exists = And(Le(index(0), place), Le(place, last))
-        return Select(exists, x[n, place], nothing)
-
-    return [compute(spec.name, {"n": rows, "k": many}, element, scope="dram")]
 
 
 def _entry(value: Expr) -> Expr:

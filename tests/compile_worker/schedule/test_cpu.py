@@ -62,6 +62,7 @@ SHAPES = {
         name: EXAMPLES[name]
         for name in ("conv2d_shift_by_lane", "conv2d_grouped", "conv2d_transpose", "matmul")
     },
+    "dense": EXAMPLES["dense"],
     "quantize_windows": WINDOWS,
     "quantize": IMAGE,
     "wide": replace(

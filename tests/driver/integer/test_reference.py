@@ -173,6 +173,7 @@ ONE_OF_EACH = {
             hi=127,
         ),
         workload("gather", {"x": ((2, 300), I8), "index": ((410,), I32)}, ((2, 410), I8)),
+        workload("concat", {"x0": ((2, 48), I8), "x1": ((2, 16), I8)}, ((2, 64), I8)),
         *(w for name, w in EXAMPLES.items() if name.startswith("real")),
     )
 }

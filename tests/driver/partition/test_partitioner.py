@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from kit.networks import Builder, conv, dense, samples_for, transposed, window
 from tilefarm.dtype import DType
-from tilefarm.errors import ModelError
 from tilefarm.target import TARGETS
 
 from driver.demo import CALIBRATION, MODEL
@@ -307,12 +306,26 @@ def test_channels_that_share_a_block_are_sorted_by_a_convolution() -> None:
     assert_right(graph, network)
 
 
-def test_channels_of_a_batch_of_rows_are_not_joined() -> None:
+def test_channels_of_a_batch_of_rows_are_joined_row_by_row() -> None:
+    """On one row of lanes the rows of two samples lie by turns: no part has one place."""
     b = Builder((2, 16, 2, 2))
-    graph = b.graph(b.put(Concat(), "x", "x"))
-    with pytest.raises(ModelError, match="n0: concatenates 2 samples of a run") as caught:
-        network_of(graph)
-    assert "batch of 1" in str(caught.value)
+    one, two = (b.put(conv(RNG, 16, co, window(1)), "x") for co in (16, 5))
+    graph = b.graph(b.put(Concat(), two, one), b.put(Concat(), one, two, one))
+    network = network_of(graph)
+    assert operators(network).count("concat") == 2
+    assert not network.tensors_of("view")
+    assert_right(graph, network)
+
+
+def test_what_is_an_input_or_an_output_already_is_copied_to_an_output() -> None:
+    b = Builder((1, 3, 4, 4))
+    flat = b.put(Reshape(shape=(48,)), "x")
+    layer = b.put(Softmax(), b.put(dense(RNG, 48, 5), flat))
+    graph = b.graph("x", flat, layer, layer)
+    network = network_of(graph)
+    assert len({output.tensor for output in network.outputs}) == 4
+    assert {network.tensors[output.tensor].kind for output in network.outputs} == {"output"}
+    assert_right(graph, network)
 
 
 def test_tensor_kinds_and_sizes() -> None:

@@ -1,0 +1,31 @@
+"""Targets that there is no code for are refused where they are named, with every reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tilefarm.errors import TargetError
+from tilefarm.target import TARGETS, Host
+
+from driver.targets import usable_target
+
+SIM = TARGETS["sim"]
+
+
+def test_every_reason_why_no_code_can_be_made_is_listed(tmp_path: Path) -> None:
+    lanes = replace(SIM.vta, log_block=0, log_inp_buff_size=8, log_acc_buff_size=8)
+    odd = replace(
+        SIM, vta=replace(lanes, log_wgt_buff_size=8), host=Host(triple="pdp11-dec-unix", cpu="")
+    )
+    file = tmp_path / "odd.json"
+    file.write_text(odd.to_json())
+    with pytest.raises(TargetError) as refused:
+        usable_target(str(file))
+    assert "pdp11" in refused.value.what
+    assert "vectors of at least two lanes" in refused.value.what
+
+
+def test_a_built_in_target_is_usable() -> None:
+    assert usable_target("sim") == SIM
