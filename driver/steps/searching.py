@@ -1,0 +1,83 @@
+"""The search as a step: a session that knows the earlier trials, and a loop around it."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from tilefarm.watch.log import LineLog
+
+from driver.farm.farmhouse import Farmhouse
+from driver.search.campaign import Windows
+from driver.search.loop import Loop
+from driver.search.terms import SearchResult, SearchSettings
+from driver.steps.prepared import Prepared, trials_of
+from driver.steps.stages import Stages
+from driver.steps.summarise import default_trial, standing
+from driver.terminal.events import SearchBegan
+from tuner.session import Task, TuningSession
+from tuner.store import Store
+
+
+def search(
+    stages: Stages, prepared: Prepared, store: Store, house: Farmhouse, story: TextIO
+) -> SearchResult:
+    """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
+    settings = stages.settings
+    history = {name: trials_of(task, store) for name, task in prepared.tasks.items()}
+    session = TuningSession(
+        {
+            name: Task(task.space, task.count, task.ideal_cycles)
+            for name, task in prepared.tasks.items()
+        },
+        trials=settings.trials,
+        proposer=settings.proposer,
+        seed=settings.seed,
+        history=history,
+    )
+    known = session.told
+    loop = Loop(
+        tasks=prepared.tasks,
+        session=session,
+        records=store,
+        executor=house.executor,
+        devices=house.leases,
+        settings=SearchSettings(
+            devices=settings.farm.devices,
+            windows=Windows(workers=settings.farm.processes),
+            device_wait_seconds=settings.farm.device_wait_seconds,
+            run_timeout_seconds=settings.farm.run_timeout_seconds,
+            run_id=stages.run_id,
+            proposer=settings.proposer,
+        ),
+        clock=stages.clock,
+        wall_origin=stages.wall_origin,
+        listen=stages.listen,
+        log=LineLog("search", story, style=settings.operations.style),
+        defaults={
+            name: trial.cycles
+            for name, task in prepared.tasks.items()
+            if (trial := default_trial(task, history[name])) and trial.cycles is not None
+        },
+    )
+    description = {"model": prepared.model_digest.hex, "seed": settings.seed}
+    store.begin_run(stages.run_id, description, begun=stages.clock.wall_seconds())
+    stages.listen(
+        SearchBegan(
+            workloads=tuple((task.name, task.count) for task in prepared.tasks.values()),
+            standings={
+                name: standing(task, history[name]) for name, task in prepared.tasks.items()
+            },
+            trials=session.budget,
+            done=known,
+            seconds=stages.now,
+        )
+    )
+    with stages.step("search") as say:
+        result = loop.run(stages.stop)
+        say(f"{result.trials} trials in {result.seconds:.1f} s")
+        if known:
+            say(f"{known} from earlier sessions")
+        say(f"compiled on {house.compiled_on}")
+    stages.spans += loop.spans
+    store.end_run(stages.run_id, result.why, ended=stages.clock.wall_seconds())
+    return result
