@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,6 +18,9 @@ from tilefarm.errors import CapacityError, CorruptBlobError
 
 _MOST_CUT: Final = 16
 """Uploads that were cut short and are kept; the oldest are forgotten."""
+
+_NAME: Final = re.compile("[0-9a-f]{64}")
+_READ_NBYTES: Final = 1 << 20
 
 
 @dataclass(slots=True, eq=False)
@@ -32,11 +36,12 @@ class _Partial:
 class IncomingBlobs:
     """A folder of blobs that are not whole yet. All methods are thread-safe.
 
-    A process that starts anew begins all uploads anew. Uploads that were cut short hold no more
-    bytes together than one blob may have.
+    Uploads that were cut short, also by the end of a process, hold no more bytes together than one
+    blob may have. They are nobody's in particular: whoever may upload goes on with one, for its
+    digest says what it must become.
 
     Args:
-        folder: its alone; what lies there is of an earlier process and goes.
+        folder: its alone; what no upload left there goes.
         blob_nbytes: the most that a blob may have.
         adopt: takes over a finished file: (digest, path, bytes).
     """
@@ -44,14 +49,12 @@ class IncomingBlobs:
     def __init__(
         self, folder: Path, *, blob_nbytes: int, adopt: Callable[[Digest, Path, int], None]
     ) -> None:
-        for leftover in folder.iterdir():
-            leftover.unlink()
         self.blob_nbytes = blob_nbytes
         self.adopt = adopt
         self._folder = folder
         self._lock = threading.RLock()
-        self._partials: OrderedDict[Digest, _Partial] = OrderedDict()
-        self._count = 0
+        self._partials = _found(folder)
+        self._trim()
 
     def committed(self, digest: Digest) -> int:
         """Bytes of a blob from which its upload may go on; 0 if there are none."""
@@ -74,8 +77,7 @@ class IncomingBlobs:
             if (partial.nbytes if partial else 0) != offset:
                 raise _jump(digest, offset, partial.nbytes if partial else 0)
             if partial is None:
-                self._count += 1
-                partial = _Partial(self._folder / f"{self._count}-{digest.hex}")
+                partial = _Partial(self._folder / digest.hex)
                 self._partials[digest] = partial
             writer = BlobWriter(self, digest, partial)
             partial.writer = writer
@@ -99,9 +101,12 @@ class IncomingBlobs:
         with self._lock:
             partial.writer = None
             self._partials.move_to_end(digest)
-            idle = [(d, p.nbytes) for d, p in self._partials.items() if p.writer is None]
-            while len(idle) > _MOST_CUT or sum(n for _, n in idle) > self.blob_nbytes:
-                self.forget(idle.pop(0)[0])
+            self._trim()
+
+    def _trim(self) -> None:
+        idle = [(d, p.nbytes) for d, p in self._partials.items() if p.writer is None]
+        while len(idle) > _MOST_CUT or sum(n for _, n in idle) > self.blob_nbytes:
+            self.forget(idle.pop(0)[0])
 
 
 class BlobWriter(Closing):
@@ -187,6 +192,22 @@ class BlobWriter(Closing):
             raise CorruptBlobError(
                 f"another upload of blob {self._digest.short} has begun", "send one at a time"
             )
+
+
+def _found(folder: Path) -> OrderedDict[Digest, _Partial]:
+    """What an earlier process left, the oldest first."""
+    partials: OrderedDict[Digest, _Partial] = OrderedDict()
+    for path in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns):
+        if not _NAME.fullmatch(path.name):
+            path.unlink()
+            continue
+        partial = _Partial(path)
+        with path.open("rb") as file:
+            while data := file.read(_READ_NBYTES):
+                partial.sha256.update(data)
+                partial.nbytes += len(data)
+        partials[Digest(path.name)] = partial
+    return partials
 
 
 def _jump(digest: Digest, offset: int, nbytes: int) -> CorruptBlobError:

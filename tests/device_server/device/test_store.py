@@ -98,6 +98,46 @@ def test_an_upload_that_was_cut_short_goes_on_where_it_ended(tmp_path: Path) -> 
         assert not list((tmp_path / "incoming").iterdir())
 
 
+def test_an_upload_outlives_the_process(tmp_path: Path) -> None:
+    digest = Digest.of(b"abc")
+    with BlobStore(tmp_path) as store, store.write(digest) as writer:
+        writer.append(0, b"ab")
+    with BlobStore(tmp_path) as store:
+        assert store.committed(digest) == 2
+        assert store.missing([digest]) == (digest,)
+        with store.write(digest, 2) as writer:
+            writer.append(2, b"c")
+            writer.commit()
+        assert store.path(digest).read_bytes() == b"abc"
+    assert not list((tmp_path / "incoming").iterdir())
+
+
+def test_what_a_crash_damaged_of_an_upload_is_noticed_in_the_end(tmp_path: Path) -> None:
+    digest = Digest.of(b"abc")
+    with BlobStore(tmp_path) as store, store.write(digest) as writer:
+        writer.append(0, b"ab")
+    (tmp_path / "incoming" / digest.hex).write_bytes(b"a\0")
+    with BlobStore(tmp_path) as store:
+        with store.write(digest, 2) as writer:
+            writer.append(2, b"c")
+            with pytest.raises(CorruptBlobError, match="send it again"):
+                writer.commit()
+        assert store.committed(digest) == 0
+    assert files(tmp_path) == []
+
+
+def test_of_what_an_earlier_process_left_the_oldest_is_forgotten(tmp_path: Path) -> None:
+    digests = [Digest.of(bytes([number])) for number in range(3)]
+    with BlobStore(tmp_path) as store:
+        for age, digest in enumerate(digests):
+            with store.write(digest) as writer:
+                writer.append(0, b"x" * 5)
+            os.utime(tmp_path / "incoming" / digest.hex, ns=(age, age))
+    with BlobStore(tmp_path, StoreLimits(blob_nbytes=10)) as store:
+        assert [store.committed(digest) for digest in digests] == [0, 5, 5]
+    assert len(list((tmp_path / "incoming").iterdir())) == 2
+
+
 def test_an_upload_may_begin_anew(tmp_path: Path) -> None:
     digest = Digest.of(b"abc")
     with BlobStore(tmp_path) as store:

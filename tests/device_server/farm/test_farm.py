@@ -160,6 +160,18 @@ def test_a_missing_blob_is_a_precondition(farm: Farm) -> None:
         assert isinstance(device.run(job(), request_id="r1"), Measurement)
 
 
+def test_an_upload_goes_on_where_an_earlier_process_left_it(farm: Farm) -> None:
+    incoming = farm.folder / "sim0" / "incoming"
+    incoming.mkdir(parents=True)
+    (incoming / Digest.of(DATA).hex).write_bytes(DATA[:300_000])
+    tracker = farm.tracker()
+    farm.device(tracker=tracker)
+    with DeviceClient(leased(farm, tracker), CREDENTIALS) as device:
+        assert device.ensure({Digest.of(DATA): DATA}) == len(DATA) - 300_000
+        assert device.read(Digest.of(DATA)) == DATA
+    assert not list(incoming.iterdir())
+
+
 def test_a_corrupted_upload_is_told_and_leaves_nothing(farm: Farm) -> None:
     tracker = farm.tracker()
     farm.device(tracker=tracker)
