@@ -105,7 +105,7 @@ class Bench:
             SuspectError: the known kernel failed after the run.
         """
         arrived = self._clock.seconds()
-        with self._store.pinned(_blobs(job)):
+        with self._store.pinned(job.blobs):
             for fault in _faults(job, self._store.nbytes_of):
                 raise ProtocolError(f"run {job.artifact.short}: {fault}")
             async with AsyncExitStack() as owned:
@@ -219,11 +219,6 @@ def _note_runner(outcome: Measurement | RunFailure) -> None:
         note_phases("runner", ("load", outcome.load_seconds), ("run", outcome.run_seconds))
     else:
         note_phases("runner", (outcome.status.value, outcome.run_seconds))
-
-
-def _blobs(job: RunJob) -> tuple[Digest, ...]:
-    contents = [buffer.content for buffer in job.buffers if buffer.content]
-    return tuple(dict.fromkeys([job.artifact, *contents]))
 
 
 def _faults(job: RunJob, nbytes_of: Callable[[Digest], int]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,6 +12,7 @@ from tilefarm.errors import (
     CorruptBlobError,
     DeviceSilentError,
     LeaseError,
+    MissingBlobError,
 )
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob
@@ -29,6 +30,12 @@ _CONFIRM_SECONDS: Final = 60.0
 _SLOWEST_LINK_NBYTES_PER_SECOND: Final = 1 << 20
 _LEARNED: Final = Version(2, 1)
 """The first version whose devices know QueryWrite and Check."""
+_BROUGHT_ALONG: Final = Version(2, 2)
+"""The first version whose devices take blobs with a run."""
+_MOST_ALONG_NBYTES: Final = CHUNK_NBYTES
+"""More than that is uploaded before the run: an upload that is cut short goes on where it ended."""
+_REMEMBERED: Final = 4096
+"""Blobs that a device is known to hold; it is asked about others, or sent them again."""
 
 
 class DeviceClient(Closing):
@@ -55,6 +62,7 @@ class DeviceClient(Closing):
         self._checked = False
         self._version = UNNAMED
         self._unchecked = 0
+        self._there: set[Digest] = set()
 
     def close(self) -> None:
         """Ends the connection; the lease stays."""
@@ -88,17 +96,21 @@ class DeviceClient(Closing):
         missing = self._caller.unary(
             methods.FIND_MISSING, wanted, timeout_seconds=_CALL_SECONDS
         ).digests
-        if not missing:
-            return 0
-        parts = {digest: blobs[digest] for digest in missing}
-        offset = self._arrived(missing[0], len(parts[missing[0]]))
-        nbytes = sum(map(len, parts.values())) - offset
-        self._caller.upload(
-            methods.WRITE,
-            _chunks(parts, self._claim, offset),
-            timeout_seconds=_transfer_seconds(nbytes),
-        )
+        nbytes = self._upload({digest: blobs[digest] for digest in missing}) if missing else 0
+        self._remember(blobs)
         return nbytes
+
+    def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
+        """Uploads what a run with these blobs cannot bring along, if there is anything.
+
+        Raises:
+            CorruptBlobError: a blob arrived damaged, and is forgotten.
+        """
+        self._check()
+        unknown = [content for digest, content in blobs.items() if digest not in self._there]
+        brings = self._version >= _BROUGHT_ALONG
+        if unknown and not (brings and sum(map(len, unknown)) <= _MOST_ALONG_NBYTES):
+            self.ensure(blobs)
 
     def load_module(self, artifact: Digest) -> str:
         """Has an uploaded artifact verified; gives the reason of a refusal, or an empty text."""
@@ -113,26 +125,32 @@ class DeviceClient(Closing):
             timeout_seconds=_CALL_SECONDS,
         ).rejection
 
-    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
-        """Runs a job whose blobs are on the device, and fetches its outputs and its timeline.
+    def run(
+        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes] | None = None
+    ) -> Measurement | RunFailure:
+        """Runs a job, and fetches its outputs and its timeline.
 
         The same request id gets the same answer, without a second run.
 
+        Args:
+            job: what to run.
+            request_id: of this run and no other.
+            blobs: what the job names, as far as it is not known to be on the device.
+
         Raises:
-            MissingBlobError: a blob is not on the device; `ensure` it and run again.
+            MissingBlobError: a blob is not on the device, nor in `blobs`.
+            CorruptBlobError: a blob arrived damaged.
             SuspectError: the device is not right; neither may be what it gave unconfirmed.
         """
-        self._check()
-        reply = self._caller.unary(
-            methods.RUN,
-            calls.Run(
-                claim=self._claim,
-                request_id=request_id,
-                job=job,
-                signature=sign(self._signing_key, job.artifact),
-            ),
-            timeout_seconds=job.timeout_seconds + _RUN_MARGIN_SECONDS,
-        )
+        given = blobs or {}
+        try:
+            reply = self._run(job, request_id, given)
+        except MissingBlobError:
+            if not self._there.intersection(given):
+                raise
+            self._there.clear()  # It had to make room since.
+            reply = self._run(job, request_id, given)
+        self._remember(given)
         self._unchecked = reply.unchecked
         if isinstance(reply.outcome, RunFailure):
             return reply.outcome
@@ -173,6 +191,34 @@ class DeviceClient(Closing):
         if Digest.of(content) != digest:
             raise CorruptBlobError(f"blob {digest.short} arrived damaged", "read it again")
         return content
+
+    def _run(self, job: RunJob, request_id: str, blobs: Mapping[Digest, bytes]) -> calls.RunReply:
+        self.send_ahead(blobs)
+        run = calls.Run(
+            claim=self._claim,
+            request_id=request_id,
+            job=job,
+            signature=sign(self._signing_key, job.artifact),
+            blobs=tuple(blobs[digest] for digest in blobs if digest not in self._there),
+        )
+        within_seconds = job.timeout_seconds + _RUN_MARGIN_SECONDS
+        return self._caller.unary(methods.RUN, run, timeout_seconds=within_seconds)
+
+    def _upload(self, blobs: Mapping[Digest, bytes]) -> int:
+        first = next(iter(blobs))
+        offset = self._arrived(first, len(blobs[first]))
+        nbytes = sum(map(len, blobs.values())) - offset
+        self._caller.upload(
+            methods.WRITE,
+            _chunks(blobs, self._claim, offset),
+            timeout_seconds=_transfer_seconds(nbytes),
+        )
+        return nbytes
+
+    def _remember(self, digests: Iterable[Digest]) -> None:
+        if len(self._there) >= _REMEMBERED:
+            self._there.clear()
+        self._there.update(digests)
 
     def _arrived(self, digest: Digest, nbytes: int) -> int:
         """Bytes of a blob that an earlier upload brought; one of a single message brought all."""

@@ -83,6 +83,26 @@ class IncomingBlobs:
             partial.writer = writer
             return writer
 
+    def take(self, digest: Digest, content: bytes) -> None:
+        """A blob that is all here, and whose digest is right.
+
+        Raises:
+            CapacityError: it is over the cap, does not fit, or the disk is full.
+        """
+        if len(content) > self.blob_nbytes:
+            raise _too_much(digest, self.blob_nbytes)
+        path = self._folder / f"{digest.hex}-{threading.get_ident()}"
+        try:
+            path.write_bytes(content)
+            path.chmod(0o400)
+            self.adopt(digest, path, len(content))
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise _cannot_write(error) from None
+        except CapacityError:
+            path.unlink(missing_ok=True)
+            raise
+
     def forget(self, digest: Digest) -> None:
         """Drop what has arrived of a blob."""
         with self._lock:
@@ -151,9 +171,7 @@ class BlobWriter(Closing):
             raise _jump(self._digest, offset, partial.nbytes)
         if partial.nbytes + len(data) > self._incoming.blob_nbytes:
             self._incoming.forget(self._digest)
-            raise CapacityError(
-                f"blob {self._digest.short} is over {self._incoming.blob_nbytes} bytes"
-            )
+            raise _too_much(self._digest, self._incoming.blob_nbytes)
         try:
             self._file.write(data)
             self._file.flush()
@@ -215,6 +233,10 @@ def _jump(digest: Digest, offset: int, nbytes: int) -> CorruptBlobError:
         f"blob {digest.short} goes on at {offset}, but {nbytes} bytes are here",
         "ask how many are here, and go on from there",
     )
+
+
+def _too_much(digest: Digest, most_nbytes: int) -> CapacityError:
+    return CapacityError(f"blob {digest.short} is over {most_nbytes} bytes")
 
 
 def _cannot_write(error: OSError) -> CapacityError:

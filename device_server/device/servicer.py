@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+from tilefarm.digest import Digest
 from tilefarm.errors import CorruptBlobError, ProtocolError
 from tilefarm.rpc import calls, methods, serving
 from tilefarm.rpc.caller import CHUNK_NBYTES
@@ -86,7 +87,7 @@ class DeviceServicer:
                 await _receive(writer, chunk, chunks)
                 stored += writer.nbytes
             chunk = await anext(chunks, None)
-        self._log("stored", level=Level.DEBUG, device=self._capabilities.name, nbytes=stored)
+        self._note_stored(stored)
         return calls.Stored(nbytes=stored)
 
     async def load_module(self, call: calls.LoadModule, by: Identity) -> calls.ModuleVerdict:
@@ -101,9 +102,28 @@ class DeviceServicer:
         still_mine()
         holder = Holder(lease=call.claim.lease_id, fence=call.claim.fence, user=by.user)
         self._signatures.require(call.job.artifact, call.signature)
+        self._keep(call)
         return await self._journal.answer(
             call.request_id, call.job, lambda: self._bench.run(call.job, still_mine, holder)
         )
+
+    def _keep(self, call: calls.Run) -> None:
+        """Put what a run brings along where uploads go."""
+        brought = {Digest.of(content): content for content in call.blobs}
+        for digest in brought.keys() - call.job.blobs:
+            raise CorruptBlobError(
+                f"run {call.job.artifact.short} brings a blob that it does not name, of"
+                f" {len(brought[digest])} bytes: {digest.short}",
+                "send it again",
+            )
+        missing = self._store.missing(brought)
+        for digest in missing:
+            self._store.put(brought[digest], digest)
+        if missing:
+            self._note_stored(sum(len(brought[digest]) for digest in missing))
+
+    def _note_stored(self, nbytes: int) -> None:
+        self._log("stored", level=Level.DEBUG, device=self._capabilities.name, nbytes=nbytes)
 
     async def check(self, call: calls.Check, by: Identity) -> calls.Nothing:
         self._gate.admit(call.claim, by.user)

@@ -69,6 +69,7 @@ class BlobStore(Closing):
             incoming, blob_nbytes=self.limits.blob_nbytes, adopt=self._adopt
         )
         self._entries = self._found()
+        self._nbytes = sum(entry.nbytes for entry in self._entries.values())
 
     def close(self) -> None:
         """Gives the folder up."""
@@ -78,7 +79,7 @@ class BlobStore(Closing):
     def nbytes(self) -> int:
         """Bytes of all blobs."""
         with self._lock:
-            return sum(entry.nbytes for entry in self._entries.values())
+            return self._nbytes
 
     def missing(self, digests: Iterable[Digest]) -> tuple[Digest, ...]:
         """Those of `digests` that are not here; the others count as used just now."""
@@ -89,18 +90,15 @@ class BlobStore(Closing):
                     self._entries.move_to_end(digest)
             return tuple(digest for digest in wanted if digest not in self._entries)
 
-    def put(self, content: bytes) -> Digest:
-        """Keeps bytes that this process made.
+    def put(self, content: bytes, digest: Digest | None = None) -> Digest:
+        """Keeps bytes that are all here, and whose digest the caller has found, if it is given.
 
         Raises:
             CapacityError: they do not fit.
         """
-        digest = Digest.of(content)
-        if not self.missing([digest]):
-            return digest
-        with self.write(digest) as writer:
-            writer.append(0, content)
-            writer.commit()
+        digest = digest or Digest.of(content)
+        if self.missing([digest]):
+            self._incoming.take(digest, content)
         return digest
 
     def committed(self, digest: Digest) -> int:
@@ -122,7 +120,7 @@ class BlobStore(Closing):
         with self._lock:
             entry = self._entries.get(digest)
             if entry is None:
-                raise MissingBlobError(f"blob {digest.short} is not on this device", "upload it")
+                raise _missing(digest)
             self._entries.move_to_end(digest)
             path = self._blobs / digest.hex
             if entry.verified is None or _signature(path) != entry.verified:
@@ -136,7 +134,8 @@ class BlobStore(Closing):
             MissingBlobError: it is not here.
         """
         with self._lock:
-            self.path(digest)
+            if digest not in self._entries:
+                raise _missing(digest)
             return self._entries[digest].nbytes
 
     @contextmanager
@@ -167,6 +166,7 @@ class BlobStore(Closing):
             path = self._blobs / digest.hex
             file.rename(path)
             self._entries[digest] = _Entry(nbytes, _signature(path))
+            self._nbytes += nbytes
 
     def _make_room(self, nbytes: int) -> None:
         excess = self.nbytes + nbytes - self.limits.total_nbytes
@@ -193,7 +193,7 @@ class BlobStore(Closing):
         entry.verified = signature
 
     def _drop(self, digest: Digest) -> None:
-        del self._entries[digest]
+        self._nbytes -= self._entries.pop(digest).nbytes
         (self._blobs / digest.hex).unlink(missing_ok=True)
 
     def _found(self) -> OrderedDict[Digest, _Entry]:
@@ -213,6 +213,10 @@ def _own(path: Path) -> IO[bytes]:
             "give every device a folder of its own",
         ) from None
     return file
+
+
+def _missing(digest: Digest) -> MissingBlobError:
+    return MissingBlobError(f"blob {digest.short} is not on this device", "upload it")
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

@@ -1,4 +1,4 @@
-"""The frames between the device server and its runner child: requests out, replies in.
+"""The frames between the device server and its runner's processes: requests out, replies in.
 
 The other side is `device_server/runtime/runner/frames.h`; all numbers are little endian.
 """
@@ -33,7 +33,7 @@ class FailureKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The child is up, configured or loaded; what it is."""
+    """The process is up, configured or loaded; what it is."""
 
     sandbox: str
     build_id: str
@@ -69,7 +69,14 @@ class Fault:
     memory_exhausted: bool
 
 
-Reply = Ready | Done | Failed | Fault
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A new child, by its number."""
+
+    pid: int
+
+
+Reply = Ready | Done | Failed | Fault | Started
 
 
 class ByteStream(Protocol):
@@ -95,6 +102,11 @@ def run_request(job: RunJob) -> bytes:
     return _framed(
         b"\x03" + _text(job.entry) + head + struct.pack("<I", len(job.buffers)) + buffers
     )
+
+
+def spawn_request() -> bytes:
+    """Make a child. Beside it go the child's side of its socket, and its standard error."""
+    return _framed(b"\x04")
 
 
 def read_reply(stream: ByteStream) -> Reply:
@@ -198,9 +210,15 @@ def _fault(cursor: _Cursor) -> Fault:
     )
 
 
+def _started(cursor: _Cursor) -> Started:
+    (pid,) = cursor.numbers("i")
+    return Started(pid)
+
+
 _DECODERS: Final[Mapping[int, Callable[[_Cursor], Reply]]] = {
     1: _ready,
     2: _done,
     3: _failed,
     4: _fault,
+    5: _started,
 }

@@ -5,27 +5,25 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError, TargetError
+from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.target import Target
 
 from device_server.library.native import find_executable, find_library
-from device_server.runner.child import ChildGone, ChildSilent, RunnerChild, RunnerLimits
+from device_server.runner.child import RunnerChild
+from device_server.runner.children import Children, LibraryError
+from device_server.runner.connection import ChildGone, ChildSilent
 from device_server.runner.frames import Done, Failed, Fault, Ready, Reply
 from device_server.runner.verdicts import Blob, Problem, death, describe_mismatch, refusal
+from device_server.runner.zygote import RunnerLimits
 
 __all__ = ["Runner", "RunnerLimits"]
-
-
-class _LibraryError(Exception):
-    """The VTA library cannot be loaded; no kernel will ever run here."""
 
 
 class Runner(Closing):
@@ -55,24 +53,24 @@ class Runner(Closing):
         device: str = "local",
         clock: Clock | None = None,
     ) -> None:
-        self._target = target
-        self._library = library or find_library()
-        self._executable = executable or find_executable()
+        library = library or find_library()
         self._limits = limits or RunnerLimits()
+        self._children = Children(
+            target,
+            library=library,
+            executable=executable or find_executable(),
+            limits=self._limits,
+        )
         self._device = device
         self._clock = clock or SystemClock()
         self._child: RunnerChild | None = None
         self._loaded: Digest | None = None
         self._load_seconds = 0.0
-        self._ready: Ready | None = None
-        self._library_digest = Digest.of(self._library.read_bytes())
-        # Children die with the thread that started them (PR_SET_PDEATHSIG), so one thread starts
-        # them all and lives as long as this runner.
-        self._starter = ThreadPoolExecutor(1, thread_name_prefix="runner-start")
+        self._library_digest = Digest.of(library.read_bytes())
 
     @property
     def sandbox(self) -> str:
-        """What the child cannot do, in words. Starts a child when none has been started yet."""
+        """What children cannot do, in words. Starts what is not started yet."""
         return self._ready_words().sandbox
 
     @property
@@ -103,7 +101,7 @@ class Runner(Closing):
     def close(self) -> None:
         """End the child. May be called again; `run` afterwards is an error."""
         self._drop_child()
-        self._starter.shutdown()
+        self._children.close()
 
     def _outcome(self, job: RunJob, blob: Blob) -> Measurement | Problem:
         problem = _missing_content(job, blob) or self._load(job, blob)
@@ -170,17 +168,15 @@ class Runner(Closing):
             self._load_seconds = 0.0
             return None
         begin = self._clock.seconds()
-        if self._loaded is not None:
-            self._drop_child()
         try:
-            child = self._running_child()
+            child = self._fresh_child()
             reply = child.load(blob(job.artifact), self._limits.start_seconds)
         except ChildSilent:
             self._drop_child()
             return Problem(Status.LOAD_ERROR, "loading the artifact does not end")
         except ChildGone:
             return self._post_mortem(None)
-        except _LibraryError as error:
+        except LibraryError as error:
             return Problem(Status.LOAD_ERROR, str(error))
         if not isinstance(reply, Ready):
             return self._explain(reply)
@@ -210,50 +206,16 @@ class Runner(Closing):
         return Problem(problem.status, f"{problem.why}; it wrote: {words}", problem.signal)
 
     def _ready_words(self) -> Ready:
-        if self._ready is None:
-            try:
-                self._running_child()
-            except _LibraryError as error:
-                raise InfraError(str(error)) from None
-        assert self._ready is not None
-        return self._ready
+        try:
+            return self._children.ready()
+        except LibraryError as error:
+            raise InfraError(str(error)) from None
 
-    def _running_child(self) -> RunnerChild:
-        if self._child is not None and self._child.alive:
-            return self._child
+    def _fresh_child(self) -> RunnerChild:
+        """One that has loaded nothing."""
         self._drop_child()
-        self._child = self._starter.submit(self._start).result()
+        self._child = self._children.child()
         return self._child
-
-    def _start(self) -> RunnerChild:
-        try:
-            child = RunnerChild(self._executable, self._library, self._limits)
-        except OSError as error:
-            raise InfraError(f"cannot start {self._executable}: {error.strerror}") from None
-        try:
-            self._ready = self._introduce(child)
-        except (ChildGone, ChildSilent):
-            why = child.last_words()
-            child.close()
-            raise InfraError(f"{self._executable} does not start: {why}") from None
-        except BaseException:
-            child.close()
-            raise
-        return child
-
-    def _introduce(self, child: RunnerChild) -> Ready:
-        """Hear the child's first words and tell it which accelerator it is."""
-        hello = child.hello(self._limits.start_seconds)
-        if not isinstance(hello, Ready):
-            if isinstance(hello, Failed):
-                raise _LibraryError(hello.why)
-            raise InfraError(f"{self._executable} does not start: {hello}")
-        ready = child.configure(self._target, self._limits.start_seconds)
-        if isinstance(ready, Failed):
-            raise TargetError(f"{self._target.name}: {ready.why}")
-        if not isinstance(ready, Ready):
-            raise InfraError(f"{self._executable} does not take a configuration: {ready}")
-        return ready
 
     def _drop_child(self) -> None:
         if self._child is not None:

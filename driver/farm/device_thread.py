@@ -83,7 +83,7 @@ class Up:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A run ended, with wall seconds at its begin, after the transfer, and at its end.
+    """A run ended, with wall seconds at its begin, after what was sent ahead, and at its end.
 
     `unchecked` runs, this one included, has the device not confirmed yet.
     """
@@ -95,7 +95,6 @@ class Done:
     began_seconds: float
     sent_seconds: float
     ended_seconds: float
-    sent_nbytes: int
     unchecked: int = 0
 
 
@@ -238,9 +237,9 @@ class DeviceThread:
     def _run(self, client: Client, lease: Lease, order: Order) -> Done:
         began = self._clock.wall_seconds()
         with about(order.candidate, order.request_id):
-            nbytes = client.ensure(order.blobs)
+            client.send_ahead(order.blobs)
             sent = self._clock.wall_seconds()
-            result = client.run(order.job, request_id=order.request_id)
+            result = client.run(order.job, request_id=order.request_id, blobs=order.blobs)
         return Done(
             slot=self._slot,
             device=lease.device.name,
@@ -249,7 +248,6 @@ class DeviceThread:
             began_seconds=began,
             sent_seconds=sent,
             ended_seconds=self._clock.wall_seconds(),
-            sent_nbytes=nbytes,
             unchecked=client.unchecked,
         )
 

@@ -22,12 +22,14 @@ _Answer = TypeVar("_Answer")
 class Client(Protocol):
     """What a device's client offers; see `device_server.device.client.DeviceClient`."""
 
-    def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
-        """Upload what the device lacks; the bytes sent."""
+    def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
+        """Upload what a run with these blobs cannot bring along."""
         ...
 
-    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
-        """Run a job; raises a FarmFault when the device is lost."""
+    def run(
+        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
+    ) -> Measurement | RunFailure:
+        """Run a job with the blobs that it names; raises a FarmFault when the device is lost."""
         ...
 
     @property
@@ -70,13 +72,15 @@ class PatientClient:
         self._clock = clock
         self._client = connect()
 
-    def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
-        """As `Client.ensure`."""
-        return self._asked(lambda client: client.ensure(blobs))
+    def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
+        """As `Client.send_ahead`."""
+        self._asked(lambda client: client.send_ahead(blobs))
 
-    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
+    def run(
+        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
+    ) -> Measurement | RunFailure:
         """As `Client.run`."""
-        return self._asked(lambda client: client.run(job, request_id=request_id))
+        return self._asked(lambda client: client.run(job, request_id=request_id, blobs=blobs))
 
     @property
     def unchecked(self) -> int:

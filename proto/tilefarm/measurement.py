@@ -78,6 +78,12 @@ class RunJob:
     timeout_seconds: float = 10.0
     timeline: bool = False
 
+    @property
+    def blobs(self) -> tuple[Digest, ...]:
+        """What a device must hold to run it: the artifact and contents of buffers, each once."""
+        contents = [buffer.content for buffer in self.buffers if buffer.content]
+        return tuple(dict.fromkeys([self.artifact, *contents]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:

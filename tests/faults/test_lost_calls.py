@@ -171,10 +171,10 @@ def heartbeat(scene: Scene) -> None:
     """A device tells of its quarantine, and hears that somebody has ended it."""
     scene.serve()
     client = scene.use(scene.lease())
-    client.ensure(BLOBS)
+    client.send_ahead(BLOBS)
     scene.runner.wrong = True
     with pytest.raises(SuspectError):
-        client.run(job("crash"), request_id="r")
+        client.run(job("crash"), request_id="r", blobs=BLOBS)
     scene.spoil()
     eventually(lambda: bool(scene.admin.states()[0].quarantine))
     eventually(lambda: scene.trap is None or scene.trap.sprung.is_set())
@@ -244,15 +244,15 @@ def upload(scene: Scene) -> None:
     scene.serve()
     client = scene.use(scene.lease())
     scene.spoil()
-    client.ensure(BLOBS)
-    scene.found.append(client.ensure(BLOBS))
+    client.send_ahead(BLOBS)
+    client.send_ahead(BLOBS)
 
 
 def load_module(scene: Scene) -> None:
     scene.serve()
     lease = scene.lease()
     client = scene.use(lease)
-    client.ensure(BLOBS)
+    client.send_ahead(BLOBS)
     assert scene.way_to_device is not None
     address = scene.way_to_device.address
     scene.spoil()
@@ -269,9 +269,9 @@ def load_module(scene: Scene) -> None:
 def run(scene: Scene) -> None:
     scene.serve()
     client = scene.use(scene.lease())
-    client.ensure(BLOBS)
+    client.send_ahead(BLOBS)
     scene.spoil()
-    outcome = client.run(job("slow"), request_id="r")
+    outcome = client.run(job("slow"), request_id="r", blobs=BLOBS)
     assert isinstance(outcome, Measurement)
     scene.found += [dict(outcome.outputs)["y"] == LARGE, client.unchecked]
 
@@ -279,8 +279,8 @@ def run(scene: Scene) -> None:
 def check(scene: Scene) -> None:
     scene.serve()
     client = scene.use(scene.lease())
-    client.ensure(BLOBS)
-    client.run(job("echo"), request_id="r")
+    client.send_ahead(BLOBS)
+    client.run(job("echo"), request_id="r", blobs=BLOBS)
     scene.found.append(client.unchecked)
     scene.spoil()
     client.confirm()
@@ -291,19 +291,19 @@ def run_on_a_device_that_turns_wrong(scene: Scene) -> None:
     """Who hears of it only when asking again must hear the same: their results are suspect."""
     scene.serve()
     client = scene.use(scene.lease())
-    client.ensure(BLOBS)
-    client.run(job("echo"), request_id="r1")
+    client.send_ahead(BLOBS)
+    client.run(job("echo"), request_id="r1", blobs=BLOBS)
     scene.runner.wrong = True
     scene.spoil()
     with pytest.raises(SuspectError):
-        client.run(job("crash"), request_id="r2")
+        client.run(job("crash"), request_id="r2", blobs=BLOBS)
 
 
 def check_of_a_device_that_turned_wrong(scene: Scene) -> None:
     scene.serve()
     client = scene.use(scene.lease())
-    client.ensure(BLOBS)
-    client.run(job("echo"), request_id="r")
+    client.send_ahead(BLOBS)
+    client.run(job("echo"), request_id="r", blobs=BLOBS)
     scene.runner.wrong = True
     scene.spoil()
     with pytest.raises(SuspectError):

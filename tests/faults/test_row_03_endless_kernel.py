@@ -16,12 +16,13 @@ def test_it_costs_its_budget_and_no_more(real_farm: RealFarm, stopwatch: Stopwat
     client = real_farm.use(real_farm.lease(real_farm.ask(tracker.address)))
     client.ensure(blobs())
     assert isinstance(client.run(job("increment"), request_id="warm"), Measurement)
-    children = device.below()
+    processes = device.below()
     with stopwatch.running(less_seconds=BUDGET_SECONDS):
         outcome = client.run(job("loop", timeout_seconds=BUDGET_SECONDS), request_id="loop")
     assert isinstance(outcome, RunFailure)
     assert outcome.status is Status.RUN_TIMEOUT
-    assert children, "the runner is a process of its own"
-    assert gone(children)
+    assert len(processes) == 2, "a zygote, and the child that it made"
+    assert gone(processes[1:])
+    assert device.below()[:1] == processes[:1]
     assert isinstance(client.run(job("increment"), request_id="after"), Measurement)
     assert device.alive

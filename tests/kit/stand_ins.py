@@ -117,12 +117,13 @@ class StandInClient:
     unchecked: int = 0
     confirmed: list[str] = field(default_factory=list)
 
-    def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
-        missing = {digest: blob for digest, blob in blobs.items() if digest not in self.blobs}
-        self.blobs.update(missing)
-        return sum(map(len, missing.values()))
+    def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
+        self.blobs.update(blobs)
 
-    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
+    def run(
+        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
+    ) -> Measurement | RunFailure:
+        self.blobs.update(blobs)
         return self.run_kernel(self.blobs[job.artifact], job)
 
     def confirm(self) -> None:

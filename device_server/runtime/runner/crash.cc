@@ -17,7 +17,7 @@ constexpr size_t kProbeNbytes = size_t{16} << 20;  // no room for this much: mem
 constexpr uint64_t kOutside = UINT64_MAX;
 
 #pragma pack(push, 1)
-// As device_server/runner_frames.py reads it.
+// As device_server/runner/frames.py reads it.
 struct FaultFrame {
   uint32_t nbytes = sizeof(FaultFrame) - sizeof(uint32_t);
   ReplyKind kind = ReplyKind::kFault;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 
 namespace tilefarm::runner {
 namespace {
@@ -57,6 +58,23 @@ Reply& Reply::put_text(const std::string& text) {
   put(static_cast<uint32_t>(text.size()));
   bytes_ += text;
   return *this;
+}
+
+Reply ready_reply(const std::string& sandbox, const std::string& build_id) {
+  return Reply(ReplyKind::kReady).put_text(sandbox).put_text(build_id);
+}
+
+Reply reply_or_failure(const std::function<Reply()>& serve) {
+  const auto failed = [](const Failure& failure) {
+    return Reply(ReplyKind::kFailure).put(static_cast<uint8_t>(failure.kind)).put_text(failure.why);
+  };
+  try {
+    return serve();
+  } catch (const Failure& failure) {
+    return failed(failure);
+  } catch (const std::bad_alloc&) {
+    return failed({FailureKind::kMemory, "the child's memory is exhausted"});
+  }
 }
 
 bool Channel::receive_bytes(char* to, size_t count, std::vector<Descriptor>& descriptors) {

@@ -1,4 +1,4 @@
-// Length-prefixed frames on the inherited socket, with file descriptors beside them.
+// Length-prefixed frames on a process's socket, with file descriptors beside them.
 //
 // A frame is a little-endian uint32 length and that many bytes; the first byte says its kind. Texts
 // are a uint32 length and UTF-8 bytes. Descriptors travel with the first byte (SCM_RIGHTS).
@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,8 @@
 
 namespace tilefarm::runner {
 
-enum class RequestKind : uint8_t { kConfigure = 1, kLoad = 2, kRun = 3 };
-enum class ReplyKind : uint8_t { kReady = 1, kDone = 2, kFailure = 3, kFault = 4 };
+enum class RequestKind : uint8_t { kConfigure = 1, kLoad = 2, kRun = 3, kSpawn = 4 };
+enum class ReplyKind : uint8_t { kReady = 1, kDone = 2, kFailure = 3, kFault = 4, kStarted = 5 };
 
 // A received descriptor, closed when it goes.
 class Descriptor {
@@ -68,6 +69,12 @@ class Reply {
  private:
   std::string bytes_;
 };
+
+// What a process is, once it is up, configured or loaded.
+Reply ready_reply(const std::string& sandbox, const std::string& build_id);
+
+// What `serve` gives, or the failure that it throws.
+Reply reply_or_failure(const std::function<Reply()>& serve);
 
 class Channel {
  public:

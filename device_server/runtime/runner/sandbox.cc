@@ -36,8 +36,12 @@ void drop_capabilities() {
 
 }  // namespace
 
-void limit_resources(const SandboxLimits& limits) {
+void die_with(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+}
+
+void limit_resources(const SandboxLimits& limits) {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   prctl(PR_SET_DUMPABLE, 0);
   limit(RLIMIT_CORE, 0);

@@ -2,6 +2,8 @@
 #ifndef TILEFARM_RUNNER_SANDBOX_H_
 #define TILEFARM_RUNNER_SANDBOX_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,7 +15,10 @@ struct SandboxLimits {
   uint64_t file_nbytes = 0;    // written to any one file, its own stderr included
 };
 
-// Dies with its parent, gains no rights, has limited resources and no capabilities.
+// Dies with the thread that is the parent; now, if it is not `parent` any more.
+void die_with(pid_t parent);
+
+// Gains no rights, has limited resources and no capabilities; its children neither.
 void limit_resources(const SandboxLimits& limits);
 
 // Right before, and right after, the artifact is loaded. kProtocol failure when a part that

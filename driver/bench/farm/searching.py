@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.clock import Clock
+from tilefarm.digest import Digest
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob, Trial
 from tilefarm.target import Target
@@ -209,7 +210,7 @@ class _MeteredClient:
     def __init__(self, client: Client, run_seconds: list[float]) -> None:
         self._client = client
         self._run_seconds = run_seconds
-        self.ensure = client.ensure
+        self.send_ahead = client.send_ahead
         self.close = client.close
         self.confirm = client.confirm
 
@@ -217,8 +218,10 @@ class _MeteredClient:
     def unchecked(self) -> int:
         return self._client.unchecked
 
-    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
-        result = self._client.run(job, request_id=request_id)
+    def run(
+        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
+    ) -> Measurement | RunFailure:
+        result = self._client.run(job, request_id=request_id, blobs=blobs)
         self._run_seconds.append(result.run_seconds)
         return result
 

@@ -295,13 +295,15 @@ class ModuleVerdict:
 class Run:
     """Run this job; the same `request_id` gets the same answer.
 
-    `signature` proves that somebody of the farm made the artifact.
+    `signature` proves that somebody of the farm made the artifact. `blobs` are contents that the
+    job names, as far as they are few and the device may lack them.
     """
 
     claim: Claim
     request_id: str
     job: RunJob
     signature: bytes = b""
+    blobs: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

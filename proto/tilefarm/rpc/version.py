@@ -45,7 +45,7 @@ PROTOCOL: Final = Version(2, 2)
 """What this side speaks.
 
 2.1: versions in metadata, uploads that go on, checks of a device. 2.2: leases that are lent, jobs
-of one user, what devices do.
+of one user, what devices do, runs that bring their blobs along.
 """
 
 UNNAMED: Final = Version(2, 0)

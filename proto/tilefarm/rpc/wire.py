@@ -448,6 +448,7 @@ def _run_to_wire(call: calls.Run) -> dev.RunRequest:
         request_id=call.request_id,
         job=_job_to_wire(call.job),
         signature=call.signature,
+        blobs=call.blobs,
     )
 
 
@@ -457,6 +458,7 @@ def _run_from_wire(message: dev.RunRequest) -> calls.Run:
         request_id=message.request_id,
         job=_job_from_wire(message.job),
         signature=message.signature,
+        blobs=tuple(message.blobs),
     )
 
 

@@ -186,16 +186,18 @@ class RunJob(_message.Message):
     def __init__(self, artifact: _Optional[bytes] = ..., entry: _Optional[str] = ..., buffers: _Optional[_Iterable[_Union[BufferSpec, _Mapping]]] = ..., samples: _Optional[int] = ..., repeats: _Optional[int] = ..., timeout_seconds: _Optional[float] = ..., timeline: _Optional[bool] = ...) -> None: ...
 
 class RunRequest(_message.Message):
-    __slots__ = ("claim", "request_id", "job", "signature")
+    __slots__ = ("claim", "request_id", "job", "signature", "blobs")
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    BLOBS_FIELD_NUMBER: _ClassVar[int]
     claim: Claim
     request_id: str
     job: RunJob
     signature: bytes
-    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., request_id: _Optional[str] = ..., job: _Optional[_Union[RunJob, _Mapping]] = ..., signature: _Optional[bytes] = ...) -> None: ...
+    blobs: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., request_id: _Optional[str] = ..., job: _Optional[_Union[RunJob, _Mapping]] = ..., signature: _Optional[bytes] = ..., blobs: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Counters(_message.Message):
     __slots__ = ("cycles", "instructions", "gemm_uops", "alu_uops", "load_busy_cycles", "compute_busy_cycles", "store_busy_cycles", "inp_load_nbytes", "wgt_load_nbytes", "acc_load_nbytes", "uop_load_nbytes", "out_store_nbytes", "load_token_stall_cycles", "load_queue_stall_cycles", "load_memory_stall_cycles", "compute_token_stall_cycles", "compute_queue_stall_cycles", "compute_memory_stall_cycles", "store_token_stall_cycles", "store_queue_stall_cycles", "store_memory_stall_cycles")

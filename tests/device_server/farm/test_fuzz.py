@@ -75,7 +75,7 @@ class Target:
             **dict.fromkeys(("artifact", "digest", "content", "expected"), code),
             **{"target": bytes.fromhex(farm.target.digest.hex), "name": "sim0", "entry": "echo"},
             **{"data": CODE, "offset": 0, "nbytes": len(CODE), "role": device_pb2.ROLE_INPUT},
-            **{"wait_seconds": 0.02, "samples": 1, "repeats": 2},
+            **{"blobs": CODE, "wait_seconds": 0.02, "samples": 1, "repeats": 2},
         }
         register = self.sound(methods.REGISTER).SerializeToString()
         assert self.outcome(methods.REGISTER, [register])[0] is grpc.StatusCode.OK
@@ -137,6 +137,8 @@ def _fit(message: Message, known: Mapping[str, Any]) -> None:
                 _fit(part, known)
         elif field.name in known and not field.is_repeated:
             setattr(message, field.name, known[field.name])
+        elif field.name in known:
+            getattr(message, field.name)[:] = [known[field.name]]
 
 
 def requests(sound: Message, words: list[str], rng: np.random.Generator) -> list[bytes]:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -320,19 +321,21 @@ def test_an_impossible_target_is_the_users_error(blobs: Blobs) -> None:
 
 
 ORPHAN_MAKER = """
-import sys
+import sys, threading, time
 from pathlib import Path
-from device_server.library.native import find_library
 from device_server.runner.runner import Runner
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunJob
 from tilefarm.target import TARGETS
 
 runner = Runner(target=TARGETS["sim"])
-runner.sandbox
-print(runner._child._process.pid, flush=True)
 job = RunJob(artifact=Digest(sys.argv[2]), entry="endless", buffers=(), timeout_seconds=60)
-runner.run(job, lambda digest: Path(sys.argv[1]) / digest.hex)
+where = lambda digest: Path(sys.argv[1]) / digest.hex
+threading.Thread(target=runner.run, args=(job, where), daemon=True).start()
+while runner._child is None:
+    time.sleep(0.01)
+print(runner._child._process.pid, runner._children._zygote._process.pid, flush=True)
+time.sleep(60)
 """
 
 
@@ -346,11 +349,16 @@ def test_a_killed_server_leaves_no_child(blobs: Blobs, compiled: dict[str, Diges
         env={"PYTHONPATH": ":".join(roots)},
     ) as server:
         assert server.stdout is not None
-        child = int(server.stdout.readline())
-        with os.fdopen(os.pidfd_open(child)) as alive:
+        with ExitStack() as files:
+            alive = [
+                files.enter_context(os.fdopen(os.pidfd_open(int(pid))))
+                for pid in server.stdout.readline().split()
+            ]
+            assert len(alive) == 2
             server.kill()
-            ended, _, _ = select.select([alive], [], [], 10)
-    assert ended
+            for process in alive:
+                ended, _, _ = select.select([process], [], [], 10)
+                assert ended
 
 
 def test_an_executable_that_is_not_there_is_an_infra_error(blobs: Blobs, tmp_path: Path) -> None:

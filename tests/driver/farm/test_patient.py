@@ -14,6 +14,7 @@ from tilefarm.measurement import Measurement, RunFailure, RunJob, Status
 from driver.farm.patient import PatientClient
 
 JOB = RunJob(artifact=Digest.of(b"code"), entry="kernel", buffers=(), timeout_seconds=1.0)
+BLOBS = {JOB.artifact: b"code"}
 ANSWER = RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="signal 11")
 
 
@@ -48,11 +49,14 @@ class Scene:
         self.closing_after -= 1
         return self.closing_after < 0
 
-    def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
-        return len(blobs) if self._answers("ensure") else 0
+    def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
+        self._answers("send ahead")
 
-    def run(self, job: RunJob, *, request_id: str) -> Measurement | RunFailure:
+    def run(
+        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
+    ) -> Measurement | RunFailure:
         self._answers(request_id)
+        assert blobs == BLOBS
         return ANSWER
 
     @property
@@ -75,21 +79,21 @@ class Scene:
 
 def test_the_same_request_is_asked_on_a_new_connection() -> None:
     scene = Scene(silent=3)
-    assert scene.client().run(JOB, request_id="r7") is ANSWER
+    assert scene.client().run(JOB, request_id="r7", blobs=BLOBS) is ANSWER
     assert scene.requests == ["r7"] * 4
     assert (scene.connections, scene.closed) == (4, 3)
 
 
 def test_an_upload_is_asked_again_too() -> None:
     scene = Scene(silent=1)
-    assert scene.client().ensure({JOB.artifact: b"code"}) == 1
-    assert scene.requests == ["ensure"] * 2
+    scene.client().send_ahead(BLOBS)
+    assert scene.requests == ["send ahead"] * 2
 
 
 def test_silence_has_an_end() -> None:
     scene = Scene(silent=1000)
     with pytest.raises(DeviceLostError, match=r"silence; for 2[01] s now") as lost:
-        scene.client().run(JOB, request_id="r7")
+        scene.client().run(JOB, request_id="r7", blobs=BLOBS)
     assert not isinstance(lost.value, DeviceSilentError)
     assert 20.0 <= scene.clock.seconds() < 23.0
 
@@ -97,21 +101,21 @@ def test_silence_has_an_end() -> None:
 def test_nobody_waits_for_a_device_that_the_tracker_has_given_up() -> None:
     scene = Scene(silent=1000, void="the lease has expired")
     with pytest.raises(LeaseError, match="silence; the lease has expired"):
-        scene.client().run(JOB, request_id="r7")
+        scene.client().run(JOB, request_id="r7", blobs=BLOBS)
     assert scene.requests == ["r7"]
 
 
 def test_nobody_waits_for_a_device_that_is_gone() -> None:
     scene = Scene(silent=1000, error=DeviceLostError("device d: nobody listens there"))
     with pytest.raises(DeviceLostError, match="nobody listens there"):
-        scene.client().run(JOB, request_id="r7")
+        scene.client().run(JOB, request_id="r7", blobs=BLOBS)
     assert scene.requests == ["r7"]
 
 
 def test_a_search_that_ends_waits_no_longer() -> None:
     scene = Scene(silent=1000, closing_after=2)
     with pytest.raises(DeviceSilentError):
-        scene.client().run(JOB, request_id="r7")
+        scene.client().run(JOB, request_id="r7", blobs=BLOBS)
     assert scene.requests == ["r7"] * 3
 
 

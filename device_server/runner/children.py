@@ -1,0 +1,110 @@
+"""Where runner children come from: a zygote that is kept alive, on a thread that lives as long."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tilefarm.closing import Closing
+from tilefarm.errors import InfraError, TargetError
+from tilefarm.target import Target
+
+from device_server.runner.child import RunnerChild
+from device_server.runner.connection import ChildGone, ChildSilent
+from device_server.runner.frames import Failed, Ready
+from device_server.runner.zygote import RunnerLimits, Zygote
+
+
+class LibraryError(Exception):
+    """The VTA library cannot be loaded; no kernel will ever run here."""
+
+
+class Children(Closing):
+    """Gives children of one accelerator; starts their zygote when the first one is asked for.
+
+    Everything that starts a process raises:
+        LibraryError: the library cannot be loaded.
+        TargetError: no hardware can have the target's parameters.
+        InfraError: no process can be started, or it does not speak as it should.
+    """
+
+    def __init__(
+        self, target: Target, *, library: Path, executable: Path, limits: RunnerLimits
+    ) -> None:
+        self._target = target
+        self._library = library
+        self._executable = executable
+        self._limits = limits
+        self._zygote: Zygote | None = None
+        self._ready: Ready | None = None
+        # They die with the thread that started the zygote (PR_SET_PDEATHSIG), so that one lives as
+        # long as this does.
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="runner-start")
+
+    def ready(self) -> Ready:
+        """What children are, in the zygote's words."""
+        if self._ready is None:
+            self._living()
+        assert self._ready is not None
+        return self._ready
+
+    def child(self) -> RunnerChild:
+        """A new child that has loaded nothing yet."""
+        try:
+            return self._living().spawn(self._limits.start_seconds)
+        except (ChildGone, ChildSilent):
+            self._drop()  # Somebody has killed it: the next one may live.
+        try:
+            return self._living().spawn(self._limits.start_seconds)
+        except (ChildGone, ChildSilent):
+            raise self._silent() from None
+
+    def close(self) -> None:
+        """End the zygote. May be called again."""
+        self._drop()
+        self._starter.shutdown()
+
+    def _living(self) -> Zygote:
+        if self._zygote is None:
+            self._zygote = self._starter.submit(self._start).result()
+        return self._zygote
+
+    def _start(self) -> Zygote:
+        try:
+            zygote = Zygote(self._executable, self._library, self._limits)
+        except OSError as error:
+            raise InfraError(f"cannot start {self._executable}: {error.strerror}") from None
+        try:
+            self._ready = self._introduced(zygote)
+        except (ChildGone, ChildSilent):
+            why = zygote.last_words()
+            zygote.close()
+            raise InfraError(f"{self._executable} does not start: {why}") from None
+        except BaseException:
+            zygote.close()
+            raise
+        return zygote
+
+    def _introduced(self, zygote: Zygote) -> Ready:
+        """Hear the zygote's first words and tell it which accelerator it is."""
+        hello = zygote.hello(self._limits.start_seconds)
+        if not isinstance(hello, Ready):
+            if isinstance(hello, Failed):
+                raise LibraryError(hello.why)
+            raise InfraError(f"{self._executable} does not start: {hello}")
+        ready = zygote.configure(self._target, self._limits.start_seconds)
+        if isinstance(ready, Failed):
+            raise TargetError(f"{self._target.name}: {ready.why}")
+        if not isinstance(ready, Ready):
+            raise InfraError(f"{self._executable} does not take a configuration: {ready}")
+        return ready
+
+    def _silent(self) -> InfraError:
+        why = self._zygote.last_words() if self._zygote is not None else ""
+        self._drop()
+        return InfraError(f"{self._executable} makes no child: {why or 'it does not answer'}")
+
+    def _drop(self) -> None:
+        if self._zygote is not None:
+            self._zygote.close()
+        self._zygote = None

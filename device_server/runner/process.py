@@ -1,0 +1,46 @@
+"""A child process that this one did not start itself, but may wait for and kill."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import Final
+
+_LOOK_SECONDS: Final = 0.002
+_LONGEST_LOOK_SECONDS: Final = 0.05
+
+
+class ChildProcess:
+    """A child of this process by its number, which nobody else waits for."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status, negative for a signal; None while it runs."""
+        return self._status if self._status is not None else self._waited(os.WNOHANG)
+
+    def wait(self, within_seconds: float | None = None) -> int | None:
+        """The exit status as soon as there is one; None if there is none within that time."""
+        if within_seconds is None:
+            return self._status if self._status is not None else self._waited(0)
+        deadline, pause_seconds = time.monotonic() + within_seconds, _LOOK_SECONDS
+        while (status := self.poll()) is None and time.monotonic() < deadline:
+            time.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, _LONGEST_LOOK_SECONDS)
+        return status
+
+    def kill(self) -> None:
+        """End it now; nothing if it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def _waited(self, options: int) -> int | None:
+        pid, status = os.waitpid(self.pid, options)
+        if pid:
+            self._status = os.waitstatus_to_exitcode(status)
+        return self._status

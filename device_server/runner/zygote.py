@@ -1,0 +1,121 @@
+"""The process that runner children are copies of: its library is loaded and configured once."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilefarm.closing import Closing
+from tilefarm.errors import InfraError
+from tilefarm.target import Target
+
+from device_server.library.native import hardware_words
+from device_server.runner.child import RunnerChild
+from device_server.runner.connection import Connection
+from device_server.runner.frames import (
+    Reply,
+    Started,
+    configure_request,
+    spawn_request,
+)
+from device_server.runner.last_words import LastWords
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerLimits:
+    """What one child may use.
+
+    `memory_nbytes` is address space, the accelerator's buffers included; `log_nbytes` what it may
+    write to its standard error; `start_seconds` bounds starting and, separately, loading.
+    `threads` share the work of kernels that are made for it, see `compile_worker`.
+    """
+
+    memory_nbytes: int = 2 << 30
+    log_nbytes: int = 64 << 10
+    start_seconds: float = 10.0
+    threads: int = 1
+
+
+class Zygote(Closing):
+    """A started `vta-runner`. It dies with the thread that starts it, and so do its children.
+
+    Args:
+        library: the VTA library that it loads; executable: `vta-runner`.
+
+    Raises:
+        OSError: the executable cannot be started.
+    """
+
+    def __init__(self, executable: Path, library: Path, limits: RunnerLimits) -> None:
+        self._connection = Connection()
+        self._log = LastWords()
+        theirs = self._connection.theirs
+        try:
+            self._process = subprocess.Popen(
+                _command(executable, theirs.fileno(), library, limits),
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._log.descriptor,
+                env={"LIBC_FATAL_STDERR_": "1"},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:
+            self._connection.close()
+            self._log.close()
+            raise
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def hello(self, within_seconds: float) -> Reply:
+        """The first reply, which comes by itself."""
+        return self._connection.reply(within_seconds)
+
+    def configure(self, target: Target, within_seconds: float) -> Reply:
+        return self._connection.ask(configure_request(hardware_words(target)), (), within_seconds)
+
+    def spawn(self, within_seconds: float) -> RunnerChild:
+        """A new child; it has loaded nothing yet.
+
+        Raises:
+            InfraError: there can be none.
+            ChildGone, ChildSilent: the zygote is dead, or as good as.
+        """
+        with ExitStack() as owned:
+            connection = owned.enter_context(Connection())
+            log = owned.enter_context(LastWords())
+            theirs = connection.theirs.fileno(), log.descriptor
+            reply = self._connection.ask(spawn_request(), theirs, within_seconds)
+            if not isinstance(reply, Started):
+                raise InfraError(f"the runner starts no child: {reply}")
+            connection.theirs.close()
+            owned.pop_all()
+        return RunnerChild(reply.pid, connection, log)
+
+    def last_words(self) -> str:
+        """The end of what it wrote to its standard error."""
+        return self._log.text()
+
+    def close(self) -> None:
+        """Kill it and let go of everything; its children go on. May be called again."""
+        self._process.kill()
+        self._process.wait()
+        self._connection.close()
+        self._log.close()
+
+
+def _command(executable: Path, descriptor: int, library: Path, limits: RunnerLimits) -> list[str]:
+    return [
+        str(executable),
+        str(descriptor),
+        str(library),
+        str(limits.memory_nbytes),
+        str(limits.log_nbytes),
+        str(limits.threads),
+    ]

@@ -1,0 +1,63 @@
+#include "child.h"
+
+#include <unistd.h>
+
+#include <memory>
+
+#include "artifact.h"
+#include "crash.h"
+#include "frames.h"
+#include "helpers.h"
+#include "run.h"
+#include "sandbox.h"
+
+namespace tilefarm::runner {
+namespace {
+
+class Child {
+ public:
+  Child(VtaLibrary& library, const std::string& sandbox, unsigned threads)
+      : library_(library), sandbox_(sandbox), threads_(threads) {}
+
+  Reply serve(Frame& frame) {
+    switch (frame.take<RequestKind>()) {
+      case RequestKind::kLoad: return load(frame);
+      case RequestKind::kRun: break;
+      default: fail(FailureKind::kProtocol, "a child loads and runs, and nothing else");
+    }
+    if (!artifact_) fail(FailureKind::kProtocol, "nothing is loaded");
+    return run(frame, library_, *artifact_);
+  }
+
+ private:
+  Reply load(Frame& frame) {
+    const std::string path = frame.take_text();
+    if (artifact_) fail(FailureKind::kProtocol, "a child serves one artifact");
+    library_.warm_up();
+    enter_first_stage(path, [this] { start_helpers(threads_ - 1); });
+    artifact_ = std::make_unique<Artifact>(path);
+    name_addresses_within(artifact_->addresses());
+    enter_second_stage();
+    artifact_->give(share_work());
+    return ready_reply(sandbox_, library_.build_id());
+  }
+
+  VtaLibrary& library_;
+  const std::string& sandbox_;
+  const unsigned threads_;
+  std::unique_ptr<Artifact> artifact_;
+};
+
+}  // namespace
+
+void be_child(int fd, VtaLibrary& library, const std::string& sandbox, unsigned threads) {
+  Channel channel(fd);
+  report_crashes_to(fd);
+  Child child(library, sandbox, threads);
+  for (Frame frame; channel.receive(frame);) {
+    channel.send(reply_or_failure([&] { return child.serve(frame); }));
+  }
+  _exit(0);  // destructors of untrusted code are not run
+}
+
+}  // namespace tilefarm::runner

@@ -1,0 +1,131 @@
+"""The process that children are copies of: whose they are, what they have, what if it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tilefarm.digest import Digest
+from tilefarm.errors import InfraError
+from tilefarm.measurement import Measurement, RunJob
+from tilefarm.target import TARGETS
+
+from device_server.library.native import find_executable, find_library
+from device_server.runner.child import RunnerChild
+from device_server.runner.children import Children
+from device_server.runner.connection import Connection
+from device_server.runner.frames import Failed, load_request
+from device_server.runner.runner import Runner
+from device_server.runner.zygote import RunnerLimits, Zygote
+
+from .conftest import Blobs
+
+SECONDS = 10.0
+
+CHILDLESS = """
+import os, struct, sys
+ready = struct.pack("<IBII", 9, 1, 0, 0)
+os.write(int(sys.argv[1]), ready + ready)
+sys.exit("no more children")
+"""
+
+
+@pytest.fixture
+def children() -> Iterator[Children]:
+    with Children(
+        TARGETS["sim"],
+        library=find_library(),
+        executable=find_executable(),
+        limits=RunnerLimits(),
+    ) as made:
+        yield made
+
+
+def zygote_of(children: Children) -> Zygote:
+    zygote = children._zygote
+    assert zygote is not None
+    return zygote
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def pid_of(child: RunnerChild) -> int:
+    return child._process.pid
+
+
+def test_children_are_this_process_s_own_and_each_is_another(children: Children) -> None:
+    with children.child() as one, children.child() as other:
+        pids = {pid_of(one), pid_of(other), zygote_of(children)._process.pid}
+        assert len(pids) == 3
+        assert {parent_of(pid) for pid in pids} == {os.getpid()}
+    assert not one.alive
+    assert not other.alive
+
+
+def test_a_child_leads_a_session_and_has_no_descriptor_of_its_zygote(children: Children) -> None:
+    with children.child() as child:
+        child.load(Path("/nowhere"), SECONDS)
+        pid = pid_of(child)
+        assert os.getsid(pid) == pid
+        files = Path(f"/proc/{pid}/fd")
+        try:
+            open_ones = {int(file.name): file.readlink() for file in files.iterdir()}
+        except PermissionError:
+            pytest.skip("only root may look at what its children have open")
+        sockets = [fd for fd, to in open_ones.items() if str(to).startswith("socket")]
+        assert open_ones.keys() == {0, 1, 2, *sockets}
+        assert len(sockets) == 1
+
+
+def test_children_outlive_their_zygote(
+    children: Children, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    with children.child() as child:
+        zygote_of(children).close()
+        assert not isinstance(child.load(blobs.path(compiled["good"]), SECONDS), Failed)
+        assert child.alive
+
+
+def test_a_zygote_that_was_killed_is_replaced(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    job = RunJob(artifact=compiled["good"], entry="no_work", buffers=())
+    other = RunJob(artifact=compiled["shared"], entry="nothing", buffers=())
+    for _ in range(2):
+        assert isinstance(runner.run(job, blobs.path), Measurement)
+        runner.run(other, blobs.path)
+        os.kill(zygote_of(runner._children)._process.pid, signal.SIGKILL)
+
+
+def test_a_zygote_that_makes_no_child_is_an_infra_error(tmp_path: Path) -> None:
+    """It says who it is, takes its configuration, and ends."""
+    script = tmp_path / "vta-runner"
+    script.write_text(f"#!{sys.executable} -I\n{CHILDLESS}")
+    script.chmod(0o755)
+    children = Children(
+        TARGETS["sim"], library=find_library(), executable=script, limits=RunnerLimits()
+    )
+    with children, pytest.raises(InfraError, match="makes no child: no more children"):
+        children.child()
+
+
+def test_a_zygote_loads_no_artifact(blobs: Blobs, compiled: dict[str, Digest]) -> None:
+    limits = RunnerLimits()
+    with Zygote(find_executable(), find_library(), limits) as zygote:
+        zygote.hello(SECONDS)
+        request = load_request(str(blobs.path(compiled["good"])))
+        reply = zygote._connection.ask(request, (), SECONDS)
+    assert isinstance(reply, Failed)
+    assert "loads and runs nothing" in reply.why
+
+
+def test_a_connection_may_be_closed_twice() -> None:
+    connection = Connection()
+    connection.close()
+    connection.close()
