@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 examples:
-  tilefarm show zoo:resnet18                                the workloads of a network
-  tilefarm show zoo:resnet18 --workload 2                   the steps of compiling the second
-  tilefarm show zoo:resnet18 --workload 2 --after lower_dma the text after one step
-  tilefarm show zoo:resnet18 --workload 2 --after 7 --diff  what step 7 of the schedule changed
+  tilefarm show zoo:resnet18                                 the workloads of a network
+  tilefarm show zoo:resnet18 --workload 2                    the steps of compiling the second
+  tilefarm show zoo:resnet18 --workload 2 --after lower_dma  the text after one step
+  tilefarm show zoo:resnet18 --workload 2 --after 7 --diff   what step 7 of the schedule changed
   tilefarm show net.onnx --calibrate data.npz --workload conv2d --best tilefarm-out/net
   tilefarm show zoo:digits --workload dense --trace mine.json --against default
   tilefarm show zoo:digits --workload 3 --trace predicted --html steps.html
