@@ -1,4 +1,4 @@
-"""Commands that READMEs and `--help` print: each exists, with every option that it is given."""
+"""What READMEs and `--help` name exists: commands, every option that they are given, and files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from driver.cli import parser
 from driver.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
-READMES = sorted(
-    path
-    for folder in ("", "proto", "driver", "compile_worker", "device_server", "tuner", "deploy")
-    for path in (ROOT / folder).glob("README.md" if not folder else "**/README.md")
-)
+PACKAGES = [
+    ROOT / each
+    for each in ("proto", "driver", "compile_worker", "device_server", "tuner", "deploy")
+]
+READMES = [ROOT / "README.md", *sorted(r for each in PACKAGES for r in each.rglob("README.md"))]
 COMMAND = re.compile(r"^tilefarm (?=[a-z])")
 
 
@@ -60,6 +60,17 @@ def test_options_in_readmes_exist(readme: Path) -> None:
             option = word.partition("=")[0]
             if option.startswith("--"):
                 assert option in known, command
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_sources_in_readmes_exist(readme: Path) -> None:
+    files = [
+        f"/{path.relative_to(ROOT)}"
+        for each in (*PACKAGES, ROOT / "tests")
+        for path in each.rglob("*.*")
+    ]
+    for name in re.findall(r"`([\w/]+\.(?:py|c|cc|h|proto|sh))`", readme.read_text()):
+        assert any(path.endswith(f"/{name}") for path in files), name
 
 
 def test_the_readmes_are_read() -> None:
