@@ -87,6 +87,8 @@ class TrackerClient(Closing):
         wait_seconds: float,
         owner: str,
         priority: int = 0,
+        job: str = "",
+        request_id: str = "",
     ) -> Lease | None:
         """A lease of a device of this target with all these labels; None if none comes free.
 
@@ -97,8 +99,10 @@ class TrackerClient(Closing):
                 forgiven, and a busy one is asked again when it said so.
             owner: who asks, for people.
             priority: higher ones are served first.
+            job: one word for all leases of one run; see `calls.Acquire`.
+            request_id: of an earlier call that ended in vain: its place in the line is kept.
         """
-        request_id = self._ids.fresh("acquire")
+        request_id = request_id or self.fresh_request()
         until = self._clock.seconds() + wait_seconds
         while True:
             left = max(until - self._clock.seconds(), 0.0)
@@ -109,6 +113,7 @@ class TrackerClient(Closing):
                 wait_seconds=left,
                 owner=owner,
                 priority=priority,
+                job=job,
             )
             try:
                 reply = self._caller.unary(
@@ -122,15 +127,26 @@ class TrackerClient(Closing):
             else:
                 return reply.lease
 
-    def renew(self, lease: Lease) -> None:
-        """Keeps a lease for another time to live.
+    def fresh_request(self) -> str:
+        """A name for one wish, however often it is repeated."""
+        return self._ids.fresh("acquire")
+
+    def renew(self, lease: Lease, *, lends: bool = False) -> float | None:
+        """Keeps a lease for another time to live; in how many seconds others want it, if they do.
+
+        Args:
+            lease: the lease.
+            lends: who has it gives it back when it is wanted; see `calls.Renewed`.
 
         Raises:
             LeaseError: it does not live any more.
         """
-        self._caller.unary(
-            methods.RENEW, calls.Renew(lease_id=lease.lease_id), timeout_seconds=_CALL_SECONDS
+        renewed = self._caller.unary(
+            methods.RENEW,
+            calls.Renew(lease_id=lease.lease_id, lends=lends),
+            timeout_seconds=_CALL_SECONDS,
         )
+        return renewed.wanted_seconds
 
     def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         """Gives a lease back, whether or not it still lives.

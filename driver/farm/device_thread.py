@@ -1,7 +1,12 @@
-"""One thread per device: holds a lease, runs what it is given, says what came of it."""
+"""One thread per device: holds a lease, runs what it is given, says what came of it.
+
+A device that somebody with a fairer claim waits for is given back between two runs, and the thread
+stands in line again.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Mapping
@@ -11,7 +16,14 @@ from typing import Final, Protocol
 
 from tilefarm.clock import Clock
 from tilefarm.digest import Digest
-from tilefarm.errors import AccessError, BusyError, FarmFault, NoDeviceError, SuspectError
+from tilefarm.errors import (
+    AccessError,
+    BusyError,
+    DevicesInUseError,
+    FarmFault,
+    NoDeviceError,
+    SuspectError,
+)
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob
 from tilefarm.rpc.work import about
@@ -19,14 +31,16 @@ from tilefarm.rpc.work import about
 from driver.farm.patient import Client, PatientClient
 
 _RETRY_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 0.5
+_PATIENCE_SECONDS: Final = 30.0
 _HINT: Final = "check --tracker and --token-file, and that `tilefarm tracker` runs there"
 
 
 class LeaseSource(Protocol):
     """Where devices come from; see `driver.farm.leases.Leases`."""
 
-    def acquire(self, wait_seconds: float) -> Lease:
-        """One more device; raises NoDeviceError or a FarmFault."""
+    def acquire(self, wait_seconds: float, gone: Callable[[], bool]) -> Lease:
+        """One more device, unless we are `gone`; raises NoDeviceError or a FarmFault."""
         ...
 
     def connect(self, lease: Lease) -> Client:
@@ -35,6 +49,10 @@ class LeaseSource(Protocol):
 
     def lost(self, lease: Lease) -> str:
         """Why the lease is void; empty while it is good."""
+        ...
+
+    def wanted(self, lease: Lease) -> bool:
+        """Whether it is to be given back, because others have a fairer claim to the device."""
         ...
 
     def void(self, lease: Lease) -> str:
@@ -113,23 +131,35 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lent:
+    """The device was given back, as others want it; what was queued on it has not begun.
+
+    All that it ran is confirmed. The thread stands in line for another one.
+    """
+
+    slot: int
+    device: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoDevice:
-    """A thread has no device and will not get one."""
+    """A thread has waited for a device in vain; it waits on, unless we are refused."""
 
     slot: int
     error: NoDeviceError | AccessError
 
 
-Report = Callable[[Up | Done | Confirmed | Lost | NoDevice], None]
+Message = Up | Done | Confirmed | Lost | Lent | NoDevice
+Report = Callable[[Message], None]
 
 
 class DeviceThread:
-    """Leases a device, then runs jobs on it; leases another when it is lost.
+    """Leases a device, then runs jobs on it; leases another when it is lost, or lent to others.
 
     Args:
         slot: which thread of the run this is.
         source: where devices come from.
-        wait_seconds: for a device, each time.
+        wait_seconds: for a device, each time, before it says that there is none.
         report: takes what happens, on this thread.
     """
 
@@ -141,8 +171,9 @@ class DeviceThread:
         self._wait_seconds = wait_seconds
         self._report = report
         self._clock = clock
-        self._queue: queue.SimpleQueue[Order | Confirm | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[str, Order | Confirm] | None] = queue.SimpleQueue()
         self._closing = threading.Event()
+        self._has_lent = False
         # It works for whom its maker works for: see `tilefarm.rpc.work`.
         main = copy_context().run
         self._thread = threading.Thread(
@@ -150,13 +181,16 @@ class DeviceThread:
         )
         self._thread.start()
 
-    def put(self, order: Order) -> None:
-        """Queue a run behind those that the device already has."""
-        self._queue.put(order)
+    def put(self, lease: Lease, order: Order) -> None:
+        """Queue a run behind those that the device already has.
 
-    def confirm(self) -> None:
+        Once the lease has ended, the run is forgotten; its owner has it back.
+        """
+        self._queue.put((lease.lease_id, order))
+
+    def confirm(self, lease: Lease) -> None:
         """Have the device confirm its results, behind the runs that it has."""
-        self._queue.put(Confirm())
+        self._queue.put((lease.lease_id, Confirm()))
 
     def close(self) -> None:
         """Begin nothing new; does not wait."""
@@ -172,37 +206,50 @@ class DeviceThread:
             lease = self._acquire()
             if lease is None:
                 return
-            self._drain()
             self._report(Up(slot=self._slot, lease=lease))
-            lost = self._serve(lease)
-            if lost is not None and not self._closing.is_set():
-                self._report(lost)
+            ended = self._serve(lease)
+            if ended is not None and not self._closing.is_set():
+                self._report(ended)
+            self._has_lent = isinstance(ended, Lent)
+            lost = ended if isinstance(ended, Lost) else None
             self._source.release(
                 lease, device_lost=lost is not None, why=lost.why if lost is not None else ""
             )
 
     def _acquire(self) -> Lease | None:
-        """A lease, or None when closing or when there is none to be had."""
+        """A lease, or None when closing or refused.
+
+        A run may go on with the devices that its other threads have, so this one waits on when it
+        has said that there is none. Who has lent a device says nothing while others use them all.
+        """
         deadline = self._clock.seconds() + self._wait_seconds
         while not self._closing.is_set():
             left = max(0.0, deadline - self._clock.seconds())
+            none: NoDeviceError | None = None
+            pause_seconds = _RETRY_SECONDS
             try:
-                return self._source.acquire(left)
-            except (NoDeviceError, AccessError) as none:
-                self._report(NoDevice(slot=self._slot, error=none))
+                return self._source.acquire(left, self._closing.is_set)
+            except AccessError as refused:
+                self._report(NoDevice(slot=self._slot, error=refused))
                 return None
+            except DevicesInUseError as in_use:
+                none, pause_seconds = in_use, 0.0
+            except NoDeviceError as error:
+                none = error
             except FarmFault as fault:
                 if left <= 0:
-                    why = NoDeviceError(f"no device: {fault.what}", fault.hint or _HINT)
-                    self._report(NoDevice(slot=self._slot, error=why))
-                    return None
-                self._closing.wait(
-                    fault.retry_seconds if isinstance(fault, BusyError) else _RETRY_SECONDS
-                )
+                    none = NoDeviceError(f"no device: {fault.what}", fault.hint or _HINT)
+                if isinstance(fault, BusyError):
+                    pause_seconds = fault.retry_seconds
+            if none is not None:
+                if not (self._has_lent and isinstance(none, DevicesInUseError)):
+                    self._report(NoDevice(slot=self._slot, error=none))
+                deadline = self._clock.seconds() + max(self._wait_seconds, _PATIENCE_SECONDS)
+            self._closing.wait(pause_seconds)
         return None
 
-    def _serve(self, lease: Lease) -> Lost | None:
-        """Run what comes until closed or refused (None), or the device is lost."""
+    def _serve(self, lease: Lease) -> Lost | Lent | None:
+        """Run what comes until closed or refused (None), or the device is lost, or lent."""
         client = PatientClient(
             lambda: self._source.connect(lease),
             void=lambda: self._source.void(lease),
@@ -212,15 +259,17 @@ class DeviceThread:
         )
         number = 0
         try:
-            while (order := self._queue.get()) is not None:
+            while (order := self._next(lease)) is not None:
+                if isinstance(order, Lent):
+                    self._confirm(client, lease)
+                    return order
                 number = order.number if isinstance(order, Order) else 0
                 if why := self._source.lost(lease):
                     return self._lost(lease, number, why)
                 if isinstance(order, Order):
                     self._report(self._run(client, lease, order))
                 else:
-                    client.confirm()
-                    self._report(Confirmed(slot=self._slot, device=lease.device.name))
+                    self._confirm(client, lease)
                 number = 0
         except AccessError as refusal:
             # The device is well, but not for us: nobody is served by losing one after the other.
@@ -233,6 +282,23 @@ class DeviceThread:
         finally:
             client.close()
         return None
+
+    def _next(self, lease: Lease) -> Order | Confirm | Lent | None:
+        """What to do next; a device that others want is given back, and what is queued waits."""
+        while True:
+            if self._source.wanted(lease):
+                return Lent(slot=self._slot, device=lease.device.name)
+            with contextlib.suppress(queue.Empty):
+                queued = self._queue.get(timeout=_LOOK_SECONDS)
+                if queued is None:
+                    return None
+                lease_id, what = queued
+                if lease_id == lease.lease_id:
+                    return what
+
+    def _confirm(self, client: Client, lease: Lease) -> None:
+        client.confirm()
+        self._report(Confirmed(slot=self._slot, device=lease.device.name))
 
     def _run(self, client: Client, lease: Lease, order: Order) -> Done:
         began = self._clock.wall_seconds()
@@ -255,10 +321,3 @@ class DeviceThread:
         return Lost(
             slot=self._slot, device=lease.device.name, number=number, why=why, suspect=suspect
         )
-
-    def _drain(self) -> None:
-        """Forget runs that were queued on a device that is gone; their owner has them back."""
-        while not self._queue.empty():
-            if self._queue.get() is None:
-                self._queue.put(None)
-                return

@@ -9,21 +9,21 @@ from typing import Final
 
 from tilefarm.clock import Clock
 from tilefarm.errors import DeviceLostError
+from tilefarm.lease import Lease
 
 from driver.farm.device_thread import (
-    Confirmed,
     DeviceThread,
     Done,
     LeaseSource,
+    Lent,
     Lost,
+    Message,
     NoDevice,
     Order,
     Up,
 )
 
 _ATTEMPTS: Final = 3
-
-Message = Up | Done | Confirmed | Lost | NoDevice
 
 
 class Errands:
@@ -84,25 +84,33 @@ class Errands:
     ) -> list[Done]:
         waiting = list(range(len(orders)))
         attempts = [0] * len(orders)
+        given: dict[int, int] = {}
         answers: dict[int, Done] = {}
-        idle: set[int] = set()
+        idle: dict[int, Lease] = {}
+        ups: dict[int, Lease] = {}
         empty: set[int] = set()
         while len(answers) < len(orders):
             message = messages.get()
             match message:
                 case Up():
-                    idle.add(message.slot)
+                    idle[message.slot] = ups[message.slot] = message.lease
                     empty.discard(message.slot)
                 case Done(number=number):
                     answers[number - 1] = message
-                    idle.add(message.slot)
+                    given.pop(message.slot)
+                    idle[message.slot] = ups[message.slot]
                     if self._watch is not None:
                         self._watch(message)
                 case Lost(number=number, why=why):
-                    idle.discard(message.slot)
+                    idle.pop(message.slot, None)
                     if number and attempts[number - 1] >= _ATTEMPTS:
                         raise DeviceLostError(f"devices were lost {_ATTEMPTS} times: {why}")
-                    waiting = [number - 1] * bool(number) + waiting
+                    waiting = _back(given, message.slot) + waiting
+                case Lent():
+                    idle.pop(message.slot, None)
+                    for index in (again := _back(given, message.slot)):
+                        attempts[index] -= 1
+                    waiting = again + waiting
                 case NoDevice(error=error):
                     empty.add(message.slot)
                     if len(empty) == len(threads):
@@ -111,11 +119,19 @@ class Errands:
                 index = waiting.pop(0)
                 attempts[index] += 1
                 order = orders[index]
-                threads[idle.pop()].put(
+                slot, lease = idle.popitem()
+                given[slot] = index
+                threads[slot].put(
+                    lease,
                     replace(
                         order,
                         number=index + 1,
                         request_id=f"{order.request_id}-{attempts[index]}",
-                    )
+                    ),
                 )
         return [answers[index] for index in range(len(orders))]
+
+
+def _back(given: dict[int, int], slot: int) -> list[int]:
+    """The order that a slot was given and has not answered."""
+    return [given.pop(slot)] if slot in given else []

@@ -1,15 +1,20 @@
-"""The devices that a run holds: leased one by one, renewed in the background, given back."""
+"""The devices that a run holds: leased one by one, renewed in the background, given back.
+
+When somebody with a fairer claim waits, the tracker says so in its answer to a renewal.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from tilefarm.clock import Clock, SystemClock
-from tilefarm.errors import FarmFault, InfraError, LeaseError, NoDeviceError
+from tilefarm.errors import DevicesInUseError, FarmFault, InfraError, LeaseError, NoDeviceError
 from tilefarm.lease import Lease
+from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc.calls import DeviceState
 from tilefarm.target import Target
 
@@ -20,7 +25,9 @@ from driver.farm.held import HeldLeases
 
 _RENEWALS_PER_TTL: Final = 3
 _RETURN_SECONDS: Final = 0.5
+_IDLE_SECONDS: Final = 1.0
 _SLICE_SECONDS: Final = 2.0
+_SOONEST_SECONDS: Final = 0.1
 
 
 def in_words(state: DeviceState) -> str:
@@ -53,6 +60,7 @@ class Leases:
         labels: that a device must have.
         priority: among those who wait.
         held: remembers what is held, for who goes on after this run was killed.
+        ids: names this run among those of its user, which share devices equally.
     """
 
     def __init__(
@@ -65,7 +73,9 @@ class Leases:
         priority: int = 0,
         held: HeldLeases | None = None,
         clock: Clock | None = None,
+        ids: IdSource | None = None,
     ) -> None:
+        self._job = (ids or RandomIds()).fresh("job")
         self._file = held or HeldLeases()
         self._farm = farm
         self._target = target
@@ -75,6 +85,8 @@ class Leases:
         self._clock = clock or SystemClock()
         self._held: dict[str, Lease] = {}
         self._lost: dict[str, str] = {}
+        self._due: dict[str, float] = {}
+        self._wanted: set[str] = set()
         self._unreturned: list[_Return] = []
         self._lock = threading.Lock()
         self._tracker: TrackerClient | None = None
@@ -83,22 +95,29 @@ class Leases:
         self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
         self._thread.start()
 
-    def acquire(self, wait_seconds: float) -> Lease:
+    def acquire(self, wait_seconds: float, gone: Callable[[], bool] = lambda: False) -> Lease:
         """One more device.
 
+        Args:
+            wait_seconds: how long to stand in line for it.
+            gone: asked now and then whether to leave the line before.
+
         Raises:
-            NoDeviceError: none within that time; says what is missing.
+            NoDeviceError: none within that time; says what is missing. DevicesInUseError if it is
+                only that others use them.
             FarmFault: the tracker cannot be asked.
         """
         began = self._clock.seconds()
         tracker = self._client(wait_seconds)
         left = max(0.0, wait_seconds - (self._clock.seconds() - began))
-        lease = self._first_free(tracker, left)
+        lease = self._first_free(tracker, left, gone)
         if lease is None:
-            raise NoDeviceError(*self._missing(tracker, wait_seconds))
+            raise self._missing(tracker, wait_seconds)
         with self._lock:
             self._held[lease.lease_id] = lease
+            self._due[lease.lease_id] = self._clock.seconds() + _renewal_seconds(lease)
             self._file.keep(self._held)
+        self._stirred.set()
         return lease
 
     def connect(self, lease: Lease) -> DeviceClient:
@@ -108,6 +127,10 @@ class Leases:
     def lost(self, lease: Lease) -> str:
         """Why the tracker no longer knows a lease; empty while it is good."""
         return self._lost.get(lease.lease_id, "")
+
+    def wanted(self, lease: Lease) -> bool:
+        """Whether somebody with a fairer claim waits for the device: it is to be given back."""
+        return lease.lease_id in self._wanted
 
     def void(self, lease: Lease) -> str:
         """As `lost`, but the tracker is asked now; empty also if it does not answer."""
@@ -121,6 +144,8 @@ class Leases:
         """
         with self._lock:
             held = self._held.pop(lease.lease_id, None)
+            self._due.pop(lease.lease_id, None)
+            self._wanted.discard(lease.lease_id)
             self._file.keep(self._held)
         if held is None:
             return
@@ -142,9 +167,12 @@ class Leases:
         if self._tracker is not None:
             self._tracker.close()
 
-    def _first_free(self, tracker: TrackerClient, wait_seconds: float) -> Lease | None:
+    def _first_free(
+        self, tracker: TrackerClient, wait_seconds: float, gone: Callable[[], bool]
+    ) -> Lease | None:
         """Wait in slices, so that a farm that will never have a device is noticed."""
         deadline = self._clock.seconds() + wait_seconds
+        request_id = tracker.fresh_request()
         while True:
             self._farm.check()
             left = max(0.0, deadline - self._clock.seconds())
@@ -154,8 +182,10 @@ class Leases:
                 wait_seconds=min(left, _SLICE_SECONDS),
                 owner=self._owner,
                 priority=self._priority,
+                job=self._job,
+                request_id=request_id,
             )
-            if lease is not None or left <= _SLICE_SECONDS:
+            if lease is not None or left <= _SLICE_SECONDS or gone():
                 return lease
 
     def _client(self, wait_seconds: float) -> TrackerClient:
@@ -171,37 +201,57 @@ class Leases:
             with contextlib.suppress(FarmFault):  # it runs out by itself
                 tracker.give_back(lease_id)
 
-    def _missing(self, tracker: TrackerClient, wait_seconds: float) -> tuple[str, str]:
+    def _missing(self, tracker: TrackerClient, wait_seconds: float) -> NoDeviceError:
         states = tracker.states()
         fitting = [s for s in states if s.device.target == self._target.digest]
         labelled = [s for s in fitting if set(self._labels) <= set(s.device.labels)]
         wanted = f"no device with target {self._target.name} within {wait_seconds:.3g} s"
         if labelled:
             uses = "; ".join(f"{s.device.name} {in_words(s)}" for s in labelled)
-            return f"{wanted}: {uses}", "wait longer: --device-wait"
+            in_use = any(s.owner and not (s.draining or s.quarantine) for s in labelled)
+            kind = DevicesInUseError if in_use else NoDeviceError
+            return kind(f"{wanted}: {uses}", "wait longer: --device-wait")
         hint = f"`tilefarm device --target {self._target.name} …` serves one"
         if fitting:
-            return f"{wanted}: {len(fitting)} registered, none with all of --label", hint
-        if states:
-            return f"{wanted}: {len(states)} registered, all with other targets", hint
-        return f"{wanted}: none is registered", hint
+            found = f"{len(fitting)} registered, none with all of --label"
+        elif states:
+            found = f"{len(states)} registered, all with other targets"
+        else:
+            found = "none is registered"
+        return NoDeviceError(f"{wanted}: {found}", hint)
 
     def _renew(self) -> None:
         while not self._closing:
             self._stirred.wait(self._pause_seconds())
             self._stirred.clear()
+            now = self._clock.seconds()
             for lease in list(self._held.values()):
-                self._renew_one(lease)
+                if self._due.get(lease.lease_id, now) <= now:
+                    self._renew_one(lease)
             self._return_again()
 
     def _renew_one(self, lease: Lease) -> None:
         assert self._tracker is not None
+        pause_seconds = _renewal_seconds(lease)
         try:
-            self._tracker.renew(lease)
+            wanted_seconds = self._tracker.renew(lease, lends=True)
+            if wanted_seconds:
+                pause_seconds = min(pause_seconds, max(wanted_seconds, _SOONEST_SECONDS))
+            self._note(lease, wanted=wanted_seconds == 0)
         except LeaseError as error:
             self._lost[lease.lease_id] = error.what
         except FarmFault:
-            return  # the tracker may be back before the time to live is over
+            pass  # the tracker may be back before the time to live is over
+        with self._lock:
+            if lease.lease_id in self._held:
+                self._due[lease.lease_id] = self._clock.seconds() + pause_seconds
+
+    def _note(self, lease: Lease, *, wanted: bool) -> None:
+        with self._lock:
+            if wanted and lease.lease_id in self._held:
+                self._wanted.add(lease.lease_id)
+            else:
+                self._wanted.discard(lease.lease_id)
 
     def _return_again(self) -> None:
         with self._lock:
@@ -224,5 +274,11 @@ class Leases:
     def _pause_seconds(self) -> float:
         if self._unreturned:
             return _RETURN_SECONDS
-        ttl = min((lease.ttl_seconds for lease in list(self._held.values())), default=3.0)
-        return ttl / _RENEWALS_PER_TTL
+        soonest = min(list(self._due.values()), default=None)
+        if soonest is None:
+            return _IDLE_SECONDS
+        return max(0.0, soonest - self._clock.seconds())
+
+
+def _renewal_seconds(lease: Lease) -> float:
+    return lease.ttl_seconds / _RENEWALS_PER_TTL

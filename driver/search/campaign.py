@@ -30,6 +30,7 @@ from driver.search.moves import (
     Compile,
     Confirm,
     Confirmed,
+    DeviceLent,
     DeviceLost,
     DevicesGone,
     DeviceUp,
@@ -195,6 +196,8 @@ def _absorb(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             c, doubted = _doubt(c, device, why) if suspect else (c, [])
             c, struck = _lose(replace(c, doubts=c.doubts.without(device)), device, why, job)
             return c, doubted + struck
+        case DeviceLent(device):
+            return _without(replace(c, doubts=c.doubts.without(device)), device, "lent"), []
         case DevicesGone():
             return replace(c, jobs=Jobs(), finished=True), [*map(Drop, c.jobs), Finish("no device")]
         case Stop():
@@ -258,16 +261,20 @@ def _strike(c: Campaign, number: JobId, failure: RunFailure) -> tuple[Campaign, 
 
 def _lose(c: Campaign, device: str, why: str, running: JobId) -> tuple[Campaign, list[Command]]:
     """Only the job that ran is struck; those queued behind it never began."""
-    held = [n for n, job in c.jobs.items() if job.device == device]
-    c = replace(c, devices=tuple(d for d in c.devices if d != device))
-    for number in held:
-        if number != running:
-            note = f"{device} lost before its turn"
-            c = _move(c, number, c.jobs[number].to(Stage.READY, note))
-    if running not in held:
+    struck = running in c.jobs and c.jobs[running].device == device
+    c = _without(c, device, "lost", but=running)
+    if not struck:
         return c, []
     failure = RunFailure(artifact=_UNKNOWN, status=Status.DEVICE_LOST, why=why, device=device)
     return _strike(c, running, failure)
+
+
+def _without(c: Campaign, device: str, how: str, *, but: JobId = 0) -> Campaign:
+    """A device is not there any more; the jobs that it has not begun are as ready as before."""
+    c = replace(c, devices=tuple(d for d in c.devices if d != device))
+    for number in [n for n, job in c.jobs.items() if job.device == device and n != but]:
+        c = _move(c, number, c.jobs[number].to(Stage.READY, f"{device} {how} before its turn"))
+    return c
 
 
 def _held(c: Campaign, number: JobId, unconfirmed: bool) -> Campaign:

@@ -17,11 +17,13 @@ from tilefarm.measurement import Measurement, RunFailure, Trial
 from tilefarm.watch.log import Log
 
 from driver.compiling.executor import Build, Executor
+from driver.farm import device_thread
 from driver.farm.device_thread import (
     Confirmed,
     DeviceThread,
     Done,
     LeaseSource,
+    Lent,
     Lost,
     NoDevice,
     Order,
@@ -58,7 +60,7 @@ _QUIET_SECONDS: Final = 10.0
 """After so long without a message, say what is waited for."""
 
 
-Message = Build | BaseException | Proposals | Up | Done | Confirmed | Lost | NoDevice | moves.Stop
+Message = Build | BaseException | Proposals | device_thread.Message | moves.Stop
 
 
 class Loop:
@@ -110,7 +112,7 @@ class Loop:
         self._candidates: dict[JobId, Candidate] = {}
         self._unconfirmed: dict[JobId, tuple[Candidate, Trial]] = {}
         self._last_job = 0
-        self._slots: dict[str, int] = {}
+        self._up: dict[str, Up] = {}
         self._empty_slots: dict[int, NoDeviceError | AccessError] = {}
         self._threads: list[DeviceThread] = []
         self._result: str | None = None
@@ -169,6 +171,8 @@ class Loop:
                 self._feed(moves.Confirmed(device))
             case Lost():
                 self._left(message)
+            case Lent():
+                self._lent(message)
             case NoDevice(slot=slot, error=error):
                 self._empty_slots[slot] = error
                 if len(self._empty_slots) == self._settings.devices:
@@ -180,10 +184,10 @@ class Loop:
 
     def _joined(self, up: Up) -> None:
         device = up.lease.device
-        if (earlier := self._slots.get(device.name)) is not None:
+        if (earlier := self._up.get(device.name)) is not None:
             why = "leased anew before its loss was told"
-            self._left(Lost(slot=earlier, device=device.name, number=0, why=why))
-        self._slots[device.name] = up.slot
+            self._left(Lost(slot=earlier.slot, device=device.name, number=0, why=why))
+        self._up[device.name] = up
         self._empty_slots.pop(up.slot, None)
         self._listen(
             DeviceJoined(
@@ -196,11 +200,25 @@ class Loop:
         self._feed(moves.DeviceUp(device.name))
 
     def _left(self, lost: Lost) -> None:
-        if self._slots.get(lost.device) != lost.slot:
-            return  # Another slot holds it by now; the jobs of this one went back then.
-        del self._slots[lost.device]
+        if not self._gone(lost.device, lost.slot):
+            return
         self._listen(DeviceLeft(device=lost.device, why=lost.why, seconds=self._now()))
         self._feed(moves.DeviceLost(lost.device, lost.why, lost.number, lost.suspect))
+
+    def _lent(self, lent: Lent) -> None:
+        if not self._gone(lent.device, lent.slot):
+            return
+        why = "others have a fairer claim"
+        self._listen(DeviceLeft(device=lent.device, why=why, seconds=self._now(), lent=True))
+        self._feed(moves.DeviceLent(lent.device))
+
+    def _gone(self, device: str, slot: int) -> bool:
+        """A slot has a device no more. False: another slot holds it by now; its jobs went back."""
+        up = self._up.get(device)
+        if up is None or up.slot != slot:
+            return False
+        del self._up[device]
+        return True
 
     def _built(self, build: Build) -> None:
         candidate = self._candidates.get(build.number)
@@ -253,7 +271,8 @@ class Loop:
             case Tell(job, outcome, story):
                 self._tell(job, outcome, story)
             case Confirm(device):
-                self._threads[self._slots[device]].confirm()
+                up = self._up[device]
+                self._threads[up.slot].confirm(up.lease)
             case Doubt(doubted, why):
                 self._doubt(doubted, why)
             case Drop(job):
@@ -292,7 +311,9 @@ class Loop:
         artifact = candidate.artifact
         assert artifact is not None
         candidate.attempts += 1
-        self._threads[self._slots[device]].put(
+        up = self._up[device]
+        self._threads[up.slot].put(
+            up.lease,
             Order(
                 number=number,
                 job=candidate.task.run_job(
@@ -301,7 +322,7 @@ class Loop:
                 blobs={artifact.digest: artifact.code, **candidate.task.blobs},
                 request_id=f"{self._settings.run_id}-{number}-{candidate.attempts}",
                 candidate=artifact.job.short,
-            )
+            ),
         )
 
     def _tell(self, number: JobId, outcome: Outcome, story: tuple[str, ...]) -> None:
@@ -418,5 +439,5 @@ class Loop:
         for job in self._campaign.jobs.values():
             stages[job.stage.value] = stages.get(job.stage.value, 0) + 1
         waiting = ", ".join(f"{count} {stage}" for stage, count in stages.items()) or "none live"
-        devices = ", ".join(self._campaign.devices) or "none yet"
+        devices = ", ".join(self._campaign.devices) or "none just now"
         return f"quiet for {_QUIET_SECONDS:g} s; candidates: {waiting}; devices: {devices}"

@@ -93,6 +93,13 @@ class DeviceLost:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceLent:
+    """A device went to others whose turn it is; what it has run is confirmed."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
 class DevicesGone:
     """No device is left and none could be had in time."""
 
@@ -113,6 +120,7 @@ Event: TypeAlias = (
     | Confirmed
     | DeviceUp
     | DeviceLost
+    | DeviceLent
     | DevicesGone
     | Stop
 )

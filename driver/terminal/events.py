@@ -66,11 +66,12 @@ class DeviceJoined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceLeft:
-    """A device is lost."""
+    """A device is lost, or `lent` to others whose turn it is."""
 
     device: str
     why: str
     seconds: float
+    lent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,8 @@ def log_event(log: Log, event: Progress | Span) -> None:
             log("search_began", workloads=len(workloads), trials=trials, done=done)
         case DeviceJoined(device=device, sandbox=sandbox, runtime=runtime):
             log("device_joined", device=device, sandbox=sandbox, runtime=runtime)
+        case DeviceLeft(device=device, why=why, lent=True):
+            log("device_lent", device=device, why=why)
         case DeviceLeft(device=device, why=why):
             log("device_left", level=Level.WARNING, device=device, why=why)
         case Notice(text=text):

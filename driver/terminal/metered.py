@@ -27,8 +27,9 @@ class Meter:
                 self._best(workload, best)
             case DeviceJoined(device=device):
                 self._hold(self._held | {device})
-            case DeviceLeft(device=device):
-                metrics.add(m.DEVICES_LOST, device=device)
+            case DeviceLeft(device=device, lent=lent):
+                if not lent:
+                    metrics.add(m.DEVICES_LOST, device=device)
                 self._hold(self._held - {device})
             case Span():
                 self._span(event)

@@ -279,7 +279,8 @@ def _lines(event: Progress) -> list[str]:
         case DeviceJoined():
             return [f"{event.seconds:7.1f} s  device {event.device}: sandbox {event.sandbox}"]
         case DeviceLeft():
-            return [f"{event.seconds:7.1f} s  device {event.device} lost: {event.why}"]
+            how = "lent" if event.lent else "lost"
+            return [f"{event.seconds:7.1f} s  device {event.device} {how}: {event.why}"]
         case Notice():
             return [f"{event.seconds:7.1f} s  {event.text}"]
         case _:

@@ -9,6 +9,7 @@ TilefarmError
 │   ├── OutputError       the output folder belongs to something else or cannot be written
 │   └── ScheduleError     a primitive was asked for something the program does not allow
 ├── NoDeviceError         nobody has a fitting device right now: exit code 3
+│   └── DevicesInUseError     there are some, and others use them
 └── FarmFault             the farm: exit code 70
     ├── InfraError        a part of the farm misbehaved (protocol, storage, a lost process)
     │   ├── ProtocolError     a call says something that the protocol does not allow
@@ -126,6 +127,10 @@ class NoDeviceError(TilefarmError):
     """No fitting device can be had."""
 
     exit_code = 3
+
+
+class DevicesInUseError(NoDeviceError):
+    """There are fitting devices in service, and others use them all."""
 
 
 class FarmFault(TilefarmError):

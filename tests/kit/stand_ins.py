@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -137,6 +138,7 @@ class StandInDevices:
     """A lease source of so many devices; losses are raised by `run_kernel`.
 
     Every run leaves `unchecked` unconfirmed ones; `confirmed` lists who was asked to confirm.
+    Others want `wanted_devices`, until they are given back.
     """
 
     def __init__(
@@ -144,16 +146,21 @@ class StandInDevices:
     ) -> None:
         self._unchecked = unchecked
         self.confirmed: list[str] = []
+        self.wanted_devices: set[str] = set()
         self._free = [f"sim{n}" for n in range(count)]
         self._run_kernel = run_kernel
         self._fences = itertools.count(1)
         self._changed = threading.Condition()
         self.released: list[tuple[str, bool]] = []
 
-    def acquire(self, wait_seconds: float) -> Lease:
+    def acquire(self, wait_seconds: float, gone: Callable[[], bool] = lambda: False) -> Lease:
+        until = time.monotonic() + wait_seconds
         with self._changed:
-            if not self._changed.wait_for(lambda: bool(self._free), wait_seconds):
-                raise NoDeviceError("no device", "start one")
+            while not self._free:
+                left = until - time.monotonic()
+                if left <= 0 or gone():
+                    raise NoDeviceError("no device", "start one")
+                self._changed.wait(min(left, 0.05))
             name = self._free.pop(0)
         device = DeviceInfo(
             name=name,
@@ -163,7 +170,8 @@ class StandInDevices:
             sandbox="none",
             epoch="1",
         )
-        return Lease(lease_id=name, device=device, fence=next(self._fences), ttl_seconds=10)
+        fence = next(self._fences)
+        return Lease(lease_id=f"lease-{fence}", device=device, fence=fence, ttl_seconds=10)
 
     def connect(self, lease: Lease) -> StandInClient:
         return StandInClient(
@@ -176,12 +184,18 @@ class StandInDevices:
     def lost(self, lease: Lease) -> str:
         return ""
 
+    def wanted(self, lease: Lease) -> bool:
+        """Whether a test said so, since the device was leased."""
+        with self._changed:
+            return lease.device.name in self.wanted_devices
+
     def void(self, lease: Lease) -> str:
         return ""
 
     def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         with self._changed:
             self.released.append((lease.device.name, device_lost))
+            self.wanted_devices.discard(lease.device.name)
             self._free.append(lease.device.name)
             self._changed.notify()
 

@@ -190,14 +190,17 @@ class _Metered:
         self._source = source
         self.run_seconds: list[float] = []
 
-    def acquire(self, wait_seconds: float) -> Lease:
-        return self._source.acquire(wait_seconds)
+    def acquire(self, wait_seconds: float, gone: Callable[[], bool]) -> Lease:
+        return self._source.acquire(wait_seconds, gone)
 
     def connect(self, lease: Lease) -> Client:
         return _MeteredClient(self._source.connect(lease), self.run_seconds)
 
     def lost(self, lease: Lease) -> str:
         return self._source.lost(lease)
+
+    def wanted(self, lease: Lease) -> bool:
+        return self._source.wanted(lease)
 
     def void(self, lease: Lease) -> str:
         return self._source.void(lease)

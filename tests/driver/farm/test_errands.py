@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from kit.stand_ins import StandInDevices, cycles_of_tile, losing_first, toy_task
@@ -58,14 +60,35 @@ def test_who_is_told_when_to_come_again_comes_then(monkeypatch: pytest.MonkeyPat
     class Busy(StandInDevices):
         told = False
 
-        def acquire(self, wait_seconds: float) -> Lease:
+        def acquire(self, wait_seconds: float, gone: Callable[[], bool] = bool) -> Lease:
             if not self.told:
                 self.told = True
                 raise BusyError("full", "wait", 0.01)
-            return super().acquire(wait_seconds)
+            return super().acquire(wait_seconds, gone)
 
     monkeypatch.setattr(device_thread, "_RETRY_SECONDS", 60.0)
     assert cycles(errands(Busy(1), wait=30.0).run([order(1)])) == [1000]
+
+
+def test_an_order_whose_device_others_want_before_it_begins_is_done_later() -> None:
+    devices = StandInDevices(1)
+    devices.wanted_devices.add("sim0")
+    assert cycles(errands(devices).run([order(1), order(2)])) == [1000, 500]
+    assert devices.released == [("sim0", False)] * 2
+
+
+def test_a_device_that_others_want_is_given_back_after_the_run_under_way() -> None:
+    ran = []
+
+    def wanting(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        ran.append(len(devices.released))
+        devices.wanted_devices |= {"sim0"} if len(ran) < 3 else set()
+        return cycles_of_tile(code, job)
+
+    devices = StandInDevices(1, wanting, unchecked=1)
+    assert cycles(errands(devices).run([order(1)] * 5)) == [1000] * 5
+    assert ran == [0, 1, 2, 2, 2]
+    assert devices.confirmed == ["sim0"] * 2, "what ran is confirmed before somebody else runs"
 
 
 def test_no_device_is_an_error() -> None:

@@ -194,6 +194,25 @@ def test_a_lost_device_is_leased_again_and_nothing_is_lost() -> None:
     assert sum(isinstance(e, DeviceLeft) for e in scene.events) == 2
 
 
+def test_a_device_that_is_lent_costs_no_candidate_a_run() -> None:
+    runs = itertools.count(1)
+
+    def wanting(code: bytes, job: RunJob) -> Measurement:
+        if next(runs) % 3 == 0:
+            devices.wanted_devices.add("sim0")
+        return cycles_of_tile(code, job)
+
+    devices = StandInDevices(1, wanting, unchecked=1)
+    scene = Scene(devices)
+    assert scene.play().why == "exhausted"
+    assert next(runs) == 13, "nothing ran twice"
+    assert {t.status for t in scene.kept} == {Status.OK}
+    assert len(scene.kept) == 12
+    left = [e for e in scene.events if isinstance(e, DeviceLeft)]
+    assert [e.lent for e in left] == [True] * 4
+    assert len(devices.confirmed) >= 4, "and what a device ran is confirmed before it goes"
+
+
 class Forgetful(StandInDevices):
     """A tracker that forgets a lease under its first run, and gives the device to the next."""
 
@@ -201,8 +220,8 @@ class Forgetful(StandInDevices):
         super().__init__(1, self._run)
         self._leases: list[Lease] = []
 
-    def acquire(self, wait_seconds: float) -> Lease:
-        lease = super().acquire(wait_seconds)
+    def acquire(self, wait_seconds: float, gone: Callable[[], bool] = bool) -> Lease:
+        lease = super().acquire(wait_seconds, gone)
         self._leases.append(lease)
         return lease
 
