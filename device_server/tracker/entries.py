@@ -38,8 +38,8 @@ class Device:
 
     @property
     def registration(self) -> Register:
-        """As it registered, with the fence of its last lease."""
-        return Register(device=self.info, fence=self.fence, secret=self.secret)
+        """As it registered; its fence is that of its lease, if it is under one."""
+        return Register(device=self.info, secret=self.secret)
 
 
 @dataclass(slots=True, eq=False)

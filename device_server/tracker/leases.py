@@ -114,7 +114,7 @@ class LeaseTable:
         self._fence = max(self._fence, state.fence)
         self._standings.restore(dict(state.standings))
         for call in state.devices:
-            self._add(Device(call.device, call.secret, self._alive_until(), fence=call.fence))
+            self._add(Device(call.device, call.secret, self._alive_until()))
         for holding in state.leases:
             self._hold(self._devices[holding.lease.device.name], holding)
 
@@ -329,7 +329,6 @@ class LeaseTable:
 
     def _grant(self, device: Device, wish: Acquire, user: str) -> Lease:
         self._fence += 1
-        device.fence = self._fence
         lease_id = self._ids.fresh("lease")
         lease = Lease(
             lease_id=lease_id,
@@ -356,7 +355,7 @@ class LeaseTable:
         return lease
 
     def _hold(self, device: Device, holding: Holding) -> None:
-        device.lease_id = holding.lease.lease_id
+        device.lease_id, device.fence = holding.lease.lease_id, holding.lease.fence
         self._leases.add(holding, self._clock.seconds())
         self._changed.add(device.info.name)
 

@@ -22,6 +22,7 @@ from tilefarm.watch.prometheus import metrics_at
 from device_server import lifetime
 from device_server.counted import TRACKER_RULES, counted
 from device_server.tracker.admission import require_possible
+from device_server.tracker.beats import beat_seconds
 from device_server.tracker.claims import Claims
 from device_server.tracker.gauges import keep_gauges
 from device_server.tracker.health import health_of
@@ -35,7 +36,6 @@ _CONCURRENT_RPCS: Final = 4096
 """All devices of a farm may call at the same moment; who waits for a device is counted apart."""
 
 _TICK_SECONDS: Final = 0.25
-_HEARTBEATS_PER_TTL: Final = 5
 _WHY_LENGTH: Final = 300
 
 
@@ -95,8 +95,9 @@ class TrackerServicer:
             epoch=call.device.epoch,
         )
         self._settle()
-        heartbeat_seconds = self._table.limits.device_ttl_seconds / _HEARTBEATS_PER_TTL
-        return calls.Registered(heartbeat_seconds=heartbeat_seconds)
+        return calls.Registered(
+            heartbeat_seconds=beat_seconds(call.device.name, self._table.limits.device_ttl_seconds)
+        )
 
     async def heartbeat(self, call: calls.Heartbeat, by: Identity) -> calls.HeartbeatReply:
         _require_own_name(call.name, by)

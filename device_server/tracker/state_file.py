@@ -1,10 +1,12 @@
 """What a tracker knows, in an SQLite file, so that it may start again and go on.
 
 Records are kept as they travel: a device as its registration, a lease as the answer to its wish.
+Leases come and go often, and each writes two pages: its own, and that of the fence.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sqlite3
@@ -23,6 +25,9 @@ from tilefarm.watch.log import Log
 from device_server.tracker.table_state import Holding, Standing, TableChanges, TableState
 
 _VERSION: Final = 3
+_LOG_PAGES: Final = 4096
+"""Of changes, 16 MiB, before they move from SQLite's log into the file: all calls wait for that."""
+
 _TABLES: Final = ("tracker", "device", "lease", "standing")
 _SCHEMA: Final = """
 CREATE TABLE tracker (one INTEGER PRIMARY KEY CHECK (one = 1), fence INTEGER NOT NULL);
@@ -31,7 +36,7 @@ CREATE TABLE lease (
     lease_id TEXT PRIMARY KEY,
     acquired BLOB NOT NULL, owner TEXT NOT NULL, user TEXT NOT NULL, request_id TEXT NOT NULL,
     job TEXT NOT NULL, priority INTEGER NOT NULL
-);
+) WITHOUT ROWID;
 CREATE TABLE standing (
     name TEXT PRIMARY KEY, draining TEXT NOT NULL, quarantine TEXT NOT NULL,
     losses INTEGER NOT NULL, lost_by TEXT NOT NULL
@@ -54,6 +59,7 @@ class TrackerState:
         self._log = log
         self._failing = False
         self._pending = _Pending()
+        self._fence = 0
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._database = sqlite3.connect(path, timeout=0.5, isolation_level=None)
@@ -79,9 +85,12 @@ class TrackerState:
                 for (row,) in query("SELECT registration FROM device ORDER BY rowid")
             ),
             leases=tuple(
-                _holding(*row)
-                for row in query(
-                    f"SELECT acquired, owner, user, request_id, {since_3} FROM lease ORDER BY rowid"
+                sorted(
+                    itertools.starmap(
+                        _holding,
+                        query(f"SELECT acquired, owner, user, request_id, {since_3} FROM lease"),
+                    ),
+                    key=lambda holding: holding.lease.fence,
                 )
             ),
             standings=tuple(
@@ -101,6 +110,7 @@ class TrackerState:
                 self._log("state_fails", why=str(error))
             self._failing = True
         else:
+            self._fence = self._pending.fence
             self._pending, self._failing = _Pending(), False
 
     def _open(self) -> None:
@@ -112,6 +122,7 @@ class TrackerState:
         # One file that grows and a wait for the disk now and then, not at every change.
         query("PRAGMA journal_mode = WAL")
         query("PRAGMA synchronous = NORMAL")
+        query(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         query("BEGIN EXCLUSIVE")
         query("COMMIT")
         (verdict,) = query("PRAGMA quick_check").fetchone()
@@ -141,21 +152,25 @@ class TrackerState:
 
     def _write(self) -> None:
         pending, query = self._pending, self._database.execute
-        query("INSERT OR REPLACE INTO tracker VALUES (1, ?)", (pending.fence,))
+        if pending.fence != self._fence:
+            query("REPLACE INTO tracker VALUES (1, ?)", (pending.fence,))
         for name, call in pending.devices.items():
-            query("DELETE FROM device WHERE name = ?", (name,))
-            if call is not None:
-                query("INSERT INTO device VALUES (?, ?)", (name, wire.REGISTER.encode(call)))
+            if call is None:
+                query("DELETE FROM device WHERE name = ?", (name,))
+            else:
+                query("REPLACE INTO device VALUES (?, ?)", (name, wire.REGISTER.encode(call)))
         for lease_id, holding in pending.leases.items():
-            query("DELETE FROM lease WHERE lease_id = ?", (lease_id,))
-            if holding is not None:
-                query("INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?)", _row(lease_id, holding))
+            if holding is None:
+                query("DELETE FROM lease WHERE lease_id = ?", (lease_id,))
+            else:
+                query("REPLACE INTO lease VALUES (?, ?, ?, ?, ?, ?, ?)", _row(lease_id, holding))
         for name, standing in pending.standings.items():
-            query("DELETE FROM standing WHERE name = ?", (name,))
-            if standing is not None:
+            if standing is None:
+                query("DELETE FROM standing WHERE name = ?", (name,))
+            else:
                 *words, lost_by = astuple(standing)
                 row = (name, *words, canonical_json(lost_by))
-                query("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", row)
+                query("REPLACE INTO standing VALUES (?, ?, ?, ?, ?)", row)
 
 
 @dataclass(slots=True)

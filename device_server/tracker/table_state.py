@@ -53,7 +53,8 @@ class Holding:
 class TableState:
     """Everything that a table knows, but times: what lives has its whole time to live again.
 
-    `devices` are as they registered, with the fence of their last lease.
+    `devices` are as they registered, without a fence: leases have theirs, and none is above the
+    table's.
     """
 
     fence: int = 0

@@ -62,6 +62,31 @@ def test_changes_add_up_to_the_state(tmp_path: Path) -> None:
     assert (found.leases, found.standings) == (table.state.leases, table.state.standings)
 
 
+def test_a_lease_writes_nothing_of_its_device(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    table = table_of("a", "b")
+    file = TrackerState(path, silent)
+    file.save(table.changes())
+    leases = [table.acquire(Acquire(request_id=name, target=TARGET, owner="x")) for name in "rs"]
+    begun = table.changes()
+    assert (begun.devices, len(begun.leases)) == ((), 2)
+    file.save(begun)
+    file.close()
+    again = TrackerState(path, silent)
+    found = again.load()
+    assert [holding.lease for holding in found.leases] == leases, "in the order of their fences"
+    other = LeaseTable(ManualClock(), CountingIds())
+    other.restore(found)
+    assert other.state == table.state
+    for lease in leases:
+        assert lease is not None
+        other.release(lease.lease_id)
+    again.save(other.changes())
+    assert again.load().leases == ()
+    assert again.load().fence == table.state.fence, "though no lease is left that has it"
+    again.close()
+
+
 def test_what_a_full_disk_did_not_take_is_saved_with_the_next_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
