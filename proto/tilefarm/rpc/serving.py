@@ -7,7 +7,7 @@ TilefarmError; everything about gRPC (decoding, status codes, deadlines) happens
 from __future__ import annotations
 
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
@@ -115,8 +115,16 @@ class Handlers(_Handlers):
 class _Call:
     """One that is being answered; a caller who goes away has cancelled it."""
 
+    path: str
+    context: _Context
+    metadata: Mapping[str, str | bytes]
     timing: timing.Timing | None
     code: grpc.StatusCode = grpc.StatusCode.CANCELLED
+
+    @property
+    def knock(self) -> Knock:
+        """What the door is shown."""
+        return _knock(self.path, self.context, self.metadata)
 
     def by(self, caller: Identity) -> None:
         """Somebody was let in."""
@@ -130,36 +138,36 @@ def _handler(route: Route[Any, Any], desk: Desk) -> Any:
     async def one(content: bytes, context: _Context) -> bytes:
         with _answering(desk, method, context) as call:
             try:
-                request, by = _let_in(door, method, content, context)
+                request, by = _let_in(door, method, content, call)
                 call.by(by)
                 reply = await answer(request, by)
                 if method.outcome is not None:
-                    door.note(method, _knock(context, method.path), by, method.outcome(reply))
-                return _well(call, context, method.reply.encode(reply))
+                    door.note(method, call.knock, by, method.outcome(reply))
+                return _well(call, method.reply.encode(reply))
             except Exception as error:
-                await _abort(call, context, error, method.name, desk.log)
+                await _abort(call, error, method.name, desk.log)
 
     async def many_in(contents: AsyncIterator[bytes], context: _Context) -> bytes:
         with _answering(desk, method, context) as call:
             try:
-                by = door.admit(method, _knock(context, method.path))
+                by = door.admit(method, call.knock)
                 call.by(by)
-                _require_terms(context)
+                _require_terms(call)
                 requests = (_decoded(method, content) async for content in contents)
-                return _well(call, context, method.reply.encode(await answer(requests, by)))
+                return _well(call, method.reply.encode(await answer(requests, by)))
             except Exception as error:
-                await _abort(call, context, error, method.name, desk.log)
+                await _abort(call, error, method.name, desk.log)
 
     async def many_out(content: bytes, context: _Context) -> AsyncIterator[bytes]:
         with _answering(desk, method, context) as call:
             try:
-                request, by = _let_in(door, method, content, context)
+                request, by = _let_in(door, method, content, call)
                 call.by(by)
                 async for reply in answer(request, by):
                     yield method.reply.encode(reply)
-                _well(call, context, b"")
+                _well(call, b"")
             except Exception as error:
-                await _abort(call, context, error, method.name, desk.log)
+                await _abort(call, error, method.name, desk.log)
 
     if method.sends_many:
         return grpc.stream_unary_rpc_method_handler(many_in)
@@ -172,27 +180,27 @@ def _handler(route: Route[Any, Any], desk: Desk) -> Any:
 def _answering(desk: Desk, method: Method[Any, Any], context: _Context) -> Iterator[_Call]:
     """Time and count a call, and do it in the name of the work that its headers name."""
     began = desk.clock.seconds()
-    work = work_of(context.invocation_metadata() or ())
-    with timing.serving(work, desk.component, desk.clock) as timed:
-        call = _Call(timed)
+    metadata = _metadata(context)
+    with timing.serving(work_of(metadata.items()), desk.component, desk.clock) as timed:
+        call = _Call(method.path, context, metadata, timed)
         try:
             yield call
         finally:
             desk.meter(method.name, call.code.name, desk.clock.seconds() - began)
 
 
-def _well(call: _Call, context: _Context, content: bytes) -> bytes:
+def _well(call: _Call, content: bytes) -> bytes:
     """The answer of a call that went well, with what it took in the trailing metadata."""
     call.code = grpc.StatusCode.OK
     if call.timing is not None:
-        context.set_trailing_metadata(call.timing.trailer)
+        call.context.set_trailing_metadata(call.timing.trailer)
     return content
 
 
 def _refusal(path: str, door: Door) -> Any:
     async def refuse(_: bytes, context: _Context) -> NoReturn:
         try:
-            door.admit(None, _knock(context, path))
+            door.admit(None, _knock(path, context, _metadata(context)))
         except TilefarmError as error:
             await _answer_error(context, error)
         raise AssertionError("no door lets in without a method")
@@ -201,21 +209,24 @@ def _refusal(path: str, door: Door) -> Any:
 
 
 def _let_in(
-    door: Door, method: Method[_Request, Any], content: bytes, context: _Context
+    door: Door, method: Method[_Request, Any], content: bytes, call: _Call
 ) -> tuple[_Request, Identity]:
     """A call's request and who sent it, if they may."""
-    knock = _knock(context, method.path)
+    knock = call.knock
     by = door.admit(method, knock)
     if not method.neighbours:  # whose clients are not ours: they name no version
-        _require_terms(context)
+        _require_terms(call)
     request = _decoded(method, content)
     if method.subject is not None:
         door.note(method, knock, by, method.subject(request))
     return request, by
 
 
-def _knock(context: _Context, path: str) -> Knock:
-    metadata: dict[str, str | bytes] = dict(context.invocation_metadata() or ())
+def _metadata(context: _Context) -> Mapping[str, str | bytes]:
+    return dict(context.invocation_metadata() or ())
+
+
+def _knock(path: str, context: _Context, metadata: Mapping[str, str | bytes]) -> Knock:
     proofs = context.auth_context()
     pem = b"".join(proofs.get("x509_pem_cert", ()))
     uris = proofs.get("peer_spiffe_id", ()) if pem else None
@@ -235,14 +246,14 @@ def _decoded(method: Method[_Request, Any], content: bytes) -> _Request:
         raise ProtocolError(f"{method.name}: {error}") from None
 
 
-def _require_terms(context: _Context) -> None:
+def _require_terms(call: _Call) -> None:
     """Nothing if a call is one that this server understands, and ends some day."""
-    require_understood(version_in(context.invocation_metadata() or ()), who="the caller")
-    if context.time_remaining() is None:
+    require_understood(version_in(call.metadata.items()), who="the caller")
+    if call.context.time_remaining() is None:
         raise ProtocolError("a call without a deadline")
 
 
-async def _abort(call: _Call, context: _Context, error: Exception, name: str, log: Log) -> NoReturn:
+async def _abort(call: _Call, error: Exception, name: str, log: Log) -> NoReturn:
     if not isinstance(error, TilefarmError):
         log(
             "fault",
@@ -253,7 +264,7 @@ async def _abort(call: _Call, context: _Context, error: Exception, name: str, lo
         )
         error = InfraError(f"{name} failed inside the server: {error!r}")
     call.code = status.code_of(error)
-    await _answer_error(context, error)
+    await _answer_error(call.context, error)
 
 
 async def _answer_error(context: _Context, error: TilefarmError) -> NoReturn:

@@ -66,11 +66,12 @@ class Work:
 
 def work_of(metadata: Iterable[tuple[str, str | bytes]]) -> Work | None:
     """The work that headers name; None if they name none, or are no such headers."""
-    pairs = {key: value for key, value in metadata if isinstance(value, str)}
-    parent = _PARENT.fullmatch(pairs.get(TRACEPARENT, ""))
+    told = dict(metadata)
+    parent = _PARENT.fullmatch(str(told.get(TRACEPARENT, "")))
     if parent is None:
         return None
-    members = map(_MEMBER.fullmatch, pairs.get(BAGGAGE, "")[:_BAGGAGE_LENGTH].split(","))
+    baggage = str(told.get(BAGGAGE, ""))
+    members = map(_MEMBER.fullmatch, baggage[:_BAGGAGE_LENGTH].split(","))
     named = {member[1]: member[2] for member in members if member}
     return Work(trace_id=parent[1], span_id=parent[2], **named)
 
