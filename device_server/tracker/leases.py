@@ -371,7 +371,6 @@ class LeaseTable:
     def _add(self, device: Device) -> None:
         self._devices[device.info.name] = device
         self._deadlines.add(device)
-        self._changed.add(device.info.name)
         self._rest(device)
 
     def _rest(self, device: Device) -> None:
