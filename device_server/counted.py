@@ -54,8 +54,14 @@ def _ran(metrics: Metrics, fields: Mapping[str, Any]) -> None:
     metrics.observe(m.RUN_QUEUE_SECONDS, fields["queue_seconds"], device=device)
 
 
+def _needed(metrics: Metrics, fields: Mapping[str, Any]) -> None:
+    for event in ("found", "sent"):
+        metrics.add(m.BLOBS, fields[event], device=fields["device"], event=event)
+
+
 DEVICE_RULES: Final[Mapping[str, Rule]] = {
     "ran": _ran,
+    "needed": _needed,
     "run_refused": lambda metrics, fields: metrics.add(m.REFUSED, device=fields["device"]),
     "hung": lambda metrics, fields: metrics.add(m.HUNG, device=fields["device"]),
     "stored": lambda metrics, fields: metrics.add(

@@ -199,6 +199,7 @@ class Bench:
         holder: Holder,
     ) -> None:
         failure = outcome if isinstance(outcome, RunFailure) else None
+        self._thread.odometer.ran()
         self._log(
             "ran",
             device=self._settings.device,

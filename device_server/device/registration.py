@@ -32,7 +32,8 @@ class Registration:
         secret: proves that it is the same device after a restart.
         fence: gives the highest fence that the device has seen.
         condition: why it cannot run, told with every heartbeat.
-        readmit: checks the device anew, when somebody ends its quarantine.
+        usage: what it has done in this life, told as well.
+        readmit: checks the device anew, when somebody puts it back into service.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Registration:
         secret: bytes,
         fence: Callable[[], int],
         condition: Condition,
+        usage: Callable[[], calls.Usage],
         readmit: Callable[[], Awaitable[None]],
         log: Log,
     ) -> None:
@@ -55,10 +57,12 @@ class Registration:
         self._secret = secret
         self._fence = fence
         self._condition = condition
+        self._usage = usage
         self._readmit = readmit
         self._log = log
         self._answers = True
         self._was_known = False
+        self._readmissions = 0
 
     async def keep(self) -> None:
         """Stays registered until cancelled.
@@ -113,10 +117,13 @@ class Registration:
                 epoch=self._ref.epoch,
                 resting=self._condition.resting,
                 quarantine=self._condition.news,
+                usage=self._usage(),
             ),
             timeout_seconds=_CALL_SECONDS,
         )
-        if self._condition.hear(quarantined=reply.quarantined):
+        readmitted = reply.readmissions > self._readmissions
+        self._readmissions = reply.readmissions
+        if self._condition.hear(quarantined=reply.quarantined) or readmitted:
             await self._readmit()
         return reply.known
 

@@ -13,6 +13,7 @@ from tilefarm.errors import DeviceLostError
 from tilefarm.watch.log import Level, Log
 
 from device_server.device.condition import Condition
+from device_server.device.odometer import Odometer
 
 _T = TypeVar("_T")
 
@@ -23,12 +24,20 @@ class RunnerThread:
     Args:
         device: the name to put into messages.
         condition: of the device; what hangs is noted there, for good.
+        odometer: of the device; it is busy during a call.
         grace_seconds: what a call may take beyond its own time before the device counts as hung.
     """
 
     def __init__(
-        self, device: str, condition: Condition, log: Log, *, grace_seconds: float
+        self,
+        device: str,
+        condition: Condition,
+        log: Log,
+        *,
+        odometer: Odometer,
+        grace_seconds: float,
     ) -> None:
+        self.odometer = odometer
         self._device = device
         self._condition = condition
         self._log = log
@@ -57,7 +66,8 @@ class RunnerThread:
             raise DeviceLostError(f"device {self._device} {self._condition.hung}")
         running = self._begin(work)
         allowed_seconds = within_seconds + self._grace_seconds
-        done, _ = await asyncio.wait((running,), timeout=allowed_seconds)
+        with self.odometer.busy():
+            done, _ = await asyncio.wait((running,), timeout=allowed_seconds)
         if done:
             return running.result()
         self._condition.hung = f"hangs: {what} did not come back within {allowed_seconds:g} s"

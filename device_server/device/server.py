@@ -35,6 +35,7 @@ from device_server.device.health import health_of
 from device_server.device.hooks import NO_HOOKS, Hooks
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.known_kernel import KnownKernel
+from device_server.device.odometer import Odometer
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.registration import Registration
 from device_server.device.runner_thread import RunnerThread
@@ -136,7 +137,14 @@ async def run_device(
         gate = FenceGate(epoch, secret)
         board = Board(settings.hooks, settings.folder, log, device=settings.name)
         await board.prepare()
-        thread = RunnerThread(settings.name, condition, log, grace_seconds=settings.grace_seconds)
+        odometer = Odometer(clock)
+        thread = RunnerThread(
+            settings.name,
+            condition,
+            log,
+            odometer=odometer,
+            grace_seconds=settings.grace_seconds,
+        )
         owned.callback(thread.close)
         canary = Canary(known, runner, settings.folder / "known", device=settings.name)
         watch = Watch(
@@ -154,6 +162,11 @@ async def run_device(
             settings.folder / "quarantined.json", log, device=settings.name
         )
         bench = Bench(runner, thread, watch, store, bench_settings, clock, log, quarantined)
+
+        async def readmit() -> None:
+            quarantined.forget()
+            await watch.readmit()
+
         capabilities = _capabilities(settings, runner, epoch, proof)
         servicer = DeviceServicer(
             capabilities,
@@ -188,7 +201,8 @@ async def run_device(
                 secret=secret,
                 fence=lambda: gate.fence,
                 condition=condition,
-                readmit=watch.readmit,
+                usage=lambda: odometer.usage,
+                readmit=readmit,
                 log=log,
             )
             duties.append(_registered(registration))

@@ -13,6 +13,7 @@ from tilefarm.trust.access import Identity
 from tilefarm.trust.signing import Signatures
 from tilefarm.watch.log import Level, Log
 
+from device_server.device.arrivals import Arrivals
 from device_server.device.bench import Bench, Holder
 from device_server.device.gate import FenceGate
 from device_server.device.incoming import BlobWriter
@@ -49,6 +50,7 @@ class DeviceServicer:
         self._signatures = Signatures(signing_key)
         self._log = log
         self._journal = RunJournal()
+        self._arrivals = Arrivals()
 
     def routes(self) -> list[serving.Route[Any, Any]]:
         """The calls that this servicer answers."""
@@ -86,6 +88,7 @@ class DeviceServicer:
             with self._store.write(chunk.digest, chunk.offset) as writer:
                 await _receive(writer, chunk, chunks)
                 stored += writer.nbytes
+            self._arrivals.note([chunk.digest])
             chunk = await anext(chunks, None)
         self._note_stored(stored)
         return calls.Stored(nbytes=stored)
@@ -100,12 +103,17 @@ class DeviceServicer:
             self._gate.admit(call.claim, by.user)
 
         still_mine()
+        device = self._capabilities.name
         holder = Holder(lease=call.claim.lease_id, fence=call.claim.fence, user=by.user)
         self._signatures.require(call.job.artifact, call.signature)
         self._keep(call)
-        return await self._journal.answer(
-            call.request_id, call.job, lambda: self._bench.run(call.job, still_mine, holder)
-        )
+
+        async def run() -> calls.RunReply:
+            found, sent = self._arrivals.used(call.job.blobs)
+            self._log("needed", level=Level.DEBUG, device=device, found=found, sent=sent)
+            return await self._bench.run(call.job, still_mine, holder)
+
+        return await self._journal.answer(call.request_id, call.job, run)
 
     def _keep(self, call: calls.Run) -> None:
         """Put what a run brings along where uploads go."""
@@ -119,6 +127,7 @@ class DeviceServicer:
         missing = self._store.missing(brought)
         for digest in missing:
             self._store.put(brought[digest], digest)
+        self._arrivals.note(missing)
         if missing:
             self._note_stored(sum(len(brought[digest]) for digest in missing))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tilefarm.lease import DeviceInfo
 from tilefarm.rpc.calls import Register
 
+from device_server.tracker.pace import Pace
 from device_server.tracker.table_state import Holding
 
 
@@ -23,6 +24,7 @@ class Device:
         readmissions: how often somebody has put it back into service in this life.
         retired_epochs: its earlier lives.
         gone: it is not registered any more.
+        pace: what it does, as it says.
     """
 
     info: DeviceInfo
@@ -35,6 +37,7 @@ class Device:
     readmissions: int = 0
     retired_epochs: set[str] = field(default_factory=set)
     gone: bool = False
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def registration(self) -> Register:

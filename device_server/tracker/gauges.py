@@ -1,4 +1,4 @@
-"""How a tracker's devices and its line stand, told to its metrics again and again."""
+"""How a tracker's devices and its line stand, and what devices do, told to its metrics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tilefarm.rpc.calls import Devices, DeviceState
+from tilefarm.rpc.calls import Devices, DeviceState, Usage
 from tilefarm.watch import metrics as m
 from tilefarm.watch.metrics import Metrics
 
@@ -26,12 +26,38 @@ def state_of(device: DeviceState) -> str:
     return "leased" if device.owner else "free"
 
 
+class Work:
+    """Counts what devices do from what they say of their whole lives.
+
+    Where a device was before this tracker heard of it is no news.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._last: dict[tuple[str, str], Usage] = {}
+
+    def count(self, farm: Devices) -> None:
+        """What has been done since this was last told."""
+        now = {
+            (state.device.name, state.device.epoch): state.usage
+            for state in farm.states
+            if state.usage is not None
+        }
+        for (name, epoch), usage in now.items():
+            done = usage.since(self._last.get((name, epoch), usage))
+            self._metrics.add(m.DEVICE_RUNS, max(0, done.runs), device=name)
+            self._metrics.add(m.DEVICE_BUSY, max(0.0, done.busy_seconds), device=name)
+        self._last = now
+
+
 async def keep_gauges(overview: Callable[[], Devices], metrics: Metrics) -> None:
     """Tell them until cancelled, so that nobody who reads them meets the table itself."""
+    work = Work(metrics)
     while True:
         farm = overview()
         counts = Counter(map(state_of, farm.states))
         for state in STATES:
             metrics.set(m.DEVICES, counts[state], state=state)
         metrics.set(m.WAITING, len(farm.waiting))
+        work.count(farm)
         await asyncio.sleep(_SECONDS)

@@ -16,7 +16,7 @@ from tilefarm.clock import Clock
 from tilefarm.errors import BusyError, ForbiddenError, LeaseError, NoDeviceError, SettingsError
 from tilefarm.lease import Lease, ticket_of
 from tilefarm.names import IdSource
-from tilefarm.rpc.calls import Acquire, DeviceState, HeartbeatReply, Register
+from tilefarm.rpc.calls import Acquire, DeviceState, HeartbeatReply, Register, Usage
 
 from device_server.tracker.book import LeaseBook
 from device_server.tracker.deadlines import Deadlines
@@ -143,7 +143,13 @@ class LeaseTable:
         self._add(device)
 
     def heartbeat(
-        self, name: str, epoch: str, *, resting: str = "", quarantine: str = ""
+        self,
+        name: str,
+        epoch: str,
+        *,
+        resting: str = "",
+        quarantine: str = "",
+        usage: Usage | None = None,
     ) -> HeartbeatReply:
         """A device says that it lives, and why it may not be leased if so.
 
@@ -152,6 +158,7 @@ class LeaseTable:
             epoch: of its life.
             resting: why, for as long as it says so.
             quarantine: why, until somebody readmits it; the first reason stays.
+            usage: what it did in this life.
         """
         self._lapse()
         device = self._device(name, epoch)
@@ -161,6 +168,8 @@ class LeaseTable:
         self._freed |= device.suspect or bool(device.resting)
         device.suspect = False
         device.resting = resting
+        if usage is not None:
+            device.pace.hear(usage)
         if quarantine:
             self._standings.quarantine(name, quarantine)
         return HeartbeatReply(
@@ -400,6 +409,8 @@ class LeaseTable:
             draining=standing.draining,
             quarantine=standing.quarantine,
             resting=device.resting,
+            usage=device.pace.usage,
+            lately=device.pace.lately,
         )
         if held is None:
             return state

@@ -106,6 +106,7 @@ class TrackerServicer:
             call.epoch,
             resting=call.resting[:_WHY_LENGTH],
             quarantine=call.quarantine[:_WHY_LENGTH],
+            usage=call.usage,
         )
         self._settle()
         return reply

@@ -51,6 +51,10 @@ CALLS: Final = _counter("calls", "calls that ended, by gRPC's status code", "met
 CALL_SECONDS: Final = _histogram("call_seconds", "how long calls took", _LATENCY, "method")
 
 DEVICES: Final = _gauge("devices", "devices: free, leased, resting, drained, quarantined", "state")
+DEVICE_RUNS: Final = _counter("device_runs", "runs that ended, as devices tell", "device")
+DEVICE_BUSY: Final = _counter(
+    "device_busy_seconds", "how long something ran on devices, as they tell", "device"
+)
 WAITING: Final = _gauge("waiting_clients", "clients that wait for a device")
 LEASE_WAIT_SECONDS: Final = _histogram(
     "lease_wait_seconds", "how long clients waited for the devices that they got", _WAITING
@@ -72,6 +76,9 @@ UPLOADED: Final = _counter("uploaded_bytes", "bytes of blobs that arrived", "dev
 REFUSED: Final = _counter(
     "refused_runs", "runs that were refused: the same had crashed the device twice", "device"
 )
+BLOBS: Final = _counter(
+    "blobs", "blobs that runs needed: found on the device, or sent to it", "device", "event"
+)
 HUNG: Final = _counter("hangs", "runs that did not come back", "device")
 
 TRIALS: Final = _counter("trials", "trials of this run, by how they ended", "status")
@@ -90,6 +97,8 @@ TRACKER_METRICS: Final = (
     CALLS,
     CALL_SECONDS,
     DEVICES,
+    DEVICE_RUNS,
+    DEVICE_BUSY,
     WAITING,
     LEASE_WAIT_SECONDS,
     LEASES,
@@ -103,6 +112,7 @@ DEVICE_METRICS: Final = (
     RUN_SECONDS,
     RUN_QUEUE_SECONDS,
     UPLOADED,
+    BLOBS,
     REFUSED,
     HUNG,
 )

@@ -57,6 +57,12 @@ def page(farm: Farm, number: int) -> str:
         return str(answer.read().decode())
 
 
+def sample(text: str, name: str) -> float:
+    """The number of one row of a page."""
+    (row,) = (line for line in text.splitlines() if line.startswith(f"tilefarm_{name} "))
+    return float(row.rpartition(" ")[2])
+
+
 @pytest.fixture
 def tracker(farm: Farm) -> Server:
     """A counted tracker with the device sim0, counted as well."""
@@ -152,8 +158,12 @@ def test_what_servers_do_is_counted(farm: Farm, tracker: Server) -> None:
         with DeviceClient(lease, CREDENTIALS) as device:
             device.ensure({Digest.of(CODE): CODE})
             device.run(JOB, request_id="r1")
+            device.run(JOB, request_id="r2")
+            device.run(JOB, request_id="r2")
         client.release(lease)
     eventually(lambda: 'tilefarm_devices{state="free"} 1.0' in page(farm, 0))
+    eventually(lambda: 'tilefarm_device_runs_total{device="sim0"} 2.0' in page(farm, 0))
+    assert 0.0 < sample(page(farm, 0), 'device_busy_seconds_total{device="sim0"}') < 30.0
     for row in (
         'leases_total{event="granted"} 1.0',
         'leases_total{event="released"} 1.0',
@@ -164,10 +174,12 @@ def test_what_servers_do_is_counted(farm: Farm, tracker: Server) -> None:
     ):
         assert f"\ntilefarm_{row}" in page(farm, 0), row
     for row in (
-        'runs_total{device="sim0",status="ok"} 1.0',
-        'run_seconds_count{device="sim0"} 1.0',
+        'runs_total{device="sim0",status="ok"} 2.0',
+        'run_seconds_count{device="sim0"} 2.0',
+        'blobs_total{device="sim0",event="sent"} 1.0',
+        'blobs_total{device="sim0",event="found"} 1.0',
         f'uploaded_bytes_total{{device="sim0"}} {float(len(CODE))}',
-        'calls_total{method="Run",status="OK"} 1.0',
+        'calls_total{method="Run",status="OK"} 3.0',
     ):
         assert f"\ntilefarm_{row}" in page(farm, 1), row
 
