@@ -366,7 +366,6 @@ class LeaseTable:
     def _hold(self, device: Device, holding: Holding) -> None:
         device.lease_id, device.fence = holding.lease.lease_id, holding.lease.fence
         self._leases.add(holding, self._clock.seconds())
-        self._changed.add(device.info.name)
 
     def _end(self, held: Held) -> None:
         """A lease is over; its device rests, if it is still there."""
@@ -380,6 +379,7 @@ class LeaseTable:
     def _add(self, device: Device) -> None:
         self._devices[device.info.name] = device
         self._deadlines.add(device)
+        self._changed.add(device.info.name)
         self._rest(device)
 
     def _rest(self, device: Device) -> None:
