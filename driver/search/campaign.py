@@ -194,7 +194,8 @@ def _absorb(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             return replace(c, devices=(*c.devices, device)), []
         case DeviceLost(device, why, job, suspect):
             c, doubted = _doubt(c, device, why) if suspect else (c, [])
-            c, struck = _lose(replace(c, doubts=c.doubts.without(device)), device, why, job)
+            doubts = c.doubts.without(device) if suspect else c.doubts.unasking(device)
+            c, struck = _lose(replace(c, doubts=doubts), device, why, job)
             return c, doubted + struck
         case DeviceLent(device):
             return _without(replace(c, doubts=c.doubts.without(device)), device, "lent"), []
@@ -344,8 +345,8 @@ def _ask(c: Campaign) -> tuple[Campaign, list[Command]]:
 def _finish(c: Campaign) -> tuple[Campaign, list[Command]]:
     if c.jobs or c.asking or not (c.stopping or c.dry):
         return c, []
-    if c.doubts.held:
-        unasked = c.doubts.unasked
+    if any(c.doubts.of(device) for device in c.devices):
+        unasked = tuple(device for device in c.doubts.unasked if device in c.devices)
         return replace(c, doubts=c.doubts.asking(unasked)), [*map(Confirm, unasked)]
     return replace(c, finished=True), [Finish("stopped" if c.stopping else "exhausted")]
 

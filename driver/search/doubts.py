@@ -1,7 +1,8 @@
 """Results that their devices have not confirmed yet, and what becomes of them.
 
 A device runs its known kernel now and then. As long as that is right, so is what ran before. When
-it is not, nobody knows since when: everything since it last was right is measured again.
+it is not, nobody knows since when: everything since it last was right is measured again. A device
+that only goes away may come back, and not be right then; one that stays away is believed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,11 @@ class Doubts(Generic[_Job]):
         """These were told to confirm."""
         return replace(self, asked=self.asked | set(devices))
 
+    def unasking(self, device: str) -> Doubts[_Job]:
+        """A device is gone: what was asked of it is asked anew if it comes back."""
+        return replace(self, asked=self.asked - {device})
+
     def without(self, device: str) -> Doubts[_Job]:
-        """A device has confirmed, or will never do."""
+        """A device has confirmed, or its results were taken back."""
         held = {n: (where, job) for n, (where, job) in self.held.items() if where != device}
         return Doubts(held, self.asked - {device})

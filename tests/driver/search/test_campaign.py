@@ -255,9 +255,18 @@ def test_what_a_device_had_not_confirmed_is_measured_again() -> None:
 
 
 def test_a_device_that_only_goes_away_leaves_its_results() -> None:
-    campaign, commands = play(*ONE_RAN, DeviceLost("sim0", "pulled"))
+    _, commands = play(*ONE_RAN, DeviceLost("sim0", "pulled"))
     assert commands == []
-    assert not campaign.doubts.held
+    _, commands = play(*ONE_RAN, DeviceLost("sim0", "pulled"), DeviceUp("sim1"), Proposed(()))
+    assert commands == [Finish("exhausted")]
+
+
+def test_a_device_that_comes_back_may_turn_out_to_be_wrong() -> None:
+    back = (*ONE_RAN, DeviceLost("sim0", "pulled"), DeviceUp("sim0"))
+    _, commands = play(*back, DeviceLost("sim0", "wrong", suspect=True))
+    assert commands == [Doubt((1,), "wrong")]
+    _, commands = play(*back, Proposed(()))
+    assert commands == [Confirm("sim0")]
 
 
 def test_when_stopped_what_is_suspect_is_let_go_of() -> None:
