@@ -16,8 +16,9 @@ from typing import Final, cast
 from tilefarm.dtype import DType
 
 from compile_worker.codegen.dots import DotWriter
-from compile_worker.codegen.interleave import interleaved, shuffled, woven
-from compile_worker.codegen.lane_runs import Places, Run, runs
+from compile_worker.codegen.interleave import interleaved, woven
+from compile_worker.codegen.lane_memory import LaneMemory
+from compile_worker.codegen.lane_runs import Places, runs
 from compile_worker.codegen.scalars import Scalars, reads
 from compile_worker.codegen.text import MEMORY_TYPES, VALUE_TYPES, FunctionText, literal
 from compile_worker.ir.affine import linear, sum_of
@@ -55,6 +56,7 @@ class Vectors(Scalars):
         self._isa = isa
         self._outer = outer
         self._var, self._lanes = loop.var, loop.extent
+        self._memory = LaneMemory(text, loop.extent)
         self._extents = {**extents, loop.var: loop.extent}
         self._active: tuple[bool, ...] = (True,) * loop.extent
         self._live: str | None = None
@@ -258,55 +260,21 @@ class Vectors(Scalars):
         return found
 
     def _loaded(self, buffer: Buffer, places: Places) -> str:
-        kind = MEMORY_TYPES[buffer.dtype]
         start = self._outer.address(buffer, (places.base,), inbounds=False)
         if len(set(places.offsets)) == 1:
+            kind = MEMORY_TYPES[buffer.dtype]
             return self._splat(self._text.op(f"load {kind}, ptr {start}"), kind)
-        whole = "poison"
-        for run in runs(places.offsets, self._active):
-            whole = self._with_run(whole, run, self._run_address(start, run, kind), buffer.dtype)
-        return whole
-
-    def _run_address(self, start: str, run: Run, kind: str) -> str:
-        if not run.offset:
-            return start
-        return self._text.op(f"getelementptr {kind}, ptr {start}, i64 {run.offset}")
-
-    def _with_run(self, whole: str, run: Run, address: str, dtype: DType) -> str:
-        """`whole` with the lanes of a run read from memory."""
-        kind, lanes = MEMORY_TYPES[dtype], self._lanes
-        if run.count == 1:
-            one = self._text.op(f"load {kind}, ptr {address}")
-            return self._text.op(
-                f"insertelement <{lanes} x {kind}> {whole}, {kind} {one}, i64 {run.lane}"
-            )
-        part = self._text.op(f"load <{run.count} x {kind}>, ptr {address}, align {dtype.nbytes}")
-        if run.count == lanes:
-            return part
-        place = [i - run.lane if 0 <= i - run.lane < run.count else None for i in range(lanes)]
-        wide = shuffled(self._text, part, "poison", place, run.count, kind)
-        if whole == "poison":
-            return wide
-        keep = [i if at is None else lanes + i for i, at in enumerate(place)]
-        return shuffled(self._text, whole, wide, keep, lanes, kind)
+        return self._memory.read(buffer.dtype, start, runs(places.offsets, self._active))
 
     def _gathered(self, buffer: Buffer, at: Expr) -> str:
         """Lane by lane; lanes that are not live read the first element, which is always there."""
-        kind, lanes = MEMORY_TYPES[buffer.dtype], self._lanes
         places = self.value(at)
         if self._live:
             none = self.number(0, INDEX)
             places = self.chosen(self._live, self.kind(INDEX), places, none)
         start = self._outer.pointer(buffer)
-        whole = "poison"
-        for lane in (i for i in range(lanes) if self._active[i]):
-            place = self._text.op(f"extractelement <{lanes} x i64> {places}, i64 {lane}")
-            address = self._text.op(f"getelementptr {kind}, ptr {start}, i64 {place}")
-            one = self._text.op(f"load {kind}, ptr {address}")
-            whole = self._text.op(
-                f"insertelement <{lanes} x {kind}> {whole}, {kind} {one}, i64 {lane}"
-            )
-        return whole
+        active = [lane for lane in range(self._lanes) if self._active[lane]]
+        return self._memory.gathered(buffer.dtype, start, places, active)
 
     def _stored_value(self, stmt: Store) -> str:
         value = self.value(stmt.value)
@@ -315,25 +283,12 @@ class Vectors(Scalars):
         return value
 
     def _store(self, stmt: Store) -> None:
-        kind, lanes, dtype = MEMORY_TYPES[stmt.buffer.dtype], self._lanes, stmt.buffer.dtype
         value = self._stored_value(stmt)
         places = self._places(stmt.index[0])
         if places is None:
             raise TypeError(f"lanes of {stmt.buffer.name} are stored at unknown distances")
         start = self._outer.address(stmt.buffer, (places.base,), inbounds=False)
-        for run in runs(places.offsets, self._active):
-            address = self._run_address(start, run, kind)
-            if run.count == 1:
-                one = self._text.op(f"extractelement <{lanes} x {kind}> {value}, i64 {run.lane}")
-                self._text.do(f"store {kind} {one}, ptr {address}")
-                continue
-            part = value
-            if run.count < lanes:
-                order = range(run.lane, run.lane + run.count)
-                part = shuffled(self._text, value, "poison", [*order], lanes, kind)
-            self._text.do(
-                f"store <{run.count} x {kind}> {part}, ptr {address}, align {dtype.nbytes}"
-            )
+        self._memory.write(stmt.buffer.dtype, start, value, runs(places.offsets, self._active))
 
 
 def _truths(values: Sequence[bool]) -> str:
