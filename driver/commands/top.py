@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
 from tilefarm.quiet import quiet_libraries
-from tilefarm.rpc.calls import Devices
 from tilefarm.trust.credentials import credentials
 
 from driver.settings import add_tracker_options
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from rich.console import Console, RenderableType
 
     from device_server.tracker.client import TrackerClient
 
@@ -50,9 +49,11 @@ def run(args: argparse.Namespace) -> int:
             return 0
         from rich.console import Console
 
+        from driver.terminal.farm_view import farm_view
+
         console = Console()
         if args.once or not console.is_terminal:
-            console.print(view(tracker.overview()))
+            console.print(farm_view(tracker.overview(), width=console.width))
         else:
             watch(tracker, console, every_seconds=args.every)
     return 0
@@ -62,45 +63,16 @@ def watch(tracker: TrackerClient, console: Console, *, every_seconds: float) -> 
     """Shows it on a terminal, again and again, until Ctrl-C."""
     from rich.live import Live
 
+    from driver.terminal.farm_view import farm_view
+
+    def now() -> RenderableType:
+        return farm_view(tracker.overview(), width=console.width, height=console.height)
+
     clock = SystemClock()
     try:
-        with Live(
-            view(tracker.overview()), console=console, auto_refresh=False, screen=True
-        ) as live:
+        with Live(now(), console=console, auto_refresh=False, screen=True) as live:
             while True:
                 clock.sleep(every_seconds)
-                live.update(view(tracker.overview()), refresh=True)
+                live.update(now(), refresh=True)
     except KeyboardInterrupt:
         return
-
-
-def view(farm: Devices) -> Group:
-    """The tables of devices and of those who wait."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    busy = sum(bool(state.owner) for state in farm.states)
-    out = sum(bool(state.draining or state.quarantine) for state in farm.states)
-    head = (
-        f"{len(farm.states)} devices: {busy} in use, {out} out of service;"
-        f" {len(farm.waiting)} waiting"
-    )
-    devices = Table("device", "labels", "user", "for", "since", "out of service", box=None)
-    for state in farm.states:
-        labels = " ".join(f"{key}={value}" for key, value in state.device.labels)
-        since = f"{state.leased_seconds:.0f} s" if state.owner else ""
-        why = state.quarantine or state.draining
-        # Text: names of others are no markup.
-        cells = (state.device.name, labels, state.user, state.owner, since, why)
-        devices.add_row(*map(Text, cells))
-    line = Table("waiting for a device", "user", "priority", "since", box=None)
-    for waiting in farm.waiting:
-        words = (
-            waiting.owner,
-            waiting.user,
-            str(waiting.priority),
-            f"{waiting.waited_seconds:.0f} s",
-        )
-        line.add_row(*map(Text, words))
-    return Group(Text(head), devices, *([line] if farm.waiting else []))

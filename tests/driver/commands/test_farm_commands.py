@@ -23,6 +23,7 @@ from driver import cli
 from driver.commands import top
 from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
+from driver.terminal.farm_view import farm_view
 
 
 @pytest.fixture
@@ -105,11 +106,11 @@ def test_the_view_says_who_waits_and_what_is_out(farm: Farm, tracker: Server) ->
     waiting = calls.Waiting(owner="resnet18", user="bob", priority=5, waited_seconds=12.4)
     sick = replace(state, quarantine="3 clients in a row lost it")
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(top.view(calls.Devices(states=(sick,), waiting=(waiting,))))
+    console.print(farm_view(calls.Devices(states=(sick,), waiting=(waiting,)), width=120))
     text = console.export_text()
     assert "1 devices: 0 in use, 1 out of service; 1 waiting" in text
     assert "3 clients in a row lost it" in text
-    assert "resnet18              bob   5         12 s" in text
+    assert "resnet18              bob          5   12 s" in text
 
 
 @pytest.mark.parametrize("command", ["devices", "top"])
