@@ -22,8 +22,9 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
     option(
         "--activations",
         metavar="SCHEME",
-        help="symmetric, or asymmetric: what a ReLU makes has twice the levels where layers without"
-        f" padding read it (default: {AS_USUAL.activations})",
+        help="symmetric, or asymmetric: what a ReLU makes has twice the levels where layers read"
+        " it, and the zero points of a model that was quantized before are kept there; where a"
+        f" layer pads, the processor makes the border (default: {AS_USUAL.activations})",
     )
     option(
         "--equalize",

@@ -99,8 +99,8 @@ def multiplied(a: NDArray[Any], b: NDArray[Any], groups: int) -> NDArray[Any]:
     return np.asarray(left.swapaxes(2, 3) @ right).reshape(n, -1, columns)
 
 
-def gathered(x: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
-    """[N, *index.shape]: elements of every x[n] by row-major places; 0 where there is none."""
+def gathered(x: NDArray[Any], index: NDArray[np.int32], fill: float = 0) -> NDArray[Any]:
+    """[N, *index.shape]: elements of every x[n] by row-major places; `fill` where there is none."""
     flat = x.reshape(x.shape[0], -1)
     exists = (index >= 0) & (index < flat.shape[1])
-    return np.asarray(np.where(exists, flat[:, np.where(exists, index, 0)], flat.dtype.type(0)))
+    return np.asarray(np.where(exists, flat[:, np.where(exists, index, 0)], flat.dtype.type(fill)))

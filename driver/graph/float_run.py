@@ -106,8 +106,8 @@ def apply(op: Operator, *operands: FloatArray) -> FloatArray:
             return np.where(x < 0, x * slope.reshape(-1, *(1,) * (x.ndim - 2)), x)
         case Product(divides=divides):
             return x / operands[1] if divides else x * operands[1]
-        case Gather(index=index):
-            return gathered(x, index)
+        case Gather(index=index, fill=fill):
+            return gathered(x, index, fill)
         case MaxPool2d(window=window):
             return np.asarray(patches(padded(x, window, -np.inf), window).max(axis=(4, 5)))
         case AvgPool2d(window=window, divisor=divisor):

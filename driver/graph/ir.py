@@ -159,12 +159,14 @@ class Product:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Gather:
-    """Elements of each sample by their row-major places in it, as `index` [...] says; -1 is zero.
+    """Elements of each sample by their row-major places in it, as `index` [...] says; -1 is `fill`.
 
-    Transposing, padding, slicing, repeating and resizing to the nearest pixel are this.
+    Transposing, padding, slicing, repeating and resizing to the nearest pixel are this. It is the
+    quantization that fills with anything else than zero, see `driver.quantize.centering`.
     """
 
     index: IndexArray
+    fill: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

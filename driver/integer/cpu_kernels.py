@@ -76,8 +76,7 @@ def product(workload: Workload, arrays: Arrays) -> Array:
 
 def gather(workload: Workload, arrays: Arrays) -> Array:
     """Elements from the places of an index."""
-    del workload
-    return gathered(arrays["x"], arrays["index"])
+    return gathered(arrays["x"], arrays["index"], workload.fill)
 
 
 def concat(workload: Workload, arrays: Arrays) -> Array:

@@ -127,9 +127,10 @@ class QProduct:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QGather:
-    """Elements of each sample by their row-major places in it, as `index` [...] says; -1 is zero"""
+    """Elements of each sample by row-major places in it, as `index` [...] says; -1 is `fill`"""
 
     index: IndexArray
+    fill: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,8 +116,8 @@ class _Calls:
                 self._map("same", (), _bounds(op))
             case Unary(function=function, parameters=parameters):
                 self._map(function, parameters, {})
-            case Gather(index=index):
-                self._gather(0, index)
+            case Gather(index=index, fill=fill):
+                self._gather(0, index, fill)
             case Slice(start=start, stop=stop):
                 self._gather(0, places_of(x)[start:stop])
             case Concat():
@@ -184,11 +184,12 @@ class _Calls:
         attrs = {"function": function, **bounds}
         return self._call("real_zip", {"a": (source, seen)}, seen, attrs, constants)
 
-    def _gather(self, source: int, index: IndexArray) -> int:
+    def _gather(self, source: int, index: IndexArray, fill: float = 0.0) -> int:
         rows = self.shapes[0][0]
         places = np.ascontiguousarray(index, np.int32).reshape(-1)
         data = {"x": (source, flat(self.shapes[0]))}
-        return self._call("gather", data, (rows, places.size), None, {"index": places})
+        attrs: Attrs | None = {"fill": fill} if fill else None
+        return self._call("gather", data, (rows, places.size), attrs, {"index": places})
 
     def _conv(
         self, weight: FloatArray, bias: FloatArray, window: Window, groups: int, bounds: Attrs

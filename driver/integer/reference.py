@@ -122,8 +122,8 @@ def apply(op: QuantOperator, *operands: Array) -> Array:
         case QProduct(table=factors, shift=shift):
             lo, hi = INT8_MIN, INT8_MAX
             return integer.product(x, operands[1], factors, shift=shift, lo=lo, hi=hi)
-        case QGather(index=index):
-            return gathered(x, index)
+        case QGather(index=index, fill=fill):
+            return gathered(x, index, fill)
         case QMaxPool2d(window=window):
             return integer.max_pool2d(x, window=window)
         case QAvgPool2d():

@@ -108,7 +108,7 @@ class MatMuls:
     def _only_products_read(self, node: QuantNode) -> bool:
         """Whether a node moves what only products read that gather it anyway."""
         vta, name = self._target.vta, node.output
-        if not isinstance(node.op, QGather):
+        if not isinstance(node.op, QGather) or node.op.fill:
             return False
         readers = [reader for reader in self._graph.nodes if name in reader.inputs]
         return all(

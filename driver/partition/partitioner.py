@@ -11,7 +11,7 @@ from tilefarm.dtype import DType
 from tilefarm.target import Target
 from tilefarm.workload import AttrValue
 
-from driver.graph.ir import IndexArray, Shape, Window
+from driver.graph.ir import Shape, Window
 from driver.integer.blocks import blocked_places, channel_rows
 from driver.integer.network import Network, NetworkOutput
 from driver.integer.qir import (
@@ -132,8 +132,8 @@ class _Partitioner:
                 self._product(node, node.op)
             case QGather() if self._matmuls.takes(node):
                 pass
-            case QGather(index=index):
-                self._gather(node, index)
+            case QGather():
+                self._gather(node, node.op)
             case QSoftmax(table=table):
                 constants = {"table": Constant(f"{node.name}.table", table)}
                 self._cpu(node, "softmax", "needs float32 division", constants)
@@ -286,18 +286,18 @@ class _Partitioner:
             why="multiplies two activations element by element, which GEMM and ALU cannot",
         )
 
-    def _gather(self, node: QuantNode, index: IndexArray) -> None:
+    def _gather(self, node: QuantNode, op: QGather) -> None:
         """The same places in blocked data; a row of blocks at a time."""
         source = self._graph.tensors[node.inputs[0]].shape
         before = self._made.blocked(source)
         after = self._made.blocked(self._graph.tensors[node.output].shape)
-        places = blocked_places(index, source, self._target.vta.batch, self._target.vta.block)
+        places = blocked_places(op.index, source, self._target.vta.batch, self._target.vta.block)
         self._made.call(
             node.name,
             "gather",
             {"x": (self._values.read(node.inputs[0]), (before[0], math.prod(before[1:])))},
             {"index": Constant(f"{node.name}.index", places)},
-            {},
+            {"fill": op.fill} if op.fill else {},
             result=self._values.result(node.output),
             shape=(after[0], math.prod(after[1:])),
             why="moves elements between lanes and pixels",

@@ -12,7 +12,7 @@ from driver.quantize.methods import DEFAULT_METHOD, CalibrationMethod, calibrati
 Activations: TypeAlias = Literal["symmetric", "asymmetric"]
 Requantize: TypeAlias = Literal["shift", "mul"]
 
-DATA_NEEDED: Final = "--activations asymmetric, --equalize and --correct-bias need"
+DATA_NEEDED: Final = "--equalize and --correct-bias need"
 """What `Quantization.needs_data` means; what they need follows."""
 
 
@@ -22,7 +22,7 @@ class Quantization:
 
     Attributes:
         calibration: how ranges follow from data; see `calibration_method`.
-        activations: whether zero is the middle of every int8 tensor, or what a ReLU makes may lie
+        activations: whether zero is the middle of every int8 tensor, or what layers make may lie
             around its own middle; see `driver.quantize.centering`.
         equalize: whether channels are brought to like ranges first; see `driver.quantize.equalize`.
         correct_bias: whether biases make up for the mean of what quantization adds to the sums;
@@ -65,7 +65,7 @@ class Quantization:
 
     def without_data(self) -> Quantization:
         """The same but for what needs data."""
-        return replace(self, activations="symmetric", equalize=False, correct_bias=False)
+        return replace(self, equalize=False, correct_bias=False)
 
     def __str__(self) -> str:
         words = [self.calibration]

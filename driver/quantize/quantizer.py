@@ -37,7 +37,7 @@ from driver.integer.qir import (
 )
 from driver.integer.real_views import places_of
 from driver.quantize.bias_correction import with_corrected_biases
-from driver.quantize.centering import centered, middles, with_rounded_middles
+from driver.quantize.centering import Middle, centered, middles, with_rounded_middles
 from driver.quantize.equalize import equalized
 from driver.quantize.floats import float_nodes
 from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
@@ -109,18 +109,16 @@ def float_form(
     """The float network that the integers stand for, tensor by tensor.
 
     Its outputs are those of `graph`, to rounding; channels are equalized and activations centered
-    if so wanted. What the model gives ranges for stays as it is.
+    if so wanted.
     """
     return _float_form(graph, calibration, how)[0]
 
 
 def _float_form(
     graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
-) -> tuple[Graph, Mapping[str, float]]:
+) -> tuple[Graph, Mapping[str, Middle]]:
     """That, and what was taken from its tensors to center them."""
-    if calibration is None:
-        return graph, {}
-    if how.equalize:
+    if how.equalize and calibration is not None:
         graph = equalized(graph, calibration)
     if how.activations == "symmetric":
         return graph, {}

@@ -121,8 +121,10 @@ def rule_for(op: Operator, at: Surroundings) -> Rule:
                 at.in_scales[0], at.in_scales[1], at.wanted, divides=divides
             )
             return Rule(QProduct(table=factors, shift=down), at.wanted)
-        case Gather(index=index):
-            return Rule(QGather(index=index), at.in_scales[0])
+        case Gather(index=index, fill=fill):
+            (in_scale,) = at.in_scales
+            whole, _ = bounds(fill, fill, in_scale)
+            return Rule(QGather(index=index, fill=whole), in_scale)
         case AvgPool2d(window=window, divisor=divisor, lo=lo, hi=hi):
             muls, shift, scale = mean_parameters(
                 divisor,

@@ -71,8 +71,8 @@ OPERATORS: Final[Mapping[str, str]] = {
     " each channel; no attrs",
     "product": "(a, b, table int32 [256]) -> clip((a*table[b + 128] + round) >> shift, lo, hi):"
     " a times any function of b; |table| <= 2^23; attrs shift, lo, hi",
-    "gather": "(x [N, M], index int32 [K]) -> [N, K] of the type of x: x[n, index[k]], or 0 where"
-    " index[k] is no place in x; no attrs",
+    "gather": "(x [N, M], index int32 [K]) -> [N, K] of the type of x: x[n, index[k]], or fill"
+    " where index[k] is no place in x; attrs fill (0 if absent)",
     "concat": "(x0 [N, M0], x1 [N, M1], ...) -> [N, M0 + M1 + ...] of their type: side by side; no"
     " attrs",
     # On the CPU; everything is float32 in row-major order. Every operation rounds by itself, sums
@@ -158,6 +158,11 @@ class Workload:
         if not isinstance(value, float | int):
             raise TypeError(f"{self.operator}.{name} is {value!r}, not a number")
         return float(value)
+
+    @property
+    def fill(self) -> float:
+        """What a `gather` has where there is no element."""
+        return self.attr_float("fill") if "fill" in dict(self.attrs) else 0.0
 
     def attr_str(self, name: str) -> str:
         value = dict(self.attrs)[name]

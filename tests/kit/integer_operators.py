@@ -176,7 +176,7 @@ def _gather(draw: st.DrawFn, rng: np.random.Generator) -> Made:
     shape = _image(draw)
     result = draw(st.sampled_from([(3,), (17, 2), (5, 3, 2), (16, 1, 4)]))
     index = rng.integers(-1, int(np.prod(shape[1:])), result, np.int32)
-    return QGather(index=index), (shape,)
+    return QGather(index=index, fill=draw(st.sampled_from([0, 0, 3, -128]))), (shape,)
 
 
 @st.composite

@@ -400,6 +400,12 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "gather": workload(
         "gather", {"x": (DType.INT8, (2, 45)), "index": (DType.INT32, (70,))}, (DType.INT8, (2, 70))
     ),
+    "gather_filled": workload(
+        "gather",
+        {"x": (DType.INT8, (2, 45)), "index": (DType.INT32, (70,))},
+        (DType.INT8, (2, 70)),
+        fill=-127,
+    ),
     "concat_of_int8": workload(
         "concat",
         {"x0": (DType.INT8, (2, 48)), "x1": (DType.INT8, (2, 16))},

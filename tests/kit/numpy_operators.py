@@ -234,7 +234,7 @@ def _product(work: Workload, a: Array, b: Array, table: Array) -> Array:
 
 
 def _gather(work: Workload, x: Array, index: Array) -> Array:
-    out = np.zeros(work.outputs[0].shape, x.dtype)
+    out = np.full(work.outputs[0].shape, work.fill, x.dtype)
     for k, place in enumerate(index):
         if 0 <= place < x.shape[1]:
             out[:, k] = x[:, place]

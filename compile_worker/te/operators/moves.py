@@ -10,12 +10,12 @@ from compile_worker.te.tensor import Tensor, compute
 
 
 def gather(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
-    """The output alone. x [N, M], index int32 [K], out [N, K]; 0 where there is no place."""
+    """The output alone. x [N, M], index int32 [K], out [N, K]; `fill` where there is no place."""
     x, places = inputs
     spec = workload.outputs[0]
     rows, many = spec.shape
     last = index(x.shape[1] - 1)
-    nothing = Const(0.0 if x.dtype.is_float else 0, x.dtype)
+    nothing = Const(workload.fill if x.dtype.is_float else int(workload.fill), x.dtype)
 
     def element(n: Var, k: Var) -> Expr:
         place = Cast(INDEX, places[k])

@@ -49,7 +49,6 @@ def test_an_unknown_scheme_is_refused() -> None:
 @pytest.mark.parametrize(
     "how",
     [
-        Quantization(activations="asymmetric"),
         Quantization(equalize=True),
         Quantization(correct_bias=True, calibration="entropy"),
     ],

@@ -8,15 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from kit.networks import Builder, conv, dense, networks, samples_for, window
+from kit.networks import Builder, conv, dense, networks, samples_for, transposed, window
 from tilefarm.target import TARGETS
 
 from driver.graph.float_run import run_float
-from driver.graph.ir import Affine, FloatArray, Graph, MaxPool2d, Operator, Reshape
+from driver.graph.grid import Grid
+from driver.graph.ir import Add, Affine, FloatArray, Graph, MaxPool2d, Operator, Reshape
+from driver.integer.qir import QGather
 from driver.integer.reference import run, run_network
 from driver.partition.partitioner import partition
 from driver.proof.noise import between
-from driver.quantize.centering import middles
+from driver.quantize.centering import Middle, middles
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import float_form, quantize
 from driver.quantize.ranges import ranges_of
@@ -94,19 +96,16 @@ def test_a_zero_is_exactly_zero_for_the_layer_that_reads_it() -> None:
 def test_a_middle_is_half_the_range_and_goes_through_reshapes() -> None:
     graph = stack()
     ranges = ranges_of(graph, data_for(graph, 20, 0))
-    found = middles(graph, ranges)
-    assert found == {
-        "t0": ranges["t0"] / 2,
-        "t1": ranges["t1"] / 2,
-        "t2": ranges["t1"] / 2,
-        "t3": ranges["t3"] / 2,
+    halves = {"t0": "t0", "t1": "t1", "t2": "t1", "t3": "t3"}
+    assert middles(graph, ranges) == {
+        name: Middle(real=ranges[of] / 2, reach=ranges[of] / 2) for name, of in halves.items()
     }
 
 
 @pytest.mark.parametrize(
     "reader",
     [
-        conv(np.random.default_rng(1), 16, 4, window(pad=1)),
+        transposed(np.random.default_rng(1), 16, 4, (2, 2), (1, 1)),
         MaxPool2d(window=window(2)),
         Affine(mul=np.ones(16, np.float32), add=np.ones(16, np.float32)),
     ],
@@ -118,9 +117,76 @@ def test_a_tensor_that_anything_else_reads_stays(reader: Operator) -> None:
     graph = b.graph(b.put(reader, name), b.put(conv(rng, 16, 2, window(1)), name))
     ranges = ranges_of(graph, data_for(graph, 4, 0))
     assert bool(middles(graph, ranges)) == isinstance(reader, Affine)
-    given = replace(graph, ranges={name: 3.0})
-    assert not middles(given, ranges)
     assert not middles(b.graph(name), ranges)
+
+
+def padded_stack(lo: float, hi: float, seed: int = 2) -> Graph:
+    """Two convolutions that pad what a clipped one made, alike and otherwise; a dense layer."""
+    rng = np.random.default_rng(seed)
+    b = Builder((1, 3, 5, 5))
+    name = b.put(replace(conv(rng, 3, 16, window()), lo=lo, hi=hi), "x")
+    around = window(pad=1)
+    first = b.put(conv(rng, 16, 16, around, groups=16), name)
+    second = b.put(conv(rng, 16, 16, around), name)
+    third = b.put(conv(rng, 16, 16, replace(around, pad=(0, 1, 1, 0))), name)
+    last = b.put(Reshape(shape=(144,)), b.put(Add(), first, second))
+    return b.graph(b.put(dense(rng, 144, 6), last), third)
+
+
+def test_convolutions_that_pad_read_a_border_whose_zeros_are_zero() -> None:
+    graph = padded_stack(0.0, math.inf)
+    data = data_for(graph, 50, 0)
+    quantized = quantize(graph, data, ASYMMETRIC)
+    borders = [node for node in quantized.nodes if isinstance(node.op, QGather)]
+    assert [node.op.fill for node in borders if isinstance(node.op, QGather)] == [-127, -127]
+    values = run(quantized, data, keep=True)
+    assert values["t0"].min() == -127
+    assert values[borders[0].output].shape[1:] == (16, 5, 5)
+    assert (values[borders[0].output][:, :, 0] == -127).all()
+    network = partition(quantized, TARGETS["sim"])
+    (first, _) = [step for step in network.steps if step.workload.operator == "gather"]
+    assert (first.place, first.workload.fill) == ("cpu", -127)
+    one = {"x": data["x"][:1]}
+    for name, expected in run(quantized, one).items():
+        assert run_network(network, one)[name].tobytes() == expected.tobytes()
+
+
+def test_a_padded_zero_adds_exactly_nothing() -> None:
+    """A silent tensor and the zeros around it are the same to the layer that reads them."""
+    rng = np.random.default_rng(0)
+    b = Builder((1, 3, 5, 5))
+    first = conv(rng, 3, 16, window())
+    name = b.put(replace(first, weight=np.abs(first.weight), lo=0.0), "x")
+    last = conv(rng, 16, 16, window(pad=1), groups=16)
+    graph = b.graph(b.put(replace(last, bias=np.zeros(16, np.float32)), name))
+    data = rng.uniform(0, 1, (100, 3, 5, 5)).astype(np.float32)
+    quantized = quantize(graph, data, ASYMMETRIC)
+    silence = {"x": np.full((1, 3, 5, 5), -1, np.float32)}
+    assert not run(quantized, silence)["out0"].any()
+
+
+@pytest.mark.parametrize(
+    ("zero", "byte"), [(0, -128), (200, 72), (128, 0)], ids=["relu", "lopsided", "even"]
+)
+def test_the_bytes_of_a_model_that_was_quantized_before_are_kept(zero: int, byte: int) -> None:
+    """uint8 with a zero point becomes int8, 128 less; no data are needed."""
+    step = 0.02
+    lo, hi = -zero * step, (255 - zero) * step
+    graph = padded_stack(lo, hi)
+    grid = Grid(step, zero, "uint8")
+    ranges = dict.fromkeys(graph.shapes, 4.0) | {"t0": grid.reach}
+    graph = replace(graph, ranges=ranges)
+    data = data_for(graph, 50, 0)
+    quantized = quantize(graph, None, ASYMMETRIC)
+    assert quantized.tensors["t0"].scale == pytest.approx(step)
+    assert quantized.tensors["t0"].middle == pytest.approx((128 - zero) * step)
+    fills = [node.op.fill for node in quantized.nodes if isinstance(node.op, QGather)]
+    assert fills == ([byte, byte] if byte else [])
+    seen: dict[str, FloatArray] = {}
+    run_float(graph, data, observe=lambda name, values: seen.update({name: values}))
+    stored = run(quantized, data, keep=True)["t0"]
+    wanted = grid.integers(seen["t0"]).astype(np.int64) - 128
+    assert np.abs(stored - wanted).max() <= 3
 
 
 def test_the_partitioned_network_gives_the_same_bits() -> None:
