@@ -1,5 +1,7 @@
 #include "seccomp.h"
 
+#if defined(__x86_64__) || defined(__aarch64__)
+
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -22,15 +24,8 @@ namespace {
 #if defined(__x86_64__)
 constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 constexpr uint32_t kForeignCallBit = 0x40000000;  // x32 calls on x86-64
-#elif defined(__aarch64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-#endif
-
-#if defined(__x86_64__) || defined(__aarch64__)
-constexpr bool kSupported = true;
 #else
-constexpr uint32_t kArchitecture = 0;
-constexpr bool kSupported = false;
+constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #endif
 
 constexpr uint32_t kAllow = SECCOMP_RET_ALLOW;
@@ -118,13 +113,11 @@ void forbid_old_calls([[maybe_unused]] Filter& filter) {
 }  // namespace
 
 bool seccomp_available() {
-  if (!kSupported) return false;
   uint32_t action = SECCOMP_RET_TRAP;
   return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
 bool forbid_dangerous_calls() {
-  if (!kSupported) return false;
   Filter filter;
   filter.on_all({SYS_socket,
                  SYS_socketpair,
@@ -194,7 +187,6 @@ bool forbid_dangerous_calls() {
 }
 
 bool allow_only_computing() {
-  if (!kSupported) return false;
   Filter filter;
   filter.on_all({SYS_read,
                  SYS_write,
@@ -237,3 +229,15 @@ bool allow_only_computing() {
 }
 
 }  // namespace tilefarm::runner
+
+#else  // Other processors number their calls in other ways.
+
+namespace tilefarm::runner {
+
+bool seccomp_available() { return false; }
+bool forbid_dangerous_calls() { return false; }
+bool allow_only_computing() { return false; }
+
+}  // namespace tilefarm::runner
+
+#endif

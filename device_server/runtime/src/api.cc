@@ -174,7 +174,8 @@ int tilefarm_vta_describe_recorded(size_t stream, tilefarm_vta_recorded* out) {
   Session& session = Session::get();
   session.guarded([&] {
     const tilefarm::RecordedStream& recorded = recorded_stream(stream);
-    *out = {recorded.words().size(), recorded.image_nbytes(), recorded.counters()};
+    *out = {recorded.words().size(), static_cast<size_t>(recorded.image_nbytes()),
+            recorded.counters()};
   });
   return session.errors().status();
 }

@@ -14,7 +14,7 @@ constexpr uint64_t kPageNbytes = 4096;
 constexpr uint64_t kHostAlignment = 256;
 constexpr uint64_t kAddressLimit = uint64_t{1}
                                    << 36;  // 32-bit indices of the smallest data element
-constexpr size_t kLargestBuffer = size_t{1} << 40;
+constexpr size_t kLargestBuffer = std::min<uint64_t>(uint64_t{1} << 40, SIZE_MAX / 2);
 
 uint64_t round_up(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
