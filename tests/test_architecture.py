@@ -23,7 +23,7 @@ DOORS = {
         "driver/compiling/workers.py",
     },
     "xgboost": {"tuner/xgb_model.py"},
-    "ctypes": {"device_server/library/library.py", "device_server/lifetime.py"},
+    "ctypes": {"device_server/library", "device_server/lifetime.py"},
     "onnx": {"driver/frontend", "driver/demo"},
     "sqlite3": {"tuner/store_file.py", "device_server/tracker/state_file.py"},
     "grpc_health": {"proto/tilefarm/rpc/health.py"},

@@ -18,13 +18,11 @@ from tilefarm.errors import DataError, InfraError, TargetError, TilefarmError
 from tilefarm.measurement import Counters
 from tilefarm.target import Target
 
+from device_server.library import structures
 from device_server.library.native import (
     BUILD_COMMAND,
-    CHOICE_FIELDS,
-    CONFIG_FIELDS,
     COUNTER_FIELDS,
     TIMING_BASES,
-    TIMING_FIELDS,
     Strictness,
     TimingBasis,
     TimingModel,
@@ -71,41 +69,6 @@ class VtaError(TilefarmError):
         return int(self.args[1])
 
 
-class _Config(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int32) for name in (*CONFIG_FIELDS, *TIMING_FIELDS, *CHOICE_FIELDS)]
-
-
-class _Counters(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in COUNTER_FIELDS]
-
-
-class _Event(ctypes.Structure):
-    _fields_ = [
-        ("begin_cycle", ctypes.c_uint64),
-        ("end_cycle", ctypes.c_uint64),
-        ("module", ctypes.c_uint32),
-        ("instruction", ctypes.c_uint32),
-        ("name", ctypes.c_char * 48),
-    ]
-
-
-class _Finding(ctypes.Structure):
-    _fields_ = [
-        ("severity", ctypes.c_uint32),
-        ("instruction", ctypes.c_uint32),
-        ("rule", ctypes.c_char * 16),
-        ("text", ctypes.c_char * 232),
-    ]
-
-
-class _Recorded(ctypes.Structure):
-    _fields_ = [
-        ("instructions", ctypes.c_size_t),
-        ("image_nbytes", ctypes.c_size_t),
-        ("counters", _Counters),
-    ]
-
-
 class VtaLibrary:
     """The library in this process. There is one accelerator per loaded library; not thread safe.
 
@@ -149,7 +112,7 @@ class VtaLibrary:
         words = hardware_words(
             target, functional_only=functional_only, strictness=strictness, model=model
         )
-        status = self._c.tilefarm_vta_configure(ctypes.byref(_Config(*words)))
+        status = self._c.tilefarm_vta_configure(ctypes.byref(structures.Config(*words)))
         if status == _BAD_CONFIG:
             raise TargetError(f"{target.name}: {self._why()}")
         self._check(status)
@@ -191,7 +154,7 @@ class VtaLibrary:
         """
         words = np.ascontiguousarray(instructions, dtype=np.uint64)
         image = np.array(dram, dtype=np.uint8)
-        counters = _Counters()
+        counters = structures.Counters()
         self._c.tilefarm_vta_record_timeline(int(timeline))
         status = self._c.tilefarm_vta_run_stream(
             words.ctypes.data_as(ctypes.c_void_p),
@@ -233,7 +196,7 @@ class VtaLibrary:
                 self._content(handle, content)
                 for handle, content in zip(handles, buffers, strict=True)
             )
-        counters = _Counters()
+        counters = structures.Counters()
         self._c.tilefarm_vta_read_counters(ctypes.byref(counters))
         return EntryResult(
             buffers=contents,
@@ -252,7 +215,7 @@ class VtaLibrary:
         return tuple(self._recorded(stream) for stream in range(count))
 
     def _recorded(self, stream: int) -> RecordedStream:
-        about = _Recorded()
+        about = structures.Recorded()
         index = ctypes.c_size_t(stream)
         self._check(self._c.tilefarm_vta_describe_recorded(index, ctypes.byref(about)))
         instructions = np.zeros((about.instructions, 2), np.uint64)
@@ -310,15 +273,15 @@ class VtaLibrary:
             basis=result.basis,
         )
 
-    def _events(self) -> list[_Event]:
+    def _events(self) -> list[structures.Event]:
         count = self._c.tilefarm_vta_read_timeline(None, ctypes.c_size_t(0))
-        events = (_Event * count)()
+        events = (structures.Event * count)()
         self._c.tilefarm_vta_read_timeline(events, ctypes.c_size_t(count))
         return list(events)
 
     def _findings(self) -> tuple[Finding, ...]:
         count = self._c.tilefarm_vta_read_findings(None, ctypes.c_size_t(0))
-        findings = (_Finding * count)()
+        findings = (structures.Finding * count)()
         self._c.tilefarm_vta_read_findings(findings, ctypes.c_size_t(count))
         return tuple(
             Finding(
@@ -346,7 +309,7 @@ class VtaLibrary:
             raise VtaError(self._why(), status)
 
 
-def _record(counters: _Counters) -> Counters:
+def _record(counters: structures.Counters) -> Counters:
     return counters_from_words(getattr(counters, name) for name in COUNTER_FIELDS)
 
 
