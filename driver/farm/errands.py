@@ -49,6 +49,12 @@ class Errands:
         self._wait_seconds = wait_seconds
         self._clock = clock
         self._watch = watch
+        self._left = 0
+        self._devices_up = 0
+
+    def waits_for(self) -> str:
+        """What is not done yet, and on how many devices, in words; for any thread."""
+        return f"{self._left} runs to do; devices: {self._devices_up or 'none just now'}"
 
     def run(self, orders: Sequence[Order]) -> list[Done]:
         """The answers, in the order of the orders.
@@ -90,6 +96,7 @@ class Errands:
         ups: dict[int, Lease] = {}
         empty: set[int] = set()
         while len(answers) < len(orders):
+            self._left, self._devices_up = len(orders) - len(answers), len(idle) + len(given)
             message = messages.get()
             match message:
                 case Up():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
@@ -55,10 +54,6 @@ from driver.search.terms import Records, SearchResult, SearchSettings
 from driver.search.tuner_thread import Proposals, TunerThread
 from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice, TrialEnded
 from tuner.session import TuningSession
-
-_QUIET_SECONDS: Final = 10.0
-"""After so long without a message, say what is waited for."""
-
 
 Message = Build | BaseException | Proposals | device_thread.Message | moves.Stop
 
@@ -132,7 +127,7 @@ class Loop:
         try:
             self._open()
             while self._result is None:
-                self._hear(self._next_message())
+                self._hear(self._messages.get())
         finally:
             stop.connect(None)
             self._close()
@@ -149,13 +144,6 @@ class Loop:
 
     def _put(self, message: Message) -> None:
         self._messages.put(message)
-
-    def _next_message(self) -> Message:
-        while True:
-            try:
-                return self._messages.get(timeout=_QUIET_SECONDS)
-            except queue.Empty:
-                self._say(self._what_is_waited_for())
 
     def _hear(self, message: Message) -> None:
         match message:
@@ -434,10 +422,12 @@ class Loop:
     def _say(self, text: str) -> None:
         self._listen(Notice(text=text, seconds=self._now()))
 
-    def _what_is_waited_for(self) -> str:
+    def waits_for(self) -> str:
+        """What is under way and on which devices, in words; for any thread."""
+        campaign = self._campaign
         stages: dict[str, int] = {}
-        for job in self._campaign.jobs.values():
+        for job in campaign.jobs.values():
             stages[job.stage.value] = stages.get(job.stage.value, 0) + 1
         waiting = ", ".join(f"{count} {stage}" for stage, count in stages.items()) or "none live"
-        devices = ", ".join(self._campaign.devices) or "none just now"
-        return f"quiet for {_QUIET_SECONDS:g} s; candidates: {waiting}; devices: {devices}"
+        devices = ", ".join(campaign.devices) or "none just now"
+        return f"candidates: {waiting}; devices: {devices}"

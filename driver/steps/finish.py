@@ -108,7 +108,9 @@ class Finish:
             blobs={artifact.digest: artifact.code, **task.blobs},
             request_id=f"{self._stages.run_id}-timeline",
         )
-        (done,) = self._errands().run([order])
+        errands = self._errands()
+        with self._stages.watch.waiting(errands.waits_for):
+            (done,) = errands.run([order])
         if not isinstance(done.result, Measurement):
             return None
         steps = self._prepared.network.steps
@@ -124,13 +126,15 @@ class Finish:
         with self._stages.step("evaluate") as say:
             floats = in_parts(lambda part: run_float(prepared.graph, part), data.inputs)
             integers = in_parts(lambda part: run(prepared.quantized, part), data.inputs)
-            answer = run_program(
-                program,
-                data.inputs,
-                self._errands(watch=self._note_network_run),
-                seconds_per_sample=1.0 + prepared.network.macs / 1e9 * _SECONDS_PER_GMAC,
-                run_id=self._stages.run_id,
-            )
+            errands = self._errands(watch=self._note_network_run)
+            with self._stages.watch.waiting(errands.waits_for):
+                answer = run_program(
+                    program,
+                    data.inputs,
+                    errands,
+                    seconds_per_sample=1.0 + prepared.network.macs / 1e9 * _SECONDS_PER_GMAC,
+                    run_id=self._stages.run_id,
+                )
             differing = differing_samples(answer.outputs, integers)
             say(f"{data.samples} samples on the device, {differing} differ from the reference")
         accuracy = _accuracy(data, floats, integers, answer.outputs, differing)

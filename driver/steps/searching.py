@@ -72,7 +72,7 @@ def search(
             seconds=stages.now,
         )
     )
-    with stages.step("search") as say:
+    with stages.step("search") as say, stages.watch.waiting(loop.waits_for):
         result = loop.run(stages.stop)
         say(f"{result.trials} trials in {result.seconds:.1f} s")
         if known:

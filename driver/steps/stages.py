@@ -52,7 +52,8 @@ class Stages:
         began = self.now
         self.listen(StepBegan(step=name, seconds=began))
         detail: list[str] = []
-        yield detail.append
+        with self.watch.waiting(lambda: f"{name} goes on"):
+            yield detail.append
         ended = self.now
         self.listen(StepEnded(step=name, seconds=ended, detail=", ".join(detail)))
         self.spans.append(

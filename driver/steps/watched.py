@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -19,6 +20,7 @@ from tilefarm.watch.prometheus import metrics_at
 
 from driver.report.aligned import AlignedSpan, aligned
 from driver.report.summary import Span
+from driver.steps.silence import Silence
 from driver.terminal.events import Listener, Notice, Progress
 from driver.terminal.logged import log_event
 from driver.terminal.metered import Meter
@@ -52,30 +54,52 @@ class LateFile:
 
 
 class Watched:
-    """A listener that tells whoever listens, and writes and counts as well.
+    """A listener that tells whoever listens, and writes and counts as well; thread-safe.
 
     Args:
         listen: who is told.
         log: gets a line for each event.
         meter: counts them.
         file: behind the log.
+        clock: tells how long nothing was said.
         wall_origin: from which the run's seconds are counted.
     """
 
     def __init__(
-        self, listen: Listener, log: LineLog, meter: Meter, file: LateFile, *, wall_origin: float
+        self,
+        listen: Listener,
+        log: LineLog,
+        meter: Meter,
+        file: LateFile,
+        *,
+        clock: Clock,
+        wall_origin: float,
     ) -> None:
         self._listen = listen
         self._log = log
         self._meter = meter
         self._file = file
         self._origin = wall_origin
+        self._clock = clock
         self._exchanges: deque[Exchange] = deque(maxlen=_MOST_CALLS)
+        self._lock = threading.Lock()
+        self._silence = Silence(self._say, clock=clock)
 
     def __call__(self, event: Progress | Span) -> None:
-        self._listen(event)
-        self._meter(event)
-        log_event(self._log, event)
+        with self._lock:
+            self._listen(event)
+            self._meter(event)
+            log_event(self._log, event)
+        if not isinstance(event, Span):
+            self._silence.heard()
+
+    def close(self) -> None:
+        """Nothing more is said for being quiet."""
+        self._silence.close()
+
+    def waiting(self, reason: Callable[[], str]) -> AbstractContextManager[None]:
+        """Within, this is told when nothing else is for a while; see `Silence`."""
+        return self._silence.waiting(reason)
 
     def write_into(self, folder: Path) -> None:
         """Now it is known where the log lies."""
@@ -88,6 +112,9 @@ class Watched:
     def calls(self) -> tuple[AlignedSpan, ...]:
         """What the farm's servers told of the run's calls, on the run's clock."""
         return tuple(aligned(tuple(self._exchanges), self._origin))
+
+    def _say(self, text: str) -> None:
+        self(Notice(text=text, seconds=self._clock.wall_seconds() - self._origin))
 
 
 @contextmanager
@@ -111,6 +138,7 @@ def watched(
         owned.callback(file.close)
         owned.enter_context(doing(Work.of(run_id)))
         metrics = owned.enter_context(metrics_at(operations.metrics, RUN_METRICS, log=where))
-        watch = Watched(listen, log, Meter(metrics), file, wall_origin=wall_origin)
+        watch = Watched(listen, log, Meter(metrics), file, clock=clock, wall_origin=wall_origin)
+        owned.callback(watch.close)
         owned.enter_context(watching(Watch(watch.take, clock)))
         yield watch
