@@ -13,8 +13,8 @@ from typing import Final
 from tilefarm.errors import SettingsError
 
 from driver.bench.nights import read_night
-from driver.bench.text_table import text_table
 from driver.bench.verdicts import TOLERANCE_PERCENT, Judged, Verdict, judged
+from driver.terminal.text_table import text_table
 
 EXIT_SLOWER: Final = 1
 

@@ -31,11 +31,11 @@ from compile_worker.ir.func import Func
 from compile_worker.passes import LOWERING
 from compile_worker.space import generate
 from compile_worker.worker import prepare_process
-from driver.bench.text_table import text_table
 from driver.compiling.executor import Build, Workers
 from driver.compiling.places import Place, ProcessPlace
 from driver.steps.machine import machine
 from driver.targets import usable_target
+from driver.terminal.text_table import text_table
 from driver.vta.layers import RESNET18, Convolution, Epilogue
 from tuner.sampler import Sampler
 

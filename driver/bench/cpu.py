@@ -27,11 +27,11 @@ from compile_worker.compiler import lowered
 from compile_worker.isa import isa_of
 from device_server.runner.runner import Runner, RunnerLimits
 from driver.bench.cpu_operators import OPERATORS
-from driver.bench.text_table import text_table
 from driver.integer.reference import run_workload
 from driver.integer.samples import sample_inputs
 from driver.steps.machine import machine
 from driver.targets import usable_target
+from driver.terminal.text_table import text_table
 
 _REPEATS: Final = 51
 _SEED: Final = 0

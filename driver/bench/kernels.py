@@ -19,10 +19,10 @@ from driver.bench.isolated import Crashed, isolated
 from driver.bench.measuring import Bench, Failed, Measured
 from driver.bench.old_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
 from driver.bench.search import best_point
-from driver.bench.spent import CAUSES, Spent
-from driver.bench.text_table import text_table
 from driver.targets import usable_target
+from driver.terminal.text_table import text_table
 from driver.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, Epilogue
+from driver.vta.spent import CAUSES, Spent
 
 TRIALS: Final = 300
 LAYERS: Final = {**{name: RESNET18[name] for name in OLD_FLOW}, **MOBILENET_DEPTHWISE}

@@ -16,9 +16,9 @@ from compile_worker.compiler import compile_kernel
 from device_server.library.library import EntryResult, RecordedStream, VtaLibrary
 from device_server.programs.disassembly import disassemble
 from device_server.programs.instructions import InstructionSet
-from driver.bench.spent import Spent, spent
 from driver.integer.reference import run_workload
 from driver.integer.samples import sample_inputs
+from driver.vta.spent import Spent, spent
 
 _ENTRY = "kernel"
 

@@ -14,16 +14,16 @@ from tilefarm.errors import InfraError, OutputError, SettingsError
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from driver.bench.spent import CAUSES, Spent
-from driver.bench.text_table import text_table
 from driver.bench.tuning import Outcome, Tuned, tuned
-from driver.bench.whole_program import WholeRun, whole_run
 from driver.commands.networks import MODEL, add_network_options, source_of
 from driver.demo.zoo import short_name
 from driver.integer.network import NetworkStep
 from driver.networks import forms_of
+from driver.program.simulated import WholeRun, whole_run
 from driver.report.cycles_page import Bar, cycles_page
 from driver.targets import usable_target
+from driver.terminal.text_table import text_table
+from driver.vta.spent import CAUSES, Spent
 
 DEFAULT_MODEL: Final = "zoo:resnet18"
 TRIALS: Final = 200

@@ -20,7 +20,7 @@ from compile_worker.space import Generated, generate, has_space
 from driver.bench.isolated import Crashed, isolated
 from driver.bench.kinds import workloads
 from driver.bench.sandboxed import Sandbox, Verdict
-from driver.bench.text_table import text_table
+from driver.terminal.text_table import text_table
 from tuner.sampler import Sampler
 
 POINTS: Final = 2000

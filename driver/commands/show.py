@@ -115,8 +115,8 @@ def _rows(args: argparse.Namespace, target: Target) -> list[Listed]:
 
 def _listing(args: argparse.Namespace, rows: list[Listed], target: Target) -> int:
     """Every workload with its part of the network's arithmetic and the size of its space."""
-    from driver.bench.text_table import text_table
     from driver.show.choosing import points_in_space
+    from driver.terminal.text_table import text_table
 
     total = sum(row.macs for row in rows) or 1
     points = [points_in_space(row.workload, target) for row in rows]
@@ -238,8 +238,8 @@ def _lines(
 
 def _overview(made: Compile, workload: Workload, choice: Choice) -> Iterator[str]:
     """A row a step: what it is, how long the text is, and how many lines it changed."""
-    from driver.bench.text_table import text_table
     from driver.show.steps import counted
+    from driver.terminal.text_table import text_table
 
     yield workload.name
     for spec in workload.tensors:

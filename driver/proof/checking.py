@@ -13,7 +13,6 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
-from driver.bench.whole_program import answers_of, assembled
 from driver.frontend import Dataset
 from driver.frontend.origins import Origin
 from driver.integer.network import Network
@@ -21,6 +20,7 @@ from driver.integer.reference import run
 from driver.networks import Forms
 from driver.program.evaluate import differing_samples
 from driver.program.parts import filled
+from driver.program.simulated import answers_of, assembled
 from driver.proof.golden import Compile, StepCheck, checked_steps
 from driver.proof.noise import Noise, noise_of
 from driver.show.schedules import Choice, trace_of

@@ -7,13 +7,13 @@ from typing import Final
 
 from tilefarm.workload import Workload
 
-from driver.bench.spent import CAUSES
 from driver.report.steps_page import PageStep, steps_page
 from driver.report.summary import KernelTimeline
 from driver.report.tables import count
 from driver.report.timeline import timeline_chart
 from driver.show.steps import Compile, Shown
 from driver.show.stream import Stream
+from driver.vta.spent import CAUSES
 
 _GROUPS: Final = {
     "nest": "tensor expressions",

@@ -15,8 +15,8 @@ from tilefarm.workload import Workload
 from device_server.library.library import VtaLibrary
 from device_server.programs.disassembly import disassemble, line
 from device_server.programs.instructions import Instruction, InstructionSet
-from driver.bench.spent import Spent, spent
 from driver.vta.recording import record_workload
+from driver.vta.spent import Spent, spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ from driver.bench.farm.clients import CLIENTS, HOLD_SECONDS
 from driver.bench.farm.figures import Figure, Limit, limits, real_figures, scale_figures
 from driver.bench.farm.real import measure_real
 from driver.bench.farm.scale import Scale, measure_scale
-from driver.bench.text_table import text_table
 from driver.farm.scratch import scratch_folder
 from driver.steps.machine import machine
+from driver.terminal.text_table import text_table
 
 EXIT_MISSED: Final = 1
 _DEFAULT: Final = Scale(

@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 from tilefarm.clock import Clock
 
-from driver.bench.whole_program import answers_of, assembled
 from driver.frontend import Dataset
 from driver.integer.network import Network
 from driver.program.evaluate import ProgramRun
 from driver.program.model import NetworkProgram
 from driver.program.parts import Arrays, whole_batches
+from driver.program.simulated import answers_of, assembled
 from driver.show.schedules import PLAIN, PREDICTED, Choice, trace_of
 
 FIRST_RUNS: Final = 2

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from driver.bench.text_table import text_table
 from driver.bench.zoo.records import Refused, Tried
 from driver.bench.zoo.scores import score_text
+from driver.terminal.text_table import text_table
 
 
 def tables(

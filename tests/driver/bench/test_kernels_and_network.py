@@ -19,10 +19,10 @@ from driver.bench.kernels import LayerFigures
 from driver.bench.measuring import Bench, Failed, Measured
 from driver.bench.network import NetworkFigures, StepFigures
 from driver.bench.search import best_point
-from driver.bench.spent import Spent
 from driver.bench.tuning import TuningTask, tune_workload
-from driver.bench.whole_program import WholeRun
+from driver.program.simulated import WholeRun
 from driver.vta.layers import RESNET18, Epilogue
+from driver.vta.spent import Spent
 
 SIM = TARGETS["sim"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kit.nests import dense
 
-from driver.bench.spent import Spent
 from driver.report.tables import count
 from driver.show.page import page_of
 from driver.show.steps import STREAM, Compile, Shown
 from driver.show.stream import Stream
+from driver.vta.spent import Spent
 
 
 def page(instructions: int) -> str:

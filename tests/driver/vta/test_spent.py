@@ -6,7 +6,7 @@ import numpy as np
 from tilefarm.measurement import Counters
 
 from device_server.programs.instructions import Alu, Finish, Gemm, Transfer
-from driver.bench.spent import CAUSES, Spent, spent
+from driver.vta.spent import CAUSES, Spent, spent
 
 ACC, INP = 3, 2
 

@@ -97,7 +97,7 @@ def on_simulator(program: NetworkProgram, batch: Mapping[str, NDArray[Any]]) -> 
     Raises:
         InfraError: it does not run.
     """
-    with tempfile.TemporaryDirectory(prefix="tilefarm-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tilefarm-program-") as folder:
 
         def place(digest: Digest) -> Path:
             return Path(folder) / digest.hex
