@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tilefarm.clock import ManualClock
@@ -32,9 +33,11 @@ def line(*devices: str, limits: TableLimits | None = None) -> tuple[WaitingLine,
     return WaitingLine(table, clock, lambda event, **fields: None), table
 
 
-async def asked(line: WaitingLine, user: str, priority: int = 0) -> asyncio.Task[Lease | None]:
+async def asked(
+    line: WaitingLine, user: str, priority: int = 0, **wish: Any
+) -> asyncio.Task[Lease | None]:
     """A client that has come to the line."""
-    task = asyncio.create_task(line.lease(replace(WISH, priority=priority), user))
+    task = asyncio.create_task(line.lease(replace(WISH, priority=priority, **wish), user))
     await asyncio.sleep(0)
     return task
 
@@ -100,3 +103,39 @@ def test_who_holds_enough_is_refused_at_the_door_and_passed_over_in_the_line() -
         return await late
 
     assert asyncio.run(scene()) is not None
+
+
+def test_who_comes_again_with_the_same_wish_has_kept_the_place() -> None:
+    async def scene() -> list[str]:
+        one, _ = line()
+        early = await asked(one, "ann", request_id="r1", wait_seconds=0.01)
+        late = await asked(one, "bob", request_id="r2")
+        assert await early is None
+        again = await asked(one, "ann", request_id="r1")
+        other = await asked(one, "ann", request_id="r3")
+        users = [f"{place.user} {place.wish.request_id}" for place in one.places()]
+        for task in (late, again, other):
+            task.cancel()
+        return users
+
+    assert asyncio.run(scene()) == ["ann r1", "bob r2", "ann r3"]
+
+
+def test_a_device_that_is_given_back_for_somebody_goes_to_them() -> None:
+    async def scene() -> tuple[Lease | None, ...]:
+        one, table = line("a", "b")
+        held = await one.lease(WISH, "ann"), await one.lease(WISH, "ann")
+        tasks = [await asked(one, "bob"), await asked(one, "eve"), await asked(one, "joe", 1)]
+        (heir,) = (place for place in one.places() if place.user == "eve")
+        for lease in held:
+            assert lease is not None
+            table.release(lease.lease_id, "ann")
+            one.serve(heir)
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        return tuple(task.result() if task.done() else None for task in tasks)
+
+    bob, eve, joe = asyncio.run(scene())
+    assert joe is not None, "a higher priority comes first all the same"
+    assert eve is not None
+    assert bob is None, "who came first waits for the next"
