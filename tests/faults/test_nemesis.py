@@ -34,8 +34,7 @@ def test_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         finally:
             history = [json.dumps(asdict(event)) for event in nemesis.history]
             (tmp_path / "history.jsonl").write_text("\n".join(history))
-            farm.look_after()
-            farm.sessions.end(HEALED_SECONDS)
+            farm.sessions.end(HEALED_SECONDS, farm.look_after)
         sessions = farm.sessions.all
         undisturbed = tmp_path / "undisturbed"
         run_undisturbed(undisturbed, sessions[-1].trials)
@@ -62,6 +61,7 @@ def report(farm: Harassed, nemesis: Nemesis) -> str:
             f"seed {nemesis.seed}, {SECONDS:g} s: {len(nemesis.history)} faults, {told} trials",
             f"sessions by exit code: {dict(codes)}",
             f"readmitted {len(farm.readmitted)}, started again {len(farm.revived)}",
+            f"results taken back: {-sum(n for s in farm.sessions.all for n in s.numbers if n < 0)}",
             f"a driver grew by {grown >> 20} MiB at most, and was silent for {silent:.0f} s",
             *(f"{count:5} {fault}" for fault, count in sorted(faults.items())),
         ]

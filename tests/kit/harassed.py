@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +23,7 @@ _TRACKER: Final = "tracker"
 _DEVICES: Final = ("sim0", "sim1", "sim2")
 _ROUND_SECONDS: Final = 2.0
 _DEVICE_WAIT_SECONDS: Final = 120
+_TESTS: Final = Path(__file__).resolve().parents[1]
 
 
 class Harassed(Closing):
@@ -34,6 +37,7 @@ class Harassed(Closing):
         skews: clocks of the servers.
         readmitted: devices that came out of quarantine, as an admin would have them.
         revived: servers that ended by themselves.
+        unnoticed: devices that were wrong for long, and nobody found out.
         pids: of all servers that ever were.
     """
 
@@ -46,11 +50,13 @@ class Harassed(Closing):
         self._stack = ExitStack()
         self._real = self._stack.enter_context(RealFarm(folder, tls=True))
         self._real.environment = {"TMPDIR": str(self.temporary)}
+        self._real.program = (sys.executable, "-m", "kit.lying_device")
         self.skews = {name: Skew(folder / f"{name}.skew") for name in (_TRACKER, *_DEVICES)}
         self.servers: dict[str, Served] = {}
         self.proxies: dict[str, Proxy] = {}
         self.readmitted: list[str] = []
         self.revived: list[str] = []
+        self.unnoticed: list[str] = []
         self.pids: set[int] = set()
         self._addresses: dict[str, str] = {}
         self._looked_at = 0.0
@@ -72,7 +78,10 @@ class Harassed(Closing):
         self.skews[name].jump(0)  # with another one it refuses its own certificate
         real, listen = self._real, self._addresses.get(name, "127.0.0.1:0")
         environment = real.environment
-        real.environment = {**environment, **self.skews[name].environment}
+        skew = self.skews[name].environment
+        path = os.pathsep.join([skew["PYTHONPATH"], str(_TESTS), str(_TESTS.parent)])
+        lies = {"LIES": str(self._lies(name))}
+        real.environment = {**environment, **skew, **lies, "PYTHONPATH": path}
         try:
             if name == _TRACKER:
                 server = real.tracker(listen=listen)
@@ -99,8 +108,20 @@ class Harassed(Closing):
         with contextlib.suppress(TilefarmError):  # the tracker is away just now
             for state in self._admin.states():
                 if state.quarantine:
+                    self._lies(state.device.name).unlink(missing_ok=True)  # it is repaired
                     self._admin.readmit(state.device.name)
                     self.readmitted.append(state.device.name)
+
+    def lie(self, name: str) -> None:
+        """A device is wrong from now on, until somebody finds out."""
+        self._lies(name).touch()
+
+    def lies(self, name: str) -> bool:
+        """Whether a device is wrong, and nobody has found out."""
+        return self._lies(name).exists()
+
+    def _lies(self, name: str) -> Path:
+        return self.folder / f"{name}.lies"
 
     def log_of(self, name: str) -> str:
         """What all lives of a server have written."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from kit.fault_rows import STALL_SECONDS
 from kit.harassed import Harassed
 from kit.real_farm import gone
 from kit.sessions import SURVIVED, Session
@@ -15,7 +16,7 @@ from tilefarm.measurement import Status, Trial
 
 from tuner.store import Store
 
-_SILENT_SECONDS: Final = 40.0
+_SILENT_SECONDS: Final = 10.0
 _GROWN_NBYTES: Final = 100 << 20
 _OPEN_FILES: Final = 128
 _LEASED: Final = re.compile(r"event=leased .*device=(\S+) fence=(\d+)")
@@ -28,12 +29,13 @@ def broken(farm: Harassed, sessions: Sequence[Session], undisturbed: Path) -> li
         undisturbed: the records of a run of the same seed that nothing happened to.
     """
     with Store(farm.out / "records.sqlite", read_only=True) as store:
-        trials = store.trials()
+        trials, suspects = store.trials(), [trial for trial, _ in store.suspects()]
     with Store(undisturbed, read_only=True) as store:
         expected = store.trials()
     return [
         *_lost_trials(sessions, trials),
         *_other_results(trials, expected),
+        *_believed_lies(farm, trials, suspects),
         *_falling_fences(farm.log_of("tracker")),
         *_leaks(farm, sessions),
         *_bad_ends(sessions),
@@ -46,6 +48,9 @@ def _lost_trials(sessions: Sequence[Session], trials: Sequence[Trial]) -> Iterat
     known = 0
     for number, session in enumerate(sessions):
         for told in session.numbers:
+            if told < 0:
+                known += told
+                continue
             # A driver that is killed between keeping a trial and telling it skips a number.
             if not known < told <= known + 2:
                 yield f"session {number} tells of trial {told} after {known}"
@@ -73,6 +78,20 @@ def _other_results(trials: Sequence[Trial], expected: Sequence[Trial]) -> Iterat
             yield f"trace {trial.trace.short} is ok without an artifact"
     if 2 * compared < len(trials):
         yield f"only {compared} of {len(trials)} candidates were those of the undisturbed run"
+
+
+def _believed_lies(
+    farm: Harassed, trials: Sequence[Trial], suspects: Sequence[Trial]
+) -> Iterator[str]:
+    """A device that is wrong is found out; what it gave is taken back, and measured again.
+
+    What it gave and is kept has other cycles than where nothing happens: `_other_results`.
+    """
+    yield from (f"nobody found out that {name} was wrong" for name in farm.unnoticed)
+    kept = {(trial.workload, trial.trace) for trial in trials}
+    for trial in suspects:
+        if (trial.workload, trial.trace) not in kept:
+            yield f"trace {trial.trace.short} was taken back, and not measured again"
 
 
 def _falling_fences(log: str) -> Iterator[str]:
@@ -108,7 +127,7 @@ def _bad_ends(sessions: Sequence[Session]) -> Iterator[str]:
             yield f"session {number} ended with {session.code} and said nothing"
         if "Traceback" in session.errors:
             yield f"session {number}: {session.errors}"
-        if session.silent_seconds > _SILENT_SECONDS:
+        if session.silent_seconds > _SILENT_SECONDS + STALL_SECONDS:
             yield f"session {number} was silent for {session.silent_seconds:.0f} s"
     last = sessions[-1]
     if last.summary is None or last.summary["accuracy"]["differing"]:

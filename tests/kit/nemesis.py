@@ -24,6 +24,8 @@ _LONGEST_SECONDS: Final = 12.0
 _PAUSE_SECONDS: Final = (0.2, 3.0)
 _TICK_SECONDS: Final = 0.1
 _FAR_NBYTES: Final = 200_000
+_NOTICED_SECONDS: Final = 90.0
+"""Until a device that is wrong has run 50 kernels, the driver's own beginning included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,14 @@ class Fault:
     Attributes:
         begin: lets it happen to somebody, and gives what ends it.
         lasts: whether it goes on until it is ended.
+        alone: whether everything else is healed before: it is about what becomes of this one.
     """
 
     name: str
     subjects: Sequence[str]
     begin: Callable[[Harassed, str, random.Random], Undo]
     lasts: bool = True
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ class Nemesis:
         fault = chance.choice(FAULTS)
         subject = chance.choice(fault.subjects)
         seconds = chance.uniform(0.1, _LONGEST_SECONDS) if fault.lasts else 0.0
+        for other in list(under_way) if fault.alone else []:
+            self._end(under_way, other, now)
         if subject not in under_way:
             undo = fault.begin(self.farm, subject, chance)
             under_way[subject] = (fault, now, now + seconds, undo)
@@ -123,6 +129,18 @@ def _fill_disk(farm: Harassed, subject: str, _: random.Random) -> Undo:
 
 def _jump(farm: Harassed, subject: str, chance: random.Random) -> Undo:
     farm.skews[subject].jump(chance.randint(-3600, 3600))
+    return _nothing
+
+
+def _lie(farm: Harassed, subject: str, _: random.Random) -> Undo:
+    farm.lie(subject)
+    until = time.monotonic() + _NOTICED_SECONDS
+    while farm.lies(subject):
+        farm.look_after()
+        time.sleep(_TICK_SECONDS)
+        if time.monotonic() > until:
+            farm.unnoticed.append(subject)
+            break
     return _nothing
 
 
@@ -166,6 +184,7 @@ FAULTS: Final = (
     Fault("frozen", SERVERS, _freeze_server),
     Fault("disk full", DEVICES, _fill_disk),
     Fault("clock jumps", SERVERS, _jump, lasts=False),
+    Fault("lies", DEVICES, _lie, lasts=False, alone=True),
     Fault("killed", ("driver",), _kill_driver, lasts=False),
     Fault("killed", ("compiler",), _kill_compiler, lasts=False),
     Fault("cut", LINKS, _on_proxy(lambda proxy, _: proxy.cut())),

@@ -47,11 +47,18 @@ class Served:
     Its log goes to a file that every later life of it goes on with.
     """
 
-    def __init__(self, words: Sequence[str], log: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str],
+        *,
+        program: Sequence[str] = CLI,
+    ) -> None:
         self._log = log
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
-                [*CLI, *words],
+                [*program, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -121,11 +128,13 @@ class RealFarm(Closing):
 
     Attributes:
         environment: of the servers that are started from now on, on top of ours.
+        program: that they are.
     """
 
     def __init__(self, folder: Path, *, tls: bool = False) -> None:
         self.folder = folder
         self.environment: dict[str, str] = {}
+        self.program: Sequence[str] = CLI
         self.token_file = folder / "farm.token"
         token = create_token(self.token_file)
         self._parties = Parties(folder / "pki") if tls else None
@@ -197,7 +206,8 @@ class RealFarm(Closing):
 
     def _serve(self, role: FarmRole, name: str, *words: str) -> Served:
         proof = self.proof_of(role, name)
-        served = Served([*words, *proof], self.folder / f"{name}.log", self.environment)
+        log = self.folder / f"{name}.log"
+        served = Served([*words, *proof], log, self.environment, program=self.program)
         self._stack.callback(served.close)
         return served
 

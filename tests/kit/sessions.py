@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ SURVIVED: Final = frozenset({0, -9, 3, 70, 75})
 _STEP_TRIALS: Final = 40
 _PAUSE_SECONDS: Final = 0.2
 _PAGE_NBYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_TAKEN_BACK: Final = re.compile(r"(\d+) results are suspect")
 _ROOT: Final = Path(__file__).parents[2]
 
 
@@ -29,9 +31,9 @@ class Session:
     """One process of the driver, and what it said.
 
     Attributes:
-        numbers: of the trials that it told.
+        numbers: of the trials that it told; below 0: so many were taken back.
         summary: its last word, if it came so far.
-        silent_seconds: the longest time without a word.
+        silent_seconds: the longest time without a word, by the share of the processors it had.
         grown_nbytes: of resident memory, from its first trial on.
         below: processes that it had.
     """
@@ -80,10 +82,13 @@ class Sessions:
         if self.pid is not None and self._process is not None:
             self._process.kill()
 
-    def end(self, seconds: float) -> None:
-        """Let the session that runs come to its end."""
+    def end(self, seconds: float, meanwhile: Callable[[], None]) -> None:
+        """Let the session that runs come to its end; `meanwhile` is done again and again."""
         self._ending.set()
-        self._thread.join(seconds)
+        until = time.monotonic() + seconds
+        while self._thread.is_alive() and time.monotonic() < until:
+            meanwhile()
+            self._thread.join(_PAUSE_SECONDS)
         if self._thread.is_alive():
             self._given_up.set()
             if self.pid is not None:
@@ -136,7 +141,8 @@ class Sessions:
         first_nbytes = 0
         for line in process.stdout:
             now = time.monotonic()
-            session.silent_seconds = max(session.silent_seconds, now - heard)
+            share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+            session.silent_seconds = max(session.silent_seconds, (now - heard) / share)
             heard = now
             try:
                 event = json.loads(line)
@@ -145,6 +151,8 @@ class Sessions:
                 return  # cut off by a kill
             if event["event"] == "summary":
                 session.summary = event
+            if event["event"] == "notice" and (taken := _TAKEN_BACK.match(event["text"])):
+                session.numbers.append(-int(taken[1]))
             if event["event"] == "trial":
                 session.numbers.append(event["number"])
                 first_nbytes = first_nbytes or _resident_nbytes(process.pid)
