@@ -16,7 +16,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o644) -> None:
         OutputError: it cannot be written.
     """
     try:
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path))
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -32,3 +32,12 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o644) -> None:
             f"{path}: cannot be written: {error.strerror}",
             "free some space, or use another --out",
         ) from None
+
+
+def drafts(path: Path) -> list[Path]:
+    """What processes that were killed while they wrote a file left of it."""
+    return [each for each in path.parent.iterdir() if each.name.startswith(_prefix(path))]
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}-"

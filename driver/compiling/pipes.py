@@ -52,6 +52,8 @@ class PipeChild:
 
     def kill(self) -> None:
         """End it and everything below it at once; from any thread."""
+        if self._process.returncode is not None:
+            return  # Its number may be somebody else's by now.
         kill_descendants(self._process.pid)
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()

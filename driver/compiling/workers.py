@@ -14,7 +14,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -49,6 +49,12 @@ _LOOPBACK: Final = "127.0.0.2"
 
 _DONE, _CRASHED, _TIMED_OUT, _LOST, _OVER = "done", "crashed", "timed out", "lost", "over"
 """What the host answers to a batch; after the last one there is no Ray any more."""
+
+_RAISED: Final[Mapping[str, type[Exception]]] = {
+    _CRASHED: PlaceCrashed,
+    _TIMED_OUT: PlaceTimedOut,
+    _LOST: PlaceLost,
+}
 
 
 class RayHost:
@@ -141,7 +147,7 @@ class RayPlace:
         self._pipe = host.pipes[slot]
 
     def prepare(self) -> None:
-        """Wait for Ray; a host that ends instead is a crash of the first task."""
+        """Wait for Ray; a host that ends instead loses the first task."""
         with contextlib.suppress(TilefarmError):
             self._host.wait()
 
@@ -153,18 +159,13 @@ class RayPlace:
             kind, content = self._pipe.recv()
         except (EOFError, OSError):
             kind, content = _OVER, "its process ended"
-        match kind:
-            case "crashed":
-                raise PlaceCrashed(content)
-            case "timed out":
-                raise PlaceTimedOut(content)
-            case "lost":
-                raise PlaceLost(content)
-            case "over":
-                self._host.gone(content)
-                if self._host.cluster:
-                    self._host.wait(0)  # raises why
-                raise PlaceLost(f"Ray is gone: {content}")
+        if kind == _OVER:
+            self._host.gone(content)
+            if self._host.cluster:
+                self._host.wait(0)  # raises why
+            raise PlaceLost(f"Ray is gone: {content}")
+        if kind in _RAISED:
+            raise _RAISED[kind](content)
         results: list[Result] = content
         return results
 

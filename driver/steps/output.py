@@ -15,7 +15,7 @@ from tilefarm.errors import OutputError
 from driver.program.folder import program_files
 from driver.program.model import NetworkProgram
 from driver.report.summary import RunSummary, brief
-from driver.whole_file import write_whole
+from driver.whole_file import drafts, write_whole
 
 SCHEMA: Final = 1
 
@@ -136,13 +136,12 @@ class OutputFolder:
                 )
             self.log.mkdir(exist_ok=True)
             return
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        if self.path.exists() and not self._is_unclaimed():
             raise OutputError(
                 f"{self.path}: holds something else", "choose an empty or a new folder with --out"
             )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self.log.mkdir(exist_ok=True)
         except OSError as error:
             raise OutputError(
                 f"{self.path}: cannot be made: {error.strerror}", "choose another with --out"
@@ -155,7 +154,16 @@ class OutputFolder:
             "proposer": identity.proposer,
             **facts,
         }
+        for draft in drafts(file):
+            draft.unlink(missing_ok=True)
         write_whole(file, (json.dumps(document, indent=2) + "\n").encode())
+        self.log.mkdir(exist_ok=True)
+
+    def _is_unclaimed(self) -> bool:
+        """Whether it holds nothing, but for what runs left that were killed as they claimed it."""
+        if not self.path.is_dir():
+            return False
+        return not {*self.path.iterdir()} - {*drafts(self.path / _RUN_FILE)}
 
 
 def _identity_in(file: Path) -> Identity:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from kit.fault_rows import Stopwatch
 from kit.onnx_models import model, node, saved
 from kit.real_farm import RealFarm
-from kit.tuning import tuning
+from kit.tuning import Tuning, tuning
 from tilefarm.measurement import Trial
 
 from tuner.store import Store
@@ -24,16 +25,29 @@ KILLS = 4
 SEED = int(os.environ.get("SOAK_SEED", "0")) or time.time_ns() % 10**6
 
 
+COMPILING = {"grid": ("--no-ray", "--workers", "1"), "random": ("--workers", "2")}
+"""Where it compiles, by proposer: in a process; on Ray once that is up, in a process until then.
+
+What these two propose does not depend on when what was told: in order, and in that of the seed.
+"""
+
+
+@pytest.fixture(params=["grid", pytest.param("random", marks=pytest.mark.slow)])
+def proposer(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
 @pytest.fixture
-def command(tmp_path: Path) -> list[str]:
-    """Tune one convolution in the order of the grid: what is measured does not depend on when."""
+def command(tmp_path: Path, proposer: str) -> list[str]:
+    """Tune one convolution."""
     rng = np.random.default_rng(0)
     weights = {"w": rng.standard_normal((32, 32, 3, 3)).astype(np.float32)}
     conv = node("Conv", ["x", "w"], "y", pads=[1, 1, 1, 1])
     network = saved(model([conv], weights, x=(1, 32, 8, 8)), tmp_path)
     data = tmp_path / "data.npz"
     np.savez(data, x=rng.standard_normal((2, 32, 8, 8)).astype(np.float32))
-    return ["tune", str(network), "--calibrate", str(data), "--proposer", "grid"]
+    return ["tune", str(network), "--calibrate", str(data), "--proposer", proposer]
 
 
 def trials_in(out: Path) -> list[Trial]:
@@ -51,26 +65,34 @@ def runs_of(farm: RealFarm) -> int:
 
 @pytest.mark.timeout(600)
 def test_it_ends_as_it_would_have_and_measures_nothing_twice(
-    real_farm: RealFarm, tmp_path: Path, command: list[str], stopwatch: Stopwatch
+    real_farm: RealFarm,
+    tmp_path: Path,
+    command: list[str],
+    proposer: str,
+    stopwatch: Stopwatch,
 ) -> None:
+    def tuned(out: Path) -> AbstractContextManager[Tuning]:
+        where = COMPILING[proposer]
+        return tuning(real_farm, tracker.address, out, TRIALS, command=command, compiling=where)
+
     chance = random.Random(SEED)
     tracker = real_farm.tracker()
     real_farm.device(tracker.address)
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    with tuning(real_farm, tracker.address, undisturbed, TRIALS, command=command) as driver:
+    with tuned(undisturbed) as driver:
         assert driver.end() == (0, "")
     runs_before = runs_of(real_farm)
 
     for _ in range(KILLS):
         known = len(trials_in(killed))
         event = chance.choice(EVENTS if known + 2 < TRIALS else EVENTS[:3])
-        with tuning(real_farm, tracker.address, killed, TRIALS, command=command) as driver:
+        with tuned(killed) as driver:
             with stopwatch.running():
                 said = driver.wait_for(event)
             assert said.get("number", known + 1) == known + 1, f"seed {SEED}"
             time.sleep(chance.uniform(0.0, 0.2))
             driver.process.kill()
-    with tuning(real_farm, tracker.address, killed, TRIALS, command=command) as driver:
+    with tuned(killed) as driver:
         assert driver.end() == (0, ""), f"seed {SEED}"
 
     def outcomes(out: Path) -> set[tuple[object, ...]]:

@@ -19,7 +19,7 @@ class Tuning:
 
     def __init__(self, command: Sequence[str], words: Sequence[str]) -> None:
         self.process = subprocess.Popen(
-            [*CLI, *command, "--json", "--no-ray", "--workers", "1", "--devices", "1", *words],
+            [*CLI, *command, "--json", "--devices", "1", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -51,10 +51,11 @@ def tuning(
     trials: int,
     *words: str,
     command: Sequence[str] = ("demo",),
+    compiling: Sequence[str] = ("--no-ray", "--workers", "1"),
 ) -> Iterator[Tuning]:
     """Tune with so many trials in all on one device; killed at the end if it still runs."""
     shown = ["--tracker", tracker, "--token-file", str(farm.token_file), "--out", str(out)]
-    tuning = Tuning(command, [*shown, "--trials", str(trials), *words])
+    tuning = Tuning(command, [*shown, *compiling, "--trials", str(trials), *words])
     try:
         yield tuning
     finally:

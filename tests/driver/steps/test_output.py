@@ -48,6 +48,23 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_what_a_run_left_that_was_killed_as_it_claimed_the_folder_is_not_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", killed)
+        patched.setattr(Path, "unlink", killed)
+        with pytest.raises(SystemExit):
+            OutputFolder.open(tmp_path, identity(), {})
+    (draft,) = tmp_path.iterdir()
+    assert draft.name.startswith(".run.json-")
+    OutputFolder.open(tmp_path, identity(), {})
+    assert {path.name for path in tmp_path.iterdir()} == {"run.json", "log"}
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"schema": 99}', '{"schema": 1}'])
 def test_a_damaged_description_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(content)
