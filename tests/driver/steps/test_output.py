@@ -51,7 +51,7 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
 def test_what_a_run_left_that_was_killed_as_it_claimed_the_folder_is_not_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*_: object) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise SystemExit
 
     with monkeypatch.context() as patched:
