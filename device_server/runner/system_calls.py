@@ -24,6 +24,7 @@ _NAMES: Final = {
         165: "mount",
         234: "tgkill",
         257: "openat",
+        292: "dup3",
         302: "prlimit64",
         319: "memfd_create",
         321: "bpf",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kit.c_kernels import blobs, job
 from kit.doubtful_search import CANDIDATES, KERNEL, CountingRunner, searched
-from kit.farm import Farm
+from kit.farm import Farm, eventually
 from kit.fault_rows import Stopwatch
 from kit.real_farm import RealFarm, Served
 from tilefarm.digest import Digest
@@ -40,7 +40,9 @@ def test_the_crash_is_the_kernels_own(
     assert device.alive
 
 
-def test_what_crashed_twice_is_not_run_again(real_farm: RealFarm, stopwatch: Stopwatch) -> None:
+def test_what_crashed_twice_is_not_run_again_before_it_is_forgiven(
+    real_farm: RealFarm, stopwatch: Stopwatch
+) -> None:
     tracker = real_farm.tracker()
     admin = real_farm.ask(tracker.address)
 
@@ -68,6 +70,10 @@ def test_what_crashed_twice_is_not_run_again(real_farm: RealFarm, stopwatch: Sto
     assert device.said("event=quarantined") == 1
     assert device.said("event=run_refused") == 2
     assert device.said("event=ran") == 3
+
+    admin.readmit("sim0")
+    eventually(lambda: device.said("event=forgiven") == 1)
+    _assert_crash(client.run(job("crash"), request_id="r6"), quarantined=False)
 
 
 def _assert_crash(outcome: Measurement | RunFailure, *, quarantined: bool) -> None:

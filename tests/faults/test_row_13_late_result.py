@@ -1,9 +1,15 @@
-"""Row 13: who has lost a device meanwhile can do nothing on it, and disturbs nobody who has it."""
+"""Row 13: who has lost a device meanwhile can do nothing on it, and disturbs nobody who has it.
+
+What is refused is counted, by method.
+"""
 
 from __future__ import annotations
 
+import urllib.request
+
 import pytest
 from kit.c_kernels import blobs, job
+from kit.observed import log_lines
 from kit.real_farm import RealFarm
 from tilefarm.digest import Digest
 from tilefarm.errors import LeaseError
@@ -12,7 +18,7 @@ from tilefarm.measurement import Measurement
 
 def test_an_old_lease_is_refused_whatever_it_asks_for(real_farm: RealFarm) -> None:
     tracker = real_farm.tracker()
-    device = real_farm.device(tracker.address)
+    device = real_farm.device(tracker.address, "--metrics", "127.0.0.1:0")
     client = real_farm.ask(tracker.address)
     old = real_farm.lease(client)
     late = real_farm.use(old)
@@ -29,3 +35,13 @@ def test_an_old_lease_is_refused_whatever_it_asks_for(real_farm: RealFarm) -> No
     with pytest.raises(LeaseError, match="unknown, expired"):
         client.renew(old)
     client.renew(new)
+    numbers = metrics_of(real_farm, "sim0")
+    for method in ("Run", "Write"):
+        assert f'tilefarm_calls_total{{method="{method}",status="ABORTED"}} 1.0' in numbers
+
+
+def metrics_of(farm: RealFarm, name: str) -> list[str]:
+    lines = log_lines(farm.folder / f"{name}.log")
+    (address,) = (line["address"] for line in lines if line["event"] == "metrics")
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+        return str(answer.read().decode()).splitlines()

@@ -53,8 +53,8 @@ def greedy(folder: Path) -> bytes:
     ("entry", "status", "why"),
     [
         ("memory", Status.RESOURCE_EXCEEDED, "memory"),
-        ("processes", Status.RUN_CRASH, "forbidden system call fork"),
-        ("files", Status.RUN_CRASH, "forbidden system call dup"),
+        ("processes", Status.RESOURCE_EXCEEDED, "forbidden system call fork"),
+        ("files", Status.RESOURCE_EXCEEDED, "forbidden system call dup"),
     ],
 )
 def test_a_greedy_kernel_harms_nobody(

@@ -172,7 +172,7 @@ def test_large_outputs_come_back(runner: Runner, blobs: Blobs, compiled: dict[st
         ("exhausts_memory", Status.RESOURCE_EXCEEDED, signal.SIGSEGV, "memory"),
         ("opens_a_socket", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call socket"),
         ("opens_a_file", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call openat"),
-        ("starts_a_process", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call"),
+        ("starts_a_process", Status.RESOURCE_EXCEEDED, signal.SIGSYS, "forbidden system call"),
         ("makes_code", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call mmap"),
         ("signals_another_process", Status.RUN_CRASH, signal.SIGSYS, "forbidden system call kill"),
         ("writes_nonsense_everywhere", Status.RUN_CRASH, 0, "broke the connection"),
