@@ -191,19 +191,19 @@ def _add_stream(
     args: argparse.Namespace, made: Compile, workload: Workload, trace: Trace, target: Target
 ) -> Stream | None:
     """Run the kernel where its instructions are wanted; they become the compile's last step."""
-    from tilefarm.workload import ACCELERATED
-
+    from driver.partition.misfits import is_accelerated
     from driver.show.steps import ALL, STREAM, Shown
     from driver.show.stream import stream_of
 
     wanted = args.after in (STREAM, ALL) or args.html is not None or args.json
-    if workload.operator not in ACCELERATED and args.after == STREAM:
+    on_processor = not is_accelerated(workload, target)
+    if on_processor and args.after == STREAM:
         raise SettingsError(
             f"--after {STREAM}: {workload.name} runs on the processor, without instructions of the"
             " accelerator",
             "--after llvm",
         )
-    if not wanted or made.refusal is not None or workload.operator not in ACCELERATED:
+    if not wanted or made.refusal is not None or on_processor:
         return None
     stream = stream_of(workload, trace, target)
     caption = f"instructions of one run and the cycles of each; {stream.spent.cycles} in all"

@@ -1,14 +1,19 @@
-"""Workloads that the accelerator has an operator for, but no room."""
+"""Which workloads are the accelerator's: it has an operator for them, and room."""
 
 from __future__ import annotations
 
 from functools import cache
 
 from tilefarm.target import Target
-from tilefarm.workload import Workload
+from tilefarm.workload import ACCELERATED, Workload
 
 from compile_worker.errors import SpaceError
 from compile_worker.space import generate
+
+
+def is_accelerated(workload: Workload, target: Target) -> bool:
+    """Whether a workload runs on the accelerator; others run on the processor."""
+    return workload.operator in ACCELERATED and not misfit(workload, target)
 
 
 @cache

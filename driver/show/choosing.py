@@ -10,8 +10,9 @@ from tilefarm.errors import SettingsError
 from tilefarm.target import Target
 from tilefarm.workload import Workload
 
-from compile_worker.space import generate, has_space
+from compile_worker.space import generate
 from driver.integer.network import Network
+from driver.partition.misfits import is_accelerated
 from tuner.sampler import Sampler
 
 
@@ -77,7 +78,7 @@ def _readings(rows: Sequence[Listed], words: str) -> Iterator[list[Listed]]:
 
 def points_in_space(workload: Workload, target: Target) -> float | None:
     """About how many schedules there are to choose from; None where there is no space."""
-    if not has_space(workload):
+    if not is_accelerated(workload, target):
         return None
     sampler = Sampler(generate(workload, target).space)
     return sampler.survey(np.random.default_rng(0))[1]

@@ -13,7 +13,8 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from compile_worker.space import Generated, generate, has_space
+from compile_worker.space import Generated, generate
+from driver.partition.misfits import is_accelerated
 from driver.vta.layers import predicted_best
 from tuner.store import Store
 
@@ -46,7 +47,7 @@ class Choice:
 def trace_of(choice: Choice, workload: Workload, target: Target, *, seed: int = 0) -> Trace:
     """The schedule of a workload that a choice means.
 
-    A workload without a search space has the empty one as its default.
+    A workload that runs on the processor has the empty one as its default.
 
     Raises:
         SettingsError: there is nothing to choose for the workload, or no such schedule.
@@ -56,7 +57,7 @@ def trace_of(choice: Choice, workload: Workload, target: Target, *, seed: int = 
     if choice.point is None and choice.best_of is None:
         if name not in (PLAIN, PREDICTED):
             return read_trace(Path(name))
-        if name == PLAIN and not has_space(workload):
+        if name == PLAIN and not is_accelerated(workload, target):
             return Trace()
     made = _space(workload, target)
     if choice.best_of is not None:

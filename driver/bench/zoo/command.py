@@ -32,8 +32,8 @@ examples:
 The folder has `models/NAME.onnx` and `data/`. Float networks are calibrated on samples that are not
 scored; every scored sample runs on the device (the simulator) and is compared bit for bit with the
 integer reference. A network that is not in the table of recipes, and one without data, gets seeded
-random inputs. Networks that give every range are taken as they are: --activations, --equalize and
---correct-bias are for the others. Without --data only the networks run that come with tilefarm.
+random inputs. Networks that give every range are taken as they are: --equalize and --correct-bias
+are for the others. Without --data only the networks run that come with tilefarm.
 
 exit codes: 0 all pass; 1 a score is below its gate, a sample differs, less than 98 % of the
 multiply-accumulates are on the accelerator, or a network cannot be taken; 2 bad input

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,11 @@ def test_only_layers_have_points() -> None:
     found = points_in_space(WORKS[2], SIM)
     assert found is not None
     assert found > 1
+
+
+def test_a_layer_without_room_on_the_accelerator_is_one_of_the_processor() -> None:
+    cramped = replace(SIM, limits=replace(SIM.limits, kernel_uops=1))
+    assert points_in_space(WORKS[0], cramped) is None
+    assert trace_of(Choice(), WORKS[0], cramped) == Trace()
+    with pytest.raises(SettingsError, match="nothing fits on sim"):
+        trace_of(Choice(trace="predicted"), WORKS[0], cramped)
