@@ -20,6 +20,7 @@ from tilefarm.rpc.calls import Acquire
 from device_server.tracker.entries import Held
 from device_server.tracker.leases import LeaseTable
 from device_server.tracker.line import Place, turn_of
+from device_server.tracker.ranked import Ranked
 from device_server.tracker.shares import Claimant, Shares
 from device_server.tracker.waiting import WaitingLine
 
@@ -142,6 +143,7 @@ class _Offer(NamedTuple):
     minus_jobs: int
     since: float
     at: float
+    holder: _Holder
 
 
 class _Trial:
@@ -155,7 +157,7 @@ class _Trial:
         self._lent = sorted((held for held in leases if held.lends), key=lambda held: held.since)
         self._serves = serves
         self._patience = patience
-        self._holders: dict[object, list[_Holder]] = {}
+        self._piles: dict[object, _Piles] = {}
         self._givers: set[Claimant] = set()
         self._moved: set[str | Claimant] = set()
         self._newest: dict[str | Claimant, float] = {}
@@ -166,57 +168,108 @@ class _Trial:
 
     def claim(self, place: Place) -> bool:
         """Let one lease move to who has that place; False if nobody has to give one up."""
-        if place.claimant in self._givers:
+        taker = place.claimant
+        if taker in self._givers:
             return False
-        offers = [
-            (offer, holder)
-            for holder in self._holders_for(place.wish)
-            if (offer := self._offer(holder, place)) is not None
-        ]
+        offers = [*filter(None, (self._of_others(place), self._of_siblings(place)))]
         if not offers:
             return False
-        offer, holder = min(offers, key=lambda both: both[0])
-        lease_id = holder.leases.popleft().holding.lease.lease_id
+        offer = min(offers, key=lambda offer: offer[:-1])
+        giver = offer.holder.claimant
+        lease_id = offer.holder.leases.popleft().holding.lease.lease_id
         self.found[lease_id] = Claim(at=offer.at, place=place)
-        self._move(holder.claimant, place.claimant)
-        return True
-
-    def _offer(self, holder: _Holder, place: Place) -> _Offer | None:
-        """A holder's oldest lease that stays so far; None if it may not be had."""
-        while holder.leases and holder.leases[0].holding.lease.lease_id in self.found:
-            holder.leases.popleft()
-        mine, theirs = place.claimant, holder.claimant
-        if not holder.leases or mine == theirs or holder.priority > place.wish.priority:
-            return None
-        since = holder.leases[0].since
-        settled = since + self._patience.settle_seconds
-        users, jobs = self.shares.users, self.shares.jobs
-        offer = _Offer(False, holder.priority, -users[theirs.user], -jobs[theirs], since, settled)
-        one: str | Claimant = theirs.user
-        other: str | Claimant = mine.user
-        more = users[theirs.user] - users[mine.user]
-        if one == other:
-            one, other, more = theirs, mine, jobs[theirs] - jobs[mine]
-        if holder.priority < place.wish.priority or more > 1:
-            return offer
-        if more < 1 or one in self._moved or other in self._moved:
-            return None
-        turned = self._newest[one] + self._patience.turn_seconds
-        return offer._replace(odd=True, at=max(settled, turned))
-
-    def _move(self, giver: Claimant, taker: Claimant) -> None:
         self.shares.remove(giver)
         self.shares.add(taker)
         self._givers.add(giver)
         self._moved |= {giver, taker, giver.user, taker.user}
+        return True
 
-    def _holders_for(self, wish: Acquire) -> list[_Holder]:
+    def _of_others(self, place: Place) -> _Offer | None:
+        """What the users who have the most have to give to another one."""
+        piles, users = self._piles_for(place.wish), self.shares.users
+
+        def judge(user: str) -> _Offer | bool:
+            holder = piles.of_user[user].first()
+            if user == place.user or holder is None:
+                return True
+            more = users[user] - users[place.user]
+            return self._offer(place, holder, more, giver=user, taker=place.user)
+
+        return piles.users.find(judge)
+
+    def _of_siblings(self, place: Place) -> _Offer | None:
+        """What the jobs of the same user that have the most have to give to another one."""
+        mine, jobs = place.claimant, self.shares.jobs
+
+        def judge(holder: _Holder) -> _Offer | bool:
+            theirs = holder.claimant
+            if theirs == mine:
+                return True
+            more = jobs[theirs] - jobs[mine]
+            return self._offer(place, holder, more, giver=theirs, taker=mine)
+
+        pile = self._piles_for(place.wish).of_user.get(mine.user)
+        return None if pile is None else pile.find(judge)
+
+    def _offer(
+        self,
+        place: Place,
+        holder: _Holder,
+        more: int,
+        *,
+        giver: str | Claimant,
+        taker: str | Claimant,
+    ) -> _Offer | bool:
+        """A holder's oldest lease; True: others may have one to give, False: nor have others.
+
+        The giver has so many leases `more` than the taker.
+        """
+        if holder.priority > place.wish.priority:
+            return False
+        since, theirs = holder.leases[0].since, holder.claimant
+        at = since + self._patience.settle_seconds
+        odd = holder.priority == place.wish.priority and more < 2
+        if odd:
+            if more < 1:
+                return False
+            if giver in self._moved or taker in self._moved:
+                return True
+            at = max(at, self._newest[giver] + self._patience.turn_seconds)
+        users, jobs = self.shares.users[theirs.user], self.shares.jobs[theirs]
+        return _Offer(odd, holder.priority, -users, -jobs, since, at, holder)
+
+    def _piles_for(self, wish: Acquire) -> _Piles:
         sought = wish.target, wish.labels
-        if sought not in self._holders:
-            found: dict[tuple[Claimant, int], _Holder] = {}
-            for held in self._lent:
-                if self._serves(held, wish):
-                    whose = held.holding.claimant, held.holding.priority
-                    found.setdefault(whose, _Holder(*whose)).leases.append(held)
-            self._holders[sought] = list(found.values())
-        return self._holders[sought]
+        if sought not in self._piles:
+            fitting = [held for held in self._lent if self._serves(held, wish)]
+            self._piles[sought] = _Piles(fitting, self.shares, self.found)
+        return self._piles[sought]
+
+
+class _Piles:
+    """Leases that would do for a wish, by users and their jobs, those first that give first."""
+
+    def __init__(self, leases: Iterable[Held], shares: Shares, found: Mapping[str, Claim]) -> None:
+        holders: dict[tuple[Claimant, int], _Holder] = {}
+        for held in leases:
+            whose = held.holding.claimant, held.holding.priority
+            holders.setdefault(whose, _Holder(*whose)).leases.append(held)
+
+        def rank(holder: _Holder) -> tuple[float, ...] | None:
+            while holder.leases and holder.leases[0].holding.lease.lease_id in found:
+                holder.leases.popleft()
+            if not holder.leases:
+                return None
+            return holder.priority, -shares.jobs[holder.claimant], holder.leases[0].since
+
+        def rank_of_user(user: str) -> tuple[float, ...] | None:
+            first = self.of_user[user].first()
+            if first is None:
+                return None
+            return first.priority, -shares.users[user], first.leases[0].since
+
+        by_user: dict[str, list[_Holder]] = {}
+        for holder in holders.values():
+            by_user.setdefault(holder.claimant.user, []).append(holder)
+        self.of_user = {user: Ranked(own, rank) for user, own in by_user.items()}
+        self.users = Ranked(by_user, rank_of_user)

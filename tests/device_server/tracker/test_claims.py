@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +16,11 @@ from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.names import CountingIds
 from tilefarm.rpc.calls import Acquire, Register
 
+from device_server.tracker import claims
 from device_server.tracker.claims import Patience, wanted
 from device_server.tracker.leases import LeaseTable, TableLimits
 from device_server.tracker.line import Place, in_turn
+from device_server.tracker.ranked import Ranked
 from device_server.tracker.shares import Claimant
 
 TARGET = Digest.of(b"target")
@@ -269,6 +272,45 @@ def fair(jobs: Sequence[Job], devices: int) -> None:
         assert max(users.values()) <= users[one.claimant.user] + 1
         siblings = [len(j.leases) for j in jobs if j.claimant.user == one.claimant.user]
         assert max(siblings) <= len(one.leases) + 1
+
+
+def test_a_look_costs_little_where_a_thousand_devices_are_held_and_the_line_is_full() -> None:
+    """Counted in looks at ranks, not in seconds: about as many as there are leases and places."""
+    farm = SharedFarm(1000)
+    for n in range(1000):
+        farm.join(job(f"holder{n}", 1))
+    for n in range(200):
+        farm.jobs.append(job(f"waiting{n}", 1))
+        farm.ask(farm.jobs[-1])
+    looks = Counter[str]()
+
+    class Counted(Ranked[Any]):
+        def _next(self) -> Any:
+            looks["looks"] += 1
+            return super()._next()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "Ranked", Counted)
+        assert farm.renew() == 200
+    assert looks["looks"] < 10_000
+
+
+def test_what_is_ranked_anew_finds_its_place() -> None:
+    ranks: dict[str, float | None] = {"a": 1.0, "b": 2.0, "c": 3.0}
+
+    def rank(name: str) -> tuple[float, ...] | None:
+        at = ranks[name]
+        return None if at is None else (at,)
+
+    ranked = Ranked("abc", rank)
+    assert ranked.first() == "a"
+    ranks["a"] = 2.5
+    assert ranked.first() == "b"
+    assert ranked.find(lambda name: True if name == "b" else name) == "a"
+    assert ranked.find(lambda name: name != "a") is None
+    ranks["b"] = None
+    assert ranked.find(lambda name: True if name == "a" else name) == "c"
+    assert ranked.first() == "a", "what was passed over is there again"
 
 
 @settings(max_examples=60, deadline=None)
