@@ -17,7 +17,10 @@ SIM = TARGETS["sim"]
 def test_every_reason_why_no_code_can_be_made_is_listed(tmp_path: Path) -> None:
     lanes = replace(SIM.vta, log_block=0, log_inp_buff_size=8, log_acc_buff_size=8)
     odd = replace(
-        SIM, vta=replace(lanes, log_wgt_buff_size=8), host=Host(triple="pdp11-dec-unix", cpu="")
+        SIM,
+        vta=replace(lanes, log_wgt_buff_size=8),
+        host=Host(triple="pdp11-dec-unix", cpu=""),
+        limits=replace(SIM.limits, acc_distance=2),
     )
     file = tmp_path / "odd.json"
     file.write_text(odd.to_json())
@@ -25,6 +28,7 @@ def test_every_reason_why_no_code_can_be_made_is_listed(tmp_path: Path) -> None:
         usable_target(str(file))
     assert "pdp11" in refused.value.what
     assert "vectors of at least two lanes" in refused.value.what
+    assert "limits.acc_distance: 2, but VTA's runtime" in refused.value.what
 
 
 def test_a_built_in_target_is_usable() -> None:

@@ -35,7 +35,7 @@ def targets(draw: st.DrawFn) -> Target:
             log_uop_buff_size=draw(st.integers(2, 9)),
         ),
         limits=Limits(
-            acc_distance=draw(st.integers(1, 4)),
+            acc_distance=draw(st.integers(3, 5)),
             kernel_uops=draw(st.sampled_from([1, 3, 16, 2048])),
             buffers=draw(st.integers(1, 2)),
             alu_mul=draw(st.booleans()),
