@@ -111,6 +111,8 @@ class Leases:
         tracker = self._client(wait_seconds)
         left = max(0.0, wait_seconds - (self._clock.seconds() - began))
         lease = self._first_free(tracker, left, gone)
+        if lease is None and gone():
+            raise NoDeviceError("nobody waits for a device any more")
         if lease is None:
             raise self._missing(tracker, wait_seconds)
         with self._lock:

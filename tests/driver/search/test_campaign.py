@@ -24,6 +24,7 @@ from driver.search.moves import (
     Compile,
     Confirm,
     Confirmed,
+    DeviceLent,
     DeviceLost,
     DevicesGone,
     DeviceUp,
@@ -261,6 +262,15 @@ def test_a_device_that_only_goes_away_leaves_its_results() -> None:
     assert commands == [Finish("exhausted")]
 
 
+def test_what_a_lent_device_had_not_begun_is_measured_elsewhere_and_strikes_nobody() -> None:
+    began = (DeviceUp("sim0"), Proposed((1, 2)), Built(1), Built(2))
+    campaign, commands = play(*began, DeviceLent("sim0"))
+    assert commands == []
+    assert [campaign.jobs[n].strikes for n in (1, 2)] == [(), ()]
+    _, commands = play(*began, DeviceLent("sim0"), DeviceUp("sim1"))
+    assert commands[:2] == [Measure("sim1", 1), Measure("sim1", 2)]
+
+
 def test_a_device_that_comes_back_may_turn_out_to_be_wrong() -> None:
     back = (*ONE_RAN, DeviceLost("sim0", "pulled"), DeviceUp("sim0"))
     _, commands = play(*back, DeviceLost("sim0", "wrong", suspect=True))
@@ -335,6 +345,7 @@ class World:
         busy = [d for d, queue in self.queues.items() if queue]
         choices = ["answer"] * bool(self.pending) + ["run"] * bool(busy)
         choices += ["double"] * bool(self.pending) + ["lose"] * (len(self.queues) > 1)
+        choices += ["lend"] * bool(self.queues)
         match self.chance.choice(choices or ["up"]):
             case "answer":
                 self.feed(self.pending.pop(self.chance.randrange(len(self.pending))))
@@ -350,6 +361,13 @@ class World:
                 suspect = self.chance.random() < 0.3
                 self.feed(DeviceLost(device, "pulled", queue[0] if queue else 0, suspect))
                 self.up(device + "'")
+            case "lend":
+                device = self.chance.choice(list(self.queues))
+                del self.queues[device]
+                self.feed(Confirmed(device))
+                self.feed(DeviceLent(device))
+                if self.chance.random() < 0.7:
+                    self.up(device)
             case "up":
                 self.up(f"sim{len(self.queues)}")
 
