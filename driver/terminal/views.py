@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, Final, Protocol, Self, TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from driver.report.summary import RunSummary, Span, brief
+from driver.terminal.board import Board, Row
 from driver.terminal.events import (
     DeviceJoined,
     DeviceLeft,
@@ -19,7 +20,6 @@ from driver.terminal.events import (
     Notice,
     Progress,
     SearchBegan,
-    Standing,
     StepBegan,
     StepEnded,
     TrialEnded,
@@ -91,91 +91,12 @@ class JsonLines:
         self._stream.flush()
 
 
-@dataclass(slots=True)
-class _Row:
-    """A workload's line while the search runs."""
-
-    count: int
-    trials: int = 0
-    failed: int = 0
-    default: int | None = None
-    best: int | None = None
-
-
-def _row(count: int, standing: Standing | None) -> _Row:
-    if standing is None:
-        return _Row(count)
-    return _Row(
-        count,
-        trials=standing.trials,
-        failed=standing.failed,
-        default=standing.default_cycles,
-        best=standing.best_cycles,
-    )
-
-
-@dataclass(slots=True)
-class _Board:
-    """What has happened so far, for the live views."""
-
-    rows: dict[str, _Row] = field(default_factory=dict)
-    devices: dict[str, str] = field(default_factory=dict)
-    done: int = 0
-    total: int = 0
-    began: float = 0.0
-    now: float = 0.0
-    earlier: int = 0
-
-    def take(self, event: Progress) -> None:
-        match event:
-            case SearchBegan():
-                self.rows = {
-                    name: _row(count, event.standings.get(name)) for name, count in event.workloads
-                }
-                self.total, self.done, self.earlier = event.trials, event.done, event.done
-                self.began = self.now = event.seconds
-            case TrialEnded():
-                row = self.rows[event.workload]
-                row.trials += 1
-                row.failed += event.status != "ok"
-                row.best = event.best_cycles
-                row.default = event.default_cycles
-                self.done, self.total, self.now = event.number, event.total, event.seconds
-            case DeviceJoined():
-                self.devices[event.device] = event.sandbox
-            case DeviceLeft():
-                self.devices.pop(event.device, None)
-            case _:
-                pass
-
-    def line(self) -> str:
-        """Progress in one line."""
-        elapsed = self.now - self.began
-        fresh = self.done - self.earlier
-        rate = f"{fresh / elapsed:.1f}/s" if elapsed > 0 and fresh else "-"
-        failed = sum(row.failed for row in self.rows.values())
-        text = f"trials {self.done}/{self.total}  {rate}  failed {failed}"
-        if gain := self.gain():
-            text += f"  {gain:.2f}x faster than untuned"
-        return f"{text}  devices {', '.join(self.devices) or 'none yet'}"
-
-    def gain(self) -> float | None:
-        """Default by best cycles over the network so far."""
-        default = best = 0
-        for row in self.rows.values():
-            if row.default is None or row.best is None:
-                return None
-            default += row.count * row.default
-            best += row.count * row.best
-        return default / best if best else None
-
-
 class PlainLines:
     """One line for each step, and for the search one every few seconds."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._board = _Board()
+        self._board = Board()
         self._said_at = 0.0
 
     def __enter__(self) -> Self:
@@ -209,7 +130,7 @@ class LiveTable:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._board = _Board()
+        self._board = Board()
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -258,7 +179,7 @@ class LiveTable:
         return Group(table, Text(self._board.line(), style="bold"))
 
 
-def _live_cells(name: str, row: _Row) -> tuple[str, ...]:
+def _live_cells(name: str, row: Row) -> tuple[str, ...]:
     gain = row.default / row.best if row.default and row.best else None
     return (
         name,
