@@ -1,10 +1,17 @@
-"""Clients of a tracker that lease a device, hold it a moment and give it back, again and again."""
+"""Clients of a tracker that lease a device, hold it a moment and give it back, again and again.
+
+Some do so as often as they can: the more they get, the more they ask for. Others come when their
+time has come, whatever became of those before: they are what a farm of a known size asks for.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,42 +54,102 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
-async def lease_load(
+async def saturating_load(
     tracker: str, credentials: Credentials, target: Digest, *, seconds: float, clock: Clock
 ) -> LeaseLoad:
-    """Let `CLIENTS` clients lease for so long, each with a connection of its own."""
-    began = clock.seconds()
+    """Let `CLIENTS` clients lease for so long, each as often as it can."""
     took: list[float] = []
+    async with _callers(tracker, credentials, target, clock) as callers:
+        began = clock.seconds()
 
-    async def client() -> None:
-        caller = AsyncCaller(tracker, credentials, peer="tracker", lost=UnreachableError)
-        try:
-            await _lease(caller, target, clock)  # It connects first, which is not what is timed.
+        async def client(caller: AsyncCaller) -> None:
             while clock.seconds() < began + seconds:
                 took.append(await _lease(caller, target, clock))
-        finally:
-            await caller.close()
 
-    await asyncio.gather(*(client() for _ in range(CLIENTS)))
-    return LeaseLoad(acquire_seconds=tuple(took), seconds=clock.seconds() - began)
+        await asyncio.gather(*map(client, callers))
+        return LeaseLoad(acquire_seconds=tuple(took), seconds=clock.seconds() - began)
 
 
-async def _lease(caller: AsyncCaller, target: Digest, clock: Clock) -> float:
-    """One lease, held and given back; the seconds until it came."""
+async def arriving_load(
+    tracker: str,
+    credentials: Credentials,
+    target: Digest,
+    *,
+    per_second: float,
+    renewals: int,
+    seconds: float,
+    clock: Clock,
+) -> LeaseLoad:
+    """Let clients come for so long, so many in a second on the average, at times of their own.
+
+    What a lease took counts from when its client was due, also where the bench itself was late.
+
+    Args:
+        tracker, credentials, target: whom to ask, as whom, for what.
+        per_second: leases.
+        renewals: of each lease while it is held.
+        seconds: for which clients come.
+        clock: tells when they are due.
+    """
+    dice = random.Random(0)
+    async with (
+        _callers(tracker, credentials, target, clock) as callers,
+        asyncio.TaskGroup() as clients,
+    ):
+        began = due = clock.seconds()
+        leases: list[asyncio.Task[float]] = []
+        for caller in itertools.cycle(callers):
+            due += dice.expovariate(per_second)
+            if due >= began + seconds:
+                break
+            await asyncio.sleep(due - clock.seconds())
+            lease = _lease(caller, target, clock, due=due, renewals=renewals)
+            leases.append(clients.create_task(lease))
+    return LeaseLoad(acquire_seconds=tuple(lease.result() for lease in leases), seconds=seconds)
+
+
+@asynccontextmanager
+async def _callers(
+    tracker: str, credentials: Credentials, target: Digest, clock: Clock
+) -> AsyncIterator[list[AsyncCaller]]:
+    """`CLIENTS` connections, which have carried a lease: connecting is not what is timed."""
+    callers = [
+        AsyncCaller(tracker, credentials, peer="tracker", lost=UnreachableError)
+        for _ in range(CLIENTS)
+    ]
+    try:
+        await asyncio.gather(*(_lease(caller, target, clock) for caller in callers))
+        yield callers
+    finally:
+        await asyncio.gather(*(caller.close() for caller in callers))
+
+
+async def _lease(
+    caller: AsyncCaller,
+    target: Digest,
+    clock: Clock,
+    *,
+    due: float | None = None,
+    renewals: int = 0,
+) -> float:
+    """One lease, held, renewed and given back; the seconds from when it was due until it came."""
     wish = calls.Acquire(
         request_id=RandomIds().fresh("acquire"),
         target=target,
         owner="bench",
         wait_seconds=_WAIT_SECONDS,
     )
-    began = clock.seconds()
+    began = clock.seconds() if due is None else due
     reply = await caller.unary(methods.ACQUIRE, wish, timeout_seconds=_WAIT_SECONDS + _CALL_SECONDS)
     took = clock.seconds() - began
-    if reply.lease is not None:
+    if reply.lease is None:
+        return took
+    lease_id = reply.lease.lease_id
+    for _ in range(renewals):
         await asyncio.sleep(HOLD_SECONDS)
-        await caller.unary(
-            methods.RELEASE,
-            calls.Release(lease_id=reply.lease.lease_id),
-            timeout_seconds=_CALL_SECONDS,
-        )
+        renew = calls.Renew(lease_id=lease_id, lends=True)
+        await caller.unary(methods.RENEW, renew, timeout_seconds=_CALL_SECONDS)
+    await asyncio.sleep(HOLD_SECONDS)
+    release = calls.Release(lease_id=lease_id)
+    await caller.unary(methods.RELEASE, release, timeout_seconds=_CALL_SECONDS)
     return took

@@ -59,15 +59,21 @@ def real_figures(real: RealFigures) -> Iterator[Figure]:
 
 def scale_figures(found: ScaleFigures) -> Iterator[Figure]:
     """Of the farm whose kernels sleep."""
-    leases, done = found.leases, found.done
+    needed, saturated, done = found.needed, found.saturated, found.done
     peak = found.tracker_peak_nbytes / _MIB
     yield Figure(name="registration storm", value=found.storm_seconds, unit="s", goal=10)
-    yield Figure(name="lease, median", value=1000 * leases.percentile(50), unit="ms")
-    yield Figure(name="lease, 99 of 100", value=1000 * leases.percentile(99), unit="ms", goal=50)
-    yield Figure(name="leases", value=leases.per_second, unit="/s")
+    yield Figure(name="leases, as needed", value=needed.per_second, unit="/s")
+    yield Figure(name="  median", value=1000 * needed.percentile(50), unit="ms")
+    yield Figure(name="  99 of 100", value=1000 * needed.percentile(99), unit="ms", goal=50)
+    yield Figure(name="leases, as many as can be", value=saturated.per_second, unit="/s")
+    yield Figure(name="  median of those", value=1000 * saturated.percentile(50), unit="ms")
+    yield Figure(name="  99 of 100 of those", value=1000 * saturated.percentile(99), unit="ms")
     yield Figure(name="tracker's memory", value=peak, unit="MiB", goal=_TRACKER_NBYTES / _MIB)
     yield Figure(name="tracker, heartbeats", value=100 * found.beating.share, unit="% of a core")
     yield Figure(name="tracker, leases", value=100 * found.leasing.share, unit="% of a core")
+    yield Figure(
+        name="tracker, as many as can be", value=100 * found.saturating.share, unit="% of a core"
+    )
     yield Figure(name="tracker, search", value=100 * found.searching.share, unit="% of a core")
     yield Figure(name="devices with a candidate", value=100 * found.shares.in_hand, unit="%")
     yield Figure(name="devices in a run", value=100 * found.shares.running, unit="%")

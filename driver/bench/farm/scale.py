@@ -18,7 +18,7 @@ from tilefarm.trust.tls import Credentials
 from compile_worker.compiler import compile_kernel
 from driver.bench.farm.asleep import SleepingPlace
 from driver.bench.farm.busy import Path, Shares, path, shares
-from driver.bench.farm.clients import LeaseLoad, lease_load
+from driver.bench.farm.clients import LeaseLoad, arriving_load, saturating_load
 from driver.bench.farm.devices import TARGET, Devices
 from driver.bench.farm.searching import Plan, Searched, layer_tasks, search
 from driver.bench.farm.usage import peak_nbytes, processor_seconds, resident_nbytes
@@ -30,6 +30,8 @@ from driver.search.measuring import Task
 
 _STORM_SECONDS: Final = 120.0
 _ENDLESS: Final = 1_000_000
+_RENEWAL_SECONDS: Final = 10.0
+"""From one renewal to the next: a third of a lease's time to live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,8 @@ class Scale:
     """What is simulated.
 
     Attributes:
-        seconds: of each of the three loads: heartbeats alone, leases, a search.
+        seconds: of each of the four loads: heartbeats alone, leases as they are needed, as many
+            as there can be, a search.
         kernel_seconds, compile_seconds: a kernel takes between half and one and a half of the
             first, evenly; a compile takes the second.
     """
@@ -47,6 +50,18 @@ class Scale:
     seconds: float
     kernel_seconds: float
     compile_seconds: float
+
+    @property
+    def leases_per_second(self) -> float:
+        """All devices at work, each kernel under a lease of its own: more than a search asks for,
+        which leases a device once for all its kernels.
+        """
+        return self.devices / self.kernel_seconds
+
+    @property
+    def renewals(self) -> int:
+        """Of a lease that is held for one kernel."""
+        return round(self.kernel_seconds / _RENEWAL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +86,7 @@ class ScaleFigures:
             been calling it all the while, is registered.
         tracker_start_nbytes: what the tracker holds when it begins to serve.
         tracker_peak_nbytes: the most that it ever held.
+        needed, saturated: of leases at the rate that the devices need, and as many as there can be.
     """
 
     storm_seconds: float
@@ -78,7 +94,9 @@ class ScaleFigures:
     tracker_peak_nbytes: int
     beating: Load
     leasing: Load
-    leases: LeaseLoad
+    needed: LeaseLoad
+    saturating: Load
+    saturated: LeaseLoad
     searching: Load
     done: Searched
     shares: Shares
@@ -86,7 +104,7 @@ class ScaleFigures:
 
 
 def measure_scale(scale: Scale, *, scratch: FilePath, clock: Clock) -> ScaleFigures:
-    """Start it all, load it in three ways, end it all.
+    """Start it all, load it in four ways, end it all.
 
     Raises:
         NoDeviceError, FarmFault: a part of it did not start, or gave up.
@@ -110,10 +128,19 @@ def measure_scale(scale: Scale, *, scratch: FilePath, clock: Clock) -> ScaleFigu
             watch = _Watch(tracker.pid, clock)
             clock.sleep(scale.seconds)
             beating = watch.lap()
-            leases = asyncio.run(
-                lease_load(address, shown, TARGET.digest, seconds=scale.seconds, clock=clock)
+            asked = address, shown, TARGET.digest
+            needed = asyncio.run(
+                arriving_load(
+                    *asked,
+                    per_second=scale.leases_per_second,
+                    renewals=scale.renewals,
+                    seconds=scale.seconds,
+                    clock=clock,
+                )
             )
             leasing = watch.lap()
+            saturated = asyncio.run(saturating_load(*asked, seconds=scale.seconds, clock=clock))
+            saturating = watch.lap()
             done = _search(scale, RemoteFarm(address, shown), scratch, clock)
             return ScaleFigures(
                 storm_seconds=storm_seconds,
@@ -121,7 +148,9 @@ def measure_scale(scale: Scale, *, scratch: FilePath, clock: Clock) -> ScaleFigu
                 tracker_peak_nbytes=peak_nbytes(tracker.pid),
                 beating=beating,
                 leasing=leasing,
-                leases=leases,
+                needed=needed,
+                saturating=saturating,
+                saturated=saturated,
                 searching=watch.lap(),
                 done=done,
                 shares=shares(done),

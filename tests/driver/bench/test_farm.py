@@ -122,7 +122,9 @@ def test_the_scarcest_resource_comes_first() -> None:
         tracker_peak_nbytes=48 << 20,
         beating=half,
         leasing=half,
-        leases=LeaseLoad(acquire_seconds=(0.01,), seconds=1.0),
+        needed=LeaseLoad(acquire_seconds=(0.01,), seconds=1.0),
+        saturating=half,
+        saturated=LeaseLoad(acquire_seconds=(0.01,), seconds=1.0),
         searching=half,
         done=replace(SEARCHED, built=(0.0,) * 100),
         shares=Shares(in_hand=1.0, running=1.0, of_all=1.0),
@@ -164,7 +166,9 @@ def test_a_small_farm_in_earnest(capsys: pytest.CaptureFixture[str]) -> None:
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     figures = {row["name"]: row["value"] for row in found["simulated"]}
     assert figures["trials"] > 0
-    assert figures["leases"] > 0
+    assert figures["leases, as needed"] == pytest.approx(10, rel=0.5)
+    assert figures["leases, as many as can be"] > 0
+    assert 0 < figures["  median"] <= figures["  99 of 100"]
     assert 0 < figures["devices in a run"] <= figures["devices with a candidate"] <= 100
     assert figures["  kernel"] == pytest.approx(300, rel=0.5)
     assert {row["name"] for row in found["real"]} >= {"trials", "farm's processor"}
