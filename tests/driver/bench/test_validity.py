@@ -12,10 +12,11 @@ from tilefarm.target import TARGETS
 
 from compile_worker.space import generate, has_space
 from driver import cli
-from driver.bench import validity
+from driver.bench.forbidden import forbidden_points
 from driver.bench.kinds import workloads
 from driver.bench.sandboxed import Verdict
-from driver.bench.validity import LayerTask, LayerValidity, Validity, Wrong, check_layer
+from driver.bench.validity import LayerTask, check_layer
+from driver.bench.validity_figures import LayerValidity, Validity, Wrong, document, tables
 from tuner.sampler import Sampler
 
 SIM = TARGETS["sim"]
@@ -32,7 +33,7 @@ def test_forbidden_points_break_one_limit_each() -> None:
     made = generate(KINDS["C10"], SIM)
     rng = np.random.default_rng(3)
     valid = Sampler(made.space).sample(10, rng)
-    found = validity.forbidden_points(made, valid, rng, 20)
+    found = forbidden_points(made, valid, rng, 20)
     assert len(found) == 20
     for name, point in found:
         assert violations(made.space, point) == [name]
@@ -68,12 +69,12 @@ def test_what_is_not_as_promised_is_told() -> None:
     for layer in (bad, strict, crashed):
         assert not Validity((layer,)).holds
     everything = Validity((good, bad, strict, crashed))
-    text = "\n".join(validity.tables(everything))
+    text = "\n".join(tables(everything))
     assert "bad: run_crash: it fell: {'tile': 2}" in text
     assert "strict: acc_sram forbids a point that works" in text
     assert "gone: the process ended" in text
     assert "5 of 6 valid points are right; 43 of 44 forbidden ones fail (97.7 %)" in text
-    assert json.loads(json.dumps(validity.document(everything)))["right"] == 5
+    assert json.loads(json.dumps(document(everything)))["right"] == 5
 
 
 def test_options_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
