@@ -73,6 +73,13 @@ def test_sources_in_readmes_exist(readme: Path) -> None:
         assert any(path.endswith(f"/{name}") for path in files), name
 
 
+def test_targets_of_make_in_readmes_exist() -> None:
+    made = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    for readme in READMES:
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", readme.read_text(), flags=re.M):
+            assert target in made, f"make {target}"
+
+
 def test_the_readmes_are_read() -> None:
     commands = [command for readme in READMES for command in printed(readme.read_text())]
     assert len(commands) > 50
