@@ -86,11 +86,11 @@ def test_a_lease_that_the_tracker_forgot_is_lost(farm: Farm) -> None:
 def test_a_dead_simulated_device_is_started_again_and_all_end_together(tmp_path: Path) -> None:
     local = LocalFarm(SIM, 1, tmp_path, tmp_path)
     leases = Leases(local, SIM, owner="test")
-    first = leases.acquire(20.0)
+    first = leases.acquire(60.0)
     device = next(child for child in local._children if child.name == "sim0")
     os.kill(device.pid, signal.SIGKILL)
     leases.release(first, device_lost=True)
-    second = leases.acquire(20.0)
+    second = leases.acquire(60.0)
     assert second.device.name == "sim0"
     assert second.device.epoch != first.device.epoch
     pids = [child.pid for child in local._children]
@@ -104,14 +104,14 @@ def test_a_dead_simulated_device_is_started_again_and_all_end_together(tmp_path:
 def test_a_dead_tracker_is_started_again_and_its_leases_go_on(tmp_path: Path) -> None:
     local = LocalFarm(SIM, 1, tmp_path, tmp_path)
     leases = Leases(local, SIM, owner="test")
-    first = leases.acquire(20.0)
+    first = leases.acquire(60.0)
     tracker = next(child for child in local._children if child.name == "tracker")
     os.kill(tracker.pid, signal.SIGKILL)
     with TrackerClient(local.tracker(0.0), local.credentials) as client:
-        eventually(lambda: renewed(client, first), seconds=20.0)
+        eventually(lambda: renewed(client, first), seconds=60.0)
     assert leases.lost(first) == ""
     leases.release(first)
-    second = leases.acquire(20.0)
+    second = leases.acquire(60.0)
     assert second.device.epoch == first.device.epoch
     assert second.fence > first.fence
     leases.close()
