@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import queue
-import resource
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from statistics import median
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-from tilefarm.artifact import Artifact, CompileJob
-from tilefarm.errors import InfraError, SettingsError
+from tilefarm.artifact import CompileJob
+from tilefarm.errors import SettingsError
 from tilefarm.target import Target
 
-from compile_worker.codegen.emit import Kernel, kernel_text
-from compile_worker.codegen.link import link
-from compile_worker.codegen.machine import object_code
-from compile_worker.codegen.runtime_abi import declarations
-from compile_worker.compiler import lowered
-from compile_worker.features import features_of
-from compile_worker.ir.func import Func
 from compile_worker.passes import LOWERING
 from compile_worker.space import generate
-from compile_worker.worker import prepare_process
-from driver.compiling.executor import Build, Workers
-from driver.compiling.places import Place, ProcessPlace
+from driver.bench.compiler_stages import LayerFigures, layer_figures, processor_seconds
+from driver.bench.compiler_workers import WorkerMemory, rate, worker_memory
 from driver.steps.machine import machine
 from driver.targets import usable_target
 from driver.terminal.text_table import text_table
@@ -42,9 +28,6 @@ from tuner.sampler import Sampler
 POINTS: Final = 16
 COMPILES: Final = 1000
 
-_BATCH: Final = 16
-_TIMEOUT_SECONDS: Final = 60.0
-_READINGS: Final = 10
 _SLOWEST: Final = 6
 
 _GROUPS: Final = ("nest", "scheduled", "passes", "text", "llvm", "link", "features")
@@ -60,8 +43,6 @@ The candidates are valid points of ResNet-18's convolutions, drawn at random; ea
 once. Times are processor time, the linker's included. nest: the workload's loops. scheduled: its
 trace replayed. passes: lowering. text: LLVM text. llvm: its machine code. link: the shared object.
 """
-
-Seconds: TypeAlias = Callable[[], float]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,47 +83,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerFigures:
-    """One layer: medians over its candidates.
-
-    Attributes:
-        seconds: processor seconds of one candidate, all stages together.
-        most_seconds: of the slowest.
-        wall_seconds: what the clock on the wall says; more where others use the machine.
-        stages: processor seconds by stage, every pass by itself.
-        nbytes: of the shared object.
-    """
-
-    name: str
-    candidates: int
-    seconds: float
-    most_seconds: float
-    wall_seconds: float
-    stages: Mapping[str, float]
-    nbytes: float
-
-    def group(self, name: str) -> float:
-        """Seconds of a column of the table: one stage, or all passes."""
-        if name == "passes":
-            return sum(self.stages[step.name] for step in LOWERING)
-        return self.stages[name]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerMemory:
-    """What one worker process holds as it compiles: (compiles so far, resident bytes)."""
-
-    readings: tuple[tuple[int, int], ...]
-
-    @property
-    def growth_nbytes(self) -> float:
-        """Bytes that a compile leaves behind, over the second half."""
-        half = self.readings[len(self.readings) // 2 :]
-        (first, low), (last, high) = half[0], half[-1]
-        return (high - low) / max(1, last - first)
-
-
 def candidates(
     target: Target, points: int, seed: int, layers: Mapping[str, Convolution] = RESNET18
 ) -> dict[str, list[CompileJob]]:
@@ -157,134 +97,6 @@ def _schedules(layer: Convolution, target: Target, points: int, seed: int) -> It
     for at in range(points):  # a small space has fewer
         point = drawn[at % len(drawn)]
         yield CompileJob(workload=workload, trace=made.trace(point), target=target)
-
-
-def layer_figures(
-    name: str, jobs: Sequence[CompileJob], processor: Seconds, wall: Seconds
-) -> LayerFigures:
-    """Compile every job in this process, one after the other."""
-    prepare_process()
-    rows, walls, sizes = [], [], []
-    for job in jobs:
-        began = wall()
-        stages, nbytes = _stages(job, processor)
-        walls.append(wall() - began)
-        rows.append(stages)
-        sizes.append(nbytes)
-    totals = [sum(row.values()) for row in rows]
-    return LayerFigures(
-        name=name,
-        candidates=len(jobs),
-        seconds=median(totals),
-        most_seconds=max(totals),
-        wall_seconds=median(walls),
-        stages={stage: median(row[stage] for row in rows) for stage in rows[0]},
-        nbytes=median(sizes),
-    )
-
-
-def _stages(job: CompileJob, seconds: Seconds) -> tuple[dict[str, float], int]:
-    """Seconds of each stage of one compile, in order, and the size of what it makes."""
-    taken: dict[str, float] = {}
-    began = seconds()
-
-    def note(stage: str) -> None:
-        nonlocal began
-        now = seconds()
-        taken[stage] = now - began
-        began = now
-
-    def watch(stage: str, func: Func) -> None:
-        del func
-        note(stage)
-
-    func = lowered(job, watch=watch)
-    kernel = Kernel(job.symbol, func)
-    text = f"{declarations()}\n{kernel_text(kernel, job.target)}"
-    note("text")
-    code = object_code(text, job.target.host, fast_code=not kernel.on_accelerator)
-    note("llvm")
-    shared = link(code, job.target.host)
-    note("link")
-    features_of(func, job.target)
-    note("features")
-    return taken, len(shared)
-
-
-def rate(jobs: Sequence[CompileJob], workers: int, *, on_ray: bool) -> float:
-    """Candidates a second that so many workers compile, as in a search: in batches, by processes.
-
-    Raises:
-        InfraError: one was not compiled.
-    """
-    with ExitStack() as owned:
-        scratch = Path(owned.enter_context(tempfile.TemporaryDirectory(prefix="tf-")))
-        executor = Workers(
-            _places(owned, scratch, workers, on_ray),
-            lambda trail: ProcessPlace(scratch / "log", scratch, trail=trail),
-            timeout_seconds=_TIMEOUT_SECONDS,
-        )
-        owned.callback(executor.close)
-        _compile(executor, list(jobs[:_BATCH]) * workers)  # starts the processes
-        began = time.perf_counter()
-        _compile(executor, jobs)
-        return len(jobs) / (time.perf_counter() - began)
-
-
-def _places(owned: ExitStack, scratch: Path, workers: int, on_ray: bool) -> list[Place]:
-    if not on_ray:
-        return [ProcessPlace(scratch / "log", scratch) for _ in range(workers)]
-    from driver.compiling.workers import RayHost, RayPlace
-
-    host = RayHost(scratch, workers, scratch / "log")
-    owned.callback(host.close)
-    return [RayPlace(host, slot) for slot in range(workers)]
-
-
-def _compile(executor: Workers, jobs: Sequence[CompileJob]) -> None:
-    """Compile all, and wait for the last."""
-    told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
-    for at in range(0, len(jobs), _BATCH):
-        executor.submit(list(enumerate(jobs[at : at + _BATCH], at)), told.put)
-    for _ in jobs:
-        build = told.get()
-        if isinstance(build, BaseException):
-            raise build
-        if not isinstance(build.result, Artifact):
-            raise InfraError(f"a candidate does not compile: {build.result.why}", "report it")
-
-
-def worker_memory(jobs: Sequence[CompileJob], compiles: int) -> WorkerMemory:
-    """The resident memory of one process that compiles so many, and is not relieved in between."""
-    readings = []
-    with tempfile.TemporaryDirectory(prefix="tf-") as folder:
-        place = ProcessPlace(Path(folder) / "log", Path(folder), compiles=compiles + _BATCH)
-        try:
-            done, due = 0, 0
-            while done < compiles:
-                batch = [
-                    jobs[(done + at) % len(jobs)] for at in range(min(_BATCH, compiles - done))
-                ]
-                place.compile(batch, _TIMEOUT_SECONDS * len(batch))
-                done += len(batch)
-                if done >= due:
-                    readings.append((done, _resident_nbytes(place.pid)))
-                    due = done + compiles // _READINGS
-            readings.append((done, _resident_nbytes(place.pid)))
-        finally:
-            place.close()
-    return WorkerMemory(readings=tuple(readings))
-
-
-def _resident_nbytes(pid: int | None) -> int:
-    pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
-def processor_seconds() -> float:
-    """Processor time of this process and of the children that it has waited for."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def tables(

@@ -12,17 +12,9 @@ from tilefarm.errors import InfraError
 from tilefarm.trace import Step, Trace
 
 from compile_worker.passes import LOWERING
-from driver.bench.compiler import (
-    LayerFigures,
-    WorkerMemory,
-    candidates,
-    document,
-    layer_figures,
-    processor_seconds,
-    rate,
-    tables,
-    worker_memory,
-)
+from driver.bench.compiler import candidates, document, tables
+from driver.bench.compiler_stages import LayerFigures, layer_figures, processor_seconds
+from driver.bench.compiler_workers import WorkerMemory, rate, worker_memory
 from driver.vta.layers import Convolution
 
 SMALL = {"C2": Convolution(16, 16, 6, 6, 3, 1, 1), "C4": Convolution(32, 16, 4, 4, 1, 2, 0)}
