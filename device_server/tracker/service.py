@@ -21,7 +21,7 @@ from tilefarm.watch.prometheus import metrics_at
 
 from device_server import lifetime
 from device_server.counted import TRACKER_RULES, counted
-from device_server.tracker.admission import require_possible
+from device_server.tracker.admission import require_modest, require_possible
 from device_server.tracker.beats import beat_seconds
 from device_server.tracker.claims import Claims
 from device_server.tracker.gauges import keep_gauges
@@ -119,6 +119,7 @@ class TrackerServicer:
         return calls.Nothing()
 
     async def acquire(self, call: calls.Acquire, by: Identity) -> calls.Acquired:
+        require_modest(call)
         with timing.phase("wait for a device"):
             try:
                 return calls.Acquired(lease=await self._line.lease(call, by.user))

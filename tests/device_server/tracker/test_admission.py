@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError
 from tilefarm.lease import DeviceInfo
-from tilefarm.rpc.calls import Register
+from tilefarm.rpc.calls import Acquire, Register
 
-from device_server.tracker.admission import HIGHEST_FENCE, require_possible
+from device_server.tracker.admission import HIGHEST_FENCE, require_modest, require_possible
 
 
 def registration(name: str = "sim0", fence: int = 0) -> Register:
@@ -29,3 +31,16 @@ def test_no_device_can_use_the_fences_up() -> None:
     require_possible(registration(fence=HIGHEST_FENCE))
     with pytest.raises(SettingsError, match="sim0 says it has seen the fence 4611686018427387905"):
         require_possible(registration(fence=HIGHEST_FENCE + 1))
+
+
+def test_words_of_a_wish_are_not_too_many_to_be_kept() -> None:
+    wish = Acquire(request_id="r" * 1000, target=Digest.of(b""), labels=(("a", "b"),), job="j")
+    require_modest(wish)
+    for words in (
+        {"request_id": "r" * 1001},
+        {"owner": "o" * 2000},
+        {"job": "j" * 2000},
+        {"labels": (("k", "v"), ("k" * 600, "v" * 600))},
+    ):
+        with pytest.raises(SettingsError, match=r"of a wish has \d+ characters, more than 1000"):
+            require_modest(replace(wish, **words))
