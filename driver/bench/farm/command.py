@@ -13,9 +13,17 @@ from tilefarm.errors import SettingsError
 from tilefarm.quiet import quiet_libraries
 
 from driver.bench.farm.clients import CLIENTS, HOLD_SECONDS
-from driver.bench.farm.figures import Figure, Limit, limits, real_figures, scale_figures
+from driver.bench.farm.figures import (
+    Figure,
+    Limit,
+    limits,
+    real_figures,
+    scale_figures,
+    upload_figures,
+)
 from driver.bench.farm.real import measure_real
 from driver.bench.farm.scale import Scale, measure_scale
+from driver.bench.farm.uploading import BLOB_NBYTES, measure_upload
 from driver.farm.scratch import scratch_folder
 from driver.steps.machine import machine
 from driver.terminal.text_table import text_table
@@ -32,9 +40,9 @@ examples:
   tilefarm bench farm --devices 1000 --workers 64 --gate
   tilefarm bench farm --devices 50 --seconds 5 --kernel-seconds 1 --trials 0
 
-First a search on two simulators with two compile processes, nothing left out. Then a tracker, the
-driver and all of --devices on this machine: device servers are real ones, many in a process, but
-their kernels sleep, between half and one and a half of --kernel-seconds, evenly, and compiles
+First a search on two simulators with two compile processes, nothing left out, and uploads of
+{BLOB_NBYTES >> 20} MiB to a simulator. Then a tracker, the driver and all of --devices on this machine: device
+servers are real ones, many in a process, but their kernels sleep, between half and one and a half of --kernel-seconds, evenly, and compiles
 sleep --compile-seconds. First heartbeats alone. Then leases as the devices would need them if each
 kernel had one of its own: --devices / --kernel-seconds a second, renewed every 10 s of a kernel, at
 times that do not depend on earlier answers; a lease is timed from when it was due. Then as many as
@@ -90,6 +98,8 @@ def run(args: argparse.Namespace) -> int:
     if args.trials:
         with scratch_folder() as scratch:
             real = list(real_figures(measure_real(args.trials, scratch=scratch, clock=clock)))
+        with scratch_folder() as scratch:
+            real += upload_figures(measure_upload(scratch=scratch, clock=clock))
         figures += real
         document["real"] = list(map(_row, real))
         _tell(args, f"{args.trials} trials on two simulators, two compile processes", _table(real))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from driver.bench.farm.busy import Path, runs_per_second
 from driver.bench.farm.real import RealFigures
 from driver.bench.farm.scale import Scale, ScaleFigures
+from driver.bench.farm.uploading import UploadFigures
 
 _MIB = 1 << 20
 _TRACKER_NBYTES = 200 * _MIB
@@ -55,6 +56,15 @@ def real_figures(real: RealFigures) -> Iterator[Figure]:
     yield Figure(name="  tracker, devices", value=1000 * real.farm_seconds, unit="ms/trial")
     yield Figure(name="farm's wall time", value=overhead, unit="ms/trial")
     yield from _parts(real.path)
+
+
+def upload_figures(uploads: UploadFigures) -> Iterator[Figure]:
+    """Of large blobs on their way to one device; without goals, for the machine's load decides."""
+    speed = uploads.nbytes_per_second / _MIB
+    driver, device = 1000 * uploads.driver_seconds * _MIB, 1000 * uploads.device_seconds * _MIB
+    yield Figure(name="upload", value=speed, unit="MiB/s")
+    yield Figure(name="  driver's processor", value=driver, unit="ms/MiB")
+    yield Figure(name="  device's processor", value=device, unit="ms/MiB")
 
 
 def scale_figures(found: ScaleFigures) -> Iterator[Figure]:

@@ -172,4 +172,6 @@ def test_a_small_farm_in_earnest(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 < figures["devices in a run"] <= figures["devices with a candidate"] <= 100
     assert figures["  kernel"] == pytest.approx(300, rel=0.5)
     assert {row["name"] for row in found["real"]} >= {"trials", "farm's processor"}
+    uploads = {row["name"]: row["value"] for row in found["real"]}
+    assert min(uploads[name] for name in ("upload", "  device's processor")) > 0
     assert min(row["devices"] for row in found["limits"]) > 0
