@@ -27,6 +27,9 @@ _MUCH_WORK: Final = 1 << 26
 _FEW: Final = 4
 """Channels of an image that are written out one by one."""
 
+_WOVEN: Final = 32
+"""Lanes of a vector that are interleaved: LLVM takes seconds for many more."""
+
 _BLOCKS: Final = 16
 """Blocks of channels that are written out one by one, at most."""
 
@@ -40,7 +43,9 @@ def cpu_trace(workload: Workload, target: Target) -> Trace:
 def _quantize(workload: Workload, target: Target) -> Trace:
     """A few channels of many lanes: pixels side by side are read at once, and lanes interleaved."""
     del target
-    return trace_of(("unroll", "out_o")) if workload.inputs[0].shape[1] <= _FEW else _NOTHING
+    batch, lanes = workload.outputs[0].shape[-2:]
+    is_few = workload.inputs[0].shape[1] <= _FEW and batch * lanes <= _WOVEN
+    return trace_of(("unroll", "out_o")) if is_few else _NOTHING
 
 
 def _quantize_windows(workload: Workload, target: Target) -> Trace:

@@ -121,3 +121,10 @@ def test_schedules_as_text(golden: Golden) -> None:
     avx512 = replace(SIM, host=X86["avx512vnni"][0])
     for name, work in SHAPES.items():
         golden("\n".join(map(str, cpu_trace(work, avx512).steps)) or "nothing", name)
+
+
+def test_lanes_are_interleaved_only_where_they_are_few() -> None:
+    """LLVM takes ten seconds for 64 of them."""
+    rows = replace(IMAGE.outputs[0], shape=(1, 1, 7, 9, 2, 32))
+    assert cpu_trace(IMAGE, SIM).steps
+    assert not cpu_trace(replace(IMAGE, outputs=(rows,)), SIM).steps
