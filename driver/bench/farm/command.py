@@ -41,12 +41,13 @@ examples:
   tilefarm bench farm --devices 50 --seconds 5 --kernel-seconds 1 --trials 0
 
 First a search on two simulators with two compile processes, nothing left out, and uploads of
-{BLOB_NBYTES >> 20} MiB to a simulator. Then a tracker, the driver and all of --devices on this machine: device
-servers are real ones, many in a process, but their kernels sleep, between half and one and a half of --kernel-seconds, evenly, and compiles
-sleep --compile-seconds. First heartbeats alone. Then leases as the devices would need them if each
-kernel had one of its own: --devices / --kernel-seconds a second, renewed every 10 s of a kernel, at
-times that do not depend on earlier answers; a lease is timed from when it was due. Then as many as
-can be: {CLIENTS} clients lease, hold for {HOLD_SECONDS:g} s, give back, and so on. Then a search.
+{BLOB_NBYTES >> 20} MiB to a simulator. Then a tracker, the driver and all of --devices on this
+machine: device servers are real ones, many in a process, but their kernels sleep, between half and
+one and a half of --kernel-seconds, evenly, and compiles sleep --compile-seconds. First heartbeats
+alone. Then leases as the devices would need them if each kernel had one of its own: --devices /
+--kernel-seconds a second, renewed every 10 s of a kernel, at times that do not depend on earlier
+answers; a lease is timed from when it was due. Then as many as can be: {CLIENTS} clients lease,
+hold for {HOLD_SECONDS:g} s, give back, and so on. Then a search.
 
 Devices have a candidate from the begin of its transfer to the end of its run; those without one
 count where a compiled candidate waits. The driver's processor time is by candidates that compiled,
