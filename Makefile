@@ -30,8 +30,9 @@ test: $(STAMP)  ## the tests
 faults: $(STAMP)  ## what may happen to a farm, each on real processes, and how soon it is over
 	@$(BIN)/python -m pytest -q -m faults tests/faults
 
-soak: $(STAMP)  ## a farm that is not left alone for half an hour (SECONDS=1800)
-	@SOAK_SECONDS=$(SECONDS) $(BIN)/python -m pytest -q -m slow tests/faults/test_nemesis.py
+soak: $(STAMP)  ## a farm that is not left alone for half an hour (SECONDS=1800), and 10,000 candidates
+	@SOAK_SECONDS=$(SECONDS) SOAK_CANDIDATES=10000 $(BIN)/python -m pytest -q -m slow \
+	  tests/faults/test_nemesis.py tests/faults/test_many_candidates.py
 
 cluster-test: $(STAMP)  ## two Ray nodes, a tracker and devices on machines of their own, and jobs on them
 	@$(BIN)/python -m pytest -q -s -m slow tests/whole/test_cluster.py

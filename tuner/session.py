@@ -44,8 +44,9 @@ class _Search:
     proposer: Proposer
     known: set[tuple[int, ...]] = field(default_factory=set)
     """Keys of candidates that were proposed or told; these are not proposed again."""
-    ended: dict[tuple[int, ...], Trial] = field(default_factory=dict)
-    best: Trial | None = None
+    ended: dict[tuple[int, ...], int | None] = field(default_factory=dict)
+    """Cycles by key; None if it did not end well. Whole trials would be too large to keep."""
+    best_cycles: int | None = None
     default_is_due: bool = True
 
 
@@ -168,12 +169,14 @@ class TuningSession:
         The proposer has learnt from it and cannot unlearn; what is best no longer counts it.
         """
         search = self._searches[task]
-        if search.ended.pop(search.sampler.key(dict(trial.point)), None) is None:
+        key = search.sampler.key(dict(trial.point))
+        if key not in search.ended:
             return
+        del search.ended[key]
         self._told -= 1
         self._in_flight += 1
-        good = [t for t in search.ended.values() if t.status is Status.OK and t.cycles is not None]
-        search.best = min(good, key=lambda t: t.cycles or 0, default=None)
+        good = (cycles for cycles in search.ended.values() if cycles is not None)
+        search.best_cycles = min(good, default=None)
 
     def give_up(self, task: str) -> None:
         """Propose nothing more of a task; what is out of it may still be told."""
@@ -192,20 +195,19 @@ class TuningSession:
     def _absorb(self, task: str, key: tuple[int, ...], trial: Trial) -> None:
         search = self._searches[task]
         search.known.add(key)
-        search.ended[key] = trial
+        cycles = trial.cycles if trial.status is Status.OK else None
+        search.ended[key] = cycles
         self._told += 1
         search.proposer.tell([trial])
         self._scheduler.tell(task, trial)
-        if trial.status is Status.OK and trial.cycles is not None:
-            best = search.best
-            if best is None or best.cycles is None or trial.cycles < best.cycles:
-                search.best = trial
+        if cycles is not None and (search.best_cycles is None or cycles < search.best_cycles):
+            search.best_cycles = cycles
 
     # -- looking -----------------------------------------------------------------------------------
 
-    def best(self, task: str) -> Trial | None:
-        """The fastest right candidate of a task so far; the earliest of equals."""
-        return self._searches[task].best
+    def best_cycles(self, task: str) -> int | None:
+        """Those of the fastest right candidate of a task so far."""
+        return self._searches[task].best_cycles
 
     @property
     def told(self) -> int:

@@ -90,11 +90,7 @@ class Loop:
         self._tuner = TunerThread(session, report=self._put, clock=clock)
         self._told = session.told
         self._budget = session.budget
-        best = {
-            name: trial.cycles
-            for name in tasks
-            if (trial := session.best(name)) and trial.cycles is not None
-        }
+        best = {name: c for name in tasks if (c := session.best_cycles(name)) is not None}
         self._scores = Scores(best, defaults or {})
         self._records = records
         self._executor = executor
