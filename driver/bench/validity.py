@@ -40,7 +40,7 @@ _SURPLUS: Final = 1.15
 _EPILOG: Final = """\
 examples:
   tilefarm bench validity
-  tilefarm bench validity --layers D7,matmul --points 200 --forbidden 100
+  tilefarm bench validity --layers C4,C10 --points 100 --forbidden 50
 
 Valid points are drawn from the space of every layer; each is compiled, run in the sandbox, and its
 result compared bit for bit. Forbidden points are neighbours of valid ones that break one
