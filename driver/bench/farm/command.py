@@ -12,10 +12,12 @@ from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
 from tilefarm.quiet import quiet_libraries
 
+from driver.bench.farm.boards import KERNEL_SECONDS, measure_boards
 from driver.bench.farm.clients import CLIENTS, HOLD_SECONDS
 from driver.bench.farm.figures import (
     Figure,
     Limit,
+    board_figures,
     limits,
     real_figures,
     scale_figures,
@@ -33,6 +35,8 @@ _DEFAULT: Final = Scale(
     devices=1000, workers=64, seconds=30.0, kernel_seconds=20.0, compile_seconds=0.2
 )
 _TRIALS: Final = 240
+_BOARD_SHARE: Final = 4
+"""A board's kernels take their time: so many times fewer trials do."""
 
 _EPILOG: Final = f"""\
 examples:
@@ -41,20 +45,24 @@ examples:
   tilefarm bench farm --devices 50 --seconds 5 --kernel-seconds 1 --trials 0
 
 First a search on two simulators with two compile processes, nothing left out, and uploads of
-{BLOB_NBYTES >> 20} MiB to a simulator. Then a tracker, the driver and all of --devices on this
-machine: device servers are real ones, many in a process, but their kernels sleep, between half and
-one and a half of --kernel-seconds, evenly, and compiles sleep --compile-seconds. First heartbeats
-alone. Then leases as the devices would need them if each kernel had one of its own: --devices /
---kernel-seconds a second, renewed every 10 s of a kernel, at times that do not depend on earlier
-answers; a lease is timed from when it was due. Then as many as can be: {CLIENTS} clients lease,
-hold for {HOLD_SECONDS:g} s, give back, and so on. Then a search.
+{BLOB_NBYTES >> 20} MiB to a simulator. Then a search of a quarter of the trials on two boards: real
+device servers whose kernels sleep {KERNEL_SECONDS:g} s on the average, so that candidates wait for
+devices. Then a tracker, the driver and all of --devices on this machine: device servers are real
+ones, many in a process, but their kernels sleep, between half and one and a half of
+--kernel-seconds, evenly, and compiles sleep --compile-seconds. First heartbeats alone. Then leases
+as the devices would need them if each kernel had one of its own: --devices / --kernel-seconds a
+second, renewed every 10 s of a kernel, at times that do not depend on earlier answers; a lease is
+timed from when it was due. Then as many as can be: {CLIENTS} clients lease, hold for
+{HOLD_SECONDS:g} s, give back, and so on. Then a search.
 
 Devices have a candidate from the begin of its transfer to the end of its run; those without one
-count where a compiled candidate waits. The driver's processor time is by candidates that compiled,
-with those that were under way in the end. The farm's processor time of a trial is that of the
-driver, the tracker, the devices and their runners: all but compiles, the kernel's own included. The
-farm's wall time is that of proposal, transfer and run without the kernel; it has no goal, because
-it counts the waits for a core that compiles keep busy.
+count where a compiled candidate waits. Simulators nearly always wait for compiles: what they lose
+is the way of a candidate from its compile to the device, beside a kernel of a millisecond, so the
+goal is the boards'. The driver's processor time is by candidates that compiled, with those that
+were under way in the end. The farm's processor time of a trial is that of the driver, the tracker,
+the devices and their runners, from when all had joined and the spaces were known: all but compiles,
+the kernel's own included. The farm's wall time is that of proposal, transfer and run without the
+kernel; it has no goal, because it counts the waits for a core that compiles keep busy.
 
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
 """
@@ -83,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=_TRIALS,
         metavar="N",
-        help=f"of the search on real simulators; 0 leaves it out (default: {_TRIALS})",
+        help=f"on simulators; 0 leaves them and the boards out (default: {_TRIALS})",
     )
     option("--gate", action="store_true", help="exit code 1 where a goal is missed")
     parser.epilog = _EPILOG
@@ -101,12 +109,17 @@ def run(args: argparse.Namespace) -> int:
             real = list(real_figures(measure_real(args.trials, scratch=scratch, clock=clock)))
         with scratch_folder() as scratch:
             real += upload_figures(measure_upload(scratch=scratch, clock=clock))
-        figures += real
-        document["real"] = list(map(_row, real))
+        trials = max(1, args.trials // _BOARD_SHARE)
+        with scratch_folder() as scratch:
+            found = measure_boards(trials, scratch=scratch, clock=clock)
+            boards = list(board_figures(found))
+        figures += real + boards
+        document |= {"real": list(map(_row, real)), "boards": list(map(_row, boards))}
         _tell(args, f"{args.trials} trials on two simulators, two compile processes", _table(real))
+        _tell(args, f"{trials} trials on two boards", _table(boards))
     with scratch_folder() as scratch:
-        found = measure_scale(scale, scratch=scratch, clock=clock)
-    simulated, bounds = list(scale_figures(found)), limits(scale, found)
+        scaled = measure_scale(scale, scratch=scratch, clock=clock)
+    simulated, bounds = list(scale_figures(scaled)), limits(scale, scaled)
     figures += simulated
     document |= {"simulated": list(map(_row, simulated)), "limits": list(map(asdict, bounds))}
     title = f"{scale.devices} simulated devices, {scale.workers} compile workers"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from driver.bench.farm.busy import Path, runs_per_second
+from driver.bench.farm.busy import Path, Shares, runs_per_second
 from driver.bench.farm.real import RealFigures
 from driver.bench.farm.scale import Scale, ScaleFigures
 from driver.bench.farm.uploading import UploadFigures
@@ -42,20 +42,25 @@ class Limit:
 
 def real_figures(real: RealFigures) -> Iterator[Figure]:
     """Of the search on real simulators."""
-    busy = 100 * real.shares.in_hand
     per_second = real.trials / real.seconds
     processor = 1000 * real.overhead_seconds
     overhead = 1000 * real.path.overhead
-    yield Figure(
-        name="devices with a candidate", value=busy, unit="%", goal=98, more_is_better=True
-    )
-    yield Figure(name="devices in a run", value=100 * real.shares.running, unit="%")
     yield Figure(name="trials", value=per_second, unit="/s", goal=20, more_is_better=True)
     yield Figure(name="farm's processor", value=processor, unit="ms/trial", goal=5)
     yield Figure(name="  driver", value=1000 * real.driver_seconds, unit="ms/trial")
     yield Figure(name="  tracker, devices", value=1000 * real.farm_seconds, unit="ms/trial")
     yield Figure(name="farm's wall time", value=overhead, unit="ms/trial")
     yield from _parts(real.path)
+    yield Figure(name="devices with a candidate", value=100 * real.shares.in_hand, unit="%")
+
+
+def board_figures(found: Shares) -> Iterator[Figure]:
+    """Of the search on boards."""
+    busy = 100 * found.in_hand
+    yield Figure(
+        name="devices with a candidate", value=busy, unit="%", goal=98, more_is_better=True
+    )
+    yield Figure(name="devices in a run", value=100 * found.running, unit="%")
 
 
 def upload_figures(uploads: UploadFigures) -> Iterator[Figure]:
@@ -91,7 +96,7 @@ def scale_figures(found: ScaleFigures) -> Iterator[Figure]:
     yield Figure(name="trials", value=runs_per_second(done), unit="/s")
     yield from _parts(found.path)
     for kind, seconds in sorted(done.thread_seconds.items()):
-        value = 1000 * seconds / len(done.built)
+        value = 1000 * seconds / done.candidates
         yield Figure(name=f"driver's processor, {kind}", value=value, unit="ms/candidate")
 
 
@@ -104,7 +109,7 @@ def limits(scale: Scale, found: ScaleFigures) -> list[Limit]:
     """
     used = found.tracker_peak_nbytes - found.tracker_start_nbytes
     room = _TRACKER_NBYTES - found.tracker_start_nbytes
-    driver_seconds = found.done.process_seconds / len(found.done.built)
+    driver_seconds = found.done.process_seconds / found.done.candidates
     workers = scale.workers * scale.kernel_seconds / scale.compile_seconds
     found_limits = [
         Limit(resource="a core for the tracker", devices=scale.devices / found.searching.share),

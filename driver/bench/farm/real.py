@@ -23,7 +23,7 @@ class RealFigures:
     """A search on two simulators and two compile processes.
 
     Attributes:
-        trials: how many ended, in `seconds` from the first moment at which all devices were there.
+        trials: how many ended, in `seconds` from `Searched.began` on.
         driver_seconds: processor seconds of the driver, a trial.
         farm_seconds: of tracker, devices and runners, a trial; the kernel is part of it.
     """
@@ -60,10 +60,10 @@ def measure_real(trials: int, *, scratch: FilePath, clock: Clock) -> RealFigures
             farm=lambda: house.farm.pids,
         )
     return RealFigures(
-        trials=len(done.trials),
+        trials=done.told,
         seconds=done.ended - done.began,
         shares=shares(done),
         path=path(done),
-        driver_seconds=done.process_seconds / len(done.trials),
-        farm_seconds=done.farm_seconds / len(done.trials),
+        driver_seconds=done.process_seconds / done.told,
+        farm_seconds=done.farm_seconds / done.told,
     )

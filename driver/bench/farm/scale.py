@@ -110,7 +110,7 @@ def measure_scale(scale: Scale, *, scratch: FilePath, clock: Clock) -> ScaleFigu
         NoDeviceError, FarmFault: a part of it did not start, or gave up.
     """
     shown = Credentials(token=create_token(scratch / "token"))
-    with _tracker("127.0.0.1:0", scratch) as (_, address):
+    with own_tracker("127.0.0.1:0", scratch) as (_, address):
         pass  # It was there for a free port only: devices call it before the one to measure starts.
     with Devices(
         scale.devices,
@@ -121,7 +121,7 @@ def measure_scale(scale: Scale, *, scratch: FilePath, clock: Clock) -> ScaleFigu
         log=scratch / "devices.log",
     ) as devices:
         began = clock.seconds()
-        with _tracker(address, scratch) as (tracker, _):
+        with own_tracker(address, scratch) as (tracker, _):
             start_nbytes = resident_nbytes(tracker.pid)
             devices.wait_until_registered(_STORM_SECONDS)
             storm_seconds = clock.seconds() - began
@@ -159,7 +159,7 @@ def measure_scale(scale: Scale, *, scratch: FilePath, clock: Clock) -> ScaleFigu
 
 
 @contextmanager
-def _tracker(listen: str, scratch: FilePath) -> Iterator[tuple[Child, str]]:
+def own_tracker(listen: str, scratch: FilePath) -> Iterator[tuple[Child, str]]:
     """A tracker that keeps what it knows, and its address."""
     words = ["tracker", "--listen", listen, "--state", str(scratch / "tracker.sqlite")]
     words += ["--token-file", str(scratch / "token")]

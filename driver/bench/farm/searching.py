@@ -66,13 +66,14 @@ class Searched:
         spans: what was done when.
         built: when the driver heard of each candidate that had compiled.
         seconds: from its begin to its end.
-        began: when as many devices had joined as were asked for; one may join again later.
+        began: when as many devices had joined as were asked for, and of each task a candidate had
+            compiled: its space is known by then. One may join again later.
         ended: when it was told to begin nothing new, or ended by itself.
         kernel_seconds: what devices say that runs took, all together.
         runs: how many that were.
-        thread_seconds: processor seconds of the driver's threads, by kind.
+        thread_seconds: processor seconds of the driver's threads since it began, by kind.
         process_seconds: of all of them.
-        farm_seconds: processor seconds of tracker, devices and runners since all had joined.
+        farm_seconds: processor seconds of tracker, devices and runners since it began.
     """
 
     devices: int
@@ -87,6 +88,17 @@ class Searched:
     thread_seconds: Mapping[str, float]
     process_seconds: float
     farm_seconds: float
+
+    @property
+    def candidates(self) -> int:
+        """Compiled since it began."""
+        return sum(at >= self.began for at in self.built)
+
+    @property
+    def told(self) -> int:
+        """Trials that ended since it began."""
+        ends = (max(end for _, _, end in trial.spans) for trial in self.trials)
+        return sum(end >= self.began for end in ends)
 
 
 def layer_tasks(target: Target) -> dict[str, Task]:
@@ -118,10 +130,14 @@ def search(
     """
     with Store(records) as store:
         store.begin_run(_RUN, {}, begun=clock.wall_seconds())
-        seen = _Seen(store=store, clock=clock, plan=plan, farm=farm)
+        threads = ThreadWatch()
+        unknown = set(tasks)
+        seen = _Seen(
+            store=store, clock=clock, plan=plan, farm=farm, threads=threads, unknown=unknown
+        )
         metered = _Metered(devices)
         loop = _loop(tasks, executor, metered, plan, seen)
-        with ThreadWatch() as threads:
+        with threads:
             result = loop.run(seen.stop)
         farm_seconds = tree_seconds(farm()) - seen.farm_seconds
     if result.error is not None:
@@ -132,7 +148,7 @@ def search(
         spans=tuple(loop.spans),
         built=tuple(seen.built),
         seconds=result.seconds,
-        began=seen.joined[: plan.devices][-1],
+        began=seen.began,
         ended=seen.stopped or clock.wall_seconds(),
         kernel_seconds=sum(metered.run_seconds),
         runs=len(metered.run_seconds),
@@ -150,10 +166,13 @@ class _Seen:
     clock: Clock
     plan: Plan
     farm: Callable[[], Iterable[int]]
+    threads: ThreadWatch
+    unknown: set[str]
     farm_seconds: float = 0.0
     stop: StopSwitch = field(default_factory=StopSwitch)
     trials: list[Trial] = field(default_factory=list)
-    joined: list[float] = field(default_factory=list)
+    joined: int = 0
+    began: float = 0.0
     built: list[float] = field(default_factory=list)
     stopped: float = 0.0
 
@@ -168,15 +187,23 @@ class _Seen:
     def listen(self, event: Progress | Span) -> None:
         if isinstance(event, Span) and event.kind == "compile":
             self.built.append(self.clock.wall_seconds())
+            if event.label in self.unknown:
+                self.unknown.remove(event.label)
+                if not self.unknown and self.joined >= self.plan.devices:
+                    self._begin()
         if isinstance(event, DeviceJoined):
-            self.joined.append(self.clock.wall_seconds())
-            if len(self.joined) != self.plan.devices:
-                return
-            self.farm_seconds = tree_seconds(self.farm())
-            if self.plan.seconds is not None:
-                timer = threading.Timer(self.plan.seconds, self._end)
-                timer.daemon = True
-                timer.start()
+            self.joined += 1
+            if self.joined == self.plan.devices:
+                self._begin()
+                if self.plan.seconds is not None:
+                    timer = threading.Timer(self.plan.seconds, self._end)
+                    timer.daemon = True
+                    timer.start()
+
+    def _begin(self) -> None:
+        self.began = self.clock.wall_seconds()
+        self.farm_seconds = tree_seconds(self.farm())
+        self.threads.begin()
 
     def _end(self) -> None:
         self.stopped = self.clock.wall_seconds()

@@ -60,6 +60,8 @@ def _status_nbytes(pid: int, key: str) -> int:
 class ThreadWatch(Closing):
     """What the threads of this process compute while the context lasts, by kind.
 
+    It counts from the last `begin`, or else from the context's begin.
+
     A thread's kind is its name up to the first dash; threads that Python does not know are "gRPC".
     They are looked at now and then, so a thread's last two seconds may be missing. What the
     watching itself takes does not count.
@@ -75,11 +77,15 @@ class ThreadWatch(Closing):
         self._thread = threading.Thread(target=self._watch, name=_OWN, daemon=True)
 
     def __enter__(self) -> Self:
+        self.begin()
+        self._thread.start()
+        return self
+
+    def begin(self) -> None:
+        """Forget what was computed until now."""
         self._look()
         self._before = dict(self._seconds)
         self._process_before = processor_seconds(os.getpid())
-        self._thread.start()
-        return self
 
     def close(self) -> None:
         self._ended.set()

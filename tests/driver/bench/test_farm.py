@@ -16,7 +16,7 @@ from tilefarm.measurement import Status, Trial
 from driver.bench.farm.asleep import kernel_seconds
 from driver.bench.farm.busy import Path, Shares, path, runs_per_second, shares
 from driver.bench.farm.clients import LeaseLoad, percentile
-from driver.bench.farm.figures import limits, real_figures
+from driver.bench.farm.figures import board_figures, limits, real_figures
 from driver.bench.farm.real import RealFigures
 from driver.bench.farm.scale import Load, Scale, ScaleFigures
 from driver.bench.farm.searching import Searched
@@ -111,6 +111,9 @@ def test_goals_are_met_or_missed() -> None:
     slow = replace(good, seconds=6.0, farm_seconds=0.004)
     missed = [figure.name for figure in real_figures(slow) if not figure.is_met]
     assert missed == ["trials", "farm's processor"]
+    assert all(figure.is_met for figure in board_figures(good.shares))
+    idle = replace(good.shares, in_hand=0.97)
+    assert [f.name for f in board_figures(idle) if not f.is_met] == ["devices with a candidate"]
 
 
 def test_the_scarcest_resource_comes_first() -> None:
@@ -126,7 +129,7 @@ def test_the_scarcest_resource_comes_first() -> None:
         saturating=half,
         saturated=LeaseLoad(acquire_seconds=(0.01,), seconds=1.0),
         searching=half,
-        done=replace(SEARCHED, built=(0.0,) * 100),
+        done=replace(SEARCHED, built=(-1.0,) + (0.0,) * 100),
         shares=Shares(in_hand=1.0, running=1.0, of_all=1.0),
         path=PATH,
     )
@@ -174,4 +177,5 @@ def test_a_small_farm_in_earnest(capsys: pytest.CaptureFixture[str]) -> None:
     assert {row["name"] for row in found["real"]} >= {"trials", "farm's processor"}
     uploads = {row["name"]: row["value"] for row in found["real"]}
     assert min(uploads[name] for name in ("upload", "  device's processor")) > 0
+    assert {row["name"] for row in found["boards"]} >= {"devices with a candidate"}
     assert min(row["devices"] for row in found["limits"]) > 0

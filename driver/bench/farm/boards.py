@@ -1,0 +1,66 @@
+"""Two boards at work: real compiles, real device servers, kernels that are nobody's load here.
+
+Kernels take longer than compiles, so there nearly always is a candidate, and a device that has none
+waits for the driver.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+from typing import Final
+
+from tilefarm.clock import Clock
+from tilefarm.trust.credentials import create_token
+
+from driver.bench.farm.busy import Shares, shares
+from driver.bench.farm.devices import TARGET, Devices
+from driver.bench.farm.scale import own_tracker
+from driver.bench.farm.searching import Plan, layer_tasks, search
+from driver.farm.farmhouse import Farmhouse, Folders
+from driver.settings import FarmSettings
+
+BOARDS: Final = 2
+KERNEL_SECONDS: Final = 0.25
+"""On the average; see `asleep.kernel_seconds`."""
+
+_START_SECONDS: Final = 60.0
+_WORKERS: Final = 2
+
+
+def measure_boards(trials: int, *, scratch: FilePath, clock: Clock) -> Shares:
+    """What the boards did while a search of so many trials went on.
+
+    Raises:
+        NoDeviceError, FarmFault: see `searching.search`.
+    """
+    token = create_token(scratch / "token")
+    with (
+        own_tracker("127.0.0.1:0", scratch) as (_, address),
+        Devices(
+            BOARDS,
+            tracker=address,
+            token=token,
+            kernel_seconds=KERNEL_SECONDS,
+            folder=scratch,
+            log=scratch / "boards.log",
+        ) as boards,
+    ):
+        boards.wait_until_registered(_START_SECONDS)
+        settings = FarmSettings(
+            tracker=address,
+            token_file=scratch / "token",
+            devices=BOARDS,
+            workers=_WORKERS,
+            ray=False,
+        )
+        folders = Folders(scratch=scratch, log=scratch)
+        with Farmhouse(settings, TARGET, folders, owner="bench", clock=clock) as house:
+            done = search(
+                layer_tasks(TARGET),
+                house.executor,
+                house.leases,
+                Plan(devices=BOARDS, workers=_WORKERS, trials=trials),
+                records=scratch / "boards.sqlite",
+                clock=clock,
+            )
+    return shares(done)
