@@ -13,6 +13,8 @@ from typing import Final
 from device_server.supervisor import supervisor
 
 _PR_SET_PDEATHSIG: Final = 1
+_YOUNG: Final = 10_000
+"""Objects that are new before the collector looks among them: a few megabytes."""
 
 
 def announce(address: str) -> None:
@@ -52,7 +54,9 @@ def run_until_stopped(
         finally:
             alive.cancel()
 
-    # What is there by now stays: the collector need not hold up callers to look at it again.
+    # What is there by now stays: the collector need not hold up callers to look at it again, nor
+    # look for what is new with every other call.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
     asyncio.run(body())

@@ -38,6 +38,7 @@ class StoreLimits:
 
 @dataclass(slots=True)
 class _Entry:
+    path: Path
     nbytes: int
     # (inode, mtime, size) of the file when its content was last verified.
     verified: tuple[int, int, int] | None = None
@@ -122,10 +123,9 @@ class BlobStore(Closing):
             if entry is None:
                 raise _missing(digest)
             self._entries.move_to_end(digest)
-            path = self._blobs / digest.hex
-            if entry.verified is None or _signature(path) != entry.verified:
-                self._verify(digest, path, entry)
-            return path
+            if entry.verified is None or _signature(entry.path) != entry.verified:
+                self._verify(digest, entry)
+            return entry.path
 
     def nbytes_of(self, digest: Digest) -> int:
         """Bytes of one blob.
@@ -165,7 +165,7 @@ class BlobStore(Closing):
             self._make_room(nbytes)
             path = self._blobs / digest.hex
             file.rename(path)
-            self._entries[digest] = _Entry(nbytes, _signature(path))
+            self._entries[digest] = _Entry(path, nbytes, _signature(path))
             self._nbytes += nbytes
 
     def _make_room(self, nbytes: int) -> None:
@@ -185,21 +185,22 @@ class BlobStore(Closing):
         for digest in leaving:
             self._drop(digest)
 
-    def _verify(self, digest: Digest, path: Path, entry: _Entry) -> None:
-        signature = _signature(path)
-        if signature is None or _digest_of(path) != digest:
+    def _verify(self, digest: Digest, entry: _Entry) -> None:
+        signature = _signature(entry.path)
+        if signature is None or _digest_of(entry.path) != digest:
             self._drop(digest)
             raise MissingBlobError(f"blob {digest.short} was damaged on this device", "upload it")
         entry.verified = signature
 
     def _drop(self, digest: Digest) -> None:
-        self._nbytes -= self._entries.pop(digest).nbytes
-        (self._blobs / digest.hex).unlink(missing_ok=True)
+        entry = self._entries.pop(digest)
+        self._nbytes -= entry.nbytes
+        entry.path.unlink(missing_ok=True)
 
     def _found(self) -> OrderedDict[Digest, _Entry]:
         files = [path for path in self._blobs.iterdir() if _NAME.fullmatch(path.name)]
         files.sort(key=lambda path: path.stat().st_mtime_ns)
-        return OrderedDict((Digest(path.name), _Entry(path.stat().st_size)) for path in files)
+        return OrderedDict((Digest(path.name), _Entry(path, path.stat().st_size)) for path in files)
 
 
 def _own(path: Path) -> IO[bytes]:

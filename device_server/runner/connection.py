@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from tilefarm.closing import Closing
 
 from device_server.runner.frames import Reply, read_reply
 
-_MOST_NBYTES = 1 << 20
+_MOST_NBYTES: Final = 1 << 16
 
 
 class ChildGone(Exception):
@@ -27,6 +29,9 @@ class Connection(Closing):
 
     def __init__(self) -> None:
         self._socket, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._unread = bytearray()
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
 
     def close(self) -> None:
         """Let go of both sides. May be called again."""
@@ -46,7 +51,7 @@ class Connection(Closing):
             ChildGone: it will never come.
             InfraError: it is none.
         """
-        return read_reply(_Incoming(self._socket, time.monotonic() + within_seconds))
+        return read_reply(_Incoming(self._take, time.monotonic() + within_seconds))
 
     def _send(self, frame: bytes, descriptors: Sequence[int]) -> None:
         """Send a request. What a process said before it died is left for the reply to find."""
@@ -55,35 +60,29 @@ class Connection(Closing):
             if sent < len(frame):
                 self._socket.sendall(frame[sent:])
 
+    def _take(self, count: int, deadline: float) -> bytes:
+        while len(self._unread) < count:
+            left_seconds = deadline - time.monotonic()
+            if left_seconds <= 0 or not self._poll.poll(1000 * left_seconds):
+                raise ChildSilent
+            try:
+                arrived = self._socket.recv(_MOST_NBYTES)
+            except ConnectionResetError:
+                raise ChildGone from None
+            if not arrived:
+                raise ChildGone
+            self._unread += arrived
+        taken = bytes(self._unread[:count])
+        del self._unread[:count]
+        return taken
+
 
 class _Incoming:
-    """Bytes from the process until a deadline."""
+    """Bytes of a connection until a deadline."""
 
-    def __init__(self, connection: socket.socket, deadline: float) -> None:
-        self._connection = connection
+    def __init__(self, take: Callable[[int, float], bytes], deadline: float) -> None:
+        self._take = take
         self._deadline = deadline
 
     def take(self, count: int) -> bytes:
-        chunks: list[bytes] = []
-        while count > 0:
-            chunk = self._receive(min(count, _MOST_NBYTES))
-            chunks.append(chunk)
-            count -= len(chunk)
-        return b"".join(chunks)
-
-    def _receive(self, count: int) -> bytes:
-        left_seconds = self._deadline - time.monotonic()
-        if left_seconds <= 0:
-            raise ChildSilent
-        self._connection.settimeout(left_seconds)
-        try:
-            chunk = self._connection.recv(count)
-        except TimeoutError:
-            raise ChildSilent from None
-        except ConnectionResetError:
-            raise ChildGone from None
-        finally:
-            self._connection.settimeout(None)
-        if not chunk:
-            raise ChildGone
-        return chunk
+        return self._take(count, self._deadline)

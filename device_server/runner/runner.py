@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -104,16 +104,16 @@ class Runner(Closing):
         self._children.close()
 
     def _outcome(self, job: RunJob, blob: Blob) -> Measurement | Problem:
-        problem = _missing_content(job, blob) or self._load(job, blob)
-        if problem is not None:
-            return problem
         with ExitStack() as stack:
-            results = stack.enter_context(_results_file(job))
             descriptors = [
                 stack.enter_context(_opened(blob(spec.content)))
                 for spec in job.buffers
                 if spec.content is not None
             ]
+            problem = _missing_content(job, descriptors) or self._load(job, blob)
+            if problem is not None:
+                return problem
+            results = stack.enter_context(_results_file(job))
             reply = self._ask(job, [*descriptors, results])
             if not isinstance(reply, Done):
                 return reply
@@ -245,13 +245,12 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _missing_content(job: RunJob, blob: Blob) -> Problem | None:
+def _missing_content(job: RunJob, descriptors: Sequence[int]) -> Problem | None:
     """A problem when a content is smaller than its buffer and samples need: the job is wrong."""
-    for spec in job.buffers:
-        if spec.content is None:
-            continue
+    filled = (spec for spec in job.buffers if spec.content is not None)
+    for spec, descriptor in zip(filled, descriptors, strict=True):
         needed = spec.nbytes * (job.samples if spec.role is Role.INPUT else 1)
-        nbytes = blob(spec.content).stat().st_size
+        nbytes = os.fstat(descriptor).st_size
         if nbytes < needed:
             why = f"buffer {spec.name}: content has {nbytes} bytes, {needed} are needed"
             return Problem(Status.LOAD_ERROR, why)

@@ -52,8 +52,8 @@ def death(number: int, status: int, fault: Fault | None) -> Problem:
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if fault is not None and fault.system_call is not None:
         call = system_call_name(fault.system_call)
-        status = Status.RESOURCE_EXCEEDED if call in _TAKING else Status.RUN_CRASH
-        return Problem(status, f"forbidden system call {call}{_place(fault)}", number)
+        kind = Status.RESOURCE_EXCEEDED if call in _TAKING else Status.RUN_CRASH
+        return Problem(kind, f"forbidden system call {call}{_place(fault)}", number)
     if number == signal.SIGXCPU:
         return Problem(Status.RUN_TIMEOUT, "the processor time is used up", number)
     if number in (signal.SIGKILL, signal.SIGXFSZ) or (fault is not None and fault.memory_exhausted):

@@ -49,6 +49,7 @@ from driver.search.moves import (
     Tell,
 )
 from driver.search.scores import Scores
+from driver.search.settled import settled
 from driver.search.stop import StopSwitch
 from driver.search.terms import Records, SearchResult, SearchSettings
 from driver.search.tuner_thread import Proposals, TunerThread
@@ -122,8 +123,9 @@ class Loop:
         stop.connect(lambda: self._messages.put(moves.Stop()))
         try:
             self._open()
-            while self._result is None:
-                self._hear(self._messages.get())
+            with settled():
+                while self._result is None:
+                    self._hear(self._messages.get())
         finally:
             stop.connect(None)
             self._close()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,7 +18,7 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import RunJob
 
 from device_server.runner.child import RunnerChild
-from device_server.runner.connection import ChildGone, Connection
+from device_server.runner.connection import ChildGone, ChildSilent, Connection
 from device_server.runner.frames import Fault
 from device_server.runner.last_words import LastWords
 
@@ -60,3 +64,23 @@ def test_a_child_is_waited_for_once_and_killed_in_vain_afterwards() -> None:
         assert child.wait() == 7
         child.close()
         assert child.wait() == 7
+
+
+def test_who_speaks_without_end_is_silent_when_its_time_is_over() -> None:
+    with Connection() as connection, ThreadPoolExecutor(1) as beside:
+        theirs = connection.theirs
+        beside.submit(lambda: dribble(theirs))
+        try:
+            with pytest.raises(ChildSilent):
+                connection.reply(0.3)
+        finally:
+            theirs.shutdown(socket.SHUT_RDWR)
+
+
+def dribble(to: socket.socket) -> None:
+    """A reply of a gibibyte, in pieces that never stop coming."""
+    with contextlib.suppress(OSError):
+        to.sendall((1 << 30).to_bytes(4, "little"))
+        while True:
+            to.sendall(b"\0" * 16)
+            time.sleep(0.01)
