@@ -23,15 +23,21 @@ from compile_worker.worker import Result
 from driver.compiling import workers as ray_workers
 from driver.compiling.executor import Build, Workers
 from driver.compiling.kept import KeptCompiles
-from driver.compiling.places import CHILD, Place, ProcessPlace
+from driver.compiling.places import CHILD, Place, PlaceLost, ProcessPlace
 from driver.compiling.workers import RayHost, RayPlace
 from driver.farm.children import descendants
+
+pytestmark = pytest.mark.timeout(600)
 
 GOOD = ("affine", "softmax", "dense")
 WITH_CULPRIT = ("affine", "add", "softmax", "dense")
 CRASHES = 4
 """Of four, of two, of one, and of that one again."""
 KILLING_SECONDS = 2.0
+
+
+def compile_job(name: str) -> CompileJob:
+    return CompileJob(workload=EXAMPLES[name], trace=Trace(), target=SIM)
 
 
 class Compiling:
@@ -48,14 +54,14 @@ class Compiling:
         self._told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
 
     def submit(self, batch: Sequence[str]) -> None:
-        jobs = [CompileJob(workload=EXAMPLES[each], trace=Trace(), target=SIM) for each in batch]
-        self._workers.submit(list(enumerate(jobs)), self._told.put)
+        jobs = enumerate(map(compile_job, batch))
+        self._workers.submit(list(jobs), self._told.put)
 
     def results(self, batch: Sequence[str]) -> dict[int, Result]:
         """What became of a submitted batch, by number."""
         ended = {}
         for _ in batch:
-            build = self._told.get(timeout=100)
+            build = self._told.get(timeout=300)
             assert isinstance(build, Build), build
             ended[build.number] = build.result
         return ended
@@ -147,6 +153,29 @@ def test_kills_of_all_ray_workers_again_and_again_fail_nobody(tmp_path: Path) ->
         finally:
             compiling.close()
             host.close()
+    assert not list(compiling.kept)
+
+
+def test_rays_guard_of_the_memory_fails_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.001")  # to Ray, the machine is always full
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "50")
+    many = GOOD * 10  # long enough to be killed
+    with tempfile.TemporaryDirectory(prefix="t-") as folder:
+        host = RayHost(Path(folder), 1, tmp_path / "log")
+        place = RayPlace(host, 0)
+        compiling = Compiling([place], tmp_path)
+        try:
+            place.prepare()
+            with pytest.raises(PlaceLost, match="OutOfMemoryError"):
+                place.compile([compile_job(each) for each in many], 60.0)
+            compiling.submit(GOOD)
+            made = compiling.results(GOOD).values()
+        finally:
+            compiling.close()
+            host.close()
+    assert all(isinstance(each, Artifact) for each in made), made
     assert not list(compiling.kept)
 
 
