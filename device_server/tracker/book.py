@@ -21,6 +21,7 @@ class LeaseBook:
         self._counts: Counter[str] = Counter()
         self._deadlines: Deadlines[Held] = Deadlines()
         self._changed: set[str] = set()
+        self._renewed: set[str] = set()
         self.shares = Shares()
         """What every user and every job holds of the farm."""
 
@@ -45,9 +46,11 @@ class LeaseBook:
         """The lease that a user's request was given, if it lives; an empty request names none."""
         return self._by_request.get((user, request_id))
 
-    def add(self, holding: Holding, now: float) -> None:
-        """A lease begins."""
-        held = Held(holding, since=now, until=now + holding.lease.ttl_seconds)
+    def add(self, holding: Holding, now: float, left_seconds: float | None = None) -> None:
+        """A lease begins, or goes on with the time that is left of it."""
+        ttl_seconds = holding.lease.ttl_seconds
+        left_seconds = ttl_seconds if left_seconds is None else min(left_seconds, ttl_seconds)
+        held = Held(holding, since=now, until=now + left_seconds)
         self._held[holding.lease.lease_id] = held
         self._counts[share_of(holding, holding.user)] += 1
         self.shares.add(holding.claimant)
@@ -55,6 +58,12 @@ class LeaseBook:
             self._by_request[holding.user, holding.request_id] = held
         self._deadlines.add(held)
         self._changed.add(holding.lease.lease_id)
+        self._renewed.add(holding.lease.lease_id)
+
+    def renew(self, held: Held, now: float) -> None:
+        """A lease has its whole time to live from now on."""
+        held.until = now + held.holding.lease.ttl_seconds
+        self._renewed.add(held.holding.lease.lease_id)
 
     def end(self, held: Held) -> None:
         """A lease that lives is over."""
@@ -71,6 +80,12 @@ class LeaseBook:
     def over(self, now: float) -> list[Held]:
         """Leases that nobody has renewed in time; each is told once, and is then to be ended."""
         return self._deadlines.over(now)
+
+    def until(self) -> tuple[tuple[str, float], ...]:
+        """When those run out that were given or renewed since this was last asked, by id."""
+        renewed = [self._held[each] for each in sorted(self._renewed) if each in self._held]
+        self._renewed.clear()
+        return tuple((held.holding.lease.lease_id, held.until) for held in renewed)
 
     def changes(self) -> tuple[tuple[str, Holding | None], ...]:
         """What has begun and ended since this was last asked, by id."""

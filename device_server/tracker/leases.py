@@ -84,11 +84,13 @@ class LeaseTable:
     @property
     def state(self) -> TableState:
         """What another table needs to go on from here."""
+        now = self._clock.seconds()
         return TableState(
             fence=self._fence,
             devices=tuple(device.registration for device in self._devices.values()),
             leases=tuple(self._leases),
             standings=self._standings.rows(),
+            left_seconds={h.holding.lease.lease_id: h.until - now for h in self._leases.held},
         )
 
     def changes(self) -> TableChanges:
@@ -97,11 +99,13 @@ class LeaseTable:
         self._changed.clear()
         return TableChanges(
             fence=self._fence,
+            seconds=self._clock.seconds(),
             devices=tuple(
                 (name, device.registration if device else None) for name, device in devices
             ),
             leases=self._leases.changes(),
             standings=self._standings.changes(),
+            until=self._leases.until(),
         )
 
     def freed(self) -> bool:
@@ -116,7 +120,8 @@ class LeaseTable:
         for call in state.devices:
             self._add(Device(call.device, call.secret, self._alive_until()))
         for holding in state.leases:
-            self._hold(self._devices[holding.lease.device.name], holding)
+            left_seconds = state.left_seconds.get(holding.lease.lease_id)
+            self._hold(self._devices[holding.lease.device.name], holding, left_seconds)
 
     def register(self, call: Register) -> None:
         """Make a device known, or known again; a new epoch voids the lease of the old one.
@@ -237,10 +242,9 @@ class LeaseTable:
             raise LeaseError(
                 f"lease {lease_id} is unknown, expired, or its device is gone", "lease anew"
             )
-        ttl_seconds = held.holding.lease.ttl_seconds
-        held.until = self._clock.seconds() + ttl_seconds
+        self._leases.renew(held, self._clock.seconds())
         held.lends = lends
-        return ttl_seconds
+        return held.holding.lease.ttl_seconds
 
     def release(
         self, lease_id: str, user: str = "", *, device_lost: bool = False, why: str = ""
@@ -363,9 +367,9 @@ class LeaseTable:
         self._hold(device, holding)
         return lease
 
-    def _hold(self, device: Device, holding: Holding) -> None:
+    def _hold(self, device: Device, holding: Holding, left_seconds: float | None = None) -> None:
         device.lease_id, device.fence = holding.lease.lease_id, holding.lease.fence
-        self._leases.add(holding, self._clock.seconds())
+        self._leases.add(holding, self._clock.seconds(), left_seconds)
 
     def _end(self, held: Held) -> None:
         """A lease is over; its device rests, if it is still there."""

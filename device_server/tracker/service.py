@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,6 +37,7 @@ _CONCURRENT_RPCS: Final = 4096
 """All devices of a farm may call at the same moment; who waits for a device is counted apart."""
 
 _TICK_SECONDS: Final = 0.25
+_TICKS_PER_PULSE: Final = 8
 _WHY_LENGTH: Final = 300
 
 
@@ -179,20 +181,23 @@ class TrackerServicer:
 
     async def watch(self) -> None:
         """Notices what runs out, for as long as the tracker lives."""
-        while True:
+        for tick in itertools.count(1):
             await asyncio.sleep(_TICK_SECONDS)
             for kind, name in self._table.expire():
                 if kind == "device":
                     self._log("expired", level=Level.WARNING, device=name)
                 else:
                     self._log("expired", level=Level.WARNING, lease=name)
-            self._settle()
+            self._settle(pulse=not tick % _TICKS_PER_PULSE and bool(self._table.held()))
 
-    def _settle(self) -> None:
-        """After every call: serve those who wait, and keep what has changed."""
+    def _settle(self, *, pulse: bool = False) -> None:
+        """After every call: serve those who wait, and keep what has changed.
+
+        A pulse keeps the time alone: how much of it is left of leases that nobody renews.
+        """
         self._line.serve()
         changes = self._table.changes()
-        if changes:
+        if changes or pulse:
             self._save(changes)
 
     def _paced(

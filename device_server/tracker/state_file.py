@@ -1,7 +1,8 @@
 """What a tracker knows, in an SQLite file, so that it may start again and go on.
 
 Records are kept as they travel: a device as its registration, a lease as the answer to its wish.
-Leases come and go often, and each writes two pages: its own, and that of the fence.
+Leases come and go often, and each writes two pages: its own, and that of the fence and the time.
+Times are those of a clock that ends with the process: only their differences say anything.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ _LOG_PAGES: Final = 4096
 
 _TABLES: Final = ("tracker", "device", "lease", "standing")
 _SCHEMA: Final = """
-CREATE TABLE tracker (one INTEGER PRIMARY KEY CHECK (one = 1), fence INTEGER NOT NULL);
+CREATE TABLE tracker (
+    one INTEGER PRIMARY KEY CHECK (one = 1), fence INTEGER NOT NULL, seconds REAL NOT NULL
+);
 CREATE TABLE device (name TEXT PRIMARY KEY, registration BLOB NOT NULL);
 CREATE TABLE lease (
     lease_id TEXT PRIMARY KEY,
     acquired BLOB NOT NULL, owner TEXT NOT NULL, user TEXT NOT NULL, request_id TEXT NOT NULL,
-    job TEXT NOT NULL, priority INTEGER NOT NULL
+    job TEXT NOT NULL, priority INTEGER NOT NULL, until REAL
 ) WITHOUT ROWID;
 CREATE TABLE standing (
     name TEXT PRIMARY KEY, draining TEXT NOT NULL, quarantine TEXT NOT NULL,
@@ -78,6 +81,7 @@ class TrackerState:
         (fence,) = query("SELECT max(fence) FROM tracker").fetchone()
         (version,) = query("PRAGMA user_version").fetchone()
         since_3 = "job, priority" if version >= 3 else "'', 0"
+        left = "SELECT lease_id, until - (SELECT seconds FROM tracker) FROM lease"
         return TableState(
             fence=fence or 0,
             devices=tuple(
@@ -97,6 +101,7 @@ class TrackerState:
                 (name, _standing(*row))
                 for name, *row in query("SELECT * FROM standing ORDER BY name")
             ),
+            left_seconds=dict(query(f"{left} WHERE until IS NOT NULL")) if version >= 3 else {},
         )
 
     def save(self, changes: TableChanges) -> None:
@@ -152,8 +157,9 @@ class TrackerState:
 
     def _write(self) -> None:
         pending, query = self._pending, self._database.execute
-        if pending.fence != self._fence:
-            query("REPLACE INTO tracker VALUES (1, ?)", (pending.fence,))
+        changed = pending.devices or pending.leases or pending.standings
+        if pending.fence != self._fence or pending.until or not changed:
+            query("REPLACE INTO tracker VALUES (1, ?, ?)", (pending.fence, pending.seconds))
         for name, call in pending.devices.items():
             if call is None:
                 query("DELETE FROM device WHERE name = ?", (name,))
@@ -163,7 +169,11 @@ class TrackerState:
             if holding is None:
                 query("DELETE FROM lease WHERE lease_id = ?", (lease_id,))
             else:
-                query("REPLACE INTO lease VALUES (?, ?, ?, ?, ?, ?, ?)", _row(lease_id, holding))
+                row = (*_row(lease_id, holding), pending.until.get(lease_id))
+                query("REPLACE INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        for lease_id, until in pending.until.items():
+            if lease_id not in pending.leases:
+                query("UPDATE lease SET until = ? WHERE lease_id = ?", (until, lease_id))
         for name, standing in pending.standings.items():
             if standing is None:
                 query("DELETE FROM standing WHERE name = ?", (name,))
@@ -181,9 +191,12 @@ class _Pending:
     devices: dict[str, Register | None] = field(default_factory=dict)
     leases: dict[str, Holding | None] = field(default_factory=dict)
     standings: dict[str, Standing | None] = field(default_factory=dict)
+    until: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
 
     def add(self, changes: TableChanges) -> None:
-        self.fence = changes.fence
+        self.fence, self.seconds = changes.fence, changes.seconds
+        self.until.update(changes.until)
         self.devices.update(changes.devices)
         self.leases.update(changes.leases)
         self.standings.update(changes.standings)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tilefarm.lease import Lease
 from tilefarm.rpc.calls import Register
@@ -51,26 +52,35 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """Everything that a table knows, but times: what lives has its whole time to live again.
+    """Everything that a table knows.
 
-    `devices` are as they registered, without a fence: leases have theirs, and none is above the
-    table's.
+    Attributes:
+        devices: as they registered, without a fence: leases have theirs, and none is above the
+            table's. They have their whole time to live again.
+        left_seconds: of leases by id, when the table was last heard of; others have their whole
+            time to live again. While there is no table, nobody can renew, and no time passes.
     """
 
     fence: int = 0
     devices: tuple[Register, ...] = ()
     leases: tuple[Holding, ...] = ()
     standings: tuple[tuple[str, Standing], ...] = ()
+    left_seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChanges:
-    """What became of a table since it was last asked, by names and ids; None: it is no more."""
+    """What became of a table since it was last asked, by names and ids; None: it is no more.
+
+    `until` says when leases that were given or renewed run out, on the clock that says `seconds`.
+    """
 
     fence: int
+    seconds: float = 0.0
     devices: tuple[tuple[str, Register | None], ...] = ()
     leases: tuple[tuple[str, Holding | None], ...] = ()
     standings: tuple[tuple[str, Standing | None], ...] = ()
+    until: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def of(cls, state: TableState) -> TableChanges:
@@ -80,7 +90,8 @@ class TableChanges:
             devices=tuple((call.device.name, call) for call in state.devices),
             leases=tuple((holding.lease.lease_id, holding) for holding in state.leases),
             standings=state.standings,
+            until=tuple(state.left_seconds.items()),
         )
 
     def __bool__(self) -> bool:
-        return bool(self.devices or self.leases or self.standings)
+        return bool(self.devices or self.leases or self.standings or self.until)

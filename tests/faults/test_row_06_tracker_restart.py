@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 from kit.c_kernels import job
-from kit.farm import eventually
+from kit.farm import CREDENTIALS, Farm, eventually
 from kit.fault_rows import Stopwatch
 from kit.real_farm import RealFarm
 from tilefarm.errors import UnreachableError
@@ -11,6 +14,7 @@ from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement
 
 from device_server.tracker.client import TrackerClient
+from device_server.tracker.leases import TableLimits
 
 
 def _renewed(client: TrackerClient, lease: Lease) -> bool:
@@ -45,6 +49,27 @@ def test_a_run_goes_on_and_leases_are_as_they_were(
     assert busy.said("event=ran") == 1, "nothing is run twice"
     assert idle.alive
     assert again.said("event=expired") == 0
+
+
+def test_a_lease_that_nobody_renews_has_only_the_time_that_was_left(tmp_path: Path) -> None:
+    limits = TableLimits(lease_ttl_seconds=12.0)
+    state = tmp_path / "tracker.sqlite"
+    with Farm(tmp_path) as farm:
+        first = farm.tracker(state=state, limits=limits)
+        farm.device(tracker=first)
+        with TrackerClient(first.address, CREDENTIALS) as client:
+            lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="gone")
+            assert lease is not None
+            time.sleep(9)
+        first.stop()
+        began = time.monotonic()
+        again = farm.tracker(listen=first.address, state=state, limits=limits)
+        with TrackerClient(again.address, CREDENTIALS) as client:
+            assert [s.owner for s in client.states()] == ["gone"]
+            next_one = client.acquire(farm.target.digest, wait_seconds=30.0, owner="next")
+        assert next_one is not None
+        # Three seconds were left, and the time is kept every two.
+        assert time.monotonic() - began < 10
 
 
 def test_a_device_comes_back_to_a_tracker_that_has_forgotten_it(

@@ -87,6 +87,46 @@ def test_a_lease_writes_nothing_of_its_device(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_lease_goes_on_with_the_time_that_was_left_of_it(tmp_path: Path) -> None:
+    clock = ManualClock(1000.0)
+    table = LeaseTable(clock, CountingIds())
+    for name in "abc":
+        table.register(device(name))
+    file = TrackerState(tmp_path / "state", silent)
+    wishes = [Acquire(request_id=name, target=TARGET, owner="x") for name in "rst"]
+    renewed, silent_one, last = (table.acquire(wish) for wish in wishes)
+    assert renewed is not None
+    assert silent_one is not None
+    assert last is not None
+    file.save(table.changes())
+    for _ in range(2):
+        clock.advance(9)
+        for name in "abc":
+            table.heartbeat(name, "e")
+    table.renew(renewed.lease_id)
+    file.save(table.changes())
+    clock.advance(2)
+    table.release(last.lease_id)
+    file.save(table.changes())
+    file.save(table.changes())  # a pulse: nothing has changed but the time
+    file.close()
+
+    file = TrackerState(tmp_path / "state", silent)
+    other_clock = ManualClock(5.0)
+    other = LeaseTable(other_clock, CountingIds())
+    other.restore(file.load())
+    file.close()
+    left = other.state.left_seconds
+    assert left == {renewed.lease_id: 28.0, silent_one.lease_id: 10.0}
+    other_clock.advance(9)
+    for name in "abc":
+        other.heartbeat(name, "e")
+    other.renew(renewed.lease_id)
+    other_clock.advance(2)
+    assert ("lease", silent_one.lease_id) in other.expire()
+    other.renew(renewed.lease_id)
+
+
 def test_what_a_full_disk_did_not_take_is_saved_with_the_next_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
