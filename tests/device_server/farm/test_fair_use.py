@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, Farm
+from kit.farm import CREDENTIALS, Farm, eventually
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import BusyError
@@ -66,3 +67,23 @@ def test_a_client_comes_again_when_it_was_told_and_not_after_its_time(farm: Farm
         clock.give_back = lambda: client.release(first)
         assert client.acquire(farm.target.digest, wait_seconds=60.0, owner="x") is not None
     assert clock.slept == [1.0]
+
+
+def test_who_lends_hears_that_a_device_is_wanted_and_for_whom_it_is_given_back(farm: Farm) -> None:
+    limits = TableLimits(settle_seconds=0.2, turn_seconds=0.2)
+    tracker = farm.tracker(limits=limits)
+    farm.device("a", tracker=tracker)
+    with TrackerClient(tracker.address, CREDENTIALS) as client, ThreadPoolExecutor(1) as later:
+        held = client.acquire(farm.target.digest, wait_seconds=10.0, owner="x", job="one")
+        assert held is not None
+        assert client.renew(held, lends=True) is None, "nobody waits"
+        other = later.submit(
+            lambda: client.acquire(farm.target.digest, wait_seconds=60.0, owner="x", job="two")
+        )
+        eventually(lambda: client.renew(held, lends=True) == 0.0)
+        assert client.renew(held) is None, "a client that does not lend is asked for nothing"
+        eventually(lambda: client.renew(held, lends=True) == 0.0)
+        client.release(held)
+        lease = other.result(60)
+    assert lease is not None
+    assert lease.fence > held.fence
