@@ -11,12 +11,12 @@ from driver.compiling.places import Place, PlaceLost
 if TYPE_CHECKING:
     from compile_worker.worker import Job, Result
 
-_PAUSES_SECONDS: Final = (0.2, 1.0)
-"""Before a task is given again: who kills a worker often kills its neighbours at the same time."""
+_PAUSES_SECONDS: Final = (0.0, 0.2, 1.0)
+"""Before each try: who kills a worker often kills its neighbours at the same time."""
 
 
 class PatientPlace:
-    """A place that gets a task three times before the task counts as lost."""
+    """A place that gets a task three times before the task counts as lost; none once killed."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -26,13 +26,15 @@ class PatientPlace:
         self._place.prepare()
 
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
+        last = PlaceLost("ended by its driver")
         for pause_seconds in _PAUSES_SECONDS:
+            if self._killed.wait(pause_seconds):
+                break
             try:
                 return self._place.compile(jobs, timeout_seconds)
-            except PlaceLost:
-                if self._killed.wait(pause_seconds):
-                    raise
-        return self._place.compile(jobs, timeout_seconds)
+            except PlaceLost as lost:
+                last = lost
+        raise last
 
     def kill(self) -> None:
         self._killed.set()

@@ -18,6 +18,7 @@ from tilefarm.trace import Step, Trace
 
 from compile_worker.worker import Job, Result
 from driver.compiling.executor import Build, Workers
+from driver.compiling.patient import PatientPlace
 from driver.compiling.places import PlaceCrashed, PlaceLost, PlaceTimedOut, ProcessPlace
 
 
@@ -126,6 +127,15 @@ def test_jobs_of_a_batch_that_is_lost_again_and_again_are_compiled_one_by_one() 
     place, alone = Place(lost=["s0"]), Place()
     assert statuses(place, 2, alone) == {0: Status.OK, 1: Status.OK}
     assert alone.tasks == [["s0"], ["s1"]]
+
+
+def test_a_place_that_was_killed_takes_no_task() -> None:
+    place = Place()
+    patient = PatientPlace(place)
+    patient.kill()
+    with pytest.raises(PlaceLost):
+        patient.compile([job(1)], 60.0)
+    assert not place.tasks
 
 
 def test_what_is_killed_from_outside_even_alone_is_nobodys_crash() -> None:
