@@ -67,7 +67,7 @@ class Candidate:
         why: str = "",
     ) -> Trial:
         return Trial(
-            workload=self.task.workload.digest,
+            workload=self.task.digest,
             trace=self.trace.digest,
             point=tuple(sorted(self.point.items())),
             status=status,

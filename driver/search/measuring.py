@@ -23,7 +23,7 @@ class Task:
     """A workload that is searched.
 
     Attributes:
-        name: that of the workload; every event of a candidate tells it, so it is kept.
+        name, digest: those of the workload; every candidate tells them, so they are kept.
         count: how often the network runs it.
         macs: useful multiply-accumulates of one run.
         trace: the schedule that a point of the space says.
@@ -41,9 +41,11 @@ class Task:
     blobs: Mapping[Digest, bytes]
     buffers: tuple[BufferSpec, ...]
     name: str = field(init=False)
+    digest: Digest = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.workload.name)
+        object.__setattr__(self, "digest", self.workload.digest)
 
     def compile_job(self, trace: Trace) -> CompileJob:
         """What a compile worker needs for a candidate."""

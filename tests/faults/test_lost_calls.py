@@ -258,12 +258,16 @@ def load_module(scene: Scene) -> None:
     scene.spoil()
     with closing(Caller(address, CREDENTIALS, peer="device", lost=DeviceSilentError)) as caller:
         call = calls.LoadModule(claim=calls.Claim.of(lease), artifact=Digest.of(CODE))
-        for _ in range(2):
+        for _ in range(50):
             try:
                 verdict = caller.unary(methods.LOAD_MODULE, call, timeout_seconds=10.0)
             except DeviceSilentError:
-                continue
-            scene.found = [verdict]
+                time.sleep(
+                    PAUSE_SECONDS
+                )  # A channel that was cut connects anew only after a while.
+            else:
+                scene.found = [verdict]
+                break
 
 
 def run(scene: Scene) -> None:
