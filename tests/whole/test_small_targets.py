@@ -72,7 +72,7 @@ def test_any_network_on_any_target(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(target=targets(), case=networks())
 def test_many_networks_on_many_targets(
     simulators: Simulators, target: Target, case: tuple[Graph, int]
