@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tilefarm.target import Limits, Target, VtaConfig, impossibilities
 
 from driver.graph.ir import Graph
 from driver.quantize.fitting import quantize_for
-from driver.quantize.options import AS_USUAL
+from driver.quantize.options import Activations, Quantization
 from driver.rewrites.fold import fold
 
 _ELEMENTS: Final = st.integers(0, 7)
@@ -45,11 +45,22 @@ def targets(draw: st.DrawFn) -> Target:
     return target
 
 
-def agrees(simulators: Simulators, target: Target, case: tuple[Graph, int]) -> None:
+def agrees(
+    simulators: Simulators,
+    target: Target,
+    case: tuple[Graph, int],
+    activations: Activations = "symmetric",
+) -> None:
     graph, seed = case
     graph = fold(graph)
     data = samples_for(graph, seed)
-    simulators.assert_same(quantize_for(target, graph, data, AS_USUAL), target, data)
+    how = Quantization(
+        activations=activations, requantize="mul" if target.limits.alu_mul else "shift"
+    )
+    simulators.assert_same(quantize_for(target, graph, data, how), target, data)
+
+
+SCHEMES: Final = st.sampled_from(get_args(Activations))
 
 
 @pytest.mark.parametrize("log_block", [5, 6])
@@ -63,18 +74,18 @@ def test_large_tiles(simulators: Simulators, log_block: int) -> None:
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(target=targets(), case=networks())
+@given(target=targets(), case=networks(), activations=SCHEMES)
 def test_any_network_on_any_target(
-    simulators: Simulators, target: Target, case: tuple[Graph, int]
+    simulators: Simulators, target: Target, case: tuple[Graph, int], activations: Activations
 ) -> None:
-    agrees(simulators, target, case)
+    agrees(simulators, target, case, activations)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(target=targets(), case=networks())
+@given(target=targets(), case=networks(), activations=SCHEMES)
 def test_many_networks_on_many_targets(
-    simulators: Simulators, target: Target, case: tuple[Graph, int]
+    simulators: Simulators, target: Target, case: tuple[Graph, int], activations: Activations
 ) -> None:
-    agrees(simulators, target, case)
+    agrees(simulators, target, case, activations)
