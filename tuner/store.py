@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,11 +13,20 @@ from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.measurement import Status, Trial
 
-from tuner.store_file import locked, opened, writing
+from tuner.spare import Spare
+from tuner.store_file import DamagedError, locked, opened, writing
 
 _COLUMNS: Final = (
     "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans"
 )
+_STATEMENTS: Final = {
+    "run": "INSERT INTO runs (run, begun, description) VALUES (?, ?, ?)",
+    "end": "UPDATE runs SET ended = ?, outcome = ? WHERE run = ?",
+    "trial": f"INSERT INTO trials (run, {_COLUMNS}) VALUES ({', '.join('?' * 12)}) "
+    "ON CONFLICT (workload, trace) DO NOTHING",
+    "doubt": "DELETE FROM trials WHERE workload = ? AND trace = ?",
+}
+"""Every change of the records; also what the lines of a copy say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +44,11 @@ class Store(Closing):
     """One writer and any number of readers at a time; a trial is kept when `insert` returns.
 
     A context manager. Opening checks the file, brings it to this version's schema, and for a writer
-    takes a lock that ends with the process.
+    takes a lock that ends with the process. A writer keeps a copy beside the file (`Spare`), and
+    goes back to it where the file is damaged.
+
+    Attributes:
+        restored: what was damaged and is back, in words; empty if nothing was.
 
     Args:
         path: the file; a writer makes it.
@@ -49,28 +62,25 @@ class Store(Closing):
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         self._lock = None if read_only else locked(path)
+        self._spare = Spare(path)
+        self.restored = ""
         try:
-            self._db = opened(path, read_only=read_only)
+            self._db = opened(path, read_only=True) if read_only else self._opened()
         except BaseException:
             self._release()
             raise
+        if not read_only:
+            self._spare.begin(self._db)
 
     # -- writing -----------------------------------------------------------------------------------
 
     def begin_run(self, run: str, description: Mapping[str, object], *, begun: float) -> None:
         """Notes that a run begins. Trials belong to runs, so this comes first."""
-        with self._writing():
-            self._db.execute(
-                "INSERT INTO runs (run, begun, description) VALUES (?, ?, ?)",
-                (run, begun, canonical_json(dict(description))),
-            )
+        self._change("run", run, begun, canonical_json(dict(description)))
 
     def end_run(self, run: str, outcome: str, *, ended: float) -> None:
         """Notes how a run ended; one that was killed has no end."""
-        with self._writing():
-            self._db.execute(
-                "UPDATE runs SET ended = ?, outcome = ? WHERE run = ?", (ended, outcome, run)
-            )
+        self._change("end", ended, outcome, run)
 
     def insert(self, trial: Trial, *, run: str) -> bool:
         """Keeps a trial. False, and nothing changes, if this workload and trace have one already.
@@ -80,28 +90,14 @@ class Store(Closing):
         """
         if trial.cycles is not None and trial.status is not Status.OK:
             raise ValueError(f"a trial that ended as {trial.status.value} has no cycles")
-        with self._writing():
-            done = self._db.execute(
-                f"INSERT INTO trials (run, {_COLUMNS}) VALUES ({', '.join('?' * 12)}) "
-                "ON CONFLICT (workload, trace) DO NOTHING",
-                (run, *_row(trial)),
-            )
-        return done.rowcount == 1
+        return self._change("trial", run, *_row(trial)) == 1
 
     def doubt(self, trial: Trial, why: str) -> bool:
         """Moves a trial to the suspects: its device was not right. False if it is not kept here.
 
         Its workload and trace have none any more, and may get another one.
         """
-        key = (trial.workload.hex, trial.trace.hex)
-        with self._writing():
-            self._db.execute(
-                f"INSERT INTO suspects (run, {_COLUMNS}, doubt) SELECT run, {_COLUMNS}, ? "
-                "FROM trials WHERE workload = ? AND trace = ?",
-                (why, *key),
-            )
-            gone = self._db.execute("DELETE FROM trials WHERE workload = ? AND trace = ?", key)
-        return gone.rowcount == 1
+        return self._change("doubt", why, trial.workload.hex, trial.trace.hex) == 1
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -163,15 +159,48 @@ class Store(Closing):
     def close(self) -> None:
         """Lets go of the file and of the lock. Closing twice is closing once."""
         self._db.close()
+        self._spare.close()
         self._release()
+
+    def _opened(self) -> sqlite3.Connection:
+        """The file, or its copy in its place."""
+        try:
+            return opened(self._path, read_only=False)
+        except DamagedError as error:
+            if not self._spare.exists:
+                raise
+            self._spare.put_back()
+            db = opened(self._path, read_only=False)
+            with writing(db, self._path):
+                for what, values in self._spare.changes():
+                    _apply(db, what, values)
+            kept = self._spare.damaged.name
+            self.restored = f"{error.what}; it is back from its copy, and kept as {kept}"
+            return db
 
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
-    def _writing(self) -> AbstractContextManager[None]:
-        return writing(self._db, self._path)
+    def _change(self, what: str, *values: object) -> int:
+        """Make one change for good; the rows that it was about."""
+        with writing(self._db, self._path):
+            rows = _apply(self._db, what, values)
+        self._spare.note(what, *values)
+        return rows
+
+
+def _apply(db: sqlite3.Connection, what: str, values: Sequence[Any]) -> int:
+    """One change, within a transaction; the rows that it was about."""
+    if what == "doubt":
+        db.execute(
+            f"INSERT INTO suspects (run, {_COLUMNS}, doubt) SELECT run, {_COLUMNS}, ? "
+            "FROM trials WHERE workload = ? AND trace = ?",
+            values,
+        )
+        _, *values = values
+    return db.execute(_STATEMENTS[what], values).rowcount
 
 
 def _of(workload: Digest | None) -> tuple[str, tuple[str, ...]]:

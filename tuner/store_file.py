@@ -61,6 +61,10 @@ _MIGRATIONS: Final = (
 """Step i brings a file of user_version i to i + 1. Only ever appended to."""
 
 
+class DamagedError(OutputError):
+    """What lies there is no sound database."""
+
+
 def locked(path: Path) -> Any:
     """An open lock file; the system lets go of the lock when the process ends, however it ends."""
     try:
@@ -143,7 +147,7 @@ def _unwritable(path: Path, error: sqlite3.OperationalError) -> OutputError:
     )
 
 
-def _damaged(path: Path, reason: str) -> OutputError:
-    return OutputError(
+def _damaged(path: Path, reason: str) -> DamagedError:
+    return DamagedError(
         f"{path} is damaged: {reason}", "move it away to begin anew, or restore a copy of it"
     )

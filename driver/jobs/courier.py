@@ -19,7 +19,7 @@ from driver.jobs.parcel import packed
 _BEGIN: Final = "parcel"
 _END: Final = "end of parcel"
 _LINE_NBYTES: Final = 3 << 14
-_PASSING: Final = ("-wal", "-shm", "-journal", ".lock")
+_PASSING: Final = ("-wal", "-shm", "-journal", ".lock", ".sqlite.copy", ".sqlite.since")
 """What is beside a file of records while somebody writes it."""
 
 

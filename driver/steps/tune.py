@@ -105,6 +105,8 @@ class _Tune:
         self._stages.watch.write_into(folder.log)
         with ExitStack() as owned:
             store = owned.enter_context(Store(folder.records))
+            if store.restored:
+                self._stages.say(store.restored)
             house = owned.enter_context(
                 Farmhouse(
                     self._farm_settings,

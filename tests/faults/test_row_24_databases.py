@@ -1,4 +1,7 @@
-"""Row 24: a database that is locked or damaged is told before anything is started, and kept."""
+"""Row 24: a database that is locked or damaged is told before anything is started, and kept.
+
+Records come back from their copy; a tracker's state does from its devices.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from pathlib import Path
 import pytest
 from kit.real_farm import CLI, RealFarm
 from kit.tuning import tuning
+
+from tuner.store import Store
 
 
 def flip_a_page(path: Path) -> None:
@@ -38,7 +43,7 @@ def settled(path: Path) -> None:
 
 
 @DAMAGES
-def test_damaged_records(
+def test_damaged_records_come_back_from_their_copy(
     real_farm: RealFarm, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     out, tracker = tmp_path / "out", real_farm.tracker()
@@ -46,7 +51,27 @@ def test_damaged_records(
     with tuning(real_farm, tracker.address, out, 16) as first:
         assert first.end() == (0, "")
     settled(out / "records.sqlite")
+    with Store(out / "records.sqlite", read_only=True) as store:
+        before = store.trials()
     damage(out / "records.sqlite")
+    damaged = (out / "records.sqlite").read_bytes()
+    with tuning(real_farm, tracker.address, out, 18) as second:
+        assert "is back from its copy" in second.wait_for("notice")["text"]
+        assert second.wait_for("trial")["number"] == len(before) + 1, "nothing is measured again"
+        assert second.end() == (0, "")
+    with Store(out / "records.sqlite", read_only=True) as store:
+        assert store.trials()[: len(before)] == before
+    assert (out / "records.sqlite.damaged").read_bytes() == damaged
+
+
+def test_damaged_records_without_a_copy(real_farm: RealFarm, tmp_path: Path) -> None:
+    out, tracker = tmp_path / "out", real_farm.tracker()
+    real_farm.device(tracker.address)
+    with tuning(real_farm, tracker.address, out, 16) as first:
+        assert first.end() == (0, "")
+    settled(out / "records.sqlite")
+    flip_a_page(out / "records.sqlite")
+    (out / "records.sqlite.copy").unlink()
     damaged = (out / "records.sqlite").read_bytes()
     with tuning(real_farm, tracker.address, out, 16) as second:
         code, errors = second.end()

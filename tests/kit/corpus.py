@@ -117,7 +117,8 @@ def write_files(folder: Path) -> None:
         store.begin_run("run-1", {"seed": 3}, begun=1.5)
         store.insert(_TRIAL, run="run-1")
         store.end_run("run-1", "done", ended=2.5)
-    (folder / "records.sqlite.lock").unlink()
+    for beside in ("lock", "copy", "since"):
+        (folder / f"records.sqlite.{beside}").unlink()
     entry = TokenEntry(
         hash=Digest.of(b"token"), user="ann", role=FarmRole.SUBMIT, expires_at=4102444800.0
     )
@@ -197,7 +198,8 @@ def write(folder: Path) -> None:
         (RECORDS, read_files(folder)),
     ):
         (folder / name).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
-    (folder / "records.sqlite.lock").unlink()
+    for beside in ("lock", "copy", "since"):
+        (folder / f"records.sqlite.{beside}").unlink()
 
 
 def _field(field: FieldDescriptor) -> str:

@@ -182,12 +182,60 @@ def test_a_damaged_file_is_named(path: Path) -> None:
         store.begin_run("r", {}, begun=0.0)
         for x in range(300):
             store.insert(trial_of({"x": x}, cycles=9), run="r")
-    content = bytearray(path.read_bytes())
-    content[4096:20480] = b"\xa5" * 16384
-    path.write_bytes(content)
+    damage(path)
+    path.with_name(path.name + ".copy").unlink()
     with pytest.raises(OutputError, match="is damaged") as caught:
         Store(path)
     assert str(path) in str(caught.value)
+
+
+def damage(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    content = bytearray(path.read_bytes())
+    content[4096:20480] = b"\xa5" * 16384
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> None:
+    trials = [trial_of({"x": x}, cycles=9) for x in range(300)]
+    for session in range(sessions):
+        with Store(path) as store:
+            store.begin_run(f"r{session}", {}, begun=0.0)
+            for trial in trials[session::sessions]:
+                assert store.insert(trial, run=f"r{session}")
+            store.doubt(trials[session], "not right")
+            assert store.insert(trials[session], run=f"r{session}")
+            store.end_run(f"r{session}", "done", ended=1.0)
+            before = store.trials(), store.suspects(), store.runs()
+    damage(path)
+    damaged = path.read_bytes()
+    with path.with_name(path.name + ".since").open("a") as file:
+        file.write('["trial", "cut o')  # as a kill leaves it
+    with Store(path) as store:
+        assert "is damaged" in store.restored
+        assert path.with_name(path.name + ".damaged").read_bytes() == damaged
+        assert (store.trials(), store.suspects(), store.runs()) == before
+        assert not store.insert(trials[0], run="r0")
+    with Store(path) as store:
+        assert not store.restored
+        assert store.trials() == before[0]
+
+
+def test_a_copy_that_cannot_be_kept_is_none(path: Path) -> None:
+    with Store(path) as store:
+        store.begin_run("r", {}, begun=0.0)
+        store._spare.close()
+        with Path("/dev/full").open("w", buffering=1) as full:
+            store._spare._lines = full
+            store.insert(trial_of({"x": 1}, cycles=9), run="r")
+        assert not store._spare.exists
+        store.insert(trial_of({"x": 2}, cycles=9), run="r")
+    with Store(path) as store:
+        assert store.count() == 2
+        assert store._spare.exists
 
 
 def test_a_file_of_something_else_is_refused(path: Path) -> None:
