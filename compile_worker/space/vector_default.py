@@ -39,7 +39,8 @@ def _candidates(draft: Draft, layer: VectorLayer) -> Iterator[dict[str, int]]:
 
     tiles = sorted(product(*(draft.domain(f"tile_{axis}") for axis in SPATIAL)), key=unlike)
     whole = tuple(layer.extents[axis] for axis in SUMMED)
-    windows = dict.fromkeys((whole, (1, whole[1]), (1, 1)))
+    allowed = set(product(*(draft.domain(f"tile_{axis}") for axis in SUMMED)))
+    windows = [w for w in dict.fromkeys((whole, (1, whole[1]), (1, 1))) if w in allowed]
     most = max(draft.domain("slots"))
     for window, slots, tile in product(windows, range(most, 0, -1), tiles):
         parts = zip((*SPATIAL, *SUMMED), (*tile, *window), strict=True)

@@ -191,6 +191,14 @@ def test_nothing_fits_into_too_little_memory() -> None:
         generate(LAYERS["first pool"], tiny)
 
 
+@pytest.mark.parametrize("name", ["scaled_add", "window_max2d"])
+def test_what_there_is_too_little_of_is_named(name: str) -> None:
+    """Windows in parts, which maxima cannot have, are not what is wrong."""
+    cramped = Target(name="cramped", limits=Limits(kernel_uops=1))
+    with pytest.raises(ValueError, match="uop_sram: UOP keeps 1 micro-ops"):
+        generate(EXAMPLES[name], cramped)
+
+
 def test_space_of_a_pool(golden: Golden) -> None:
     made = generate(EXAMPLES["window_max2d"], SIM)
     tunable = [f"{v.name} in {v.labels or v.domain}" for v in made.space.tunables]
