@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from tilefarm.closing import Closing
+
+from tuner.store_file import Database, copied
 
 
 class Spare(Closing):
@@ -41,18 +42,17 @@ class Spare(Closing):
         """Whether there is a copy to go back to."""
         return self._copy.exists()
 
-    def begin(self, db: sqlite3.Connection) -> None:
+    def begin(self, db: Database) -> None:
         """The records are sound: this is what they are, and changes are noted from here on."""
         fresh = self._copy.with_suffix(".fresh")
         try:
             # A moment without lines is harmless: the file itself is sound just now.
             lines = self._since.open("w", encoding="utf-8", buffering=1)
             fresh.unlink(missing_ok=True)
-            with contextlib.closing(sqlite3.connect(fresh)) as copy:
-                db.backup(copy)
+            copied(db, fresh)
             fresh.replace(self._copy)
             self._lines = lines
-        except (OSError, sqlite3.Error):
+        except OSError:
             self.forget()
 
     def note(self, what: str, *values: object) -> None:

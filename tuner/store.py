@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from tilefarm.digest import Digest, canonical_json
 from tilefarm.measurement import Status, Trial
 
 from tuner.spare import Spare
-from tuner.store_file import DamagedError, locked, opened, writing
+from tuner.store_file import DamagedError, Database, locked, opened, writing
 
 _COLUMNS: Final = (
     "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans"
@@ -162,7 +161,7 @@ class Store(Closing):
         self._spare.close()
         self._release()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self) -> Database:
         """The file, or its copy in its place."""
         try:
             return opened(self._path, read_only=False)
@@ -191,7 +190,7 @@ class Store(Closing):
         return rows
 
 
-def _apply(db: sqlite3.Connection, what: str, values: Sequence[Any]) -> int:
+def _apply(db: Database, what: str, values: Sequence[Any]) -> int:
     """One change, within a transaction; the rows that it was about."""
     if what == "doubt":
         db.execute(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tilefarm.errors import OutputError
 
@@ -61,6 +61,9 @@ _MIGRATIONS: Final = (
 """Step i brings a file of user_version i to i + 1. Only ever appended to."""
 
 
+Database: TypeAlias = sqlite3.Connection
+
+
 class DamagedError(OutputError):
     """What lies there is no sound database."""
 
@@ -83,7 +86,7 @@ def locked(path: Path) -> Any:
     return lock
 
 
-def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
+def opened(path: Path, *, read_only: bool) -> Database:
     """The checked file, with this version's schema unless it is only to be read."""
     mode = "ro" if read_only else "rwc"
     try:
@@ -107,6 +110,19 @@ def opened(path: Path, *, read_only: bool) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def copied(db: Database, file: Path) -> None:
+    """Put a whole copy of what a database holds into a new file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    try:
+        with closing(sqlite3.connect(file)) as copy:
+            db.backup(copy)
+    except sqlite3.Error as error:
+        raise OSError(str(error)) from None
 
 
 @contextmanager
