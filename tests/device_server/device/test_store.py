@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -293,3 +294,30 @@ def test_a_folder_that_cannot_be_made_is_a_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="cannot keep blobs"):
         BlobStore(tmp_path / "file")
+
+
+def test_a_whole_blob_on_a_full_disk_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", fill)
+    with (
+        BlobStore(tmp_path) as store,
+        pytest.raises(CapacityError, match="cannot write a blob: No space left on device"),
+    ):
+        store.put(b"content")
+    assert files(tmp_path) == []
+
+
+def test_bytes_of_all_blobs_are_counted_as_they_come_and_go(tmp_path: Path) -> None:
+    with BlobStore(tmp_path, StoreLimits(total_nbytes=10)) as store:
+        for content in (b"four", b"five5", b"four", b"six666"):
+            store.put(content)
+            assert store.nbytes == sum(path.stat().st_size for path in files(tmp_path))
+        assert store.nbytes == 10
+    with BlobStore(tmp_path) as store:
+        assert store.nbytes == 10
