@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     quiet_libraries()
     from device_server.tracker import service
-    from device_server.tracker.leases import TableLimits
+    from device_server.tracker.limits import TableLimits
 
     path: Path | None = args.token_file
     secret = None

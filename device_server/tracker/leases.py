@@ -7,48 +7,27 @@ An operation looks at what it is about, never at all that there is: a farm may b
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import ValuesView
-from dataclasses import dataclass, replace
 from typing import Final
 
 from tilefarm.clock import Clock
-from tilefarm.errors import BusyError, ForbiddenError, LeaseError, NoDeviceError, SettingsError
-from tilefarm.lease import Lease, ticket_of
+from tilefarm.errors import BusyError, ForbiddenError, LeaseError
+from tilefarm.lease import Lease
 from tilefarm.names import IdSource
-from tilefarm.rpc.calls import Acquire, DeviceState, HeartbeatReply, Register, Usage
+from tilefarm.rpc.tracker_calls import Acquire, DeviceState, HeartbeatReply, Register, Usage
 
 from device_server.tracker.book import LeaseBook
-from device_server.tracker.deadlines import Deadlines
+from device_server.tracker.device_states import state_of
 from device_server.tracker.entries import Device, Held
-from device_server.tracker.idle import IdleDevices
+from device_server.tracker.granting import holding_of
+from device_server.tracker.limits import TableLimits
 from device_server.tracker.line import share_of
+from device_server.tracker.registry import Registry
 from device_server.tracker.shares import Shares
 from device_server.tracker.standings import Standings
 from device_server.tracker.table_state import Holding, TableChanges, TableState
 
 _SHARE_RETRY_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableLimits:
-    """What is forgiven, and how much one may have.
-
-    Attributes:
-        device_ttl_seconds: silence of a device.
-        lease_ttl_seconds: silence of a lease's holder.
-        losses: of a device in a row; the next one puts it into quarantine.
-        leases_per_user: that one user holds at a time; None: as many as there are devices.
-        settle_seconds: that a device stays with who got it, whoever wants it.
-        turn_seconds: in which somebody may have one device more than others who want it.
-    """
-
-    device_ttl_seconds: float = 10.0
-    lease_ttl_seconds: float = 30.0
-    losses: int = 2
-    leases_per_user: int | None = None
-    settle_seconds: float = 2.0
-    turn_seconds: float = 10.0
 
 
 class LeaseTable:
@@ -68,12 +47,9 @@ class LeaseTable:
         self._ids = ids
         self._limits = limits or TableLimits()
         self._fence = fence
-        self._devices: dict[str, Device] = {}
-        self._deadlines: Deadlines[Device] = Deadlines()
-        self._idle = IdleDevices()
+        self._devices = Registry(self._limits.device_ttl_seconds)
         self._leases = LeaseBook()
         self._standings = Standings(self._limits.losses)
-        self._changed: set[str] = set()
         self._expired: list[tuple[str, str]] = []
         self._freed = False
 
@@ -87,7 +63,7 @@ class LeaseTable:
         now = self._clock.seconds()
         return TableState(
             fence=self._fence,
-            devices=tuple(device.registration for device in self._devices.values()),
+            devices=tuple(device.registration for device in self._devices),
             leases=tuple(self._leases),
             standings=self._standings.rows(),
             left_seconds={h.holding.lease.lease_id: h.until - now for h in self._leases.held},
@@ -95,14 +71,10 @@ class LeaseTable:
 
     def changes(self) -> TableChanges:
         """What is not any more as it was when this was last asked."""
-        devices = [(name, self._devices.get(name)) for name in sorted(self._changed)]
-        self._changed.clear()
         return TableChanges(
             fence=self._fence,
             seconds=self._clock.seconds(),
-            devices=tuple(
-                (name, device.registration if device else None) for name, device in devices
-            ),
+            devices=self._devices.changes(),
             leases=self._leases.changes(),
             standings=self._standings.changes(),
             until=self._leases.until(),
@@ -118,10 +90,10 @@ class LeaseTable:
         self._fence = max(self._fence, state.fence)
         self._standings.restore(dict(state.standings))
         for call in state.devices:
-            self._add(Device(call.device, call.secret, self._alive_until()))
+            self._rest(self._devices.add(call, self._clock.seconds()))
         for holding in state.leases:
             left_seconds = state.left_seconds.get(holding.lease.lease_id)
-            self._hold(self._devices[holding.lease.device.name], holding, left_seconds)
+            self._hold(self._devices.require(holding.lease.device.name), holding, left_seconds)
 
     def register(self, call: Register) -> None:
         """Make a device known, or known again; a new epoch voids the lease of the old one.
@@ -130,22 +102,15 @@ class LeaseTable:
             SettingsError: a living device has its name, or a server that started later.
         """
         self._lapse()
-        info = call.device
         self._fence = max(self._fence, call.fence)
-        known = self._devices.get(info.name)
-        if known:
-            _require_same(known, call)
-        if known and known.info.epoch == info.epoch:
-            known.info = info
-            known.until = self._alive_until()
-            self._changed.add(info.name)
+        known, now = self._devices.known(call), self._clock.seconds()
+        if known and known.info.epoch == call.device.epoch:
+            self._devices.change(known, call.device)
+            self._devices.hear(known, now)
             return
-        device = Device(info, call.secret, self._alive_until())
         if known:
-            device.retired_epochs = known.retired_epochs | {known.info.epoch}
-            device.fence = known.fence
             self._forget(known)
-        self._add(device)
+        self._rest(self._devices.add(call, now, after=known))
 
     def heartbeat(
         self,
@@ -166,10 +131,10 @@ class LeaseTable:
             usage: what it did in this life.
         """
         self._lapse()
-        device = self._device(name, epoch)
+        device = self._devices.in_epoch(name, epoch)
         if device is None:
             return HeartbeatReply(known=False)
-        device.until = self._alive_until()
+        self._devices.hear(device, self._clock.seconds())
         self._freed |= device.suspect or bool(device.resting)
         device.suspect = False
         device.resting = resting
@@ -186,7 +151,7 @@ class LeaseTable:
     def deregister(self, name: str, epoch: str) -> None:
         """A device says that it ends."""
         self._lapse()
-        device = self._device(name, epoch)
+        device = self._devices.in_epoch(name, epoch)
         if device:
             self._forget(device)
 
@@ -210,7 +175,7 @@ class LeaseTable:
                 " `tilefarm tracker --leases-per-user`",
                 _SHARE_RETRY_SECONDS,
             )
-        device = self._idle.first(wish.target, lambda device: self._fits(device, wish))
+        device = self._devices.first(wish.target, lambda device: self._fits(device, wish))
         return None if device is None else self._grant(device, wish, user)
 
     def given(self, wish: Acquire, user: str = "") -> Lease | None:
@@ -268,7 +233,7 @@ class LeaseTable:
             return
         self._end(held)
         name = held.holding.lease.device.name
-        self._devices[name].suspect = device_lost
+        self._devices.require(name).suspect = device_lost
         if device_lost:
             self._standings.lost(name, user=user, owner=held.holding.owner, why=why)
         else:
@@ -280,7 +245,8 @@ class LeaseTable:
         Raises:
             NoDeviceError: no such device lives.
         """
-        self._require(name)
+        self._lapse()
+        self._devices.require(name)
         self._standings.drain(name, why or "by an admin")
 
     def readmit(self, name: str) -> None:
@@ -289,15 +255,24 @@ class LeaseTable:
         Raises:
             NoDeviceError: no such device lives.
         """
-        self._require(name)
+        self._lapse()
+        self._devices.require(name).readmissions += 1
         self._standings.readmit(name)
-        self._devices[name].readmissions += 1
         self._freed = True
 
     def states(self) -> tuple[DeviceState, ...]:
         """All living devices by name, with their use."""
         self._lapse()
-        return tuple(self._state_of(device) for _, device in sorted(self._devices.items()))
+        now = self._clock.seconds()
+        return tuple(
+            state_of(
+                device,
+                self._standings.of(device.info.name),
+                self._leases.get(device.lease_id),
+                now,
+            )
+            for device in sorted(self._devices, key=lambda device: device.info.name)
+        )
 
     def shares(self) -> Shares:
         """What every user and every job holds of the farm."""
@@ -322,7 +297,7 @@ class LeaseTable:
 
     def _lapse(self) -> None:
         now = self._clock.seconds()
-        for device in self._deadlines.over(now):
+        for device in self._devices.over(now):
             if device.lease_id or device.suspect:
                 self._standings.silent(device.info.name, told=device.suspect)
             self._forget(device)
@@ -342,30 +317,16 @@ class LeaseTable:
 
     def _grant(self, device: Device, wish: Acquire, user: str) -> Lease:
         self._fence += 1
-        lease_id = self._ids.fresh("lease")
-        lease = Lease(
-            lease_id=lease_id,
-            device=device.info,
+        holding = holding_of(
+            device,
+            wish,
+            user,
+            lease_id=self._ids.fresh("lease"),
             fence=self._fence,
             ttl_seconds=self._limits.lease_ttl_seconds,
-            ticket=ticket_of(
-                device.secret,
-                lease_id=lease_id,
-                fence=self._fence,
-                epoch=device.info.epoch,
-                user=user,
-            ),
-        )
-        holding = Holding(
-            lease=lease,
-            owner=wish.owner,
-            user=user,
-            request_id=wish.request_id,
-            job=wish.job,
-            priority=wish.priority,
         )
         self._hold(device, holding)
-        return lease
+        return holding.lease
 
     def _hold(self, device: Device, holding: Holding, left_seconds: float | None = None) -> None:
         device.lease_id, device.fence = holding.lease.lease_id, holding.lease.fence
@@ -380,21 +341,13 @@ class LeaseTable:
             device.lease_id = ""
             self._rest(device)
 
-    def _add(self, device: Device) -> None:
-        self._devices[device.info.name] = device
-        self._deadlines.add(device)
-        self._changed.add(device.info.name)
-        self._rest(device)
-
     def _rest(self, device: Device) -> None:
-        self._idle.add(device)
+        self._devices.rest(device)
         self._freed = True
 
     def _forget(self, device: Device) -> None:
         """A device is no more, nor is its lease."""
-        device.gone = True
-        del self._devices[device.info.name]
-        self._changed.add(device.info.name)
+        self._devices.end(device)
         held = self._leases.get(device.lease_id)
         if held:
             self._end(held)
@@ -405,52 +358,3 @@ class LeaseTable:
             return False
         info = device.info
         return info.target == wish.target and set(wish.labels) <= set(info.labels)
-
-    def _state_of(self, device: Device) -> DeviceState:
-        held, standing = self._leases.get(device.lease_id), self._standings.of(device.info.name)
-        state = DeviceState(
-            device=device.info,
-            draining=standing.draining,
-            quarantine=standing.quarantine,
-            resting=device.resting,
-            usage=device.pace.usage,
-            lately=device.pace.lately,
-        )
-        if held is None:
-            return state
-        return replace(
-            state,
-            owner=held.holding.owner or held.holding.lease.lease_id,
-            user=held.holding.user,
-            leased_seconds=self._clock.seconds() - held.since,
-        )
-
-    def _device(self, name: str, epoch: str) -> Device | None:
-        device = self._devices.get(name)
-        return device if device and device.info.epoch == epoch else None
-
-    def _require(self, name: str) -> None:
-        self._lapse()
-        if name not in self._devices:
-            raise NoDeviceError(
-                f"no device {name} is registered", "`tilefarm devices` lists those that are"
-            )
-
-    def _alive_until(self) -> float:
-        return self._clock.seconds() + self._limits.device_ttl_seconds
-
-
-def _require_same(known: Device, call: Register) -> None:
-    """Nothing if the device of a name may register: it is the same one, and no earlier life."""
-    name = call.device.name
-    if not hmac.compare_digest(known.secret, call.secret):
-        raise SettingsError(
-            f"the name {name!r} is taken by a living device at {known.info.address}",
-            "give every device a name of its own; one whose --folder is lost gets its name back"
-            " some seconds after its end",
-        )
-    if call.device.epoch in known.retired_epochs:
-        raise SettingsError(
-            f"another device server has taken the name {name!r}",
-            "give every device a name of its own",
-        )

@@ -12,8 +12,9 @@ from typing import Any, Final, TypeVar
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import ForbiddenError
 from tilefarm.names import RandomIds
-from tilefarm.rpc import calls, listening, methods, serving, timing
+from tilefarm.rpc import listening, methods, serving, timing, tracker_calls
 from tilefarm.rpc.door import Security
+from tilefarm.rpc.nothing import Nothing
 from tilefarm.trust.access import Identity
 from tilefarm.watch.log import Level, LineLog, Log
 from tilefarm.watch.metrics import TRACKER_METRICS, call_meter
@@ -27,7 +28,8 @@ from device_server.tracker.beats import beat_seconds
 from device_server.tracker.claims import Claims
 from device_server.tracker.gauges import keep_gauges
 from device_server.tracker.health import health_of
-from device_server.tracker.leases import LeaseTable, TableLimits
+from device_server.tracker.leases import LeaseTable
+from device_server.tracker.limits import TableLimits
 from device_server.tracker.rates import CallRates
 from device_server.tracker.state_file import TrackerState
 from device_server.tracker.table_state import TableChanges
@@ -85,7 +87,7 @@ class TrackerServicer:
             serving.unary(methods.READMIT, self._paced(self.readmit)),
         ]
 
-    async def register(self, call: calls.Register, by: Identity) -> calls.Registered:
+    async def register(self, call: tracker_calls.Register, by: Identity) -> tracker_calls.Registered:
         _require_own_name(call.device.name, by)
         require_possible(call)
         self._table.register(call)
@@ -97,11 +99,11 @@ class TrackerServicer:
             epoch=call.device.epoch,
         )
         self._settle()
-        return calls.Registered(
+        return tracker_calls.Registered(
             heartbeat_seconds=beat_seconds(call.device.name, self._table.limits.device_ttl_seconds)
         )
 
-    async def heartbeat(self, call: calls.Heartbeat, by: Identity) -> calls.HeartbeatReply:
+    async def heartbeat(self, call: tracker_calls.Heartbeat, by: Identity) -> tracker_calls.HeartbeatReply:
         _require_own_name(call.name, by)
         reply = self._table.heartbeat(
             call.name,
@@ -113,27 +115,27 @@ class TrackerServicer:
         self._settle()
         return reply
 
-    async def deregister(self, call: calls.DeviceRef, by: Identity) -> calls.Nothing:
+    async def deregister(self, call: tracker_calls.DeviceRef, by: Identity) -> Nothing:
         _require_own_name(call.name, by)
         self._table.deregister(call.name, call.epoch)
         self._settle()
         self._log("deregistered", device=call.name, epoch=call.epoch)
-        return calls.Nothing()
+        return Nothing()
 
-    async def acquire(self, call: calls.Acquire, by: Identity) -> calls.Acquired:
+    async def acquire(self, call: tracker_calls.Acquire, by: Identity) -> tracker_calls.Acquired:
         require_modest(call)
         with timing.phase("wait for a device"):
             try:
-                return calls.Acquired(lease=await self._line.lease(call, by.user))
+                return tracker_calls.Acquired(lease=await self._line.lease(call, by.user))
             finally:
                 self._settle()
 
-    async def renew(self, call: calls.Renew, by: Identity) -> calls.Renewed:
+    async def renew(self, call: tracker_calls.Renew, by: Identity) -> tracker_calls.Renewed:
         ttl_seconds = self._table.renew(call.lease_id, by.user, lends=call.lends)
         wanted = self._claims.seconds_left(call.lease_id) if call.lends else None
-        return calls.Renewed(ttl_seconds=ttl_seconds, wanted_seconds=wanted)
+        return tracker_calls.Renewed(ttl_seconds=ttl_seconds, wanted_seconds=wanted)
 
-    async def release(self, call: calls.Release, by: Identity) -> calls.Nothing:
+    async def release(self, call: tracker_calls.Release, by: Identity) -> Nothing:
         heir = self._claims.heir(call.lease_id)
         self._table.release(
             call.lease_id, by.user, device_lost=call.device_lost, why=call.why[:_WHY_LENGTH]
@@ -146,18 +148,18 @@ class TrackerServicer:
         )
         self._line.serve(heir)
         self._settle()
-        return calls.Nothing()
+        return Nothing()
 
-    async def list_devices(self, _: calls.Nothing, _by: Identity) -> calls.Devices:
+    async def list_devices(self, _: Nothing, _by: Identity) -> tracker_calls.Devices:
         return self.overview()
 
-    def overview(self) -> calls.Devices:
+    def overview(self) -> tracker_calls.Devices:
         """All devices with their use, and who waits."""
         now = self._clock.seconds()
-        return calls.Devices(
+        return tracker_calls.Devices(
             states=self._table.states(),
             waiting=tuple(
-                calls.Waiting(
+                tracker_calls.Waiting(
                     owner=place.wish.owner,
                     user=place.user,
                     priority=place.wish.priority,
@@ -167,17 +169,17 @@ class TrackerServicer:
             ),
         )
 
-    async def drain(self, call: calls.Drain, by: Identity) -> calls.Nothing:
+    async def drain(self, call: tracker_calls.Drain, by: Identity) -> Nothing:
         self._table.drain(call.name, call.why[:_WHY_LENGTH])
         self._log("drained", device=call.name, user=by.user, why=call.why)
         self._settle()
-        return calls.Nothing()
+        return Nothing()
 
-    async def readmit(self, call: calls.Readmit, by: Identity) -> calls.Nothing:
+    async def readmit(self, call: tracker_calls.Readmit, by: Identity) -> Nothing:
         self._table.readmit(call.name)
         self._log("readmitted", device=call.name, user=by.user)
         self._settle()
-        return calls.Nothing()
+        return Nothing()
 
     async def watch(self) -> None:
         """Notices what runs out, for as long as the tracker lives."""

@@ -26,14 +26,14 @@ from tilefarm.errors import (
 from tilefarm.lease import Lease
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.names import CountingIds
-from tilefarm.rpc import calls, methods
+from tilefarm.rpc import device_calls, methods
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.methods import Method
 
 from device_server.device.client import DeviceClient
 from device_server.device.server import DeviceSettings
 from device_server.tracker.client import TrackerClient
-from device_server.tracker.leases import TableLimits
+from device_server.tracker.limits import TableLimits
 from driver.farm.patient import PatientClient
 
 CODE = Elf().build()
@@ -257,7 +257,7 @@ def load_module(scene: Scene) -> None:
     address = scene.way_to_device.address
     scene.spoil()
     with closing(Caller(address, CREDENTIALS, peer="device", lost=DeviceSilentError)) as caller:
-        call = calls.LoadModule(claim=calls.Claim.of(lease), artifact=Digest.of(CODE))
+        call = device_calls.LoadModule(claim=device_calls.Claim.of(lease), artifact=Digest.of(CODE))
         for _ in range(50):
             try:
                 verdict = caller.unary(methods.LOAD_MODULE, call, timeout_seconds=10.0)

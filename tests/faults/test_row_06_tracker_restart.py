@@ -14,7 +14,7 @@ from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement
 
 from device_server.tracker.client import TrackerClient
-from device_server.tracker.leases import TableLimits
+from device_server.tracker.limits import TableLimits
 
 
 def _renewed(client: TrackerClient, lease: Lease) -> bool:

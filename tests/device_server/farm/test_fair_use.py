@@ -17,7 +17,7 @@ from tilefarm.trust.tls import Credentials
 from tilefarm.trust.tokens import TokenEntry, TokenTable, table_text
 
 from device_server.tracker.client import TrackerClient
-from device_server.tracker.leases import TableLimits
+from device_server.tracker.limits import TableLimits
 from driver.whole_file import write_whole
 
 

@@ -28,7 +28,7 @@ from tilefarm.trust.tls import Credentials
 from device_server.device.client import DeviceClient
 from device_server.device.store import StoreLimits
 from device_server.tracker.client import TrackerClient
-from device_server.tracker.leases import TableLimits
+from device_server.tracker.limits import TableLimits
 
 CODE = Elf().build()
 DATA = bytes(range(256)) * 3000

@@ -21,14 +21,14 @@ from kit.mutations import damaged_bytes, damaged_fields
 from kit.specimens import filled
 from tilefarm.digest import Digest
 from tilefarm.lease import Lease
-from tilefarm.rpc import calls, methods
+from tilefarm.rpc import device_calls, methods
 from tilefarm.rpc.caller import authorization
 from tilefarm.rpc.status import NAME_KEY
 from tilefarm.v1 import device_pb2
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
-from device_server.tracker.leases import TableLimits
+from device_server.tracker.limits import TableLimits
 
 METHODS: Final[list[methods.Method[Any, Any]]] = [
     value for value in vars(methods).values() if isinstance(value, methods.Method)
@@ -71,7 +71,7 @@ class Target:
             client.ensure({Digest.of(CODE): CODE})
         code = bytes.fromhex(Digest.of(CODE).hex)
         self._known: dict[str, Any] = {
-            **asdict(calls.Claim.of(lease)),
+            **asdict(device_calls.Claim.of(lease)),
             **dict.fromkeys(("artifact", "digest", "content", "expected"), code),
             **{"target": bytes.fromhex(farm.target.digest.hex), "name": "sim0", "entry": "echo"},
             **{"data": CODE, "offset": 0, "nbytes": len(CODE), "role": device_pb2.ROLE_INPUT},

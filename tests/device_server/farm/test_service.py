@@ -23,7 +23,7 @@ from tilefarm.trust.tokens import TokenEntry, TokenTable, table_text
 from device_server.device import registration
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
-from device_server.tracker.leases import TableLimits
+from device_server.tracker.limits import TableLimits
 from driver.whole_file import write_whole
 
 CODE = Elf().build()

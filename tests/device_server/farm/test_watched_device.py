@@ -30,7 +30,7 @@ from device_server.device.known_kernel import known_kernel
 from device_server.device.server import DeviceSettings
 from device_server.device.watch import WatchLimits
 from device_server.tracker.client import TrackerClient
-from device_server.tracker.leases import TableLimits
+from device_server.tracker.limits import TableLimits
 
 CODE, DATA = Elf().build(), bytes(64)
 BLOBS = {Digest.of(CODE): CODE, Digest.of(DATA): DATA}

@@ -8,7 +8,7 @@ import pytest
 from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError
 from tilefarm.lease import DeviceInfo
-from tilefarm.rpc.calls import Acquire, Register
+from tilefarm.rpc.tracker_calls import Acquire, Register
 
 from device_server.tracker.admission import HIGHEST_FENCE, require_modest, require_possible
 

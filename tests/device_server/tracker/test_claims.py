@@ -14,11 +14,12 @@ from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.names import CountingIds
-from tilefarm.rpc.calls import Acquire, Register
+from tilefarm.rpc.tracker_calls import Acquire, Register
 
 from device_server.tracker import claims
 from device_server.tracker.claims import Patience, wanted
-from device_server.tracker.leases import LeaseTable, TableLimits
+from device_server.tracker.leases import LeaseTable
+from device_server.tracker.limits import TableLimits
 from device_server.tracker.line import Place, in_turn
 from device_server.tracker.ranked import Ranked
 from device_server.tracker.shares import Claimant

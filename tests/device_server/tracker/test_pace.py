@@ -7,7 +7,7 @@ import math
 import pytest
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo
-from tilefarm.rpc.calls import Devices, DeviceState, Usage
+from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage
 from tilefarm.watch.metrics import DEVICE_BUSY, DEVICE_RUNS, Metric, NoMetrics
 
 from device_server.tracker.gauges import Work

@@ -11,7 +11,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError
 from tilefarm.lease import DeviceInfo
 from tilefarm.names import CountingIds
-from tilefarm.rpc.calls import Acquire, Register
+from tilefarm.rpc.tracker_calls import Acquire, Register
 
 from device_server.tracker.leases import LeaseTable
 from device_server.tracker.state_file import TrackerState

@@ -12,10 +12,11 @@ from tilefarm.digest import Digest
 from tilefarm.errors import BusyError
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.names import CountingIds
-from tilefarm.rpc.calls import Acquire, Register
+from tilefarm.rpc.tracker_calls import Acquire, Register
 
 from device_server.tracker import waiting
-from device_server.tracker.leases import LeaseTable, TableLimits
+from device_server.tracker.leases import LeaseTable
+from device_server.tracker.limits import TableLimits
 from device_server.tracker.waiting import WaitingLine
 
 TARGET = Digest.of(b"target")

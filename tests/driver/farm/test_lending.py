@@ -19,7 +19,7 @@ from tilefarm.measurement import RunJob
 from tilefarm.target import TARGETS
 
 from device_server.tracker.client import TrackerClient
-from device_server.tracker.leases import TableLimits
+from device_server.tracker.limits import TableLimits
 from driver.farm.device_thread import (
     DeviceThread,
     Done,
