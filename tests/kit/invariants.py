@@ -11,7 +11,7 @@ from typing import Final
 from kit.fault_rows import STALL_SECONDS
 from kit.harassed import Harassed
 from kit.real_farm import gone
-from kit.sessions import SURVIVED, Session
+from kit.sessions import SURVIVED, Session, began_at
 from tilefarm.measurement import Status, Trial
 
 from tuner.store import Store
@@ -109,7 +109,7 @@ def _leaks(farm: Harassed, sessions: Sequence[Session]) -> Iterator[str]:
     open_files: Mapping[str, int] = farm.open_files()
     yield from (f"{who} has {n} files open" for who, n in open_files.items() if n > _OPEN_FILES)
     for number, session in enumerate(sessions):
-        if not gone(sorted(session.below)):
+        if not gone([pid for pid, began in session.below if began and began_at(pid) == began]):
             yield f"processes of session {number} are left"
         if session.grown_nbytes > _GROWN_NBYTES:
             yield f"session {number} grew by {session.grown_nbytes >> 20} MiB"

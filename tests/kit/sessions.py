@@ -35,7 +35,7 @@ class Session:
         summary: its last word, if it came so far.
         silent_seconds: the longest time without a word, by the share of the processors it had.
         grown_nbytes: of resident memory, from its first trial on.
-        below: processes that it had.
+        below: processes that it had, each with when it began: numbers are used again.
     """
 
     trials: int
@@ -46,7 +46,7 @@ class Session:
     errors: str = ""
     silent_seconds: float = 0.0
     grown_nbytes: int = 0
-    below: set[int] = field(default_factory=set)
+    below: set[tuple[int, int]] = field(default_factory=set)
 
 
 class Sessions:
@@ -158,7 +158,16 @@ class Sessions:
                 first_nbytes = first_nbytes or _resident_nbytes(process.pid)
                 grown = _resident_nbytes(process.pid) - first_nbytes
                 session.grown_nbytes = max(session.grown_nbytes, grown)
-                session.below |= {*descendants(process.pid)}
+                session.below |= {(pid, began_at(pid)) for pid in descendants(process.pid)}
+
+
+def began_at(pid: int) -> int:
+    """When a process began, in clock ticks of the machine; 0 if it is no more."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[19])
 
 
 def _resident_nbytes(pid: int) -> int:
