@@ -11,8 +11,8 @@ from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, DeviceLostError, ProtocolError
 from tilefarm.measurement import Measurement, Role, RunFailure, RunJob, Status
-from tilefarm.rpc import wire
-from tilefarm.rpc.calls import RunReply
+from tilefarm.rpc import run_wire
+from tilefarm.rpc.device_calls import RunReply
 from tilefarm.rpc.timing import note_phases, phase
 from tilefarm.watch.log import Level, Log
 
@@ -163,7 +163,7 @@ class Bench:
         try:
             outputs = tuple((name, self._store.put(content)) for name, content in outcome.outputs)
             events = outcome.timeline
-            timeline = self._store.put(wire.timeline_to_bytes(events)) if events else None
+            timeline = self._store.put(run_wire.timeline_to_bytes(events)) if events else None
         except CapacityError as error:
             failure = RunFailure(
                 artifact=outcome.artifact,

@@ -16,8 +16,9 @@ from tilefarm.errors import (
 )
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob
-from tilefarm.rpc import calls, methods, wire
+from tilefarm.rpc import device_calls, methods, run_wire
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
+from tilefarm.rpc.nothing import Nothing
 from tilefarm.rpc.version import UNNAMED, Version, require_understood
 from tilefarm.trust.signing import sign
 from tilefarm.trust.tls import Credentials
@@ -51,7 +52,7 @@ class DeviceClient(Closing):
 
     def __init__(self, lease: Lease, credentials: Credentials) -> None:
         self._lease = lease
-        self._claim = calls.Claim.of(lease)
+        self._claim = device_calls.Claim.of(lease)
         self._signing_key = credentials.signing_key
         self._caller = Caller(
             lease.device.address,
@@ -77,10 +78,10 @@ class DeviceClient(Closing):
         """Runs that the device has not confirmed yet by its known kernel, as of its last answer."""
         return self._unchecked
 
-    def capabilities(self) -> calls.Capabilities:
+    def capabilities(self) -> device_calls.Capabilities:
         """What the device says about itself."""
         return self._caller.unary(
-            methods.GET_CAPABILITIES, calls.Nothing(), timeout_seconds=_CALL_SECONDS
+            methods.GET_CAPABILITIES, Nothing(), timeout_seconds=_CALL_SECONDS
         )
 
     def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
@@ -92,7 +93,7 @@ class DeviceClient(Closing):
             CorruptBlobError: a blob arrived damaged, and is forgotten.
         """
         self._check()
-        wanted = calls.Digests(tuple(blobs))
+        wanted = device_calls.Digests(tuple(blobs))
         missing = self._caller.unary(
             methods.FIND_MISSING, wanted, timeout_seconds=_CALL_SECONDS
         ).digests
@@ -117,7 +118,7 @@ class DeviceClient(Closing):
         self._check()
         return self._caller.unary(
             methods.LOAD_MODULE,
-            calls.LoadModule(
+            device_calls.LoadModule(
                 claim=self._claim,
                 artifact=artifact,
                 signature=sign(self._signing_key, artifact),
@@ -154,7 +155,7 @@ class DeviceClient(Closing):
         self._unchecked = reply.unchecked
         if isinstance(reply.outcome, RunFailure):
             return reply.outcome
-        timeline = wire.timeline_from_bytes(self.read(reply.timeline)) if reply.timeline else ()
+        timeline = run_wire.timeline_from_bytes(self.read(reply.timeline)) if reply.timeline else ()
         return replace(
             reply.outcome,
             outputs=tuple((name, self.read(digest)) for name, digest in reply.outputs),
@@ -173,7 +174,7 @@ class DeviceClient(Closing):
         if self._version < _LEARNED:
             return
         self._caller.unary(
-            methods.CHECK, calls.Check(claim=self._claim), timeout_seconds=_CONFIRM_SECONDS
+            methods.CHECK, device_calls.Check(claim=self._claim), timeout_seconds=_CONFIRM_SECONDS
         )
         self._unchecked = 0
 
@@ -185,16 +186,18 @@ class DeviceClient(Closing):
             CorruptBlobError: other bytes arrived.
         """
         pieces = self._caller.download(
-            methods.READ, calls.Read(digest=digest), timeout_seconds=_READ_SECONDS
+            methods.READ, device_calls.Read(digest=digest), timeout_seconds=_READ_SECONDS
         )
         content = b"".join(piece.data for piece in pieces)
         if Digest.of(content) != digest:
             raise CorruptBlobError(f"blob {digest.short} arrived damaged", "read it again")
         return content
 
-    def _run(self, job: RunJob, request_id: str, blobs: Mapping[Digest, bytes]) -> calls.RunReply:
+    def _run(
+        self, job: RunJob, request_id: str, blobs: Mapping[Digest, bytes]
+    ) -> device_calls.RunReply:
         self.send_ahead(blobs)
-        run = calls.Run(
+        run = device_calls.Run(
             claim=self._claim,
             request_id=request_id,
             job=job,
@@ -224,7 +227,7 @@ class DeviceClient(Closing):
         """Bytes of a blob that an earlier upload brought; one of a single message brought all."""
         if nbytes <= CHUNK_NBYTES or self._version < _LEARNED:
             return 0
-        query = calls.QueryWrite(claim=self._claim, digest=digest)
+        query = device_calls.QueryWrite(claim=self._claim, digest=digest)
         return self._caller.unary(methods.QUERY_WRITE, query, timeout_seconds=_CALL_SECONDS).nbytes
 
     def _check(self) -> None:
@@ -252,13 +255,15 @@ def _transfer_seconds(nbytes: int) -> float:
 _READ_SECONDS: Final = _transfer_seconds(512 << 20)
 
 
-def _chunks(blobs: Mapping[Digest, bytes], claim: calls.Claim, begin: int) -> Iterator[calls.Chunk]:
+def _chunks(
+    blobs: Mapping[Digest, bytes], claim: device_calls.Claim, begin: int
+) -> Iterator[device_calls.Chunk]:
     """The messages that upload these blobs, one after the other, the first from an offset on."""
-    first: calls.Claim | None = claim
+    first: device_calls.Claim | None = claim
     for digest, content in blobs.items():
         for offset in range(begin, max(len(content), begin + 1), CHUNK_NBYTES):
             data = content[offset : offset + CHUNK_NBYTES]
-            yield calls.Chunk(
+            yield device_calls.Chunk(
                 digest=digest,
                 offset=offset,
                 data=data,

@@ -6,7 +6,7 @@ import hmac
 
 from tilefarm.errors import LeaseError, SuspectError
 from tilefarm.lease import ticket_of
-from tilefarm.rpc.calls import Claim
+from tilefarm.rpc.device_calls import Claim
 
 
 class FenceGate:

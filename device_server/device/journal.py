@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from tilefarm.errors import ProtocolError
 from tilefarm.measurement import RunJob
-from tilefarm.rpc.calls import RunReply
+from tilefarm.rpc.device_calls import RunReply
 
 
 class RunJournal:

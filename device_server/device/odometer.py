@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tilefarm.clock import Clock
-from tilefarm.rpc.calls import Usage
+from tilefarm.rpc.tracker_calls import Usage
 
 
 class Odometer:

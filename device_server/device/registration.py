@@ -9,7 +9,7 @@ from typing import Final
 
 from tilefarm.errors import AccessError, FarmFault, InfraError, SettingsError, UnreachableError
 from tilefarm.lease import DeviceInfo
-from tilefarm.rpc import calls, methods
+from tilefarm.rpc import methods, tracker_calls
 from tilefarm.rpc.caller import AsyncCaller
 from tilefarm.trust.tls import Credentials
 from tilefarm.watch.log import Log
@@ -45,7 +45,7 @@ class Registration:
         secret: bytes,
         fence: Callable[[], int],
         condition: Condition,
-        usage: Callable[[], calls.Usage],
+        usage: Callable[[], tracker_calls.Usage],
         readmit: Callable[[], Awaitable[None]],
         log: Log,
     ) -> None:
@@ -53,7 +53,7 @@ class Registration:
         self._credentials = credentials
         self._caller = self._connect()
         self._device = device
-        self._ref = calls.DeviceRef(name=device.name, epoch=device.epoch)
+        self._ref = tracker_calls.DeviceRef(name=device.name, epoch=device.epoch)
         self._secret = secret
         self._fence = fence
         self._condition = condition
@@ -100,7 +100,7 @@ class Registration:
         """Registers, and returns when the tracker has forgotten the device."""
         registered = await self._caller.unary(
             methods.REGISTER,
-            calls.Register(device=self._device, fence=self._fence(), secret=self._secret),
+            tracker_calls.Register(device=self._device, fence=self._fence(), secret=self._secret),
             timeout_seconds=_CALL_SECONDS,
         )
         self._answers = self._was_known = True
@@ -112,7 +112,7 @@ class Registration:
         """Says that the device lives, and how; whether the tracker knows it."""
         reply = await self._caller.unary(
             methods.HEARTBEAT,
-            calls.Heartbeat(
+            tracker_calls.Heartbeat(
                 name=self._ref.name,
                 epoch=self._ref.epoch,
                 resting=self._condition.resting,

@@ -13,7 +13,7 @@ from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import SettingsError
 from tilefarm.lease import DeviceInfo
 from tilefarm.names import IdSource, RandomIds
-from tilefarm.rpc import calls, listening, serving
+from tilefarm.rpc import device_calls, listening, serving
 from tilefarm.rpc.address import check_address, is_loopback
 from tilefarm.rpc.door import Security
 from tilefarm.rpc.version import PROTOCOL
@@ -236,8 +236,8 @@ async def _until(stopping: asyncio.Event, duties: Iterable[Coroutine[Any, Any, N
 
 def _capabilities(
     settings: DeviceSettings, runner: KernelRunner, epoch: str, proof: Proof
-) -> calls.Capabilities:
-    return calls.Capabilities(
+) -> device_calls.Capabilities:
+    return device_calls.Capabilities(
         protocol=PROTOCOL.major,
         protocol_minor=PROTOCOL.minor,
         name=settings.name,
@@ -250,7 +250,9 @@ def _capabilities(
     )
 
 
-def _info(settings: DeviceSettings, capabilities: calls.Capabilities, address: str) -> DeviceInfo:
+def _info(
+    settings: DeviceSettings, capabilities: device_calls.Capabilities, address: str
+) -> DeviceInfo:
     return DeviceInfo(
         name=settings.name,
         address=address,

@@ -7,8 +7,9 @@ from typing import Any
 
 from tilefarm.digest import Digest
 from tilefarm.errors import CorruptBlobError, ProtocolError
-from tilefarm.rpc import calls, methods, serving
+from tilefarm.rpc import device_calls, methods, serving
 from tilefarm.rpc.caller import CHUNK_NBYTES
+from tilefarm.rpc.nothing import Nothing
 from tilefarm.trust.access import Identity
 from tilefarm.trust.signing import Signatures
 from tilefarm.watch.log import Level, Log
@@ -33,7 +34,7 @@ class DeviceServicer:
 
     def __init__(
         self,
-        capabilities: calls.Capabilities,
+        capabilities: device_calls.Capabilities,
         gate: FenceGate,
         store: BlobStore,
         bench: Bench,
@@ -65,25 +66,29 @@ class DeviceServicer:
             serving.download(methods.READ, self.read),
         ]
 
-    async def get_capabilities(self, _: calls.Nothing, _by: Identity) -> calls.Capabilities:
+    async def get_capabilities(self, _: Nothing, _by: Identity) -> device_calls.Capabilities:
         return self._capabilities
 
-    async def find_missing(self, call: calls.Digests, _by: Identity) -> calls.Digests:
-        return calls.Digests(self._store.missing(call.digests))
+    async def find_missing(self, call: device_calls.Digests, _by: Identity) -> device_calls.Digests:
+        return device_calls.Digests(self._store.missing(call.digests))
 
-    async def query_write(self, call: calls.QueryWrite, by: Identity) -> calls.Committed:
+    async def query_write(
+        self, call: device_calls.QueryWrite, by: Identity
+    ) -> device_calls.Committed:
         self._gate.admit(call.claim, by.user)
-        return calls.Committed(nbytes=self._store.committed(call.digest))
+        return device_calls.Committed(nbytes=self._store.committed(call.digest))
 
-    async def write(self, chunks: AsyncIterator[calls.Chunk], by: Identity) -> calls.Stored:
+    async def write(
+        self, chunks: AsyncIterator[device_calls.Chunk], by: Identity
+    ) -> device_calls.Stored:
         stored = 0
         first = await anext(chunks, None)
         if first is None:
-            return calls.Stored(nbytes=0)
+            return device_calls.Stored(nbytes=0)
         if first.claim is None:
             raise ProtocolError("the first message of an upload carries no claim")
         self._gate.admit(first.claim, by.user)
-        chunk: calls.Chunk | None = first
+        chunk: device_calls.Chunk | None = first
         while chunk:
             with self._store.write(chunk.digest, chunk.offset) as writer:
                 await _receive(writer, chunk, chunks)
@@ -91,14 +96,16 @@ class DeviceServicer:
             self._arrivals.note([chunk.digest])
             chunk = await anext(chunks, None)
         self._note_stored(stored)
-        return calls.Stored(nbytes=stored)
+        return device_calls.Stored(nbytes=stored)
 
-    async def load_module(self, call: calls.LoadModule, by: Identity) -> calls.ModuleVerdict:
+    async def load_module(
+        self, call: device_calls.LoadModule, by: Identity
+    ) -> device_calls.ModuleVerdict:
         self._gate.admit(call.claim, by.user)
         self._signatures.require(call.artifact, call.signature)
-        return calls.ModuleVerdict(rejection=self._bench.verdict(call.artifact))
+        return device_calls.ModuleVerdict(rejection=self._bench.verdict(call.artifact))
 
-    async def run(self, call: calls.Run, by: Identity) -> calls.RunReply:
+    async def run(self, call: device_calls.Run, by: Identity) -> device_calls.RunReply:
         def still_mine() -> None:
             self._gate.admit(call.claim, by.user)
 
@@ -108,14 +115,14 @@ class DeviceServicer:
         self._signatures.require(call.job.artifact, call.signature)
         self._keep(call)
 
-        async def run() -> calls.RunReply:
+        async def run() -> device_calls.RunReply:
             found, sent = self._arrivals.used(call.job.blobs)
             self._log("needed", level=Level.DEBUG, device=device, found=found, sent=sent)
             return await self._bench.run(call.job, still_mine, holder)
 
         return await self._journal.answer(call.request_id, call.job, run)
 
-    def _keep(self, call: calls.Run) -> None:
+    def _keep(self, call: device_calls.Run) -> None:
         """Put what a run brings along where uploads go."""
         brought = {Digest.of(content): content for content in call.blobs}
         for digest in brought.keys() - call.job.blobs:
@@ -134,19 +141,21 @@ class DeviceServicer:
     def _note_stored(self, nbytes: int) -> None:
         self._log("stored", level=Level.DEBUG, device=self._capabilities.name, nbytes=nbytes)
 
-    async def check(self, call: calls.Check, by: Identity) -> calls.Nothing:
+    async def check(self, call: device_calls.Check, by: Identity) -> Nothing:
         self._gate.admit(call.claim, by.user)
         await self._watch.confirm()
-        return calls.Nothing()
+        return Nothing()
 
-    async def read(self, call: calls.Read, _by: Identity) -> AsyncIterator[calls.Piece]:
+    async def read(
+        self, call: device_calls.Read, _by: Identity
+    ) -> AsyncIterator[device_calls.Piece]:
         with self._store.pinned([call.digest]), self._store.path(call.digest).open("rb") as file:
             while data := file.read(CHUNK_NBYTES):
-                yield calls.Piece(data)
+                yield device_calls.Piece(data)
 
 
 async def _receive(
-    writer: BlobWriter, chunk: calls.Chunk, chunks: AsyncIterator[calls.Chunk]
+    writer: BlobWriter, chunk: device_calls.Chunk, chunks: AsyncIterator[device_calls.Chunk]
 ) -> None:
     """Takes one blob, of which `chunk` is the first piece."""
     digest = chunk.digest

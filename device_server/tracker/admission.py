@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tilefarm.errors import SettingsError
-from tilefarm.rpc.calls import Acquire, Register
+from tilefarm.rpc.tracker_calls import Acquire, Register
 from tilefarm.trust.access import is_name
 
 HIGHEST_FENCE: Final = 1 << 62

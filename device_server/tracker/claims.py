@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from tilefarm.clock import Clock
-from tilefarm.rpc.calls import Acquire
+from tilefarm.rpc.tracker_calls import Acquire
 
 from device_server.tracker.entries import Held
 from device_server.tracker.leases import LeaseTable

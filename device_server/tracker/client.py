@@ -10,8 +10,9 @@ from tilefarm.digest import Digest
 from tilefarm.errors import BusyError, InfraError, ProtocolError, UnreachableError
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.names import IdSource, RandomIds
-from tilefarm.rpc import calls, methods
+from tilefarm.rpc import methods, tracker_calls
 from tilefarm.rpc.caller import Caller
+from tilefarm.rpc.nothing import Nothing
 from tilefarm.trust.tls import Credentials
 
 _CALL_SECONDS: Final = 10.0
@@ -51,15 +52,13 @@ class TrackerClient(Closing):
         """All living devices, by name."""
         return [state.device for state in self.states()]
 
-    def states(self) -> tuple[calls.DeviceState, ...]:
+    def states(self) -> tuple[tracker_calls.DeviceState, ...]:
         """All living devices, by name, with the owners of their leases."""
         return self.overview().states
 
-    def overview(self) -> calls.Devices:
+    def overview(self) -> tracker_calls.Devices:
         """All living devices, by name, with their use, and who waits for one."""
-        return self._caller.unary(
-            methods.LIST_DEVICES, calls.Nothing(), timeout_seconds=_CALL_SECONDS
-        )
+        return self._caller.unary(methods.LIST_DEVICES, Nothing(), timeout_seconds=_CALL_SECONDS)
 
     def drain(self, name: str, why: str) -> None:
         """Takes a device out of service; its lease may end.
@@ -68,7 +67,7 @@ class TrackerClient(Closing):
             NoDeviceError: no such device lives.
         """
         self._caller.unary(
-            methods.DRAIN, calls.Drain(name=name, why=why), timeout_seconds=_CALL_SECONDS
+            methods.DRAIN, tracker_calls.Drain(name=name, why=why), timeout_seconds=_CALL_SECONDS
         )
 
     def readmit(self, name: str) -> None:
@@ -77,7 +76,9 @@ class TrackerClient(Closing):
         Raises:
             NoDeviceError: no such device lives.
         """
-        self._caller.unary(methods.READMIT, calls.Readmit(name=name), timeout_seconds=_CALL_SECONDS)
+        self._caller.unary(
+            methods.READMIT, tracker_calls.Readmit(name=name), timeout_seconds=_CALL_SECONDS
+        )
 
     def acquire(
         self,
@@ -99,14 +100,14 @@ class TrackerClient(Closing):
                 forgiven, and a busy one is asked again when it said so.
             owner: who asks, for people.
             priority: higher ones are served first.
-            job: one word for all leases of one run; see `calls.Acquire`.
+            job: one word for all leases of one run; see `tracker_calls.Acquire`.
             request_id: of an earlier call that ended in vain: its place in the line is kept.
         """
         request_id = request_id or self.fresh_request()
         until = self._clock.seconds() + wait_seconds
         while True:
             left = max(until - self._clock.seconds(), 0.0)
-            wish = calls.Acquire(
+            wish = tracker_calls.Acquire(
                 request_id=request_id,
                 target=target,
                 labels=labels,
@@ -136,14 +137,14 @@ class TrackerClient(Closing):
 
         Args:
             lease: the lease.
-            lends: who has it gives it back when it is wanted; see `calls.Renewed`.
+            lends: who has it gives it back when it is wanted; see `tracker_calls.Renewed`.
 
         Raises:
             LeaseError: it does not live any more.
         """
         renewed = self._caller.unary(
             methods.RENEW,
-            calls.Renew(lease_id=lease.lease_id, lends=lends),
+            tracker_calls.Renew(lease_id=lease.lease_id, lends=lends),
             timeout_seconds=_CALL_SECONDS,
         )
         return renewed.wanted_seconds
@@ -158,12 +159,12 @@ class TrackerClient(Closing):
         """
         self._caller.unary(
             methods.RELEASE,
-            calls.Release(lease_id=lease.lease_id, device_lost=device_lost, why=why),
+            tracker_calls.Release(lease_id=lease.lease_id, device_lost=device_lost, why=why),
             timeout_seconds=_CALL_SECONDS,
         )
 
     def give_back(self, lease_id: str) -> None:
         """Gives a lease back by its id, for a process of the same user that is no more."""
         self._caller.unary(
-            methods.RELEASE, calls.Release(lease_id=lease_id), timeout_seconds=_CALL_SECONDS
+            methods.RELEASE, tracker_calls.Release(lease_id=lease_id), timeout_seconds=_CALL_SECONDS
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilefarm.lease import DeviceInfo
-from tilefarm.rpc.calls import Register
+from tilefarm.rpc.tracker_calls import Register
 
 from device_server.tracker.pace import Pace
 from device_server.tracker.table_state import Holding

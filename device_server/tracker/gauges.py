@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tilefarm.rpc.calls import Devices, DeviceState, Usage
+from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage
 from tilefarm.watch import metrics as m
 from tilefarm.watch.metrics import Metrics
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tilefarm.rpc import methods
-from tilefarm.rpc.calls import Devices
 from tilefarm.rpc.health import Health
+from tilefarm.rpc.tracker_calls import Devices
 
 from device_server.tracker.gauges import state_of
 

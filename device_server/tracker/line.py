@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from tilefarm.rpc.calls import Acquire
+from tilefarm.rpc.tracker_calls import Acquire
 from tilefarm.rpc.work import Work
 
 from device_server.tracker.shares import Claimant, Shares

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from typing import Final
 
-from tilefarm.rpc.calls import Usage
+from tilefarm.rpc.tracker_calls import Usage
 
 LATELY_SECONDS: Final = 10.0
 

@@ -87,7 +87,9 @@ class TrackerServicer:
             serving.unary(methods.READMIT, self._paced(self.readmit)),
         ]
 
-    async def register(self, call: tracker_calls.Register, by: Identity) -> tracker_calls.Registered:
+    async def register(
+        self, call: tracker_calls.Register, by: Identity
+    ) -> tracker_calls.Registered:
         _require_own_name(call.device.name, by)
         require_possible(call)
         self._table.register(call)
@@ -103,7 +105,9 @@ class TrackerServicer:
             heartbeat_seconds=beat_seconds(call.device.name, self._table.limits.device_ttl_seconds)
         )
 
-    async def heartbeat(self, call: tracker_calls.Heartbeat, by: Identity) -> tracker_calls.HeartbeatReply:
+    async def heartbeat(
+        self, call: tracker_calls.Heartbeat, by: Identity
+    ) -> tracker_calls.HeartbeatReply:
         _require_own_name(call.name, by)
         reply = self._table.heartbeat(
             call.name,

@@ -19,8 +19,8 @@ from typing import Final
 
 from tilefarm.digest import canonical_json
 from tilefarm.errors import SettingsError
-from tilefarm.rpc import calls, wire
-from tilefarm.rpc.calls import Register
+from tilefarm.rpc import tracker_calls, tracker_wire
+from tilefarm.rpc.tracker_calls import Register
 from tilefarm.watch.log import Log
 
 from device_server.tracker.table_state import Holding, Standing, TableChanges, TableState
@@ -85,7 +85,7 @@ class TrackerState:
         return TableState(
             fence=fence or 0,
             devices=tuple(
-                wire.REGISTER.decode(row)
+                tracker_wire.REGISTER.decode(row)
                 for (row,) in query("SELECT registration FROM device ORDER BY rowid")
             ),
             leases=tuple(
@@ -164,7 +164,9 @@ class TrackerState:
             if call is None:
                 query("DELETE FROM device WHERE name = ?", (name,))
             else:
-                query("REPLACE INTO device VALUES (?, ?)", (name, wire.REGISTER.encode(call)))
+                query(
+                    "REPLACE INTO device VALUES (?, ?)", (name, tracker_wire.REGISTER.encode(call))
+                )
         for lease_id, holding in pending.leases.items():
             if holding is None:
                 query("DELETE FROM lease WHERE lease_id = ?", (lease_id,))
@@ -213,7 +215,7 @@ def _standing(draining: str, quarantine: str, losses: int, lost_by: str = "[]") 
 
 
 def _row(lease_id: str, holding: Holding) -> tuple[str, bytes, str, str, str, str, int]:
-    acquired = wire.ACQUIRED.encode(calls.Acquired(lease=holding.lease))
+    acquired = tracker_wire.ACQUIRED.encode(tracker_calls.Acquired(lease=holding.lease))
     whose = holding.owner, holding.user, holding.request_id
     return lease_id, acquired, *whose, holding.job, holding.priority
 
@@ -221,7 +223,7 @@ def _row(lease_id: str, holding: Holding) -> tuple[str, bytes, str, str, str, st
 def _holding(
     acquired: bytes, owner: str, user: str, request_id: str, job: str, priority: int
 ) -> Holding:
-    lease = wire.ACQUIRED.decode(acquired).lease
+    lease = tracker_wire.ACQUIRED.decode(acquired).lease
     assert lease is not None
     return Holding(
         lease=lease,

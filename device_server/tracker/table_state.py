@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tilefarm.lease import Lease
-from tilefarm.rpc.calls import Register
+from tilefarm.rpc.tracker_calls import Register
 
 from device_server.tracker.shares import Claimant
 

@@ -14,7 +14,7 @@ from typing import Final
 from tilefarm.clock import Clock
 from tilefarm.errors import BusyError
 from tilefarm.lease import Lease
-from tilefarm.rpc import calls
+from tilefarm.rpc import tracker_calls
 from tilefarm.rpc.work import current_work, doing
 from tilefarm.watch.log import Log
 
@@ -57,7 +57,7 @@ class WaitingLine:
         self.served = 0
         """Leases that ever went to somebody in the line."""
 
-    async def lease(self, wish: calls.Acquire, user: str) -> Lease | None:
+    async def lease(self, wish: tracker_calls.Acquire, user: str) -> Lease | None:
         """A lease as soon as it is this client's turn; None if it is not in the time of the wish.
 
         Raises:
@@ -137,7 +137,7 @@ class WaitingLine:
                 )
         return lease
 
-    def _place(self, wish: calls.Acquire, user: str) -> Place:
+    def _place(self, wish: tracker_calls.Acquire, user: str) -> Place:
         """Who comes again with the same request has kept the place in the line."""
         kept = self._left.get((user, wish.request_id))
         if kept is not None and kept.number not in self._waiters:

@@ -15,7 +15,7 @@ from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import DevicesInUseError, FarmFault, InfraError, LeaseError, NoDeviceError
 from tilefarm.lease import Lease
 from tilefarm.names import IdSource, RandomIds
-from tilefarm.rpc.calls import DeviceState
+from tilefarm.rpc.tracker_calls import DeviceState
 from tilefarm.target import Target
 
 from device_server.device.client import DeviceClient

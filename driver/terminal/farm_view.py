@@ -14,7 +14,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group, RenderableType
 from rich.text import Text
-from tilefarm.rpc.calls import Devices, DeviceState, Usage, Waiting
+from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage, Waiting
 
 _WIDE: Final = 100
 _GAP: Final = "  "

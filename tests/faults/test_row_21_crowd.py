@@ -9,8 +9,9 @@ from kit.fault_rows import Stopwatch
 from kit.real_farm import RealFarm
 from tilefarm.clock import SystemClock
 from tilefarm.errors import BusyError, UnreachableError
-from tilefarm.rpc import calls, methods
+from tilefarm.rpc import methods, tracker_calls
 from tilefarm.rpc.caller import AsyncCaller
+from tilefarm.rpc.nothing import Nothing
 
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.waiting import MOST
@@ -34,7 +35,7 @@ async def _connected(caller: AsyncCaller) -> None:
     """Hundreds of connections at once take their time, and gRPC turns some away at first."""
     while True:
         try:
-            await caller.unary(methods.LIST_DEVICES, calls.Nothing(), timeout_seconds=60.0)
+            await caller.unary(methods.LIST_DEVICES, Nothing(), timeout_seconds=60.0)
         except UnreachableError:
             await asyncio.sleep(0.2)
         else:
@@ -52,7 +53,7 @@ def test_a_crowd_is_answered_and_waits_no_longer_than_it_is_told(
         caller = AsyncCaller(
             tracker.address, real_farm.credentials, peer="tracker", lost=UnreachableError
         )
-        wish = calls.Acquire(
+        wish = tracker_calls.Acquire(
             request_id=f"r{number}", target=real_farm.target.digest, wait_seconds=60.0, owner="x"
         )
         try:

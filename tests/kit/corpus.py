@@ -16,7 +16,7 @@ from kit.specimens import codecs, document, filled
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.measurement import Status, Trial
-from tilefarm.rpc.calls import Register
+from tilefarm.rpc.tracker_calls import Register
 from tilefarm.rpc.version import PROTOCOL
 from tilefarm.target import TARGETS
 from tilefarm.trust.access import FarmRole

@@ -15,7 +15,7 @@ from tilefarm.measurement import (
     Status,
     TimelineEvent,
 )
-from tilefarm.rpc import calls
+from tilefarm.rpc import device_calls
 
 NAMES = st.text(st.characters(codec="utf-8"), max_size=8)
 COUNTS = st.integers(0, 2**64 - 1)
@@ -80,9 +80,9 @@ TICKETS = st.binary(max_size=4)
 LEASES = st.builds(
     Lease, lease_id=NAMES, device=DEVICES, fence=COUNTS, ttl_seconds=SECONDS, ticket=TICKETS
 )
-CLAIMS = st.builds(calls.Claim, lease_id=NAMES, fence=COUNTS, epoch=NAMES, ticket=TICKETS)
+CLAIMS = st.builds(device_calls.Claim, lease_id=NAMES, fence=COUNTS, epoch=NAMES, ticket=TICKETS)
 CHUNKS = st.builds(
-    calls.Chunk,
+    device_calls.Chunk,
     digest=DIGESTS,
     offset=COUNTS,
     data=st.binary(max_size=8),
@@ -90,7 +90,7 @@ CHUNKS = st.builds(
     claim=st.none() | CLAIMS,
 )
 RUN_REPLIES = st.builds(
-    calls.RunReply,
+    device_calls.RunReply,
     outcome=MEASUREMENTS | FAILURES,
     outputs=st.lists(st.tuples(NAMES, DIGESTS), max_size=2).map(tuple),
     timeline=st.none() | DIGESTS,

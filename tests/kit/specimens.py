@@ -10,15 +10,21 @@ from typing import Any, Final
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
-from tilefarm.rpc import wire
+from tilefarm.rpc import device_wire, tracker_wire
+from tilefarm.rpc.codec import Codec
 from tilefarm.v1 import tracker_pb2
 
 _DIGEST_NBYTES: Final = 32
 
 
-def codecs() -> dict[str, wire.Codec[Any]]:
-    """Every codec by its name in `tilefarm.rpc.wire`."""
-    return {name: value for name, value in vars(wire).items() if isinstance(value, wire.Codec)}
+def codecs() -> dict[str, Codec[Any]]:
+    """Every codec by its name in `tilefarm.rpc.tracker_wire` or `tilefarm.rpc.device_wire`."""
+    return {
+        name: value
+        for module in (tracker_wire, device_wire)
+        for name, value in vars(module).items()
+        if isinstance(value, Codec)
+    }
 
 
 def blank(name: str) -> Message:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from tilefarm.errors import DeviceLostError, DeviceSilentError
-from tilefarm.rpc import calls, methods
+from tilefarm.rpc import methods
 from tilefarm.rpc.caller import Caller
+from tilefarm.rpc.nothing import Nothing
 from tilefarm.trust.tls import Credentials
 
 
@@ -17,7 +18,7 @@ def told(
 ) -> DeviceLostError:
     caller = Caller(address, Credentials(token="t"), peer="device d", lost=lost)
     with pytest.raises(DeviceLostError, match=r"device d at .* does not answer: ") as silent:
-        caller.unary(methods.LIST_DEVICES, calls.Nothing(), timeout_seconds=seconds)
+        caller.unary(methods.LIST_DEVICES, Nothing(), timeout_seconds=seconds)
     caller.close()
     assert silent.value.hint
     return silent.value

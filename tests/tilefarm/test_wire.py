@@ -9,15 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit import records
 from kit.records import COUNTS, DIGESTS, LABELS, NAMES, SECONDS, TICKETS
+from kit.specimens import codecs
 from tilefarm.digest import Digest
 from tilefarm.measurement import Role, RunFailure, Status
-from tilefarm.rpc import calls, wire
+from tilefarm.rpc import device_calls, device_wire, run_wire, tracker_calls, tracker_wire
+from tilefarm.rpc.codec import Codec
+from tilefarm.rpc.nothing import Nothing
 
-DIGEST_LISTS = st.lists(DIGESTS, max_size=3).map(tuple).map(calls.Digests)
-REFS = st.builds(calls.DeviceRef, name=NAMES, epoch=NAMES)
-USAGES = st.none() | st.builds(calls.Usage, runs=COUNTS, busy_seconds=SECONDS, up_seconds=SECONDS)
+DIGEST_LISTS = st.lists(DIGESTS, max_size=3).map(tuple).map(device_calls.Digests)
+REFS = st.builds(tracker_calls.DeviceRef, name=NAMES, epoch=NAMES)
+USAGES = st.none() | st.builds(
+    tracker_calls.Usage, runs=COUNTS, busy_seconds=SECONDS, up_seconds=SECONDS
+)
 STATES = st.builds(
-    calls.DeviceState,
+    tracker_calls.DeviceState,
     device=records.DEVICES,
     owner=NAMES,
     user=NAMES,
@@ -30,19 +35,22 @@ STATES = st.builds(
 )
 PRIORITIES = st.integers(-(2**31), 2**31 - 1)
 WAITING = st.builds(
-    calls.Waiting, owner=NAMES, user=NAMES, priority=PRIORITIES, waited_seconds=SECONDS
+    tracker_calls.Waiting, owner=NAMES, user=NAMES, priority=PRIORITIES, waited_seconds=SECONDS
 )
 
-CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
+CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
     "register": (
-        wire.REGISTER,
-        st.builds(calls.Register, device=records.DEVICES, fence=COUNTS, secret=TICKETS),
+        tracker_wire.REGISTER,
+        st.builds(tracker_calls.Register, device=records.DEVICES, fence=COUNTS, secret=TICKETS),
     ),
-    "registered": (wire.REGISTERED, st.builds(calls.Registered, heartbeat_seconds=SECONDS)),
+    "registered": (
+        tracker_wire.REGISTERED,
+        st.builds(tracker_calls.Registered, heartbeat_seconds=SECONDS),
+    ),
     "heartbeat": (
-        wire.HEARTBEAT,
+        tracker_wire.HEARTBEAT,
         st.builds(
-            calls.Heartbeat,
+            tracker_calls.Heartbeat,
             name=NAMES,
             epoch=NAMES,
             resting=NAMES,
@@ -51,20 +59,20 @@ CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
         ),
     ),
     "heartbeat_reply": (
-        wire.HEARTBEAT_REPLY,
+        tracker_wire.HEARTBEAT_REPLY,
         st.builds(
-            calls.HeartbeatReply,
+            tracker_calls.HeartbeatReply,
             known=st.booleans(),
             quarantined=st.booleans(),
             readmissions=st.integers(0, 2**32 - 1),
         ),
     ),
-    "deregister": (wire.DEREGISTER, REFS),
-    "deregistered": (wire.DEREGISTERED, st.just(calls.Nothing())),
+    "deregister": (tracker_wire.DEREGISTER, REFS),
+    "deregistered": (tracker_wire.DEREGISTERED, st.just(Nothing())),
     "acquire": (
-        wire.ACQUIRE,
+        tracker_wire.ACQUIRE,
         st.builds(
-            calls.Acquire,
+            tracker_calls.Acquire,
             request_id=NAMES,
             target=DIGESTS,
             labels=LABELS,
@@ -74,35 +82,41 @@ CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
             job=NAMES,
         ),
     ),
-    "acquired": (wire.ACQUIRED, st.builds(calls.Acquired, lease=st.none() | records.LEASES)),
-    "renew": (wire.RENEW, st.builds(calls.Renew, lease_id=NAMES, lends=st.booleans())),
+    "acquired": (
+        tracker_wire.ACQUIRED,
+        st.builds(tracker_calls.Acquired, lease=st.none() | records.LEASES),
+    ),
+    "renew": (
+        tracker_wire.RENEW,
+        st.builds(tracker_calls.Renew, lease_id=NAMES, lends=st.booleans()),
+    ),
     "renewed": (
-        wire.RENEWED,
-        st.builds(calls.Renewed, ttl_seconds=SECONDS, wanted_seconds=st.none() | SECONDS),
+        tracker_wire.RENEWED,
+        st.builds(tracker_calls.Renewed, ttl_seconds=SECONDS, wanted_seconds=st.none() | SECONDS),
     ),
     "release": (
-        wire.RELEASE,
-        st.builds(calls.Release, lease_id=NAMES, device_lost=st.booleans(), why=NAMES),
+        tracker_wire.RELEASE,
+        st.builds(tracker_calls.Release, lease_id=NAMES, device_lost=st.booleans(), why=NAMES),
     ),
-    "released": (wire.RELEASED, st.just(calls.Nothing())),
-    "list_devices": (wire.LIST_DEVICES, st.just(calls.Nothing())),
+    "released": (tracker_wire.RELEASED, st.just(Nothing())),
+    "list_devices": (tracker_wire.LIST_DEVICES, st.just(Nothing())),
     "devices": (
-        wire.DEVICES,
+        tracker_wire.DEVICES,
         st.builds(
-            calls.Devices,
+            tracker_calls.Devices,
             states=st.lists(STATES, max_size=2).map(tuple),
             waiting=st.lists(WAITING, max_size=2).map(tuple),
         ),
     ),
-    "drain": (wire.DRAIN, st.builds(calls.Drain, name=NAMES, why=NAMES)),
-    "drained": (wire.DRAINED, st.just(calls.Nothing())),
-    "readmit": (wire.READMIT, st.builds(calls.Readmit, name=NAMES)),
-    "readmitted": (wire.READMITTED, st.just(calls.Nothing())),
-    "get_capabilities": (wire.GET_CAPABILITIES, st.just(calls.Nothing())),
+    "drain": (tracker_wire.DRAIN, st.builds(tracker_calls.Drain, name=NAMES, why=NAMES)),
+    "drained": (tracker_wire.DRAINED, st.just(Nothing())),
+    "readmit": (tracker_wire.READMIT, st.builds(tracker_calls.Readmit, name=NAMES)),
+    "readmitted": (tracker_wire.READMITTED, st.just(Nothing())),
+    "get_capabilities": (device_wire.GET_CAPABILITIES, st.just(Nothing())),
     "capabilities": (
-        wire.CAPABILITIES,
+        device_wire.CAPABILITIES,
         st.builds(
-            calls.Capabilities,
+            device_calls.Capabilities,
             protocol=records.SMALL_COUNTS,
             protocol_minor=records.SMALL_COUNTS,
             name=NAMES,
@@ -114,37 +128,45 @@ CASES: dict[str, tuple[wire.Codec[Any], st.SearchStrategy[Any]]] = {
             self_test=NAMES,
         ),
     ),
-    "find_missing": (wire.FIND_MISSING, DIGEST_LISTS),
-    "missing": (wire.MISSING, DIGEST_LISTS),
+    "find_missing": (device_wire.FIND_MISSING, DIGEST_LISTS),
+    "missing": (device_wire.MISSING, DIGEST_LISTS),
     "query_write": (
-        wire.QUERY_WRITE,
-        st.builds(calls.QueryWrite, claim=records.CLAIMS, digest=DIGESTS),
+        device_wire.QUERY_WRITE,
+        st.builds(device_calls.QueryWrite, claim=records.CLAIMS, digest=DIGESTS),
     ),
-    "committed": (wire.COMMITTED, st.builds(calls.Committed, nbytes=COUNTS)),
-    "chunk": (wire.CHUNK, records.CHUNKS),
-    "stored": (wire.STORED, st.builds(calls.Stored, nbytes=COUNTS)),
+    "committed": (device_wire.COMMITTED, st.builds(device_calls.Committed, nbytes=COUNTS)),
+    "chunk": (device_wire.CHUNK, records.CHUNKS),
+    "stored": (device_wire.STORED, st.builds(device_calls.Stored, nbytes=COUNTS)),
     "load_module": (
-        wire.LOAD_MODULE,
-        st.builds(calls.LoadModule, claim=records.CLAIMS, artifact=DIGESTS, signature=TICKETS),
-    ),
-    "module_verdict": (wire.MODULE_VERDICT, st.builds(calls.ModuleVerdict, rejection=NAMES)),
-    "run": (
-        wire.RUN,
+        device_wire.LOAD_MODULE,
         st.builds(
-            calls.Run, claim=records.CLAIMS, request_id=NAMES, job=records.JOBS, signature=TICKETS
+            device_calls.LoadModule, claim=records.CLAIMS, artifact=DIGESTS, signature=TICKETS
         ),
     ),
-    "run_reply": (wire.RUN_REPLY, records.RUN_REPLIES),
-    "check": (wire.CHECK, st.builds(calls.Check, claim=records.CLAIMS)),
-    "checked": (wire.CHECKED, st.just(calls.Nothing())),
-    "read": (wire.READ, st.builds(calls.Read, digest=DIGESTS)),
-    "piece": (wire.PIECE, st.builds(calls.Piece, st.binary(max_size=8))),
+    "module_verdict": (
+        device_wire.MODULE_VERDICT,
+        st.builds(device_calls.ModuleVerdict, rejection=NAMES),
+    ),
+    "run": (
+        device_wire.RUN,
+        st.builds(
+            device_calls.Run,
+            claim=records.CLAIMS,
+            request_id=NAMES,
+            job=records.JOBS,
+            signature=TICKETS,
+        ),
+    ),
+    "run_reply": (device_wire.RUN_REPLY, records.RUN_REPLIES),
+    "check": (device_wire.CHECK, st.builds(device_calls.Check, claim=records.CLAIMS)),
+    "checked": (device_wire.CHECKED, st.just(Nothing())),
+    "read": (device_wire.READ, st.builds(device_calls.Read, digest=DIGESTS)),
+    "piece": (device_wire.PIECE, st.builds(device_calls.Piece, st.binary(max_size=8))),
 }
 
 
 def test_every_codec_has_a_case() -> None:
-    codecs = {name for name, value in vars(wire).items() if isinstance(value, wire.Codec)}
-    assert {name.lower() for name in codecs} == set(CASES)
+    assert {name.lower() for name in codecs()} == set(CASES)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -181,27 +203,29 @@ def test_mutated_runs_are_records_or_value_errors(data: st.DataObject) -> None:
 
 @given(st.lists(records.EVENTS, max_size=4).map(tuple))
 def test_a_timeline_survives_as_a_blob(events: tuple[Any, ...]) -> None:
-    assert wire.timeline_from_bytes(wire.timeline_to_bytes(events)) == events
+    assert run_wire.timeline_from_bytes(run_wire.timeline_to_bytes(events)) == events
 
 
 def test_tables_of_enums_are_complete_and_one_to_one() -> None:
-    assert set(wire.STATUSES) == set(Status)
-    assert set(wire.ROLES) == set(Role)
-    assert len(set(wire.STATUSES.values())) == len(Status)
-    assert len(set(wire.ROLES.values())) == len(Role)
-    assert 0 not in {*wire.STATUSES.values(), *wire.ROLES.values()}
+    assert set(run_wire.STATUSES) == set(Status)
+    assert set(run_wire.ROLES) == set(Role)
+    assert len(set(run_wire.STATUSES.values())) == len(Status)
+    assert len(set(run_wire.ROLES.values())) == len(Role)
+    assert 0 not in {*run_wire.STATUSES.values(), *run_wire.ROLES.values()}
 
 
 def test_an_unspecified_status_is_refused() -> None:
-    good = wire.RUN_REPLY.encode(
-        calls.RunReply(outcome=RunFailure(artifact=Digest("0" * 64), status=Status.OK, why=""))
+    good = device_wire.RUN_REPLY.encode(
+        device_calls.RunReply(
+            outcome=RunFailure(artifact=Digest("0" * 64), status=Status.OK, why="")
+        )
     )
     # Field 2 of the failure (tag 0x10) holds the status.
     assert b"\x10\x01" in good
     with pytest.raises(ValueError, match="no such enum value: 99"):
-        wire.RUN_REPLY.decode(good.replace(b"\x10\x01", b"\x10\x63"))
+        device_wire.RUN_REPLY.decode(good.replace(b"\x10\x01", b"\x10\x63"))
 
 
 def test_an_empty_reply_is_refused() -> None:
     with pytest.raises(ValueError, match="without an outcome"):
-        wire.RUN_REPLY.decode(b"")
+        device_wire.RUN_REPLY.decode(b"")

@@ -19,7 +19,7 @@ from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.errors import UnreachableError
 from tilefarm.names import RandomIds
-from tilefarm.rpc import calls, methods
+from tilefarm.rpc import methods, tracker_calls
 from tilefarm.rpc.caller import AsyncCaller
 from tilefarm.trust.tls import Credentials
 
@@ -133,7 +133,7 @@ async def _lease(
     renewals: int = 0,
 ) -> float:
     """One lease, held, renewed and given back; the seconds from when it was due until it came."""
-    wish = calls.Acquire(
+    wish = tracker_calls.Acquire(
         request_id=RandomIds().fresh("acquire"),
         target=target,
         owner="bench",
@@ -147,9 +147,9 @@ async def _lease(
     lease_id = reply.lease.lease_id
     for _ in range(renewals):
         await asyncio.sleep(HOLD_SECONDS)
-        renew = calls.Renew(lease_id=lease_id, lends=True)
+        renew = tracker_calls.Renew(lease_id=lease_id, lends=True)
         await caller.unary(methods.RENEW, renew, timeout_seconds=_CALL_SECONDS)
     await asyncio.sleep(HOLD_SECONDS)
-    release = calls.Release(lease_id=lease_id)
+    release = tracker_calls.Release(lease_id=lease_id)
     await caller.unary(methods.RELEASE, release, timeout_seconds=_CALL_SECONDS)
     return took

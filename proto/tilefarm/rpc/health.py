@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias
 
 from tilefarm.errors import NoDeviceError
 from tilefarm.rpc import serving
+from tilefarm.rpc.codec import Codec
 from tilefarm.rpc.methods import Method
-from tilefarm.rpc.wire import Codec
 from tilefarm.trust.access import CALLING_ROLES, Identity
 
 SERVICE: Final = "grpc.health.v1.Health"

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from tilefarm.rpc import wire
+from tilefarm.rpc import device_wire, tracker_wire
+from tilefarm.rpc.codec import Codec
 from tilefarm.trust.access import FarmRole
 
 _Request = TypeVar("_Request")
@@ -35,8 +36,8 @@ class Method(Generic[_Request, _Reply]):
 
     service: str
     name: str
-    request: wire.Codec[_Request]
-    reply: wire.Codec[_Reply]
+    request: Codec[_Request]
+    reply: Codec[_Reply]
     roles: frozenset[FarmRole]
     mutating: bool
     subject: Callable[[_Request], str] | None = None
@@ -64,20 +65,25 @@ _SEE: Final = frozenset({FarmRole.READ, FarmRole.SUBMIT, FarmRole.ADMIN})
 REGISTER: Final = Method(
     TRACKER,
     "Register",
-    wire.REGISTER,
-    wire.REGISTERED,
+    tracker_wire.REGISTER,
+    tracker_wire.REGISTERED,
     _DEVICE,
     mutating=True,
     subject=lambda call: f"{call.device.name} at {call.device.address}",
 )
 HEARTBEAT: Final = Method(
-    TRACKER, "Heartbeat", wire.HEARTBEAT, wire.HEARTBEAT_REPLY, _DEVICE, mutating=True
+    TRACKER,
+    "Heartbeat",
+    tracker_wire.HEARTBEAT,
+    tracker_wire.HEARTBEAT_REPLY,
+    _DEVICE,
+    mutating=True,
 )
 DEREGISTER: Final = Method(
     TRACKER,
     "Deregister",
-    wire.DEREGISTER,
-    wire.DEREGISTERED,
+    tracker_wire.DEREGISTER,
+    tracker_wire.DEREGISTERED,
     _DEVICE,
     mutating=True,
     subject=lambda call: call.name,
@@ -85,20 +91,22 @@ DEREGISTER: Final = Method(
 ACQUIRE: Final = Method(
     TRACKER,
     "Acquire",
-    wire.ACQUIRE,
-    wire.ACQUIRED,
+    tracker_wire.ACQUIRE,
+    tracker_wire.ACQUIRED,
     _SUBMIT,
     mutating=True,
     outcome=lambda reply: (
         f"{reply.lease.device.name} under {reply.lease.lease_id}" if reply.lease else "no device"
     ),
 )
-RENEW: Final = Method(TRACKER, "Renew", wire.RENEW, wire.RENEWED, _SUBMIT, mutating=True)
+RENEW: Final = Method(
+    TRACKER, "Renew", tracker_wire.RENEW, tracker_wire.RENEWED, _SUBMIT, mutating=True
+)
 RELEASE: Final = Method(
     TRACKER,
     "Release",
-    wire.RELEASE,
-    wire.RELEASED,
+    tracker_wire.RELEASE,
+    tracker_wire.RELEASED,
     _SUBMIT,
     mutating=True,
     subject=lambda call: (
@@ -108,13 +116,13 @@ RELEASE: Final = Method(
     ),
 )
 LIST_DEVICES: Final = Method(
-    TRACKER, "ListDevices", wire.LIST_DEVICES, wire.DEVICES, _SEE, mutating=False
+    TRACKER, "ListDevices", tracker_wire.LIST_DEVICES, tracker_wire.DEVICES, _SEE, mutating=False
 )
 DRAIN: Final = Method(
     TRACKER,
     "Drain",
-    wire.DRAIN,
-    wire.DRAINED,
+    tracker_wire.DRAIN,
+    tracker_wire.DRAINED,
     _ADMIN,
     mutating=True,
     subject=lambda call: call.name,
@@ -122,38 +130,50 @@ DRAIN: Final = Method(
 READMIT: Final = Method(
     TRACKER,
     "Readmit",
-    wire.READMIT,
-    wire.READMITTED,
+    tracker_wire.READMIT,
+    tracker_wire.READMITTED,
     _ADMIN,
     mutating=True,
     subject=lambda call: call.name,
 )
 
 GET_CAPABILITIES: Final = Method(
-    DEVICE, "GetCapabilities", wire.GET_CAPABILITIES, wire.CAPABILITIES, _SEE, mutating=False
+    DEVICE,
+    "GetCapabilities",
+    device_wire.GET_CAPABILITIES,
+    device_wire.CAPABILITIES,
+    _SEE,
+    mutating=False,
 )
 FIND_MISSING: Final = Method(
-    DEVICE, "FindMissing", wire.FIND_MISSING, wire.MISSING, _SUBMIT, mutating=False
+    DEVICE, "FindMissing", device_wire.FIND_MISSING, device_wire.MISSING, _SUBMIT, mutating=False
 )
 QUERY_WRITE: Final = Method(
-    DEVICE, "QueryWrite", wire.QUERY_WRITE, wire.COMMITTED, _SUBMIT, mutating=True
+    DEVICE, "QueryWrite", device_wire.QUERY_WRITE, device_wire.COMMITTED, _SUBMIT, mutating=True
 )
 WRITE: Final = Method(
-    DEVICE, "Write", wire.CHUNK, wire.STORED, _SUBMIT, mutating=True, sends_many=True
+    DEVICE, "Write", device_wire.CHUNK, device_wire.STORED, _SUBMIT, mutating=True, sends_many=True
 )
 LOAD_MODULE: Final = Method(
-    DEVICE, "LoadModule", wire.LOAD_MODULE, wire.MODULE_VERDICT, _SUBMIT, mutating=True
+    DEVICE,
+    "LoadModule",
+    device_wire.LOAD_MODULE,
+    device_wire.MODULE_VERDICT,
+    _SUBMIT,
+    mutating=True,
 )
 RUN: Final = Method(
     DEVICE,
     "Run",
-    wire.RUN,
-    wire.RUN_REPLY,
+    device_wire.RUN,
+    device_wire.RUN_REPLY,
     _SUBMIT,
     mutating=True,
     subject=lambda call: f"{call.job.artifact.hex} under {call.claim.lease_id}",
 )
-CHECK: Final = Method(DEVICE, "Check", wire.CHECK, wire.CHECKED, _SUBMIT, mutating=True)
+CHECK: Final = Method(
+    DEVICE, "Check", device_wire.CHECK, device_wire.CHECKED, _SUBMIT, mutating=True
+)
 READ: Final = Method(
-    DEVICE, "Read", wire.READ, wire.PIECE, _SUBMIT, mutating=False, answers_many=True
+    DEVICE, "Read", device_wire.READ, device_wire.PIECE, _SUBMIT, mutating=False, answers_many=True
 )

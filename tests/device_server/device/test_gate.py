@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tilefarm.errors import LeaseError, SuspectError
 from tilefarm.lease import ticket_of
-from tilefarm.rpc.calls import Claim
+from tilefarm.rpc.device_calls import Claim
 
 from device_server.device.gate import FenceGate
 

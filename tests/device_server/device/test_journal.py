@@ -8,7 +8,7 @@ import pytest
 from tilefarm.digest import Digest
 from tilefarm.errors import MissingBlobError, ProtocolError
 from tilefarm.measurement import RunFailure, RunJob, Status
-from tilefarm.rpc.calls import RunReply
+from tilefarm.rpc.device_calls import RunReply
 
 from device_server.device.journal import RunJournal
 

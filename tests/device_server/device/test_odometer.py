@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
-from tilefarm.rpc.calls import Usage
+from tilefarm.rpc.tracker_calls import Usage
 
 from device_server.device.arrivals import Arrivals
 from device_server.device.odometer import Odometer

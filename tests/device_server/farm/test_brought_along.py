@@ -19,7 +19,7 @@ from tilefarm.errors import (
 )
 from tilefarm.lease import Lease
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunJob
-from tilefarm.rpc import calls, methods
+from tilefarm.rpc import device_calls, methods
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.version import Version
 
@@ -141,8 +141,11 @@ def test_the_same_request_is_answered_and_not_run_again(farm: Farm) -> None:
 
 def run_with(client: DeviceClient, *contents: bytes, lease: Lease | None = None) -> None:
     """A call that brings whatever it likes."""
-    call = calls.Run(
-        claim=calls.Claim.of(lease or client.lease), request_id="r1", job=job(), blobs=contents
+    call = device_calls.Run(
+        claim=device_calls.Claim.of(lease or client.lease),
+        request_id="r1",
+        job=job(),
+        blobs=contents,
     )
     client._caller.unary(methods.RUN, call, timeout_seconds=10.0)
 

@@ -14,7 +14,7 @@ from kit.farm import CREDENTIALS, TOKEN, Farm, Server
 from tilefarm.digest import Digest
 from tilefarm.lease import Lease
 from tilefarm.measurement import RunJob
-from tilefarm.rpc import calls, methods, wire
+from tilefarm.rpc import device_calls, device_wire, methods, tracker_calls, tracker_wire
 from tilefarm.rpc.caller import MESSAGE_NBYTES, authorization
 
 from device_server.device.client import DeviceClient
@@ -73,10 +73,10 @@ def code_of(
 
 
 def chunk(
-    claim: calls.Claim | None, data: bytes = CODE, *, offset: int = 0, finish: bool = True
+    claim: device_calls.Claim | None, data: bytes = CODE, *, offset: int = 0, finish: bool = True
 ) -> bytes:
-    return wire.CHUNK.encode(
-        calls.Chunk(digest=DIGEST, offset=offset, data=data, finish=finish, claim=claim)
+    return device_wire.CHUNK.encode(
+        device_calls.Chunk(digest=DIGEST, offset=offset, data=data, finish=finish, claim=claim)
     )
 
 
@@ -120,7 +120,7 @@ def test_a_request_that_is_no_record_is_an_invalid_argument(device: Server) -> N
 
 
 def test_a_message_over_the_limit_is_refused(device: Server, lease: Lease) -> None:
-    big = chunk(calls.Claim.of(lease), bytes(MESSAGE_NBYTES))
+    big = chunk(device_calls.Claim.of(lease), bytes(MESSAGE_NBYTES))
     code, _ = code_of(device.address, methods.WRITE.path, big)
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
@@ -128,22 +128,24 @@ def test_a_message_over_the_limit_is_refused(device: Server, lease: Lease) -> No
 def test_a_truncated_upload_is_data_loss_and_leaves_no_blob(
     farm: Farm, device: Server, lease: Lease
 ) -> None:
-    claim = calls.Claim.of(lease)
-    other = wire.CHUNK.encode(calls.Chunk(digest=Digest.of(b"x"), offset=0, data=b"x", finish=True))
+    claim = device_calls.Claim.of(lease)
+    other = device_wire.CHUNK.encode(
+        device_calls.Chunk(digest=Digest.of(b"x"), offset=0, data=b"x", finish=True)
+    )
     jump = chunk(None, CODE[:5], offset=9)
     for following in ([], [other], [jump]):
         first = chunk(claim, CODE[:5], finish=False)
         code, _ = code_of(device.address, methods.WRITE.path, first, *following)
         assert code is grpc.StatusCode.DATA_LOSS
-    query = wire.QUERY_WRITE.encode(calls.QueryWrite(claim=claim, digest=DIGEST))
+    query = device_wire.QUERY_WRITE.encode(device_calls.QueryWrite(claim=claim, digest=DIGEST))
     assert code_of(device.address, methods.QUERY_WRITE.path, query)[0] is grpc.StatusCode.OK
     assert not list((farm.folder / "sim0" / "blobs").iterdir())
 
 
 def test_blobs_before_a_broken_one_stay(device: Server, lease: Lease) -> None:
-    good = chunk(calls.Claim.of(lease))
-    broken = wire.CHUNK.encode(
-        calls.Chunk(digest=Digest.of(b"x"), offset=0, data=b"y", finish=True)
+    good = chunk(device_calls.Claim.of(lease))
+    broken = device_wire.CHUNK.encode(
+        device_calls.Chunk(digest=Digest.of(b"x"), offset=0, data=b"y", finish=True)
     )
     assert code_of(device.address, methods.WRITE.path, good, broken)[0] is grpc.StatusCode.DATA_LOSS
     with DeviceClient(lease, CREDENTIALS) as client:
@@ -152,7 +154,7 @@ def test_blobs_before_a_broken_one_stay(device: Server, lease: Lease) -> None:
 
 def test_an_upload_that_breaks_off_leaves_nothing(farm: Farm, device: Server, lease: Lease) -> None:
     def endless() -> Iterator[bytes]:
-        yield chunk(calls.Claim.of(lease), CODE[:5], finish=False)
+        yield chunk(device_calls.Claim.of(lease), CODE[:5], finish=False)
         raise OSError("the line is dead")
 
     with grpc.insecure_channel(device.address) as channel:
@@ -166,22 +168,24 @@ def test_an_upload_that_breaks_off_leaves_nothing(farm: Farm, device: Server, le
 def test_an_upload_needs_a_current_claim(device: Server, lease: Lease) -> None:
     code, _ = code_of(device.address, methods.WRITE.path, chunk(None))
     assert code is grpc.StatusCode.INVALID_ARGUMENT
-    claim = calls.Claim.of(lease)
+    claim = device_calls.Claim.of(lease)
     assert code_of(device.address, methods.WRITE.path, chunk(claim))[0] is grpc.StatusCode.OK
     for stale in (
-        calls.Claim(lease_id="other", fence=claim.fence, epoch=claim.epoch),
-        calls.Claim(lease_id=claim.lease_id, fence=claim.fence - 1, epoch=claim.epoch),
-        calls.Claim(lease_id=claim.lease_id, fence=claim.fence, epoch="earlier"),
+        device_calls.Claim(lease_id="other", fence=claim.fence, epoch=claim.epoch),
+        device_calls.Claim(lease_id=claim.lease_id, fence=claim.fence - 1, epoch=claim.epoch),
+        device_calls.Claim(lease_id=claim.lease_id, fence=claim.fence, epoch="earlier"),
     ):
         code, _ = code_of(device.address, methods.WRITE.path, chunk(stale))
         assert code is grpc.StatusCode.ABORTED
-        load = wire.LOAD_MODULE.encode(calls.LoadModule(claim=stale, artifact=DIGEST))
+        load = device_wire.LOAD_MODULE.encode(device_calls.LoadModule(claim=stale, artifact=DIGEST))
         assert code_of(device.address, methods.LOAD_MODULE.path, load)[0] is grpc.StatusCode.ABORTED
 
 
 def test_a_run_without_its_blobs_is_a_failed_precondition(device: Server, lease: Lease) -> None:
     job = RunJob(artifact=DIGEST, entry="echo", buffers=())
-    run = wire.RUN.encode(calls.Run(claim=calls.Claim.of(lease), request_id="r", job=job))
+    run = device_wire.RUN.encode(
+        device_calls.Run(claim=device_calls.Claim.of(lease), request_id="r", job=job)
+    )
     code, _ = code_of(device.address, methods.RUN.path, run)
     assert code is grpc.StatusCode.FAILED_PRECONDITION
 
@@ -189,8 +193,8 @@ def test_a_run_without_its_blobs_is_a_failed_precondition(device: Server, lease:
 def test_a_client_that_stops_waiting_leaves_no_lease_behind(
     farm: Farm, tracker: Server, lease: Lease
 ) -> None:
-    wish = wire.ACQUIRE.encode(
-        calls.Acquire(request_id="gone", target=farm.target.digest, wait_seconds=60.0)
+    wish = tracker_wire.ACQUIRE.encode(
+        tracker_calls.Acquire(request_id="gone", target=farm.target.digest, wait_seconds=60.0)
     )
     code, _ = code_of(tracker.address, methods.ACQUIRE.path, wish, timeout=0.2)
     assert code is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -15,7 +15,7 @@ from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
 from rich.console import Console
 from tilefarm.clock import SystemClock
 from tilefarm.errors import NoDeviceError
-from tilefarm.rpc import calls
+from tilefarm.rpc import tracker_calls
 from tilefarm.watch.audit import AuditEntry, AuditFile
 
 from device_server.tracker.client import TrackerClient
@@ -103,10 +103,10 @@ def test_top_goes_on_until_ctrl_c(tracker: Server, monkeypatch: pytest.MonkeyPat
 def test_the_view_says_who_waits_and_what_is_out(farm: Farm, tracker: Server) -> None:
     with TrackerClient(tracker.address, CREDENTIALS) as client:
         (state,) = client.states()
-    waiting = calls.Waiting(owner="resnet18", user="bob", priority=5, waited_seconds=12.4)
+    waiting = tracker_calls.Waiting(owner="resnet18", user="bob", priority=5, waited_seconds=12.4)
     sick = replace(state, quarantine="3 clients in a row lost it")
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(farm_view(calls.Devices(states=(sick,), waiting=(waiting,)), width=120))
+    console.print(farm_view(tracker_calls.Devices(states=(sick,), waiting=(waiting,)), width=120))
     text = console.export_text()
     assert "1 devices: 0 in use, 1 out of service; 1 waiting" in text
     assert "3 clients in a row lost it" in text

@@ -14,7 +14,7 @@ from tilefarm.clock import Clock, ManualClock, SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import UnreachableError
 from tilefarm.lease import DeviceInfo
-from tilefarm.rpc import calls, methods
+from tilefarm.rpc import methods, tracker_calls
 from tilefarm.rpc.caller import Caller
 from tilefarm.rpc.door import Security
 from tilefarm.trust.access import FarmRole
@@ -124,7 +124,7 @@ def test_a_device_that_only_the_tracker_reaches(farm: Farm) -> None:
     )
     caller = Caller(tracker.address, CREDENTIALS, peer="tracker", lost=UnreachableError)
     caller.unary(
-        methods.REGISTER, calls.Register(device=gone, secret=b"s" * 32), timeout_seconds=10
+        methods.REGISTER, tracker_calls.Register(device=gone, secret=b"s" * 32), timeout_seconds=10
     )
     caller.close()
     finding = found(tracker.address)["sim9"]

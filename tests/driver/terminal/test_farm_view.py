@@ -9,7 +9,7 @@ from kit.golden import Golden
 from rich.console import Console
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo
-from tilefarm.rpc.calls import Devices, DeviceState, Usage, Waiting
+from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage, Waiting
 
 from driver.terminal.farm_view import farm_view
 

@@ -1,0 +1,178 @@
+"""A run's job, what came of it, and its timeline to messages and back, adjacent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Final
+
+from tilefarm.measurement import (
+    BufferSpec,
+    Counters,
+    Measurement,
+    Role,
+    RunFailure,
+    RunJob,
+    Status,
+    TimelineEvent,
+)
+from tilefarm.rpc.codec import (
+    digest_from_wire,
+    digest_to_wire,
+    known,
+    optional_digest_from_wire,
+    parsed,
+)
+from tilefarm.v1 import device_pb2 as dev
+
+STATUSES: Final[Mapping[Status, dev.Status]] = {
+    Status.OK: dev.STATUS_OK,
+    Status.COMPILE_ERROR: dev.STATUS_COMPILE_ERROR,
+    Status.COMPILE_CRASH: dev.STATUS_COMPILE_CRASH,
+    Status.COMPILE_TIMEOUT: dev.STATUS_COMPILE_TIMEOUT,
+    Status.VERIFY_REJECTED: dev.STATUS_VERIFY_REJECTED,
+    Status.LOAD_ERROR: dev.STATUS_LOAD_ERROR,
+    Status.RUN_CRASH: dev.STATUS_RUN_CRASH,
+    Status.RUN_TIMEOUT: dev.STATUS_RUN_TIMEOUT,
+    Status.WRONG_RESULT: dev.STATUS_WRONG_RESULT,
+    Status.RESOURCE_EXCEEDED: dev.STATUS_RESOURCE_EXCEEDED,
+    Status.DEVICE_LOST: dev.STATUS_DEVICE_LOST,
+    Status.CANCELLED: dev.STATUS_CANCELLED,
+    Status.INFRA_ERROR: dev.STATUS_INFRA_ERROR,
+}
+ROLES: Final[Mapping[Role, dev.Role]] = {
+    Role.CONSTANT: dev.ROLE_CONSTANT,
+    Role.INPUT: dev.ROLE_INPUT,
+    Role.OUTPUT: dev.ROLE_OUTPUT,
+    Role.SCRATCH: dev.ROLE_SCRATCH,
+}
+_STATUS_OF: Final = {number: status for status, number in STATUSES.items()}
+_ROLE_OF: Final = {number: role for role, number in ROLES.items()}
+
+
+def _buffer_to_wire(buffer: BufferSpec) -> dev.BufferSpec:
+    return dev.BufferSpec(
+        name=buffer.name,
+        role=ROLES[buffer.role],
+        nbytes=buffer.nbytes,
+        content=digest_to_wire(buffer.content),
+        expected=digest_to_wire(buffer.expected),
+        fetch=buffer.fetch,
+    )
+
+
+def _buffer_from_wire(message: dev.BufferSpec) -> BufferSpec:
+    return BufferSpec(
+        name=message.name,
+        role=known(_ROLE_OF, message.role),
+        nbytes=message.nbytes,
+        content=optional_digest_from_wire(message.content),
+        expected=optional_digest_from_wire(message.expected),
+        fetch=message.fetch,
+    )
+
+
+def job_to_wire(job: RunJob) -> dev.RunJob:
+    """A run's job as a message."""
+    return dev.RunJob(
+        artifact=digest_to_wire(job.artifact),
+        entry=job.entry,
+        buffers=map(_buffer_to_wire, job.buffers),
+        samples=job.samples,
+        repeats=job.repeats,
+        timeout_seconds=job.timeout_seconds,
+        timeline=job.timeline,
+    )
+
+
+def job_from_wire(message: dev.RunJob) -> RunJob:
+    """A run's job out of its message."""
+    return RunJob(
+        artifact=digest_from_wire(message.artifact),
+        entry=message.entry,
+        buffers=tuple(map(_buffer_from_wire, message.buffers)),
+        samples=message.samples,
+        repeats=message.repeats,
+        timeout_seconds=message.timeout_seconds,
+        timeline=message.timeline,
+    )
+
+
+def _counters_to_wire(counters: Counters) -> dev.Counters:
+    return dev.Counters(**asdict(counters))
+
+
+def _counters_from_wire(message: dev.Counters) -> Counters:
+    return Counters(**{name: getattr(message, name) for name in Counters.__dataclass_fields__})
+
+
+def measurement_to_wire(measurement: Measurement) -> dev.Measurement:
+    """Everything but outputs and timeline, which travel as blobs."""
+    return dev.Measurement(
+        artifact=digest_to_wire(measurement.artifact),
+        device=measurement.device,
+        counters=_counters_to_wire(measurement.counters),
+        seconds=measurement.seconds,
+        sample_cycles=measurement.sample_cycles,
+        load_seconds=measurement.load_seconds,
+        run_seconds=measurement.run_seconds,
+    )
+
+
+def measurement_from_wire(message: dev.Measurement) -> Measurement:
+    """A measurement out of its message, without outputs and timeline."""
+    return Measurement(
+        artifact=digest_from_wire(message.artifact),
+        device=message.device,
+        counters=_counters_from_wire(message.counters),
+        seconds=tuple(message.seconds),
+        sample_cycles=tuple(message.sample_cycles),
+        load_seconds=message.load_seconds,
+        run_seconds=message.run_seconds,
+    )
+
+
+def failure_to_wire(failure: RunFailure) -> dev.RunFailure:
+    """A run's failure as a message."""
+    return dev.RunFailure(
+        artifact=digest_to_wire(failure.artifact),
+        status=STATUSES[failure.status],
+        why=failure.why,
+        device=failure.device,
+        signal=failure.signal,
+        mismatch=failure.mismatch,
+        run_seconds=failure.run_seconds,
+    )
+
+
+def failure_from_wire(message: dev.RunFailure) -> RunFailure:
+    """A run's failure out of its message."""
+    return RunFailure(
+        artifact=digest_from_wire(message.artifact),
+        status=known(_STATUS_OF, message.status),
+        why=message.why,
+        device=message.device,
+        signal=message.signal,
+        mismatch=message.mismatch,
+        run_seconds=message.run_seconds,
+    )
+
+
+def timeline_to_bytes(events: Iterable[TimelineEvent]) -> bytes:
+    """A timeline as the blob in which it travels."""
+    return dev.Timeline(
+        events=[dev.TimelineEvent(**asdict(event)) for event in events]
+    ).SerializeToString()
+
+
+def timeline_from_bytes(content: bytes) -> tuple[TimelineEvent, ...]:
+    """The events of a timeline's blob."""
+    return tuple(
+        TimelineEvent(
+            module=event.module,
+            name=event.name,
+            begin_cycle=event.begin_cycle,
+            end_cycle=event.end_cycle,
+        )
+        for event in parsed(dev.Timeline, content).events
+    )
