@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     quiet_libraries()
-    from device_server.tracker import service
+    from device_server.tracker import process
     from device_server.tracker.limits import TableLimits
 
     path: Path | None = args.token_file
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     _require_limits(args)
     if path is not None:
         secret = read_token(path) if path.exists() else create_token(path)
-    service.serve(
+    process.serve(
         listen=args.listen,
         security=security(
             secret, args.tokens, tls=args.tls, audit=args.audit, revoked=args.revoked

@@ -24,7 +24,7 @@ from tilefarm.watch.operations import UNWATCHED, Operations
 from device_server.device.known_kernel import ENTRY, known_kernel
 from device_server.device.server import DeviceSettings, run_device
 from device_server.tracker.limits import TableLimits
-from device_server.tracker.service import run_tracker
+from device_server.tracker.server import run_tracker
 
 TOKEN = "a-token-for-tests"
 CREDENTIALS = Credentials(token=TOKEN)

@@ -21,7 +21,7 @@ from tilefarm.rpc.methods import Method
 from tilefarm.rpc.serving import Route
 
 from device_server.device.servicer import DeviceServicer
-from device_server.tracker.service import TrackerServicer
+from device_server.tracker.servicer import TrackerServicer
 
 
 class Loss(Enum):

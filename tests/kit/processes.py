@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from kit.farm import TOKEN
 
 TRACKER = f"""
-    from device_server.tracker import service
+    from device_server.tracker import process
     from tilefarm.rpc.door import Security
     from tilefarm.trust.tokens import SharedSecret
-    service.serve(security=Security(tokens=SharedSecret({TOKEN!r})),
+    process.serve(security=Security(tokens=SharedSecret({TOKEN!r})),
                   on_ready=lambda a: print(a, flush=True), die_with_parent=True)
 """
 """Code of a tracker that prints its address."""

@@ -71,7 +71,7 @@ def test_a_device_registers_serves_and_takes_its_leave(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["tracker.service", "device.client", "device.servicer", "device.server"]
+    "module", ["tracker.process", "device.client", "device.servicer", "device.server"]
 )
 def test_a_small_board_can_import_it(module: str) -> None:
     code = f"""

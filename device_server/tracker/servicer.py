@@ -1,42 +1,26 @@
-"""The tracker: a LeaseTable behind gRPC, with a line of clients that wait for devices."""
+"""Translates the tracker's calls for the table, the line and the claims, and keeps what changes."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from tilefarm.clock import Clock, SystemClock
+from tilefarm.clock import Clock
 from tilefarm.errors import ForbiddenError
-from tilefarm.names import RandomIds
-from tilefarm.rpc import listening, methods, serving, timing, tracker_calls
-from tilefarm.rpc.door import Security
+from tilefarm.rpc import methods, serving, timing, tracker_calls
 from tilefarm.rpc.nothing import Nothing
 from tilefarm.trust.access import Identity
-from tilefarm.watch.log import Level, LineLog, Log
-from tilefarm.watch.metrics import TRACKER_METRICS, call_meter
-from tilefarm.watch.operations import UNWATCHED, Operations
-from tilefarm.watch.prometheus import metrics_at
+from tilefarm.watch.log import Level, Log
 
-from device_server import lifetime
-from device_server.counted import TRACKER_RULES, counted
 from device_server.tracker.admission import require_modest, require_possible
 from device_server.tracker.beats import beat_seconds
 from device_server.tracker.claims import Claims
-from device_server.tracker.gauges import keep_gauges
-from device_server.tracker.health import health_of
 from device_server.tracker.leases import LeaseTable
-from device_server.tracker.limits import TableLimits
 from device_server.tracker.rates import CallRates
-from device_server.tracker.state_file import TrackerState
 from device_server.tracker.table_state import TableChanges
 from device_server.tracker.waiting import WaitingLine
-
-_CONCURRENT_RPCS: Final = 4096
-"""All devices of a farm may call at the same moment; who waits for a device is counted apart."""
 
 _TICK_SECONDS: Final = 0.25
 _TICKS_PER_PULSE: Final = 8
@@ -225,110 +209,3 @@ def _require_own_name(name: str, by: Identity) -> None:
         raise ForbiddenError(
             f"{by} is not the device {name}", "--name with the name of the token or certificate"
         )
-
-
-async def run_tracker(
-    stopping: asyncio.Event,
-    *,
-    listen: str,
-    security: Security,
-    on_ready: Callable[[str], None],
-    state: Path | None = None,
-    limits: TableLimits | None = None,
-    calls_per_user: float | None = None,
-    clock: Clock | None = None,
-    log: Log | None = None,
-    operations: Operations = UNWATCHED,
-) -> None:
-    """A tracker from start to end, in the running event loop.
-
-    Raises:
-        SettingsError: see `listening.start`, `state_file.TrackerState` and `prometheus.metrics_at`.
-    """
-    clock, log = clock or SystemClock(), log or LineLog("tracker", style=operations.style)
-    # Wall milliseconds are above any fence that an earlier tracker gave, unless time ran backwards;
-    # then the fences that devices bring along when they register again are.
-    table = LeaseTable(clock, RandomIds(), limits=limits, fence=int(clock.wall_seconds() * 1000))
-    with ExitStack() as owned:
-        metrics = owned.enter_context(
-            metrics_at(operations.metrics, TRACKER_METRICS, log=log, tls=security.tls)
-        )
-        log = counted(log, metrics, TRACKER_RULES)
-        save: Callable[[TableChanges], None] = _forget
-        if state is not None:
-            kept = TrackerState(state, log)
-            owned.callback(kept.close)
-            table.restore(kept.load())
-            save = kept.save
-        rates = None if calls_per_user is None else CallRates(calls_per_user, clock)
-        servicer = TrackerServicer(table, clock, log, save, rates)
-        server, address = await listening.start(
-            servicer.routes(),
-            listen=listen,
-            desk=serving.Desk(
-                component="tracker",
-                door=security.door(log, clock),
-                clock=clock,
-                log=log,
-                meter=call_meter(metrics),
-            ),
-            tls=security.tls,
-            concurrent_rpcs=_CONCURRENT_RPCS,
-            health_of=lambda name: health_of(name, servicer.overview),
-        )
-        watch = asyncio.create_task(servicer.watch())
-        if operations.metrics is not None:
-            gauges = asyncio.create_task(keep_gauges(servicer.overview, metrics))
-            owned.callback(gauges.cancel)
-        log("ready", address=address)
-        on_ready(address)
-        await stopping.wait()
-        watch.cancel()
-        await listening.stop(server)
-        log("stopped", address=address)
-
-
-def _forget(_changes: TableChanges) -> None:
-    """Keeps nothing."""
-
-
-def serve(
-    *,
-    listen: str = "127.0.0.1:0",
-    security: Security,
-    state: Path | None = None,
-    limits: TableLimits | None = None,
-    calls_per_user: float | None = None,
-    on_ready: Callable[[str], None],
-    operations: Operations = UNWATCHED,
-    die_with_parent: bool = False,
-) -> None:
-    """Runs a tracker in this process until SIGTERM or SIGINT.
-
-    Args:
-        listen: `host:port` or `unix:/path`; on loopback if there is no TLS.
-        security: how it knows its callers.
-        state: the file of what it knows; None: a tracker that starts again knows nothing.
-        limits: times to live, and leases that one user may hold.
-        calls_per_user: a second, on the average; None: as many as they like.
-        on_ready: gets the address, once, when calls are answered.
-        operations: how it is watched.
-        die_with_parent: end when the thread that started this process ends.
-
-    Raises:
-        SettingsError: see `run_tracker`.
-    """
-
-    async def main(stopping: asyncio.Event) -> None:
-        await run_tracker(
-            stopping,
-            listen=listen,
-            security=security,
-            state=state,
-            limits=limits,
-            calls_per_user=calls_per_user,
-            on_ready=on_ready,
-            operations=operations,
-        )
-
-    lifetime.run_until_stopped(main, die_with_parent=die_with_parent)

@@ -1,0 +1,96 @@
+"""The tracker: wires table, file, servicer and metrics into one gRPC server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.names import RandomIds
+from tilefarm.rpc import listening, serving
+from tilefarm.rpc.door import Security
+from tilefarm.watch.log import LineLog, Log
+from tilefarm.watch.metrics import TRACKER_METRICS, call_meter
+from tilefarm.watch.operations import UNWATCHED, Operations
+from tilefarm.watch.prometheus import metrics_at
+
+from device_server.counted import TRACKER_RULES, counted
+from device_server.tracker.gauges import keep_gauges
+from device_server.tracker.health import health_of
+from device_server.tracker.leases import LeaseTable
+from device_server.tracker.limits import TableLimits
+from device_server.tracker.rates import CallRates
+from device_server.tracker.servicer import TrackerServicer
+from device_server.tracker.state_file import TrackerState
+from device_server.tracker.table_state import TableChanges
+
+_CONCURRENT_RPCS: Final = 4096
+"""All devices of a farm may call at the same moment; who waits for a device is counted apart."""
+
+
+async def run_tracker(
+    stopping: asyncio.Event,
+    *,
+    listen: str,
+    security: Security,
+    on_ready: Callable[[str], None],
+    state: Path | None = None,
+    limits: TableLimits | None = None,
+    calls_per_user: float | None = None,
+    clock: Clock | None = None,
+    log: Log | None = None,
+    operations: Operations = UNWATCHED,
+) -> None:
+    """A tracker from start to end, in the running event loop.
+
+    Raises:
+        SettingsError: see `listening.start`, `state_file.TrackerState` and `prometheus.metrics_at`.
+    """
+    clock, log = clock or SystemClock(), log or LineLog("tracker", style=operations.style)
+    # Wall milliseconds are above any fence that an earlier tracker gave, unless time ran backwards;
+    # then the fences that devices bring along when they register again are.
+    table = LeaseTable(clock, RandomIds(), limits=limits, fence=int(clock.wall_seconds() * 1000))
+    with ExitStack() as owned:
+        metrics = owned.enter_context(
+            metrics_at(operations.metrics, TRACKER_METRICS, log=log, tls=security.tls)
+        )
+        log = counted(log, metrics, TRACKER_RULES)
+        save: Callable[[TableChanges], None] = _forget
+        if state is not None:
+            kept = TrackerState(state, log)
+            owned.callback(kept.close)
+            table.restore(kept.load())
+            save = kept.save
+        rates = None if calls_per_user is None else CallRates(calls_per_user, clock)
+        servicer = TrackerServicer(table, clock, log, save, rates)
+        server, address = await listening.start(
+            servicer.routes(),
+            listen=listen,
+            desk=serving.Desk(
+                component="tracker",
+                door=security.door(log, clock),
+                clock=clock,
+                log=log,
+                meter=call_meter(metrics),
+            ),
+            tls=security.tls,
+            concurrent_rpcs=_CONCURRENT_RPCS,
+            health_of=lambda name: health_of(name, servicer.overview),
+        )
+        watch = asyncio.create_task(servicer.watch())
+        if operations.metrics is not None:
+            gauges = asyncio.create_task(keep_gauges(servicer.overview, metrics))
+            owned.callback(gauges.cancel)
+        log("ready", address=address)
+        on_ready(address)
+        await stopping.wait()
+        watch.cancel()
+        await listening.stop(server)
+        log("stopped", address=address)
+
+
+def _forget(_changes: TableChanges) -> None:
+    """Keeps nothing."""
