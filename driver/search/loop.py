@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, NoDeviceError
-from tilefarm.measurement import Measurement, RunFailure, Trial
+from tilefarm.measurement import Measurement, RunFailure
 from tilefarm.watch.log import Log
 
 from driver.compiling.executor import Build, Executor
@@ -28,9 +28,9 @@ from driver.farm.device_thread import (
     Order,
     Up,
 )
-from driver.report.summary import Span, Split
+from driver.report.summary import Span
 from driver.search import moves
-from driver.search.campaign import Campaign, step
+from driver.search.campaign import Campaign
 from driver.search.candidate import Candidate
 from driver.search.measuring import Task
 from driver.search.moves import (
@@ -45,15 +45,17 @@ from driver.search.moves import (
     GiveUp,
     JobId,
     Measure,
-    Outcome,
     Tell,
 )
+from driver.search.results import Results
 from driver.search.scores import Scores
 from driver.search.settled import settled
+from driver.search.step import step
 from driver.search.stop import StopSwitch
 from driver.search.terms import Records, SearchResult, SearchSettings
+from driver.search.timesheet import Timesheet
 from driver.search.tuner_thread import Proposals, TunerThread
-from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice, TrialEnded
+from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
 from tuner.session import TuningSession
 
 Message = Build | BaseException | Proposals | device_thread.Message | moves.Stop
@@ -87,13 +89,20 @@ class Loop:
     ) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._tasks = tasks
-        self._log = log
         self._tuner = TunerThread(session, report=self._put, clock=clock)
-        self._told = session.told
-        self._budget = session.budget
         best = {name: c for name in tasks if (c := session.best_cycles(name)) is not None}
-        self._scores = Scores(best, defaults or {})
-        self._records = records
+        self._results = Results(
+            tuner=self._tuner,
+            records=records,
+            scores=Scores(best, defaults or {}),
+            settings=settings,
+            told=session.told,
+            budget=session.budget,
+            listen=listen,
+            now=self._now,
+            log=log,
+        )
+        self._times = Timesheet(wall_origin, listen)
         self._executor = executor
         self._settings = settings
         self._clock = clock
@@ -102,16 +111,17 @@ class Loop:
         self._source = devices
         self._campaign = Campaign(windows=settings.windows)
         self._candidates: dict[JobId, Candidate] = {}
-        self._unconfirmed: dict[JobId, tuple[Candidate, Trial]] = {}
         self._last_job = 0
         self._up: dict[str, Up] = {}
         self._empty_slots: dict[int, NoDeviceError | AccessError] = {}
         self._threads: list[DeviceThread] = []
         self._result: str | None = None
-        self._trials = 0
         self._first_measured: float | None = None
-        self._spent: dict[str, float] = {}
-        self.spans: list[Span] = []
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """Who did what for which candidate so far."""
+        return self._times.spans
 
     def run(self, stop: StopSwitch) -> SearchResult:
         """Search until the budget is spent, the spaces are exhausted, or it is stopped.
@@ -131,10 +141,10 @@ class Loop:
             self._close()
         return SearchResult(
             why=self._result,
-            trials=self._trials,
+            trials=self._results.trials,
             first_measured_seconds=self._first_measured,
             seconds=self._clock.seconds() - began,
-            split=self._split(),
+            split=self._times.split,
             error=next(iter(self._empty_slots.values())) if self._result == "no device" else None,
         )
 
@@ -211,7 +221,7 @@ class Loop:
         if candidate is None:
             return
         candidate.digest = build.result.job
-        self._note(candidate, "compile", build.lane, build.began_seconds, build.ended_seconds)
+        self._times.note(candidate, "compile", build.lane, build.began_seconds, build.ended_seconds)
         if isinstance(build.result, Artifact):
             candidate.artifact = build.result
             seconds = build.ended_seconds - build.began_seconds
@@ -224,8 +234,8 @@ class Loop:
         if candidate is None:
             return
         began, sent, ended = done.began_seconds, done.sent_seconds, done.ended_seconds
-        self._note(candidate, "transfer", done.device, began, sent)
-        self._note(candidate, "run", done.device, sent, ended)
+        self._times.note(candidate, "transfer", done.device, began, sent)
+        self._times.note(candidate, "run", done.device, sent, ended)
         if self._first_measured is None:
             self._first_measured = ended - self._origin
         unconfirmed = done.unchecked > 0
@@ -243,8 +253,7 @@ class Loop:
         self._campaign, commands = step(self._campaign, event)
         for command in commands:
             self._obey(command)
-        doubts = self._campaign.doubts
-        self._unconfirmed = {n: told for n, told in self._unconfirmed.items() if n in doubts}
+        self._results.confirm_but(self._campaign.doubts)
 
     def _obey(self, command: Command) -> None:
         match command:
@@ -255,14 +264,20 @@ class Loop:
             case Measure(device, job):
                 self._measure(device, job)
             case Tell(job, outcome, story):
-                self._tell(job, outcome, story)
+                self._results.tell(
+                    job,
+                    self._candidates.pop(job),
+                    outcome,
+                    story,
+                    unconfirmed=job in self._campaign.doubts,
+                )
             case Confirm(device):
                 up = self._up[device]
                 self._threads[up.slot].confirm(up.lease)
             case Doubt(doubted, why):
                 self._doubt(doubted, why)
             case Drop(job):
-                self._drop(job)
+                self._results.drop(self._candidates.pop(job))
             case GiveUp(task, why):
                 self._tuner.give_up(task)
                 self._say(f"{task} is given up: {why}")
@@ -280,7 +295,7 @@ class Loop:
             self._candidates[self._last_job] = candidate
             share = (ended - began) / len(answer.proposals)
             at = began + share * (len(numbers) - 1)
-            self._note(candidate, "propose", "driver", at, at + share)
+            self._times.note(candidate, "propose", "driver", at, at + share)
         tasks = tuple(proposal.task for proposal in answer.proposals)
         self._feed(moves.Proposed(tuple(numbers), tasks))
 
@@ -311,68 +326,11 @@ class Loop:
             ),
         )
 
-    def _tell(self, number: JobId, outcome: Outcome, story: tuple[str, ...]) -> None:
-        candidate = self._candidates.pop(number)
-        trial = candidate.trial(outcome, story, self._settings.proposer)
-        self._records.insert(trial, run=self._settings.run_id)
-        if number in self._campaign.doubts:
-            self._unconfirmed[number] = candidate, trial
-        name = candidate.task.name
-        self._tuner.tell(name, trial)
-        self._trials += 1
-        self._told += 1
-        self._write(number, candidate, trial, story)
-        if trial.cycles is not None:
-            self._scores.add(name, number, trial.cycles, is_default=candidate.is_default)
-        self._listen(
-            TrialEnded(
-                number=self._told,
-                total=self._budget,
-                workload=name,
-                status=trial.status.value,
-                cycles=trial.cycles,
-                best_cycles=self._scores.best(name),
-                default_cycles=self._scores.default(name),
-                device=trial.device,
-                why=trial.why,
-                seconds=self._now(),
-            )
-        )
-
-    def _write(
-        self, number: JobId, candidate: Candidate, trial: Trial, story: Sequence[str]
-    ) -> None:
-        if self._log is not None:
-            self._log(
-                "trial",
-                run=self._settings.run_id,
-                candidate=candidate.name,
-                job=number,
-                workload=trial.workload.short,
-                artifact=trial.artifact.short if trial.artifact else "-",
-                device=trial.device or "-",
-                status=trial.status.value,
-                cycles=trial.cycles or "-",
-                story=" > ".join(story),
-            )
-
     def _doubt(self, numbers: Sequence[JobId], why: str) -> None:
         """Take back what was told of jobs; they are on their way to another device already."""
         for number in numbers:
-            candidate, trial = self._unconfirmed.pop(number)
-            self._candidates[number] = candidate
-            self._records.doubt(trial, why)
-            self._tuner.doubt(candidate.task.name, trial)
-            self._scores.remove(candidate.task.name, number)
-            if self._log is not None:
-                self._log("suspect", run=self._settings.run_id, job=number, device=trial.device)
-        self._trials -= len(numbers)
-        self._told -= len(numbers)
+            self._candidates[number] = self._results.take_back(number, why)
         self._say(f"{len(numbers)} results are suspect and measured again: {why}")
-
-    def _drop(self, number: JobId) -> None:
-        candidate = self._candidates.pop(number)
-        self._tuner.tell(candidate.task.name, candidate.cancelled())
 
     # ---- the rest --------------------------------------------------------------------------------
 
@@ -395,24 +353,6 @@ class Loop:
             thread.close()
         for thread in self._threads:
             thread.join(self._settings.run_timeout_seconds)
-
-    def _note(self, candidate: Candidate, kind: str, lane: str, began: float, ended: float) -> None:
-        candidate.spans.append((kind, began, ended))
-        self._spent[kind] = self._spent.get(kind, 0.0) + ended - began
-        span = Span(
-            lane=lane,
-            kind=kind,
-            label=candidate.task.name,
-            begin_seconds=began - self._origin,
-            end_seconds=ended - self._origin,
-            candidate=candidate.name,
-        )
-        self.spans.append(span)
-        self._listen(span)
-
-    def _split(self) -> Split:
-        kinds = ("propose", "compile", "transfer", "run")
-        return Split(**{f"{kind}_seconds": self._spent.get(kind, 0.0) for kind in kinds})
 
     def _now(self) -> float:
         return self._clock.wall_seconds() - self._origin

@@ -13,8 +13,7 @@ from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, Status
 
-from driver.search.alike import Streak, cause, counted
-from driver.search.campaign import ASK_MOST, Campaign, Windows, step
+from driver.search.campaign import Campaign, Windows
 from driver.search.live import Stage
 from driver.search.moves import (
     Ask,
@@ -40,6 +39,7 @@ from driver.search.moves import (
     Stop,
     Tell,
 )
+from driver.search.step import ASK_MOST, step
 
 NOTHING = Digest.of(b"")
 
@@ -184,41 +184,6 @@ def test_a_task_whose_candidates_all_fail_alike_is_given_up() -> None:
     why = "3 candidates and no other failed alike: compile_error: too big"
     assert commands[1:3] == [Drop(5), GiveUp("a", why)]
     assert list(campaign.jobs) == [6]
-
-
-def test_other_causes_good_ends_and_the_farms_faults_keep_a_task() -> None:
-    other = BuildFailure(job=NOTHING, status=Status.COMPILE_ERROR, stage="lower", why="too small")
-    lost = RunFailure(artifact=NOTHING, status=Status.INFRA_ERROR, why="gone")
-    streaks: dict[str, Streak] = {}
-    for outcome, count in (
-        (refused(), 1),
-        (lost, 1),
-        (refused(), 2),
-        (other, 1),
-        (refused(), 1),
-        (good(), 0),
-        (refused(), 0),
-    ):
-        streaks = counted(streaks, "a", outcome)
-        assert streaks["a"].count == count
-    assert "b" not in streaks
-
-
-def test_causes_that_differ_in_numbers_only_are_one() -> None:
-    def failed(why: str, constraint: str = "") -> str:
-        return cause(
-            BuildFailure(
-                job=NOTHING,
-                status=Status.COMPILE_ERROR,
-                stage="lower",
-                why=why,
-                constraint=constraint,
-            )
-        )
-
-    assert failed("x takes 17 of 0xff\nmore") == failed("x takes 1,024 of 0x10\nother")
-    assert failed("anything", "acc_sram") == failed("else", "acc_sram")
-    assert failed("anything", "acc_sram") != failed("anything", "inp_sram")
 
 
 ONE_RAN = (

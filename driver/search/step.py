@@ -1,0 +1,107 @@
+"""What to do next, as a pure function: events in, commands out; no clock, no threads, no farm.
+
+    proposed ─► waiting ─► compiling ─► ready ─► running ─► told ─┐
+                              │           ▲         │ farm's fault, fewer than `attempts` strikes
+                              └─► told    ├─────────┘             │
+                                          └───────────────────────┘ its device was not right
+
+Builds and runs stream past each other: every event moves one job and then fills whatever window
+has room, so a device never waits for a batch and a compile worker never waits for a device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from driver.search.campaign import Campaign
+from driver.search.heard import heard
+from driver.search.live import Stage
+from driver.search.moves import (
+    Ask,
+    Command,
+    Compile,
+    Confirm,
+    Drop,
+    Event,
+    Finish,
+    JobId,
+    Measure,
+)
+
+ASK_MOST: Final = 64
+"""Proposals in one answer: with many devices, the first must not wait for thousands of others."""
+
+
+def step(campaign: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
+    """The next state, and what to do now, in order.
+
+    Events about jobs that are not in the stage the event speaks of are late or doubled; they change
+    nothing.
+
+    Raises:
+        ValueError: a job was proposed twice.
+    """
+    if campaign.finished:
+        return campaign, []
+    campaign, commands = heard(campaign, event)
+    for fill in (_stop, _measure, _compile, _ask, _finish):
+        campaign, more = fill(campaign)
+        commands += more
+    return campaign, commands
+
+
+def _stop(c: Campaign) -> tuple[Campaign, list[Command]]:
+    """Let go of everything that is not on a device."""
+    if not c.stopping:
+        return c, []
+    dropped = [n for n, job in c.jobs.items() if job.stage is not Stage.RUNNING]
+    return replace(c, jobs=c.jobs.without(*dropped)), [*map(Drop, dropped)]
+
+
+def _measure(c: Campaign) -> tuple[Campaign, list[Command]]:
+    commands: list[Command] = []
+    while (pair := _next_run(c)) is not None:
+        number, device = pair
+        c = c.with_job(number, c.jobs[number].to(Stage.RUNNING, f"on {device}", device=device))
+        commands.append(Measure(device, number))
+    return c, commands
+
+
+def _next_run(c: Campaign) -> tuple[JobId, str] | None:
+    """The oldest ready job and the least loaded device, one that has not failed it if there is."""
+    ready, load = c.jobs.at(Stage.READY), c.jobs.load
+    room = [d for d in c.devices if load(d) < c.windows.run_ahead] if ready else []
+    if not room:
+        return None
+    strikes = c.jobs[ready[0]].strikes
+    return ready[0], min(room, key=lambda d: (d in strikes, load(d)))
+
+
+def _compile(c: Campaign) -> tuple[Campaign, list[Command]]:
+    commands: list[Command] = []
+    while (waiting := c.jobs.at(Stage.WAITING)) and c.jobs.open_batches <= c.windows.workers:
+        jobs = tuple(waiting[: c.batch])
+        batch = c.batches + 1
+        moved = {n: c.jobs[n].to(Stage.COMPILING, "compiling", batch=batch) for n in jobs}
+        c = replace(c, batches=batch, jobs=c.jobs.with_(moved))
+        commands.append(Compile(jobs))
+    return c, commands
+
+
+def _ask(c: Campaign) -> tuple[Campaign, list[Command]]:
+    """Ask in whole batches, or for less when there is nothing left to compile."""
+    count = c.window - (len(c.jobs) - len(c.jobs.at(Stage.RUNNING)))
+    worthwhile = count >= c.batch or not c.jobs.at(Stage.WAITING)
+    if c.asking or c.dry or c.stopping or count < 1 or not worthwhile:
+        return c, []
+    return replace(c, asking=True), [Ask(min(count, ASK_MOST))]
+
+
+def _finish(c: Campaign) -> tuple[Campaign, list[Command]]:
+    if c.jobs or c.asking or not (c.stopping or c.dry):
+        return c, []
+    if any(c.doubts.of(device) for device in c.devices):
+        unasked = tuple(device for device in c.doubts.unasked if device in c.devices)
+        return replace(c, doubts=c.doubts.asking(unasked)), [*map(Confirm, unasked)]
+    return replace(c, finished=True), [Finish("stopped" if c.stopping else "exhausted")]
