@@ -85,6 +85,16 @@ def test_a_heavy_library_has_one_door(library: str) -> None:
     assert not users, f"{library} may be imported only in {sorted(DOORS[library])}"
 
 
+def test_generated_messages_are_touched_by_what_makes_records_of_them_alone() -> None:
+    users = {
+        path.relative_to(ROOT)
+        for path in sources()
+        if any(module.startswith("tilefarm.v1") for module in imported_modules(path))
+    }
+    assert users
+    assert all(path.match("proto/tilefarm/rpc/*_wire.py") for path in users), users
+
+
 def test_every_module_says_what_it_is_for() -> None:
     silent = [str(p.relative_to(ROOT)) for p in sources() if not ast.get_docstring(parsed(p))]
     assert not silent
