@@ -9,13 +9,10 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from tilefarm.clock import Clock
-from tilefarm.digest import Digest
 from tilefarm.errors import (
     AccessError,
     BusyError,
@@ -25,132 +22,26 @@ from tilefarm.errors import (
     SuspectError,
 )
 from tilefarm.lease import Lease
-from tilefarm.measurement import Measurement, RunFailure, RunJob
 from tilefarm.rpc.work import about
 
+from driver.farm.device_messages import (
+    Confirm,
+    Confirmed,
+    Done,
+    Lent,
+    Lost,
+    NoDevice,
+    Order,
+    Report,
+    Up,
+)
+from driver.farm.lease_source import LeaseSource
 from driver.farm.patient import Client, PatientClient
 
 _RETRY_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.5
 _PATIENCE_SECONDS: Final = 30.0
 _HINT: Final = "check --tracker and --token-file, and that `tilefarm tracker` runs there"
-
-
-class LeaseSource(Protocol):
-    """Where devices come from; see `driver.farm.leases.Leases`."""
-
-    def acquire(self, wait_seconds: float, gone: Callable[[], bool]) -> Lease:
-        """One more device, unless we are `gone`; raises NoDeviceError or a FarmFault."""
-        ...
-
-    def connect(self, lease: Lease) -> Client:
-        """A client of it."""
-        ...
-
-    def lost(self, lease: Lease) -> str:
-        """Why the lease is void; empty while it is good."""
-        ...
-
-    def wanted(self, lease: Lease) -> bool:
-        """Whether it is to be given back, because others have a fairer claim to the device."""
-        ...
-
-    def void(self, lease: Lease) -> str:
-        """As `lost`, after asking for it now; empty also when nobody can say."""
-        ...
-
-    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
-        """Give it back; `why` it was lost."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """One run to do: `number` is the caller's, `blobs` are what the job names.
-
-    `candidate` is what logs and traces call it, if it is one.
-    """
-
-    number: int
-    job: RunJob
-    blobs: Mapping[Digest, bytes]
-    request_id: str
-    candidate: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Confirm:
-    """To have the device confirm what it has run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmed:
-    """The device was right until now."""
-
-    slot: int
-    device: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Up:
-    """A device is leased."""
-
-    slot: int
-    lease: Lease
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """A run ended, with wall seconds at its begin, after what was sent ahead, and at its end.
-
-    `unchecked` runs, this one included, has the device not confirmed yet.
-    """
-
-    slot: int
-    device: str
-    number: int
-    result: Measurement | RunFailure
-    began_seconds: float
-    sent_seconds: float
-    ended_seconds: float
-    unchecked: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """The device is gone; `number` is the run that it spoiled, 0 if none.
-
-    `suspect`: it is not right any more, and neither may be what it has not confirmed.
-    """
-
-    slot: int
-    device: str
-    number: int
-    why: str
-    suspect: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lent:
-    """The device was given back, as others want it; what was queued on it has not begun.
-
-    All that it ran is confirmed. The thread stands in line for another one.
-    """
-
-    slot: int
-    device: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoDevice:
-    """A thread has waited for a device in vain; it waits on, unless we are refused."""
-
-    slot: int
-    error: NoDeviceError | AccessError
-
-
-Message = Up | Done | Confirmed | Lost | Lent | NoDevice
-Report = Callable[[Message], None]
 
 
 class DeviceThread:

@@ -11,17 +11,9 @@ from tilefarm.clock import Clock
 from tilefarm.errors import DeviceLostError
 from tilefarm.lease import Lease
 
-from driver.farm.device_thread import (
-    DeviceThread,
-    Done,
-    LeaseSource,
-    Lent,
-    Lost,
-    Message,
-    NoDevice,
-    Order,
-    Up,
-)
+from driver.farm.device_messages import Done, Lent, Lost, Message, NoDevice, Order, Up
+from driver.farm.device_thread import DeviceThread
+from driver.farm.lease_source import LeaseSource
 
 _ATTEMPTS: Final = 3
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement, RunFailure
 
-from driver.farm.device_thread import Done, Order
+from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.program.model import NetworkProgram
 from driver.program.parts import whole_batches

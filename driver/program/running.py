@@ -14,8 +14,8 @@ from tilefarm.clock import Clock
 from tilefarm.errors import DataError
 from tilefarm.names import RandomIds
 
-from driver.farm.device_thread import LeaseSource
 from driver.farm.errands import Errands
+from driver.farm.lease_source import LeaseSource
 from driver.frontend import load_data
 from driver.graph.ir import Graph, GraphInput
 from driver.program.evaluate import ProgramRun, run_program

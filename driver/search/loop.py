@@ -16,18 +16,10 @@ from tilefarm.measurement import Measurement, RunFailure
 from tilefarm.watch.log import Log
 
 from driver.compiling.executor import Build, Executor
-from driver.farm import device_thread
-from driver.farm.device_thread import (
-    Confirmed,
-    DeviceThread,
-    Done,
-    LeaseSource,
-    Lent,
-    Lost,
-    NoDevice,
-    Order,
-    Up,
-)
+from driver.farm import device_messages
+from driver.farm.device_messages import Confirmed, Done, Lent, Lost, NoDevice, Order, Up
+from driver.farm.device_thread import DeviceThread
+from driver.farm.lease_source import LeaseSource
 from driver.report.summary import Span
 from driver.search import moves
 from driver.search.campaign import Campaign
@@ -58,7 +50,7 @@ from driver.search.tuner_thread import Proposals, TunerThread
 from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
 from tuner.session import TuningSession
 
-Message = Build | BaseException | Proposals | device_thread.Message | moves.Stop
+Message = Build | BaseException | Proposals | device_messages.Message | moves.Stop
 
 
 class Loop:

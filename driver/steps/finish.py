@@ -13,7 +13,7 @@ from tilefarm.measurement import Measurement, Status, Trial
 
 from driver.compiling.executor import Build
 from driver.compiling.kept import KeptCompile, KeptCompiles
-from driver.farm.device_thread import Done, Order
+from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.farm.farmhouse import Farmhouse
 from driver.frontend import Dataset

@@ -16,7 +16,7 @@ from tilefarm.target import Target
 
 from driver.bench.farm.usage import ThreadWatch, tree_seconds
 from driver.compiling.executor import Executor
-from driver.farm.device_thread import LeaseSource
+from driver.farm.lease_source import LeaseSource
 from driver.farm.patient import Client
 from driver.report.summary import Span
 from driver.search.campaign import Windows

@@ -16,7 +16,7 @@ from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Stat
 from tilefarm.target import TARGETS
 
 from driver.farm import device_thread
-from driver.farm.device_thread import Done, Order
+from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, Parameter

@@ -24,7 +24,8 @@ from tilefarm.trust.tls import Credentials
 
 from device_server.tracker.client import TrackerClient
 from driver.farm.children import Child, descendants, kill_descendants
-from driver.farm.device_thread import DeviceThread, NoDevice, Order
+from driver.farm.device_messages import NoDevice, Order
+from driver.farm.device_thread import DeviceThread
 from driver.farm.errands import Errands
 from driver.farm.fleet import LocalFarm, RemoteFarm
 from driver.farm.leases import Leases

@@ -20,16 +20,8 @@ from tilefarm.target import TARGETS
 
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
-from driver.farm.device_thread import (
-    DeviceThread,
-    Done,
-    Lent,
-    Lost,
-    Message,
-    NoDevice,
-    Order,
-    Up,
-)
+from driver.farm.device_messages import Done, Lent, Lost, Message, NoDevice, Order, Up
+from driver.farm.device_thread import DeviceThread
 from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
 
