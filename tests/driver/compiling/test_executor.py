@@ -6,6 +6,7 @@ import os
 import queue
 import signal
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -189,7 +190,10 @@ def test_a_process_that_never_begins_ends_the_run_and_fails_no_job(tmp_path: Pat
 
 
 def test_a_slow_answer_is_a_timeout(tmp_path: Path) -> None:
-    place = ProcessPlace(tmp_path / "log", tmp_path)
-    with pytest.raises(PlaceTimedOut):
-        place.compile([job(1)], 0.001)
-    place.close()
+    with closing(ProcessPlace(tmp_path / "log", tmp_path)) as place:
+        place.compile([job(1)], 60.0)
+        assert place.pid is not None
+        os.kill(place.pid, signal.SIGSTOP)
+        with pytest.raises(PlaceTimedOut):
+            place.compile([job(1)], 0.1)
+        assert place.pid is None

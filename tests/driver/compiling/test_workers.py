@@ -49,7 +49,7 @@ def test_ray_answers_typed_and_survives_kills_and_timeouts(
     assert isinstance(result, BuildFailure)
     assert result.status is Status.COMPILE_ERROR
     with pytest.raises(PlaceTimedOut):
-        place.compile([BAD] * 200, 0.001)
+        place.compile([BAD] * 2000, 0.001)
     assert isinstance(place.compile([BAD], 60.0)[0], BuildFailure)
     token = host.folder / "ray_token"
     assert token.stat().st_mode & 0o777 == 0o600
