@@ -162,9 +162,3 @@ class TrackerClient(Closing):
             tracker_calls.Release(lease_id=lease.lease_id, device_lost=device_lost, why=why),
             timeout_seconds=_CALL_SECONDS,
         )
-
-    def give_back(self, lease_id: str) -> None:
-        """Gives a lease back by its id, for a process of the same user that is no more."""
-        self._caller.unary(
-            methods.RELEASE, tracker_calls.Release(lease_id=lease_id), timeout_seconds=_CALL_SECONDS
-        )

@@ -1,7 +1,9 @@
 """The leases that a run holds, in a file: whoever starts it again gives back what it held.
 
 A run that was killed cannot give its devices back, and nobody gets them before their leases run
-out. The one that goes on from its folder knows that it is dead: it has the folder's lock.
+out. The one that goes on from its folder knows that it is dead: it has the folder's lock. What is
+kept is how a lease was asked for, from before that: a tracker that is asked again tells the same
+lease, also if the run was killed before it heard of it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from driver.whole_file import write_whole
 
 
 class HeldLeases:
-    """Ids of leases in a file of one run; of no file when `path` is None.
+    """Ids of requests for leases in a file of one run; of no file when `path` is None.
 
     What cannot be read or written costs time later, and nothing else.
     """
@@ -26,7 +28,7 @@ class HeldLeases:
         self._path = path
 
     def left(self) -> tuple[str, ...]:
-        """What an earlier run held when it ended."""
+        """The requests for what an earlier run may have held when it ended."""
         if self._path is None:
             return ()
         try:
@@ -35,8 +37,8 @@ class HeldLeases:
             return ()
         return tuple(map(str, found)) if isinstance(found, list) else ()
 
-    def keep(self, lease_ids: Iterable[str]) -> None:
-        """These are held now."""
+    def keep(self, request_ids: Iterable[str]) -> None:
+        """What these ask for is held, or may be at any moment."""
         if self._path is not None:
             with contextlib.suppress(OutputError):
-                write_whole(self._path, json.dumps(sorted(lease_ids)).encode(), mode=0o600)
+                write_whole(self._path, json.dumps(sorted(request_ids)).encode(), mode=0o600)

@@ -84,6 +84,7 @@ class Leases:
         self._priority = priority
         self._clock = clock or SystemClock()
         self._held: dict[str, Lease] = {}
+        self._requests: dict[str, str] = {}
         self._lost: dict[str, str] = {}
         self._due: dict[str, float] = {}
         self._wanted: set[str] = set()
@@ -110,15 +111,22 @@ class Leases:
         began = self._clock.seconds()
         tracker = self._client(wait_seconds)
         left = max(0.0, wait_seconds - (self._clock.seconds() - began))
-        lease = self._first_free(tracker, left, gone)
+        request_id = tracker.fresh_request()
+        lease: Lease | None = None
+        try:
+            self._keep(request_id, request_id)
+            lease = self._first_free(tracker, request_id, left, gone)
+        finally:
+            if lease is None:
+                self._keep(request_id, None)
         if lease is None and gone():
             raise NoDeviceError("nobody waits for a device any more")
         if lease is None:
             raise self._missing(tracker, wait_seconds)
         with self._lock:
+            self._requests[lease.lease_id] = self._requests.pop(request_id)
             self._held[lease.lease_id] = lease
             self._due[lease.lease_id] = self._clock.seconds() + _renewal_seconds(lease)
-            self._file.keep(self._held)
         self._stirred.set()
         return lease
 
@@ -148,15 +156,11 @@ class Leases:
             held = self._held.pop(lease.lease_id, None)
             self._due.pop(lease.lease_id, None)
             self._wanted.discard(lease.lease_id)
-            self._file.keep(self._held)
         if held is None:
             return
         ends = self._clock.seconds() + lease.ttl_seconds
-        given = _Return(lease=lease, device_lost=device_lost, why=why, ends_seconds=ends)
-        if not self._arrived(given):
-            with self._lock:
-                self._unreturned.append(given)
-            self._stirred.set()
+        self._give_back(_Return(lease=lease, device_lost=device_lost, why=why, ends_seconds=ends))
+        self._stirred.set()
 
     def close(self) -> None:
         """Give everything back."""
@@ -170,25 +174,40 @@ class Leases:
             self._tracker.close()
 
     def _first_free(
-        self, tracker: TrackerClient, wait_seconds: float, gone: Callable[[], bool]
+        self,
+        tracker: TrackerClient,
+        request_id: str,
+        wait_seconds: float,
+        gone: Callable[[], bool],
     ) -> Lease | None:
         """Wait in slices, so that a farm that will never have a device is noticed."""
         deadline = self._clock.seconds() + wait_seconds
-        request_id = tracker.fresh_request()
         while True:
             self._farm.check()
             left = max(0.0, deadline - self._clock.seconds())
-            lease = tracker.acquire(
-                self._target.digest,
-                self._labels,
-                wait_seconds=min(left, _SLICE_SECONDS),
-                owner=self._owner,
-                priority=self._priority,
-                job=self._job,
-                request_id=request_id,
-            )
+            lease = self._ask(tracker, request_id, min(left, _SLICE_SECONDS))
             if lease is not None or left <= _SLICE_SECONDS or gone():
                 return lease
+
+    def _ask(self, tracker: TrackerClient, request_id: str, wait_seconds: float) -> Lease | None:
+        return tracker.acquire(
+            self._target.digest,
+            self._labels,
+            wait_seconds=wait_seconds,
+            owner=self._owner,
+            priority=self._priority,
+            job=self._job,
+            request_id=request_id,
+        )
+
+    def _keep(self, key: str, request_id: str | None) -> None:
+        """In the file: what was asked for so, under a key; None: it is not held any more."""
+        with self._lock:
+            if request_id is None:
+                self._requests.pop(key, None)
+            else:
+                self._requests[key] = request_id
+            self._file.keep(self._requests.values())
 
     def _client(self, wait_seconds: float) -> TrackerClient:
         address = self._farm.tracker(wait_seconds)
@@ -199,9 +218,11 @@ class Leases:
             return self._tracker
 
     def _give_back_left(self, tracker: TrackerClient) -> None:
-        for lease_id in self._file.left():
+        for request_id in self._file.left():
             with contextlib.suppress(FarmFault):  # it runs out by itself
-                tracker.give_back(lease_id)
+                lease = self._ask(tracker, request_id, 0.0)
+                if lease is not None:
+                    tracker.release(lease)
 
     def _missing(self, tracker: TrackerClient, wait_seconds: float) -> NoDeviceError:
         states = tracker.states()
@@ -258,9 +279,15 @@ class Leases:
     def _return_again(self) -> None:
         with self._lock:
             unreturned, self._unreturned = self._unreturned, []
-        left = [given for given in unreturned if not self._arrived(given)]
-        with self._lock:
-            self._unreturned.extend(left)
+        for given in unreturned:
+            self._give_back(given)
+
+    def _give_back(self, given: _Return) -> None:
+        if self._arrived(given):
+            self._keep(given.lease.lease_id, None)
+        else:
+            with self._lock:
+                self._unreturned.append(given)
 
     def _arrived(self, given: _Return) -> bool:
         """Whether the tracker needs no further word of a lease that ended."""

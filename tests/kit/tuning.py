@@ -59,6 +59,5 @@ def tuning(
     try:
         yield tuning
     finally:
-        if tuning.process.poll() is None:
-            tuning.process.kill()
-            tuning.process.communicate()
+        tuning.process.kill()
+        tuning.process.communicate()
