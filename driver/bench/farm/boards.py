@@ -13,10 +13,9 @@ from tilefarm.clock import Clock
 from tilefarm.trust.credentials import create_token
 
 from driver.bench.farm.busy import Shares, shares
-from driver.bench.farm.devices import TARGET, Devices
+from driver.bench.farm.devices import Devices
+from driver.bench.farm.housed import search_with
 from driver.bench.farm.scale import own_tracker
-from driver.bench.farm.searching import Plan, layer_tasks, search
-from driver.farm.farmhouse import Farmhouse, Folders
 from driver.settings import FarmSettings
 
 BOARDS: Final = 2
@@ -53,14 +52,5 @@ def measure_boards(trials: int, *, scratch: FilePath, clock: Clock) -> Shares:
             workers=_WORKERS,
             ray=False,
         )
-        folders = Folders(scratch=scratch, log=scratch)
-        with Farmhouse(settings, TARGET, folders, owner="bench", clock=clock) as house:
-            done = search(
-                layer_tasks(TARGET),
-                house.executor,
-                house.leases,
-                Plan(devices=BOARDS, workers=_WORKERS, trials=trials),
-                records=scratch / "boards.sqlite",
-                clock=clock,
-            )
+        done = search_with(settings, trials, records=scratch / "boards.sqlite", clock=clock)
     return shares(done)

@@ -9,9 +9,7 @@ from typing import Final
 from tilefarm.clock import Clock
 
 from driver.bench.farm.busy import Path, Shares, path, shares
-from driver.bench.farm.devices import TARGET
-from driver.bench.farm.searching import Plan, layer_tasks, search
-from driver.farm.farmhouse import Farmhouse, Folders
+from driver.bench.farm.housed import search_with
 from driver.settings import FarmSettings
 
 DEVICES: Final = 2
@@ -48,17 +46,7 @@ def measure_real(trials: int, *, scratch: FilePath, clock: Clock) -> RealFigures
         NoDeviceError, FarmFault: see `searching.search`.
     """
     settings = FarmSettings(devices=DEVICES, workers=WORKERS, ray=False)
-    folders = Folders(scratch=scratch, log=scratch)
-    with Farmhouse(settings, TARGET, folders, owner="bench", clock=clock) as house:
-        done = search(
-            layer_tasks(TARGET),
-            house.executor,
-            house.leases,
-            Plan(devices=DEVICES, workers=WORKERS, trials=trials),
-            records=scratch / "real.sqlite",
-            clock=clock,
-            farm=lambda: house.farm.pids,
-        )
+    done = search_with(settings, trials, records=scratch / "real.sqlite", clock=clock)
     return RealFigures(
         trials=done.told,
         seconds=done.ended - done.began,

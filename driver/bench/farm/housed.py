@@ -1,0 +1,31 @@
+"""A search with compile places and devices as `tilefarm tune` has them, nothing in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tilefarm.clock import Clock
+
+from driver.bench.farm.devices import TARGET
+from driver.bench.farm.searching import Plan, Searched, layer_tasks, search
+from driver.farm.farmhouse import Farmhouse, Folders
+from driver.settings import FarmSettings
+
+
+def search_with(settings: FarmSettings, trials: int, *, records: Path, clock: Clock) -> Searched:
+    """Search for so many trials; logs and scratch files lie beside the records.
+
+    Raises:
+        NoDeviceError, FarmFault: see `searching.search`.
+    """
+    folders = Folders(scratch=records.parent, log=records.parent)
+    with Farmhouse(settings, TARGET, folders, owner="bench", clock=clock) as house:
+        return search(
+            layer_tasks(TARGET),
+            house.executor,
+            house.leases,
+            Plan(devices=settings.devices, workers=settings.workers, trials=trials),
+            records=records,
+            clock=clock,
+            farm=lambda: house.farm.pids,
+        )
