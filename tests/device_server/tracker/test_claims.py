@@ -230,6 +230,16 @@ def test_higher_priorities_get_all_that_they_want() -> None:
     assert farm.counts() == [4]
 
 
+def test_who_gives_up_a_device_takes_none_at_the_same_look() -> None:
+    farm = SharedFarm(2)
+    shared(farm, job("one", 1), job("two", 1))
+    shared(farm, job("one", 1, priority=1), job("two", 1, priority=1))
+    assert farm.renew() == 1, "not two that swap"
+    assert farm.counts() == [1, 0, 1, 0]
+    assert farm.renew() == 1
+    assert farm.counts() == [0, 0, 1, 1]
+
+
 def test_who_does_not_lend_keeps_and_others_give() -> None:
     farm = SharedFarm(6)
     shared(farm, job("old", 3, lends=False), job("new", 3), job("later", 2))
