@@ -1,0 +1,112 @@
+"""Layers with weights as calls: each one is a kernel of the accelerator, its epilogue included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+from tilefarm.target import Target
+
+from driver.graph.ir import Shape, Window
+from driver.integer.qir import QAffine, QConv2d, QConvTranspose2d, QDense, QuantGraph, QuantNode
+from driver.partition.assembly import Assembly, Constant
+from driver.partition.images import Images
+from driver.partition.layers import (
+    MULTIPLIES,
+    SCALES,
+    Attrs,
+    affine_constants,
+    conv_attrs,
+    epilogue,
+    layer_macs,
+)
+from driver.partition.pack import (
+    packed_dense_weight,
+    packed_grouped_weight,
+    packed_transposed_weight,
+    packed_window_weight,
+)
+from driver.partition.values import Values
+
+_PIXEL = Window(kernel=(1, 1))
+
+
+class LayerCalls:
+    """Makes the calls."""
+
+    def __init__(
+        self, graph: QuantGraph, target: Target, made: Assembly, values: Values, images: Images
+    ) -> None:
+        self._graph = graph
+        self._target = target
+        self._made = made
+        self._values = values
+        self._images = images
+
+    def conv(self, node: QuantNode, op: QConv2d) -> None:
+        """A convolution, or its windows if the driver has laid them out already."""
+        if self._images.has_windows(node):
+            data = self._images.windows_of(node, op)
+            weight, groups = packed_window_weight(op.weight, self._target), 1
+            window = _PIXEL
+        else:
+            data = self._values.operand(node.inputs[0])
+            weight, groups = packed_grouped_weight(op.weight, op.groups, self._target)
+            window = op.window
+        self._layer(node, op, "conv2d", data, weight, conv_attrs(window, op.lo, op.hi, groups))
+
+    def transposed(self, node: QuantNode, op: QConvTranspose2d) -> None:
+        """A transposed convolution."""
+        down, across = op.weight.shape[1:3]
+        attrs: Attrs = {"stride": (down, across), "pad": op.pad, "lo": op.lo, "hi": op.hi}
+        weight = packed_transposed_weight(op.weight, self._target)
+        self._layer(
+            node, op, "conv2d_transpose", self._values.operand(node.inputs[0]), weight, attrs
+        )
+
+    def dense(self, node: QuantNode, op: QDense) -> None:
+        """A dense layer; a reshape in front is taken into the order of its weights."""
+        name, flattened = self._values.dense_data(node.inputs[0])
+        weight = packed_dense_weight(op.weight, self._target, flattened)
+        rows, _, *tile = self._made.blocked(self._graph.tensors[node.output].shape)
+        data = (name, (rows, weight.shape[1], *tile))
+        self._layer(node, op, "dense", data, weight, {"lo": op.lo, "hi": op.hi})
+
+    def affine(self, node: QuantNode, op: QAffine) -> None:
+        """A scale and an addend for every channel."""
+        constants = affine_constants(node.name, op, self._target)
+        shape = self._values.image(node.output)
+        self._made.call(
+            node.name,
+            "conv2d",
+            {"data": (self._values.read(node.inputs[0]), shape)},
+            constants,
+            conv_attrs(_PIXEL, op.lo, op.hi, shape[1]),
+            result=self._values.result(node.output),
+            shape=shape,
+            why=SCALES,
+        )
+
+    def _layer(
+        self,
+        node: QuantNode,
+        op: QConv2d | QConvTranspose2d | QDense,
+        operator: str,
+        data: tuple[str, Shape],
+        weight: NDArray[Any],
+        attrs: Attrs,
+    ) -> None:
+        """One call on int8 `data` with the layer's weights and what follows its sums."""
+        result = self._graph.tensors[node.output].shape
+        after = epilogue(node.name, op.bias, op.factor, op.shift, self._target)
+        self._made.call(
+            node.name,
+            operator,
+            {"data": data},
+            {"weight": Constant(f"{node.name}.weight", weight), **after},
+            attrs,
+            result=self._values.result(node.output),
+            shape=self._made.blocked(result),
+            why=MULTIPLIES,
+            macs=layer_macs(op, result),
+        )
