@@ -37,8 +37,8 @@ examples:
   ssh -L 8265:127.0.0.1:8265 HEAD                  a cluster whose dashboard is on its loopback
 
 The job runs `tilefarm tune` on the cluster's head and compiles on all its nodes, where the same
-tilefarm is installed. Model and data are uploaded, once; no secret is: --token-file, --tls and
---signing-key name files of the head. `tilefarm jobs`, `logs`, `cancel` and `fetch` are about jobs.
+tilefarm is installed. The model, files with weights beside it, and data are uploaded, once; no
+secret is: --token-file, --tls and --signing-key name files of the head. `tilefarm jobs`, `logs`, `cancel` and `fetch` are about jobs.
 A job that was cancelled or lost is continued by submitting it again: its run is in --folder.
 A job waits for devices for an hour, or --device-wait, and compiles on all CPUs, or --workers.
 """
@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from driver.demo.zoo import model_files, short_name
     from driver.frontend import import_model
     from driver.frontend.extents import read_extents
+    from driver.frontend.whole_model import files_beside
     from driver.jobs.shipping import interpreter, send
     from driver.jobs.spec import JobSpec
     from driver.jobs.watching import begun
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
             quantization=quantization(args),
             **given(args, TuneSettings),
         )
-        spec, paths = JobSpec.of(settings, title)
+        spec, paths = JobSpec.of(settings, title, files_beside(args.model))
         sent = send(
             dashboard,
             spec,

@@ -12,6 +12,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from tilefarm.errors import ModelError
 
+from driver.frontend.beside import BesideError, bytes_beside, location_of
 from driver.frontend.call import Array
 from driver.frontend.reasons import Reasons
 
@@ -101,12 +102,18 @@ def opset_of(model: onnx.ModelProto, reasons: Reasons) -> int:
 def read_initializers(graph: onnx.GraphProto, folder: Path, reasons: Reasons) -> dict[str, Array]:
     """The good weights by name; external data are read from files of `folder`."""
     weights: dict[str, Array] = {}
+    spoilt = set[str | None]()
     for tensor in graph.initializer:
         if tensor.name in weights:
             reasons.add(f"weight {tensor.name!r}: the file has two of that name", _AGAIN)
             continue
+        if location_of(tensor) in spoilt:
+            continue  # One reason for a file, not for each weight in it.
         try:
             weights[tensor.name] = tensor_array(tensor, folder)
+        except BesideError as reason:
+            spoilt.add(location_of(tensor))
+            reasons.add(f"weight {tensor.name!r}: {reason}", reason.remedy)
         except ValueError as reason:
             reasons.add(f"weight {tensor.name!r}: {reason}", "export the model again")
     for sparse in graph.sparse_initializer:
@@ -121,10 +128,13 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:
     """The values of a stored tensor; external data are read from `folder`.
 
     Raises:
-        ValueError: sizes do not agree, the type is unknown, or the external file is not usable.
+        BesideError: the external file is not usable.
+        ValueError: sizes do not agree, or the type is unknown.
     """
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        raw = _external_bytes(tensor, folder)
+    if location_of(tensor) is not None:
+        if folder is None:
+            raise ValueError("has external data, which only weights of the graph may")
+        raw = bytes_beside(tensor, folder)
         tensor = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
         tensor.raw_data = raw
     if any(extent < 0 for extent in tensor.dims):
@@ -136,46 +146,3 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:
         return np.asarray(onnx.numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ValueError(f"cannot be decoded ({error})") from None
-
-
-def _external_bytes(tensor: onnx.TensorProto, folder: Path | None) -> bytes:
-    """The bytes that a weight has in another file."""
-    if folder is None:
-        raise ValueError("has external data, which only weights of the graph may")
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    location = entries.get("location", "")
-    try:
-        file = _external_file(location, folder)
-        size = file.stat().st_size
-        start, length = int(entries.get("offset", "0")), int(entries.get("length", size))
-        if "length" not in entries:
-            length = max(0, size - start)
-        if start < 0 or length < 0:
-            raise ValueError(f"{length} bytes from byte {start} on are no place")
-        if start + length > size:
-            raise ValueError(f"cut off: {length} bytes from byte {start} on, of {size}")
-        with file.open("rb") as stream:
-            stream.seek(start)
-            return stream.read(length)
-    except OSError as error:
-        raise ValueError(f"external data {location!r}: {error.strerror}") from None
-    except (ValueError, RuntimeError) as error:
-        raise ValueError(f"external data {location!r}: {error}") from None
-
-
-def _external_file(location: str, folder: Path) -> Path:
-    """The file of that name below the model's folder, links followed.
-
-    Raises:
-        ValueError: it is elsewhere, or not a file.
-        RuntimeError: links lead round in a ring.
-    """
-    if not location:
-        raise ValueError("no file is named")
-    root = folder.resolve()
-    file = (root / location).resolve()
-    if not file.is_relative_to(root):
-        raise ValueError("it lies outside the model's folder")
-    if file.exists() and not file.is_file():
-        raise ValueError("it is not a file")
-    return file

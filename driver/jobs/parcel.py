@@ -9,17 +9,23 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tilefarm.digest import Digest
-from tilefarm.errors import CorruptBlobError, DataError
+from tilefarm.errors import CapacityError, CorruptBlobError, DataError
 
 from driver.whole_file import write_whole
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
+_PIECE_NBYTES: Final = 1 << 20
 
 
-def packed(files: Mapping[str, Path]) -> bytes:
+def packed(files: Mapping[str, Path], most_nbytes: int | None = None) -> bytes:
     """The archive of files under other names.
 
+    Args:
+        files: where they are, by name.
+        most_nbytes: of the archive; what would not fit is not even read to its end.
+
     Raises:
+        CapacityError: it would be larger.
         DataError: one cannot be read.
     """
     content = io.BytesIO()
@@ -28,10 +34,20 @@ def packed(files: Mapping[str, Path]) -> bytes:
             entry = zipfile.ZipInfo(name, date_time=_DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
             try:
-                archive.writestr(entry, path.read_bytes())
+                entry.file_size = path.stat().st_size
+                with path.open("rb") as source, archive.open(entry, "w") as packing:
+                    while piece := source.read(_PIECE_NBYTES):
+                        packing.write(piece)
+                        _require_room(content, most_nbytes)
             except OSError as error:
                 raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    _require_room(content, most_nbytes)
     return content.getvalue()
+
+
+def _require_room(content: io.BytesIO, most_nbytes: int | None) -> None:
+    if most_nbytes is not None and content.tell() > most_nbytes:
+        raise CapacityError(f"more than {most_nbytes >> 20} MiB, packed")
 
 
 def unpack(content: bytes, digest: Digest, folder: Path) -> list[Path]:

@@ -21,6 +21,9 @@ from driver.jobs.spec import JobSpec
 PACKAGE_NBYTES: Final = 100 << 20
 """The most that a dashboard takes in one call."""
 
+COMMAND_NBYTES: Final = 100 << 10
+"""The most that a job's command may be: Linux starts no shell with one of 128 KiB."""
+
 RUN_KEY: Final = "tilefarm_run"
 """In the metadata of a job: the name of its run."""
 
@@ -60,24 +63,31 @@ def send(
         python: on the cluster, the interpreter that tilefarm is installed for.
 
     Raises:
-        CapacityError: the files are more than a dashboard takes.
+        CapacityError: the files are more than a dashboard takes, or too many.
         DataError: a file cannot be read.
         UnreachableError, AccessError, InfraError: see `Dashboard`.
     """
-    content = packed({digest.hex: path for digest, path in files.items()})
-    if len(content) > PACKAGE_NBYTES:
+    command = _command(python, "run", folder, spec.to_json())
+    if len(command.encode()) > COMMAND_NBYTES:
         raise CapacityError(
-            f"model and data are {len(content) >> 20} MiB, a Ray dashboard takes"
-            f" {PACKAGE_NBYTES >> 20} MiB",
-            "calibrate and evaluate with fewer samples, or `tilefarm tune --ray` on the cluster",
+            f"{spec.title} has its weights in {len(spec.beside)} files, which are too many to name",
+            "save it with all weights in one file: onnx.save_model(model, path,"
+            " save_as_external_data=True, all_tensors_to_one_file=True)",
         )
+    try:
+        content = packed({digest.hex: path for digest, path in files.items()}, PACKAGE_NBYTES)
+    except CapacityError as refusal:
+        raise CapacityError(
+            f"model and data are {refusal.what}; a Ray dashboard takes no more",
+            "calibrate and evaluate with fewer samples, or `tilefarm tune --ray` on the cluster",
+        ) from None
     package = f"_ray_pkg_{Digest.of(content).hex}.zip"
     known = dashboard.holds(package)
     if not known:
         dashboard.upload(package, content)
     dashboard.submit(
         job,
-        _command(python, "run", folder, spec.to_json()),
+        command,
         package=package,
         metadata={
             RUN_KEY: spec.run,

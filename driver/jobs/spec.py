@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from tilefarm.code import code_digest
 from tilefarm.digest import Digest, canonical_json
-from tilefarm.errors import CorruptBlobError, DataError, ProtocolError, SettingsError
+from tilefarm.errors import (
+    CorruptBlobError,
+    DataError,
+    ModelError,
+    ProtocolError,
+    SettingsError,
+)
 from tilefarm.target import TARGETS
 
 from driver.quantize.options import Quantization
@@ -39,42 +45,64 @@ class JobSpec:
         settings: `TuneSettings` without its files, as plain values. Paths of tokens and
             certificates are those of the machine that runs it: no secret travels.
         files: by field: model, calibrate, evaluate, and target where it is a file.
+        beside: files with weights of the model, by the names that it has for them.
         version, code: of who asks; who runs it must have the same code.
     """
 
     title: str
     settings: Mapping[str, Any]
     files: Mapping[str, SentFile]
+    beside: Mapping[str, Digest]
     version: str
     code: Digest
 
     @classmethod
-    def of(cls, settings: TuneSettings, title: str) -> tuple[JobSpec, dict[Digest, Path]]:
+    def of(
+        cls, settings: TuneSettings, title: str, beside: Mapping[str, Path] | None = None
+    ) -> tuple[JobSpec, dict[Digest, Path]]:
         """The job of settings, and where its files are.
+
+        Args:
+            settings: of the tuning.
+            title: the model's name.
+            beside: files with weights of the model, by the names that it has for them.
 
         Raises:
             DataError: a file cannot be read.
+            ModelError: a file beside the model has a name that would be another file there.
         """
+        beside = beside or {}
+        for name in beside:
+            if not _is_below(name):
+                raise ModelError(
+                    f"{settings.model}: external data {name!r}: not a plain path below the model's"
+                    " folder, so it would be another file on the cluster",
+                    "save the model again, with weights beside it",
+                )
         paths = {"model": settings.model}
         paths |= {"calibrate": settings.calibrate} if settings.calibrate else {}
         paths |= {"evaluate": settings.evaluate} if settings.evaluate else {}
         if settings.farm.target not in TARGETS:
             paths["target"] = Path(settings.farm.target)
         files = {field: SentFile(path.name, _digest_of(path)) for field, path in paths.items()}
+        weights = {name: _digest_of(path) for name, path in beside.items()}
         spec = cls(
             title=title,
             settings=_plain(settings),
             files=files,
+            beside=weights,
             version=versions()["tilefarm"],
             code=code_digest(),
         )
-        return spec, {files[field].digest: path for field, path in paths.items()}
+        found = {files[field].digest: path for field, path in paths.items()}
+        return spec, found | {weights[name]: path for name, path in beside.items()}
 
     @property
     def run(self) -> str:
         """The name of its run: jobs that differ in less than what decides the results share it."""
         settings = {name: self.settings[name] for name in (*_OF_THE_RUN, "extents", "quantization")}
         contents = {field: sent.digest.hex for field, sent in self.files.items()}
+        contents |= {f"beside/{name}": digest.hex for name, digest in self.beside.items()}
         target = "" if "target" in self.files else self.settings["farm"]["target"]
         return Digest.of_json([settings, contents, target]).short
 
@@ -87,6 +115,7 @@ class JobSpec:
                 "files": {
                     field: [sent.name, sent.digest.hex] for field, sent in self.files.items()
                 },
+                "beside": {name: digest.hex for name, digest in self.beside.items()},
                 "version": self.version,
                 "code": self.code.hex,
             }
@@ -108,6 +137,7 @@ class JobSpec:
                     field: SentFile(Path(name).name, Digest(digest))
                     for field, (name, digest) in document["files"].items()
                 },
+                beside={_below(name): Digest(hex) for name, hex in document["beside"].items()},
                 version=document["version"],
                 code=Digest(document["code"]),
             )
@@ -145,6 +175,8 @@ class JobSpec:
         paths: dict[str, Any] = {
             field: _placed(sent, parcel, inputs / field) for field, sent in self.files.items()
         }
+        for name, digest in self.beside.items():
+            _placed(SentFile(name, digest), parcel, paths["model"].parent)
         try:
             farm = dict(self.settings["farm"])
             farm["labels"] = tuple((key, value) for key, value in farm["labels"])
@@ -179,9 +211,21 @@ def _quantization(document: Mapping[str, Any]) -> Quantization:
     return Quantization(**{**document, "keep_float": tuple(document["keep_float"])})
 
 
+def _below(name: str) -> str:
+    """The name, if it stays below whatever folder it is put in; for those that others chose."""
+    if not _is_below(name):
+        raise ValueError(f"{name!r} is not below the model's folder")
+    return name
+
+
+def _is_below(name: str) -> bool:
+    path = PurePosixPath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
 def _digest_of(path: Path) -> Digest:
     try:
-        return Digest.of(path.read_bytes())
+        return Digest.of_file(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -196,7 +240,7 @@ def _placed(sent: SentFile, parcel: Path, folder: Path) -> Path:
         raise CorruptBlobError(
             f"{sent.name} did not arrive as {sent.digest.short}", "submit the job again"
         )
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / sent.name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path

@@ -10,6 +10,7 @@ from tilefarm.target import Target
 
 from driver.frontend import Dataset, import_model, load_data
 from driver.frontend.seeded import seeded_data
+from driver.frontend.whole_model import model_digest
 from driver.graph.ir import Graph
 from driver.partition.partitioner import partition
 from driver.quantize.fitting import quantize_for
@@ -40,7 +41,7 @@ def read(stages: Stages) -> Files:
     settings = stages.settings
     with stages.step("import") as say:
         graph = import_model(settings.model, settings.extents)
-        digest = Digest.of(settings.model.read_bytes())
+        digest = model_digest(settings.model)
         say(f"{graph.name}, {len(graph.nodes)} operators")
         calibration = None
         if settings.calibrate is None:

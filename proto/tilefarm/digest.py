@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 _HEX_DIGITS = 64
@@ -24,6 +25,16 @@ class Digest:
     def of(cls, content: bytes | bytearray | memoryview) -> Self:
         """The digest of bytes."""
         return cls(hashlib.sha256(content).hexdigest())
+
+    @classmethod
+    def of_file(cls, path: Path) -> Self:
+        """The digest of a file's bytes, of which only a few are held at once.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        with path.open("rb") as stream:
+            return cls(hashlib.file_digest(stream, "sha256").hexdigest())
 
     @classmethod
     def of_json(cls, document: object) -> Self:

@@ -48,6 +48,25 @@ def saved(made: onnx.ModelProto, folder: Path, name: str = "model.onnx") -> Path
     return file
 
 
+def saved_beside(
+    made: onnx.ModelProto, folder: Path, name: str = "model.onnx", weights: str = "w/net.bin"
+) -> Path:
+    """The model as a file in `folder`, with its weights in one file below that."""
+    (folder / weights).parent.mkdir(parents=True, exist_ok=True)
+    parted = onnx.ModelProto()
+    parted.CopyFrom(made)
+    with (folder / weights).open("wb") as stream:
+        for tensor in parted.graph.initializer:
+            entries = {"location": weights, "offset": stream.tell()}
+            content = numpy_helper.to_array(tensor).tobytes()
+            stream.write(content)
+            tensor.ClearField("raw_data")
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            for key, value in {**entries, "length": len(content)}.items():
+                tensor.external_data.add(key=key, value=str(value))
+    return saved(parted, folder, name)
+
+
 def answers(made: onnx.ModelProto, x: NDArray[Any]) -> NDArray[Any]:
     """What ONNX's own reference says of input `x`, sample by sample."""
     evaluator = ReferenceEvaluator(made)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from kit.onnx_models import saved_beside
 from onnx import TensorProto, helper
 from tilefarm.target import TARGETS
 
@@ -66,6 +67,14 @@ def test_a_truncated_file(tune: Callable[..., str], tmp_path: Path) -> None:
     content = MODEL.read_bytes()
     file.write_bytes(content[: len(content) // 2])
     assert "cut off" in tune(model=file)
+
+
+def test_weights_that_are_not_beside_the_model(tune: Callable[..., str], tmp_path: Path) -> None:
+    model = saved_beside(onnx.load(MODEL), tmp_path)
+    (tmp_path / "w/net.bin").unlink()
+    (why, remedy) = tune(model=model).splitlines()
+    assert "weight 'conv1.w': external data 'w/net.bin': No such file or directory" in why
+    assert "in files of the names that the model has" in remedy
 
 
 def one_node(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from kit.onnx_models import model, node, saved
+from kit.onnx_models import model, node, saved, saved_beside
 from tilefarm.errors import ModelError
 
 from driver.demo import MODEL
@@ -92,6 +93,34 @@ def test_external_weights_are_read(folder: Path) -> None:
     graph = import_model(saved(made, folder))
     (convolution,) = graph.nodes
     assert getattr(convolution.op, "weight").ravel().tolist() == [1, 2, 3]  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (
+            lambda file: file.unlink(),
+            "No such file or directory\n  try: weights belong in the model",
+        ),
+        (lambda file: file.write_bytes(b"1234"), ", of 4\n  try: copy or download the file with"),
+    ],
+)
+def test_a_file_of_many_weights_is_one_reason(
+    damage: Callable[[Path], object], said: str, tmp_path: Path
+) -> None:
+    nodes = [node("Conv", ["x", "w", "b"], "c"), node("Conv", ["c", "v"], "y")]
+    weights = {
+        "w": np.ones((2, 3, 1, 1), np.float32),
+        "b": np.ones(2, np.float32),
+        "v": np.ones((2, 2, 1, 1), np.float32),
+    }
+    file = saved_beside(model(nodes, weights), tmp_path)
+    import_model(file)
+    damage(tmp_path / "w/net.bin")
+    with pytest.raises(ModelError) as caught:
+        import_model(file)
+    assert said in str(caught.value)
+    assert str(caught.value).count("\n") == 1
 
 
 def test_only_weights_may_be_external(folder: Path) -> None:

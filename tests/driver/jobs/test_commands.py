@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import onnx
 import pytest
+from kit.onnx_models import saved_beside
 from kit.ray_dashboard import CLUSTER_TOKEN, RayDashboard
+from tilefarm.digest import Digest
 
 from driver import cli
 from driver.demo import CALIBRATION, MODEL
@@ -68,6 +72,73 @@ def test_a_second_submit_uploads_nothing(dashboard: RayDashboard, said: Said, st
     assert '"device_wait_seconds":3600.0' in entrypoints[0], "a job stands in line"
     assert entrypoints[1].startswith("/opt/python -m driver.cli job run ")
     assert CLUSTER_TOKEN not in "".join(entrypoints)
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """The digits with their weights in another file, `w/net.bin`."""
+    place = tmp_path / "net"
+    place.mkdir()
+    return saved_beside(onnx.load(MODEL), place)
+
+
+def submit(model: Path) -> list[str]:
+    return ["submit", str(model), "--calibrate", str(CALIBRATION), "--json"]
+
+
+def test_weights_beside_a_model_are_sent_once(
+    dashboard: RayDashboard, said: Said, steady: None, beside: Path
+) -> None:
+    first, again = (json.loads(said(*submit(beside))) for _ in range(2))
+    weights = beside.parent / "w/net.bin"
+    with zipfile.ZipFile(dashboard.folder / dashboard.uploads[0]) as package:
+        assert package.read(Digest.of_file(weights).hex) == weights.read_bytes()
+    assert again["uploaded_nbytes"] == 0
+    assert again["run"] == first["run"]
+    weights.write_bytes(bytes(4) + weights.read_bytes()[4:])
+    other = json.loads(said(*submit(beside)))
+    assert other["uploaded_nbytes"] > 0
+    assert other["run"] != first["run"]
+    assert len(dashboard.uploads) == 2
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda file: file.unlink(), "No such file or directory\n  try: weights belong in"),
+        (lambda file: file.write_bytes(b"short"), ", of 5\n  try: copy or download the file"),
+        (
+            lambda file: file.rename(file.parents[2] / "x") and file.symlink_to("../../x"),
+            "lies outside the model's folder\n  try: weights belong in the model's folder",
+        ),
+    ],
+)
+def test_weights_that_cannot_be_sent_are_told_before_anything_is(
+    dashboard: RayDashboard,
+    said: Said,
+    beside: Path,
+    damage: Callable[[Path], object],
+    why: str,
+) -> None:
+    damage(beside.parent / "w/net.bin")
+    error = said(*submit(beside), code=2)
+    assert why in error
+    assert len(error.splitlines()) == 2
+    assert not dashboard.uploads
+    assert not dashboard.jobs
+
+
+def test_a_model_of_too_many_or_too_large_files_is_told(
+    dashboard: RayDashboard, said: Said, beside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as small:
+        small.setattr("driver.jobs.shipping.COMMAND_NBYTES", 500)
+        error = said(*submit(beside), code=70)
+    assert "has its weights in 1 files, which are too many to name\n  try: save it with" in error
+    monkeypatch.setattr("driver.jobs.shipping.PACKAGE_NBYTES", 1 << 10)
+    error = said(*submit(beside), code=70)
+    assert "are more than 0 MiB, packed; a Ray dashboard takes no more\n  try: calibrate" in error
+    assert not dashboard.uploads
 
 
 def test_jobs_are_listed_followed_and_cancelled(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import zipfile
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tilefarm.digest import Digest
-from tilefarm.errors import CorruptBlobError, DataError
+from tilefarm.errors import CapacityError, CorruptBlobError, DataError
 
 from driver.jobs.courier import content_of, lines_of
 from driver.jobs.parcel import packed, unpack
@@ -35,6 +36,17 @@ def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:
         unpack(b"abc", Digest.of(b"abd"), tmp_path)
     with pytest.raises(CorruptBlobError, match="is no archive"):
         unpack(b"abc", Digest.of(b"abc"), tmp_path)
+
+
+def test_a_parcel_that_would_be_too_large_is_not_made(tmp_path: Path) -> None:
+    noise, gap = tmp_path / "noise", tmp_path / "gap"
+    noise.write_bytes(random.Random(0).randbytes(3 << 20))
+    with gap.open("wb") as stream:
+        stream.truncate(1 << 30)
+    assert len(packed({"a": noise}, 4 << 20)) > 3 << 20
+    for files in ({"a": noise}, {"a": noise, "b": gap}):
+        with pytest.raises(CapacityError, match="more than 2 MiB, packed"):
+            packed(files, 2 << 20)
 
 
 @pytest.mark.parametrize("name", ["../out", "/out", "a/../../out"])

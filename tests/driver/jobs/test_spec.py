@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tilefarm.digest import Digest
-from tilefarm.errors import CorruptBlobError, DataError, ProtocolError, SettingsError
+from tilefarm.errors import CorruptBlobError, DataError, ModelError, ProtocolError, SettingsError
 
 from driver.jobs.spec import JobSpec
 from driver.quantize.options import Quantization
@@ -100,6 +100,46 @@ def test_files_that_are_not_what_was_sent_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.npz").unlink()
     with pytest.raises(DataError, match=r"x\.npz: cannot be read"):
         JobSpec.of(TuneSettings(model=tmp_path / "x.npz", out=tmp_path), "net")
+
+
+def with_weights(folder: Path, content: str = "weights") -> tuple[JobSpec, dict[Digest, Path]]:
+    """A job whose model has a file beside it."""
+    (folder / "w.bin").write_text(content)
+    return JobSpec.of(settings(folder), "net", {"./data/w.bin": folder / "w.bin"})
+
+
+def test_files_beside_the_model_arrive_under_its_names_for_them(tmp_path: Path) -> None:
+    spec, files = with_weights(tmp_path)
+    again = JobSpec.from_json(spec.to_json())
+    assert (again.beside, again.run) == (spec.beside, spec.run)
+    got = arrived(again, files, tmp_path / "there")
+    assert (got.model.parent / "data/w.bin").read_text() == "weights"
+    assert got.model.read_text() == "content of net.onnx"
+
+
+def test_other_weights_are_another_run(tmp_path: Path) -> None:
+    runs = {with_weights(tmp_path)[0].run, with_weights(tmp_path, "other weights")[0].run}
+    runs.add(JobSpec.of(settings(tmp_path), "net")[0].run)
+    assert len(runs) == 3
+
+
+def test_weights_that_are_not_what_was_sent_are_refused(tmp_path: Path) -> None:
+    spec, files = with_weights(tmp_path)
+    (tmp_path / "w.bin").write_text("other weights")
+    with pytest.raises(CorruptBlobError, match=r"data/w\.bin did not arrive as"):
+        arrived(spec, files, tmp_path / "there")
+
+
+@pytest.mark.parametrize("name", ["../w.bin", "a/../w.bin", "/etc/w.bin", ""])
+def test_names_that_leave_the_folder_of_the_model_are_refused(name: str, tmp_path: Path) -> None:
+    sent = settings(tmp_path)
+    with pytest.raises(
+        ModelError, match=r"not a plain path below the model's folder.*\n  try: save"
+    ):
+        JobSpec.of(sent, "net", {name: sent.model})
+    evil = with_weights(tmp_path)[0].to_json().replace("./data/w.bin", name)
+    with pytest.raises(ProtocolError, match=r"not a job: .* is not below the model's folder"):
+        JobSpec.from_json(evil)
 
 
 @pytest.mark.parametrize(
