@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
@@ -18,11 +18,15 @@ from tuner.store_file import DamagedError, Database, locked, opened, writing
 _COLUMNS: Final = (
     "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans"
 )
+_Change: TypeAlias = tuple[str, tuple[object, ...]]
 _STATEMENTS: Final = {
     "run": "INSERT INTO runs (run, begun, description) VALUES (?, ?, ?)",
     "end": "UPDATE runs SET ended = ?, outcome = ? WHERE run = ?",
     "trial": f"INSERT INTO trials (run, {_COLUMNS}) VALUES ({', '.join('?' * 12)}) "
     "ON CONFLICT (workload, trace) DO NOTHING",
+    "held": "INSERT INTO unconfirmed (trial, device, fence) "
+    "SELECT trial, ?, ? FROM trials WHERE workload = ? AND trace = ?",
+    "confirmed": "DELETE FROM unconfirmed WHERE device = ?",
     "doubt": "DELETE FROM trials WHERE workload = ? AND trace = ?",
 }
 """Every change of the records; also what the lines of a copy say."""
@@ -37,6 +41,19 @@ class RunRecord:
     description: Mapping[str, object]
     ended: float | None = None
     outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Voucher:
+    """Who has to confirm a trial: the device that measured it, and under which lease of it.
+
+    Attributes:
+        device: its name on its tracker.
+        fence: of the lease; a device's fences only grow.
+    """
+
+    device: str
+    fence: int
 
 
 class Store(Closing):
@@ -75,28 +92,39 @@ class Store(Closing):
 
     def begin_run(self, run: str, description: Mapping[str, object], *, begun: float) -> None:
         """Notes that a run begins. Trials belong to runs, so this comes first."""
-        self._change("run", run, begun, canonical_json(dict(description)))
+        self._change(("run", (run, begun, canonical_json(dict(description)))))
 
     def end_run(self, run: str, outcome: str, *, ended: float) -> None:
         """Notes how a run ended; one that was killed has no end."""
-        self._change("end", ended, outcome, run)
+        self._change(("end", (ended, outcome, run)))
 
-    def insert(self, trial: Trial, *, run: str) -> bool:
+    def insert(self, trial: Trial, *, run: str, unconfirmed: Voucher | None = None) -> bool:
         """Keeps a trial. False, and nothing changes, if this workload and trace have one already.
+
+        Args:
+            unconfirmed: who may still say that it was wrong, until `confirm`.
 
         Raises:
             ValueError: a trial that did not end well claims cycles.
         """
         if trial.cycles is not None and trial.status is not Status.OK:
             raise ValueError(f"a trial that ended as {trial.status.value} has no cycles")
-        return self._change("trial", run, *_row(trial)) == 1
+        key = (trial.workload.hex, trial.trace.hex)
+        held: list[_Change] = []
+        if unconfirmed is not None:
+            held = [("held", (unconfirmed.device, unconfirmed.fence, *key))]
+        return self._change(("trial", (run, *_row(trial))), *held) == 1
+
+    def confirm(self, device: str) -> None:
+        """A device was right until now: nobody doubts its trials any more."""
+        self._change(("confirmed", (device,)))
 
     def doubt(self, trial: Trial, why: str) -> bool:
         """Moves a trial to the suspects: its device was not right. False if it is not kept here.
 
         Its workload and trace have none any more, and may get another one.
         """
-        return self._change("doubt", why, trial.workload.hex, trial.trace.hex) == 1
+        return self._change(("doubt", (why, trial.workload.hex, trial.trace.hex))) == 1
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -104,6 +132,14 @@ class Store(Closing):
         """Trials that were taken back, in order, each with the reason."""
         rows = self._db.execute(f"SELECT doubt, {_COLUMNS} FROM suspects ORDER BY suspect")
         return [(_trial(row), doubt) for doubt, *row in rows]
+
+    def unconfirmed(self) -> list[tuple[Trial, Voucher]]:
+        """Trials that may still turn out to be wrong, in the order in which they ended."""
+        rows = self._db.execute(
+            f"SELECT unconfirmed.device, fence, {_named('trials', _COLUMNS)} "
+            "FROM unconfirmed JOIN trials USING (trial) ORDER BY trial"
+        )
+        return [(_trial(row), Voucher(device, fence)) for device, fence, *row in rows]
 
     def trials(self, workload: Digest | None = None) -> list[Trial]:
         """Trials of one workload, or all, in the order in which they ended."""
@@ -182,11 +218,15 @@ class Store(Closing):
             self._lock.close()
             self._lock = None
 
-    def _change(self, what: str, *values: object) -> int:
-        """Make one change for good; the rows that it was about."""
+    def _change(self, first: _Change, *more: _Change) -> int:
+        """Make a change for good, and, if it was about any rows, more with it; these rows."""
         with writing(self._db, self._path):
-            rows = _apply(self._db, what, values)
-        self._spare.note(what, *values)
+            rows = _apply(self._db, *first)
+            made = (first, *(more if rows else ()))
+            for change in made[1:]:
+                _apply(self._db, *change)
+        for what, values in made:
+            self._spare.note(what, *values)
         return rows
 
 
@@ -200,6 +240,10 @@ def _apply(db: Database, what: str, values: Sequence[Any]) -> int:
         )
         _, *values = values
     return db.execute(_STATEMENTS[what], values).rowcount
+
+
+def _named(table: str, columns: str) -> str:
+    return ", ".join(f"{table}.{column}" for column in columns.split(", "))
 
 
 def _of(workload: Digest | None) -> tuple[str, tuple[str, ...]]:

@@ -57,6 +57,13 @@ _MIGRATIONS: Final = (
         doubt TEXT NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE unconfirmed (
+        trial INTEGER PRIMARY KEY REFERENCES trials ON DELETE CASCADE,
+        device TEXT NOT NULL,
+        fence INTEGER NOT NULL
+    ) STRICT;
+    """,
 )
 """Step i brings a file of user_version i to i + 1. Only ever appended to."""
 

@@ -42,6 +42,7 @@ from device_server.device.runner_thread import RunnerThread
 from device_server.device.secret import device_secret
 from device_server.device.self_test import machine_of
 from device_server.device.servicer import DeviceServicer
+from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore, StoreLimits
 from device_server.device.watch import Watch, WatchLimits
 
@@ -135,6 +136,12 @@ async def run_device(
         store = owned.enter_context(BlobStore(settings.folder, settings.limits))
         secret = device_secret(settings.folder)
         gate = FenceGate(epoch, secret)
+        spoiled = SpoiledFence(settings.folder / "spoiled", log, device=settings.name)
+
+        def spoil(why: str) -> None:
+            gate.spoil(why)
+            spoiled.note(gate.fence)
+
         board = Board(settings.hooks, settings.folder, log, device=settings.name)
         await board.prepare()
         odometer = Odometer(clock)
@@ -154,12 +161,12 @@ async def run_device(
             settings.watch,
             log,
             device=settings.name,
-            spoil=gate.spoil,
+            spoil=spoil,
         )
         proof = await watch.prove()
         bench_settings = BenchSettings(device=settings.name, machine=machine_of(settings.target))
         quarantined = QuarantinedRuns(
-            settings.folder / "quarantined.json", log, device=settings.name
+            settings.folder / "quarantined.json", log, clock, device=settings.name
         )
         bench = Bench(runner, thread, watch, store, bench_settings, clock, log, quarantined)
 
@@ -174,6 +181,7 @@ async def run_device(
             store,
             bench,
             watch,
+            spoiled,
             log=log,
             signing_key=credentials.signing_key,
         )
@@ -202,6 +210,7 @@ async def run_device(
                 fence=lambda: gate.fence,
                 condition=condition,
                 usage=lambda: odometer.usage,
+                refused=quarantined,
                 readmit=readmit,
                 log=log,
             )

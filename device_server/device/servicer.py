@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 from tilefarm.digest import Digest
@@ -19,6 +20,7 @@ from device_server.device.bench import Bench, Holder
 from device_server.device.gate import FenceGate
 from device_server.device.incoming import BlobWriter
 from device_server.device.journal import RunJournal
+from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore
 from device_server.device.watch import Watch
 
@@ -39,6 +41,7 @@ class DeviceServicer:
         store: BlobStore,
         bench: Bench,
         watch: Watch,
+        spoiled: SpoiledFence,
         *,
         log: Log,
         signing_key: bytes | None = None,
@@ -48,6 +51,7 @@ class DeviceServicer:
         self._store = store
         self._bench = bench
         self._watch = watch
+        self._spoiled = spoiled
         self._signatures = Signatures(signing_key)
         self._log = log
         self._journal = RunJournal()
@@ -67,7 +71,7 @@ class DeviceServicer:
         ]
 
     async def get_capabilities(self, _: Nothing, _by: Identity) -> device_calls.Capabilities:
-        return self._capabilities
+        return replace(self._capabilities, spoiled_fence=self._spoiled.fence)
 
     async def find_missing(self, call: device_calls.Digests, _by: Identity) -> device_calls.Digests:
         return device_calls.Digests(self._store.missing(call.digests))

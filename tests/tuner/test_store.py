@@ -17,7 +17,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
 from tilefarm.measurement import Status, Trial
 
-from tuner.store import Store
+from tuner.store import Store, Voucher
 
 
 @pytest.fixture
@@ -87,6 +87,30 @@ def test_a_suspect_makes_room_for_another_trial_and_is_not_forgotten(store: Stor
     assert store.insert(right, run="run-1")
     assert store.best(wrong.workload) == right
     assert store.suspects() == [(wrong, "sim0 was not right")]
+
+
+def test_what_its_device_has_not_confirmed_is_known_after_a_restart(path: Path) -> None:
+    trials = [trial_of({"x": x}, cycles=50 + x) for x in range(5)]
+    with Store(path) as store:
+        store.begin_run("r", {}, begun=0.0)
+        store.insert(trials[0], run="r", unconfirmed=Voucher("sim0", 3))
+        store.insert(trials[1], run="r", unconfirmed=Voucher("sim1", 4))
+        store.confirm("sim0")
+        store.insert(trials[2], run="r")
+        store.insert(trials[3], run="r", unconfirmed=Voucher("sim0", 5))
+        assert store.doubt(trials[1], "sim1 was not right")
+        store.insert(trials[4], run="r", unconfirmed=Voucher("sim2", 6))
+    with Store(path) as store:
+        held = [(trials[3], Voucher("sim0", 5)), (trials[4], Voucher("sim2", 6))]
+        assert store.unconfirmed() == held
+        assert store.count() == 4
+
+
+def test_a_trial_that_is_there_already_is_as_confirmed_as_before(store: Store) -> None:
+    store.insert(trial_of({"x": 1}, cycles=50), run="run-1")
+    again = trial_of({"x": 1}, cycles=40)
+    assert not store.insert(again, run="run-1", unconfirmed=Voucher("sim0", 3))
+    assert store.unconfirmed() == []
 
 
 def test_words_that_are_not_unicode_are_kept_readable(store: Store) -> None:
@@ -205,11 +229,15 @@ def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> N
         with Store(path) as store:
             store.begin_run(f"r{session}", {}, begun=0.0)
             for trial in trials[session::sessions]:
-                assert store.insert(trial, run=f"r{session}")
+                assert store.insert(trial, run=f"r{session}", unconfirmed=Voucher("sim0", 3))
+            store.confirm("sim0")
             store.doubt(trials[session], "not right")
-            assert store.insert(trials[session], run=f"r{session}")
+            voucher = Voucher("sim0", session)
+            assert store.insert(trials[session], run=f"r{session}", unconfirmed=voucher)
             store.end_run(f"r{session}", "done", ended=1.0)
+            held = store.unconfirmed()
             before = store.trials(), store.suspects(), store.runs()
+    assert [voucher for _, voucher in held] == [Voucher("sim0", sessions - 1)]
     damage(path)
     damaged = path.read_bytes()
     with path.with_name(path.name + ".since").open("a") as file:
@@ -218,6 +246,7 @@ def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> N
         assert "is damaged" in store.restored
         assert path.with_name(path.name + ".damaged").read_bytes() == damaged
         assert (store.trials(), store.suspects(), store.runs()) == before
+        assert store.unconfirmed() == held
         assert not store.insert(trials[0], run="r0")
     with Store(path) as store:
         assert not store.restored

@@ -32,7 +32,9 @@ class Claim:
 class Capabilities:
     """What a device server is, in its own words.
 
-    `protocol` and `protocol_minor` are the version of the protocol that it speaks.
+    `protocol` and `protocol_minor` are the version of the protocol that it speaks. `spoiled_fence`
+    is the highest fence under which it was found not to be right; 0 if there is none, or it is of a
+    version that does not say.
     """
 
     protocol: int
@@ -44,6 +46,7 @@ class Capabilities:
     max_blob_nbytes: int
     self_test: str = ""
     protocol_minor: int = 0
+    spoiled_fence: int = 0
 
 
 @dataclass(frozen=True, slots=True)

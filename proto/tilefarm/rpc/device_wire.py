@@ -50,6 +50,7 @@ def _capabilities_to_wire(reply: device_calls.Capabilities) -> dev.GetCapabiliti
         max_blob_nbytes=reply.max_blob_nbytes,
         self_test=reply.self_test,
         protocol_minor=reply.protocol_minor,
+        spoiled_fence=reply.spoiled_fence,
     )
 
 
@@ -64,6 +65,7 @@ def _capabilities_from_wire(message: dev.GetCapabilitiesResponse) -> device_call
         max_blob_nbytes=message.max_blob_nbytes,
         self_test=message.self_test,
         protocol_minor=message.protocol_minor,
+        spoiled_fence=message.spoiled_fence,
     )
 
 

@@ -68,7 +68,7 @@ class GetCapabilitiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("protocol", "name", "target", "runtime", "sandbox", "epoch", "max_blob_nbytes", "self_test", "protocol_minor")
+    __slots__ = ("protocol", "name", "target", "runtime", "sandbox", "epoch", "max_blob_nbytes", "self_test", "protocol_minor", "spoiled_fence")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +78,7 @@ class GetCapabilitiesResponse(_message.Message):
     MAX_BLOB_NBYTES_FIELD_NUMBER: _ClassVar[int]
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_MINOR_FIELD_NUMBER: _ClassVar[int]
+    SPOILED_FENCE_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     name: str
     target: bytes
@@ -87,7 +88,8 @@ class GetCapabilitiesResponse(_message.Message):
     max_blob_nbytes: int
     self_test: str
     protocol_minor: int
-    def __init__(self, protocol: _Optional[int] = ..., name: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., max_blob_nbytes: _Optional[int] = ..., self_test: _Optional[str] = ..., protocol_minor: _Optional[int] = ...) -> None: ...
+    spoiled_fence: int
+    def __init__(self, protocol: _Optional[int] = ..., name: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., max_blob_nbytes: _Optional[int] = ..., self_test: _Optional[str] = ..., protocol_minor: _Optional[int] = ..., spoiled_fence: _Optional[int] = ...) -> None: ...
 
 class FindMissingRequest(_message.Message):
     __slots__ = ("digests",)

@@ -149,6 +149,26 @@ def test_a_wrong_one_goes_into_quarantine_until_it_is_readmitted_and_right(bed: 
     eventually(lambda: bed.recovered)
 
 
+def test_it_says_under_which_lease_it_was_wrong_to_whoever_has_it_later(bed: Bed) -> None:
+    with bed.device() as device:
+        lease, fence = device.lease, device.lease.fence
+        assert device.spoiled_fence() == 0
+        bed.runner.flips_after = 2
+        bed.runs(device, 4)
+        with pytest.raises(SuspectError):
+            bed.runs(device, 1, first=4)
+        assert device.capabilities().spoiled_fence == fence, "also in quarantine, without a lease"
+    bed.runner.flips_after = 1 << 30
+    with bed.asked() as client:
+        bed.says(lambda t: any(s.quarantine for s in t.states()))
+        client.release(lease)
+        client.readmit("sim0")
+    eventually(lambda: bed.recovered)
+    with bed.device() as device:
+        assert device.lease.fence > fence
+        assert device.spoiled_fence() == fence
+
+
 def test_one_that_drifts_rests_until_its_pace_is_right(bed: Bed) -> None:
     with bed.device() as device:
         bed.runner.pace = 1.05
