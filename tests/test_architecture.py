@@ -20,7 +20,7 @@ DOORS = {
     "ray": {
         "compile_worker/tasks.py",
         "driver/compiling/cluster.py",
-        "driver/compiling/workers.py",
+        "driver/compiling/ray_child.py",
     },
     "xgboost": {"tuner/xgb_model.py"},
     "ctypes": {"device_server/library", "device_server/lifetime.py"},
@@ -109,7 +109,7 @@ def test_the_environment_is_not_read_in_the_open() -> None:
     allowed = {
         "proto/tilefarm/quiet.py",
         "driver/compiling/cluster.py",
-        "driver/compiling/workers.py",
+        "driver/compiling/ray_child.py",
         "device_server/supervisor.py",
     }
     readers = [

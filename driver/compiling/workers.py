@@ -2,29 +2,21 @@
 
 Ray forks to start, dies with the thread that started it, and ends its whole process when it cannot
 go on; none of that may happen to a driver with numerical threads and live channels. So a child, the
-host, runs Ray, and each slot of the driver hands its batches through a pipe. Tasks are stateless
-and never retried by Ray: the executor owns what a death means. Ray says that a worker died, not of
-what; that a node, the node's daemon or too little memory was the reason, it does say.
+host, runs Ray (`ray_child.py`), and each slot of the driver hands its batches through a pipe.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
-import sys
 import threading
 from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tilefarm.errors import ClusterLostError, InfraError, TilefarmError
-from tilefarm.trust.credentials import create_token
-from tilefarm.watch.log import PLAIN, Log, LogStyle
+from tilefarm.watch.log import PLAIN, LogStyle
 
-from driver.compiling.cluster import join
-from driver.compiling.pipes import PipeChild, far_ends
+from driver.compiling.pipes import PipeChild
 from driver.compiling.places import (
     Place,
     PlaceCrashed,
@@ -32,28 +24,21 @@ from driver.compiling.places import (
     PlaceTimedOut,
     ProcessPlace,
 )
-from driver.compiling.told import compile_log, style_words, tell
+from driver.compiling.ray_child import CRASHED, LOST, OVER, TIMED_OUT, not_up
+from driver.compiling.told import style_words
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job, Result
 
-_HOST: Final = "driver.compiling.workers"
-"""The program of the child: this module."""
+_HOST: Final = "driver.compiling.ray_child"
+"""The program of the child."""
 
-_OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
 _PATIENCE_SECONDS: Final = 8.0
-_START_SECONDS: Final = 120
-"""On a busy machine Ray's own 30 s are not enough."""
-_LOOPBACK: Final = "127.0.0.2"
-"""Ray takes 127.0.0.1 for a name and tells everybody the address that it finds behind it."""
-
-_DONE, _CRASHED, _TIMED_OUT, _LOST, _OVER = "done", "crashed", "timed out", "lost", "over"
-"""What the host answers to a batch; after the last one there is no Ray any more."""
 
 _RAISED: Final[Mapping[str, type[Exception]]] = {
-    _CRASHED: PlaceCrashed,
-    _TIMED_OUT: PlaceTimedOut,
-    _LOST: PlaceLost,
+    CRASHED: PlaceCrashed,
+    TIMED_OUT: PlaceTimedOut,
+    LOST: PlaceLost,
 }
 
 
@@ -117,7 +102,7 @@ class RayHost:
                 f"the Ray cluster at {self.cluster} is gone",
                 "nothing measured is lost: once it is back, the same command continues",
             )
-        return _not_up(why)
+        return not_up(why)
 
     def kill(self) -> None:
         """End it and everything below it; from any thread."""
@@ -158,8 +143,8 @@ class RayPlace:
             self._pipe.send((list(jobs), timeout_seconds))
             kind, content = self._pipe.recv()
         except (EOFError, OSError):
-            kind, content = _OVER, "its process ended"
-        if kind == _OVER:
+            kind, content = OVER, "its process ended"
+        if kind == OVER:
             self._host.gone(content)
             if self._host.cluster:
                 self._host.wait(0)  # raises why
@@ -213,99 +198,3 @@ class RayWhenUp:
             return self._process
         self._process.close()
         return self._ray
-
-
-def _main(argument: str, folder: str, form: str, level: str, cluster: str, token: str) -> None:
-    """The child: start or join Ray, serve the slots, end when the driver is gone."""
-    control, *pipes = far_ends(argument)
-    log = compile_log(form, level)
-    try:
-        if cluster:
-            join(cluster, token)
-        else:
-            _start(Path(folder), len(pipes))
-    except Exception as error:
-        known = cluster and isinstance(error, TilefarmError)
-        control.send(error if known else _not_up(_first_line(error)))
-        return
-    for pipe in pipes:
-        threading.Thread(target=_serve, args=(pipe, log), daemon=True).start()
-    control.send(None)
-    with contextlib.suppress(EOFError, OSError):
-        control.recv()
-    import ray
-
-    ray.shutdown()
-
-
-def _start(folder: Path, workers: int) -> None:
-    token = folder / "ray_token"
-    create_token(token)
-    os.environ.update(
-        TMPDIR=str(folder),  # what a killed worker leaves there goes with the run
-        RAY_AUTH_MODE="token",
-        RAY_AUTH_TOKEN_PATH=str(token),
-        RAY_USAGE_STATS_ENABLED="0",
-        RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0",
-        RAY_raylet_start_wait_time_s=str(_START_SECONDS),
-    )
-    import ray
-
-    ray.init(
-        address="local",
-        num_cpus=workers,
-        num_gpus=0,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        object_store_memory=_OBJECT_STORE_NBYTES,
-        _node_ip_address=_LOOPBACK,
-        _temp_dir=str(folder / "ray"),
-    )
-
-
-def _serve(pipe: Connection, log: Log) -> None:
-    """One slot in the child: batches in, (kind, content) out."""
-    while True:
-        try:
-            kind, content = _run(*pipe.recv())
-            if kind == _DONE:
-                tell(log, content)
-            pipe.send((kind, content))
-        except (EOFError, OSError):
-            return
-
-
-def _run(jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
-    """What became of a batch on some worker of Ray's: kind and content."""
-    import ray
-    from ray import exceptions
-
-    from compile_worker import tasks
-
-    try:
-        task = tasks.compile_batch.remote(jobs)
-        ready, _ = ray.wait([task], timeout=timeout_seconds)
-        if not ready:
-            ray.cancel(task, force=True)
-            return _TIMED_OUT, f"no answer within {timeout_seconds:g} s"
-        return _DONE, ray.get(task)
-    except (exceptions.WorkerCrashedError, exceptions.RayTaskError) as error:
-        return _CRASHED, f"the Ray worker ended: {_first_line(error)}"
-    except exceptions.LocalRayletDiedError as error:
-        return _OVER, _first_line(error)
-    except exceptions.RayError as error:
-        return _LOST, f"Ray lost the batch: {_first_line(error)}"
-
-
-def _not_up(why: str) -> InfraError:
-    return InfraError(f"Ray is not up: {why}", "`--no-ray` works without it")
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

@@ -9,9 +9,9 @@ from pathlib import Path
 from kit.bad_compiler import misbehave
 
 from compile_worker.worker import Job, Result, compile_all
-from driver.compiling import workers as hosts
+from driver.compiling import ray_child
 
-_start = hosts._start
+_start = ray_child._start
 
 
 def start(folder: Path, workers: int) -> None:
@@ -29,5 +29,5 @@ def compile_batch(jobs: Sequence[Job]) -> list[Result]:
 
 
 if __name__ == "__main__":
-    hosts._start = start
-    hosts._main(*sys.argv[1:])
+    ray_child._start = start
+    ray_child.main(*sys.argv[1:])

@@ -1,0 +1,134 @@
+"""The program of the child process that runs Ray: it starts or joins one, and serves the slots.
+
+A batch comes through a slot's pipe and goes to some worker of Ray's as one task, which is stateless
+and never retried by Ray: the executor owns what a death means. Ray says that a worker died, not of
+what; that a node, the node's daemon or too little memory was the reason, it does say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tilefarm.errors import InfraError, TilefarmError
+from tilefarm.trust.credentials import create_token
+from tilefarm.watch.log import Log
+
+from driver.compiling.cluster import join
+from driver.compiling.pipes import far_ends
+from driver.compiling.told import compile_log, tell
+
+if TYPE_CHECKING:
+    from compile_worker.worker import Job
+
+DONE, CRASHED, TIMED_OUT, LOST, OVER = "done", "crashed", "timed out", "lost", "over"
+"""What is answered to a batch; after the last one there is no Ray any more."""
+
+_OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
+_START_SECONDS: Final = 120
+"""On a busy machine Ray's own 30 s are not enough."""
+_LOOPBACK: Final = "127.0.0.2"
+"""Ray takes 127.0.0.1 for a name and tells everybody the address that it finds behind it."""
+
+
+def main(argument: str, folder: str, form: str, level: str, cluster: str, token: str) -> None:
+    """The child: start or join Ray, serve the slots, end when the driver is gone."""
+    control, *pipes = far_ends(argument)
+    log = compile_log(form, level)
+    try:
+        if cluster:
+            join(cluster, token)
+        else:
+            _start(Path(folder), len(pipes))
+    except Exception as error:
+        known = cluster and isinstance(error, TilefarmError)
+        control.send(error if known else not_up(_first_line(error)))
+        return
+    for pipe in pipes:
+        threading.Thread(target=_serve, args=(pipe, log), daemon=True).start()
+    control.send(None)
+    with contextlib.suppress(EOFError, OSError):
+        control.recv()
+    import ray
+
+    ray.shutdown()
+
+
+def _start(folder: Path, workers: int) -> None:
+    token = folder / "ray_token"
+    create_token(token)
+    os.environ.update(
+        TMPDIR=str(folder),  # what a killed worker leaves there goes with the run
+        RAY_AUTH_MODE="token",
+        RAY_AUTH_TOKEN_PATH=str(token),
+        RAY_USAGE_STATS_ENABLED="0",
+        RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0",
+        RAY_raylet_start_wait_time_s=str(_START_SECONDS),
+    )
+    import ray
+
+    ray.init(
+        address="local",
+        num_cpus=workers,
+        num_gpus=0,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        object_store_memory=_OBJECT_STORE_NBYTES,
+        _node_ip_address=_LOOPBACK,
+        _temp_dir=str(folder / "ray"),
+    )
+
+
+def _serve(pipe: Connection, log: Log) -> None:
+    """One slot in the child: batches in, (kind, content) out."""
+    while True:
+        try:
+            kind, content = _run(*pipe.recv())
+            if kind == DONE:
+                tell(log, content)
+            pipe.send((kind, content))
+        except (EOFError, OSError):
+            return
+
+
+def _run(jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
+    """What became of a batch on some worker of Ray's: kind and content."""
+    import ray
+    from ray import exceptions
+
+    from compile_worker import tasks
+
+    try:
+        task = tasks.compile_batch.remote(jobs)
+        ready, _ = ray.wait([task], timeout=timeout_seconds)
+        if not ready:
+            ray.cancel(task, force=True)
+            return TIMED_OUT, f"no answer within {timeout_seconds:g} s"
+        return DONE, ray.get(task)
+    except (exceptions.WorkerCrashedError, exceptions.RayTaskError) as error:
+        return CRASHED, f"the Ray worker ended: {_first_line(error)}"
+    except exceptions.LocalRayletDiedError as error:
+        return OVER, _first_line(error)
+    except exceptions.RayError as error:
+        return LOST, f"Ray lost the batch: {_first_line(error)}"
+
+
+def not_up(why: str) -> InfraError:
+    """What is told of a Ray of one's own that does not start, or has ended."""
+    return InfraError(f"Ray is not up: {why}", "`--no-ray` works without it")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
