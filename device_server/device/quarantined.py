@@ -13,8 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, RunFailure, RunJob, Status
+from tilefarm.rpc.tracker_calls import RefusedRun, RefusedRuns
 from tilefarm.watch.log import Level, Log
 
 CRASHES: Final = 2
@@ -26,13 +28,17 @@ _WHY_LENGTH: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crashing:
-    """A call that crashed: of which entry, how often, and how it ended the last time."""
+    """A call that crashed: of which entry, how often, and how it ended the last time.
+
+    `since` is the wall time of the crash that was one too many, or of the last one before it.
+    """
 
     artifact: str
     entry: str
     crashes: int
     status: str
     why: str
+    since: float
 
 
 class QuarantinedRuns:
@@ -40,14 +46,41 @@ class QuarantinedRuns:
 
     Args:
         file: its alone; one that cannot be read or written costs the memory, not the service.
+        clock: dates crashes.
         device: the name to put into messages.
     """
 
-    def __init__(self, file: Path, log: Log, *, device: str) -> None:
+    def __init__(self, file: Path, log: Log, clock: Clock, *, device: str) -> None:
         self._file = file
         self._log = log
+        self._clock = clock
         self._device = device
         self._calls = self._read()
+        self._edition = int(bool(self._refused()))
+
+    @property
+    def edition(self) -> int:
+        """Grows when other runs are refused, or crashed again; 0 if there was none in this life."""
+        return self._edition
+
+    @property
+    def told(self) -> RefusedRuns:
+        """What is refused, for who wants to know."""
+        now = self._clock.wall_seconds()
+        return RefusedRuns(
+            edition=self._edition,
+            runs=tuple(
+                RefusedRun(
+                    artifact=Digest(known.artifact),
+                    entry=known.entry,
+                    crashes=known.crashes,
+                    status=known.status,
+                    why=known.why,
+                    refused_seconds=max(0.0, now - known.since),
+                )
+                for known in self._refused()
+            ),
+        )
 
     def refusal(self, job: RunJob) -> RunFailure | None:
         """How a run ends that is not begun: as its last crash did; None if it may begin."""
@@ -74,6 +107,7 @@ class QuarantinedRuns:
     def forget(self) -> None:
         """Everything may run again."""
         if self._calls:
+            self._edition += 1
             self._calls.clear()
             self._write()
             self._log("forgiven", device=self._device)
@@ -81,14 +115,18 @@ class QuarantinedRuns:
     def _note(self, job: RunJob, status: Status, why: str) -> None:
         call = _call_of(job)
         known = self._calls.pop(call, None)
+        refused = known is not None and known.crashes >= CRASHES
         crashing = Crashing(
             artifact=job.artifact.hex,
             entry=job.entry,
             crashes=(known.crashes if known else 0) + 1,
             status=status.value,
             why=why[:_WHY_LENGTH],
+            since=known.since if known and refused else self._clock.wall_seconds(),
         )
         self._calls[call] = crashing
+        if crashing.crashes >= CRASHES or len(self._calls) > MOST:
+            self._edition += 1
         if len(self._calls) > MOST:
             self._calls.popitem(last=False)
         self._write()
@@ -102,10 +140,14 @@ class QuarantinedRuns:
                 why=crashing.why,
             )
 
+    def _refused(self) -> list[Crashing]:
+        return [known for known in self._calls.values() if known.crashes >= CRASHES]
+
     def _read(self) -> OrderedDict[str, Crashing]:
         try:
             rows = json.loads(self._file.read_text())
-            return OrderedDict((call, _crashing(row)) for call, row in rows.items())
+            written = self._file.stat().st_mtime
+            return OrderedDict((call, _crashing(row, written)) for call, row in rows.items())
         except FileNotFoundError:
             return OrderedDict()
         except (OSError, ValueError, TypeError, AttributeError) as error:
@@ -136,8 +178,12 @@ def _call_of(job: RunJob) -> str:
     return Digest.of_json([job.artifact.hex, job.entry, sizes]).hex
 
 
-def _crashing(row: dict[str, Any]) -> Crashing:
-    """A row of the file; a ValueError or TypeError if it is none."""
-    found = Crashing(**row)
+def _crashing(row: dict[str, Any], written: float) -> Crashing:
+    """A row of a file that was `written` then; a ValueError or TypeError if it is none.
+
+    Earlier servers did not say since when: it was not later than that.
+    """
+    found = Crashing(**{"since": written} | row)
     Status(found.status)
-    return replace(found, crashes=int(found.crashes))
+    Digest(found.artifact)
+    return replace(found, crashes=int(found.crashes), since=float(found.since))

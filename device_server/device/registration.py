@@ -15,6 +15,7 @@ from tilefarm.trust.tls import Credentials
 from tilefarm.watch.log import Log
 
 from device_server.device.condition import Condition
+from device_server.device.quarantined import QuarantinedRuns
 
 _CALL_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.5
@@ -33,6 +34,7 @@ class Registration:
         fence: gives the highest fence that the device has seen.
         condition: why it cannot run, told with every heartbeat.
         usage: what it has done in this life, told as well.
+        refused: runs that it does not begin, told to a tracker that does not know them yet.
         readmit: checks the device anew, when somebody puts it back into service.
     """
 
@@ -46,6 +48,7 @@ class Registration:
         fence: Callable[[], int],
         condition: Condition,
         usage: Callable[[], tracker_calls.Usage],
+        refused: QuarantinedRuns,
         readmit: Callable[[], Awaitable[None]],
         log: Log,
     ) -> None:
@@ -58,11 +61,13 @@ class Registration:
         self._fence = fence
         self._condition = condition
         self._usage = usage
+        self._refused = refused
         self._readmit = readmit
         self._log = log
         self._answers = True
         self._was_known = False
         self._readmissions = 0
+        self._refused_edition: int | None = None
 
     async def keep(self) -> None:
         """Stays registered until cancelled.
@@ -110,6 +115,7 @@ class Registration:
 
     async def _beat(self) -> bool:
         """Says that the device lives, and how; whether the tracker knows it."""
+        told, ours = self._refused_edition, self._refused.edition
         reply = await self._caller.unary(
             methods.HEARTBEAT,
             tracker_calls.Heartbeat(
@@ -118,9 +124,11 @@ class Registration:
                 resting=self._condition.resting,
                 quarantine=self._condition.news,
                 usage=self._usage(),
+                refused=None if told in (None, ours) else self._refused.told,
             ),
             timeout_seconds=_CALL_SECONDS,
         )
+        self._refused_edition = reply.refused_edition
         readmitted = reply.readmissions > self._readmissions
         self._readmissions = reply.readmissions
         if self._condition.hear(quarantined=reply.quarantined) or readmitted:

@@ -60,6 +60,19 @@ class TrackerClient(Closing):
         """All living devices, by name, with their use, and who waits for one."""
         return self._caller.unary(methods.LIST_DEVICES, Nothing(), timeout_seconds=_CALL_SECONDS)
 
+    def refused_runs(self, name: str) -> tuple[tracker_calls.RefusedRun, ...]:
+        """The runs that a device refuses because they crashed it, the last one to crash at the end.
+
+        Raises:
+            NoDeviceError: no such device lives.
+        """
+        listed = self._caller.unary(
+            methods.LIST_REFUSED_RUNS,
+            tracker_calls.ListRefusedRuns(name=name),
+            timeout_seconds=_CALL_SECONDS,
+        )
+        return listed.runs
+
     def drain(self, name: str, why: str) -> None:
         """Takes a device out of service; its lease may end.
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tilefarm.rpc.tracker_calls import DeviceState
 
+from device_server.tracker.book import LeaseBook
 from device_server.tracker.entries import Device, Held
+from device_server.tracker.standings import Standings
 from device_server.tracker.table_state import Standing
 
 
-def state_of(device: Device, standing: Standing, held: Held | None, now: float) -> DeviceState:
+def states_of(
+    devices: Iterable[Device], standings: Standings, leases: LeaseBook, now: float
+) -> tuple[DeviceState, ...]:
+    """All devices by name, with their use."""
+    return tuple(
+        _state_of(device, standings.of(device.info.name), leases.get(device.lease_id), now)
+        for device in sorted(devices, key=lambda device: device.info.name)
+    )
+
+
+def _state_of(device: Device, standing: Standing, held: Held | None, now: float) -> DeviceState:
     """A device, with the lease that it is under if it is under one."""
     state = DeviceState(
         device=device.info,
@@ -19,6 +32,7 @@ def state_of(device: Device, standing: Standing, held: Held | None, now: float) 
         resting=device.resting,
         usage=device.pace.usage,
         lately=device.pace.lately,
+        refused=len(device.refused),
     )
     if held is None:
         return state

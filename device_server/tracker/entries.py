@@ -8,6 +8,7 @@ from tilefarm.lease import DeviceInfo
 from tilefarm.rpc.tracker_calls import Register
 
 from device_server.tracker.pace import Pace
+from device_server.tracker.refused import Refused
 from device_server.tracker.table_state import Holding
 
 
@@ -21,10 +22,10 @@ class Device:
         lease_id: of the lease that it is under; empty if it is free.
         suspect: a client saw it not answering; cleared by its next heartbeat.
         resting: why it cannot run, in its own words, as of its last heartbeat.
-        readmissions: how often somebody has put it back into service in this life.
         retired_epochs: its earlier lives.
         gone: it is not registered any more.
         pace: what it does, as it says.
+        refused: which runs it refuses, as it says.
     """
 
     info: DeviceInfo
@@ -34,10 +35,10 @@ class Device:
     lease_id: str = ""
     suspect: bool = False
     resting: str = ""
-    readmissions: int = 0
     retired_epochs: set[str] = field(default_factory=set)
     gone: bool = False
     pace: Pace = field(default_factory=Pace)
+    refused: Refused = field(default_factory=Refused)
 
     @property
     def registration(self) -> Register:

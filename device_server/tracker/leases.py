@@ -8,26 +8,30 @@ An operation looks at what it is about, never at all that there is: a farm may b
 from __future__ import annotations
 
 from collections.abc import ValuesView
-from typing import Final
 
 from tilefarm.clock import Clock
-from tilefarm.errors import BusyError, ForbiddenError, LeaseError
+from tilefarm.errors import ForbiddenError, LeaseError
 from tilefarm.lease import Lease
 from tilefarm.names import IdSource
-from tilefarm.rpc.tracker_calls import Acquire, DeviceState, HeartbeatReply, Register, Usage
+from tilefarm.rpc.tracker_calls import (
+    Acquire,
+    DeviceState,
+    Heartbeat,
+    HeartbeatReply,
+    RefusedRun,
+    Register,
+)
 
 from device_server.tracker.book import LeaseBook
-from device_server.tracker.device_states import state_of
+from device_server.tracker.device_states import states_of
 from device_server.tracker.entries import Device, Held
 from device_server.tracker.granting import holding_of
-from device_server.tracker.limits import TableLimits
+from device_server.tracker.limits import TableLimits, enough
 from device_server.tracker.line import share_of
 from device_server.tracker.registry import Registry
 from device_server.tracker.shares import Shares
 from device_server.tracker.standings import Standings
 from device_server.tracker.table_state import Holding, TableChanges, TableState
-
-_SHARE_RETRY_SECONDS: Final = 1.0
 
 
 class LeaseTable:
@@ -103,6 +107,7 @@ class LeaseTable:
         """
         self._lapse()
         self._fence = max(self._fence, call.fence)
+        self._standings.registered(call.device.name)
         known, now = self._devices.known(call), self._clock.seconds()
         if known and known.info.epoch == call.device.epoch:
             self._devices.change(known, call.device)
@@ -112,40 +117,26 @@ class LeaseTable:
             self._forget(known)
         self._rest(self._devices.add(call, now, after=known))
 
-    def heartbeat(
-        self,
-        name: str,
-        epoch: str,
-        *,
-        resting: str = "",
-        quarantine: str = "",
-        usage: Usage | None = None,
-    ) -> HeartbeatReply:
-        """A device says that it lives, and why it may not be leased if so.
-
-        Args:
-            name: the device's.
-            epoch: of its life.
-            resting: why, for as long as it says so.
-            quarantine: why, until somebody readmits it; the first reason stays.
-            usage: what it did in this life.
-        """
+    def heartbeat(self, call: Heartbeat) -> HeartbeatReply:
+        """A device says that it lives, and why it may not be leased if so."""
         self._lapse()
-        device = self._devices.in_epoch(name, epoch)
+        device, now = self._devices.in_epoch(call.name, call.epoch), self._clock.seconds()
         if device is None:
             return HeartbeatReply(known=False)
-        self._devices.hear(device, self._clock.seconds())
+        self._devices.hear(device, now)
         self._freed |= device.suspect or bool(device.resting)
-        device.suspect = False
-        device.resting = resting
-        if usage is not None:
-            device.pace.hear(usage)
-        if quarantine:
-            self._standings.quarantine(name, quarantine)
+        device.suspect, device.resting = False, call.resting
+        if call.usage is not None:
+            device.pace.hear(call.usage)
+        if call.refused is not None:
+            device.refused.hear(call.refused, now)
+        if call.quarantine:
+            self._standings.quarantine(call.name, call.quarantine)
         return HeartbeatReply(
             known=True,
-            quarantined=bool(self._standings.of(name).quarantine),
-            readmissions=device.readmissions,
+            quarantined=bool(self._standings.of(call.name).quarantine),
+            readmissions=self._standings.tell_readmissions(call.name),
+            refused_edition=device.refused.edition,
         )
 
     def deregister(self, name: str, epoch: str) -> None:
@@ -168,13 +159,7 @@ class LeaseTable:
             return given
         share = share_of(wish, user)
         if self.has_enough(share):
-            raise BusyError(
-                f"{share or 'this user'} holds {self._leases.counts[share]} leases already, the"
-                " most that one may have here",
-                "give one back, or ask who runs the farm for a higher"
-                " `tilefarm tracker --leases-per-user`",
-                _SHARE_RETRY_SECONDS,
-            )
+            raise enough(share, self._leases.counts[share])
         device = self._devices.first(wish.target, lambda device: self._fits(device, wish))
         return None if device is None else self._grant(device, wish, user)
 
@@ -256,23 +241,23 @@ class LeaseTable:
             NoDeviceError: no such device lives.
         """
         self._lapse()
-        self._devices.require(name).readmissions += 1
+        self._devices.require(name).refused.forgive()
         self._standings.readmit(name)
         self._freed = True
 
     def states(self) -> tuple[DeviceState, ...]:
         """All living devices by name, with their use."""
         self._lapse()
-        now = self._clock.seconds()
-        return tuple(
-            state_of(
-                device,
-                self._standings.of(device.info.name),
-                self._leases.get(device.lease_id),
-                now,
-            )
-            for device in sorted(self._devices, key=lambda device: device.info.name)
-        )
+        return states_of(self._devices, self._standings, self._leases, self._clock.seconds())
+
+    def refused_runs(self, name: str) -> tuple[RefusedRun, ...]:
+        """The runs that a device refuses.
+
+        Raises:
+            NoDeviceError: no such device lives.
+        """
+        self._lapse()
+        return self._devices.require(name).refused.rows(self._clock.seconds())
 
     def shares(self) -> Shares:
         """What every user and every job holds of the farm."""

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+from tilefarm.errors import BusyError
+
+_SHARE_RETRY_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +29,12 @@ class TableLimits:
     leases_per_user: int | None = None
     settle_seconds: float = 2.0
     turn_seconds: float = 10.0
+
+
+def enough(share: str, held: int) -> BusyError:
+    """The refusal of somebody who holds as many leases as one may."""
+    return BusyError(
+        f"{share or 'this user'} holds {held} leases already, the most that one may have here",
+        "give one back, or ask who runs the farm for a higher `tilefarm tracker --leases-per-user`",
+        _SHARE_RETRY_SECONDS,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from tilefarm.clock import Clock
@@ -67,6 +68,7 @@ class TrackerServicer:
             serving.unary(methods.RENEW, self._paced(self.renew)),
             serving.unary(methods.RELEASE, self._paced(self.release)),
             serving.unary(methods.LIST_DEVICES, self._paced(self.list_devices)),
+            serving.unary(methods.LIST_REFUSED_RUNS, self._paced(self.list_refused_runs)),
             serving.unary(methods.DRAIN, self._paced(self.drain)),
             serving.unary(methods.READMIT, self._paced(self.readmit)),
         ]
@@ -93,13 +95,10 @@ class TrackerServicer:
         self, call: tracker_calls.Heartbeat, by: Identity
     ) -> tracker_calls.HeartbeatReply:
         _require_own_name(call.name, by)
-        reply = self._table.heartbeat(
-            call.name,
-            call.epoch,
-            resting=call.resting[:_WHY_LENGTH],
-            quarantine=call.quarantine[:_WHY_LENGTH],
-            usage=call.usage,
-        )
+        if call.resting or call.quarantine:
+            resting, quarantine = call.resting[:_WHY_LENGTH], call.quarantine[:_WHY_LENGTH]
+            call = replace(call, resting=resting, quarantine=quarantine)
+        reply = self._table.heartbeat(call)
         self._settle()
         return reply
 
@@ -156,6 +155,11 @@ class TrackerServicer:
                 for place in self._line.places()
             ),
         )
+
+    async def list_refused_runs(
+        self, call: tracker_calls.ListRefusedRuns, _by: Identity
+    ) -> tracker_calls.ListedRefusedRuns:
+        return tracker_calls.ListedRefusedRuns(runs=self._table.refused_runs(call.name))
 
     async def drain(self, call: tracker_calls.Drain, by: Identity) -> Nothing:
         self._table.drain(call.name, call.why[:_WHY_LENGTH])

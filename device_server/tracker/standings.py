@@ -25,6 +25,7 @@ class Standings:
         self._losses = losses
         self._standings: dict[str, Standing] = {}
         self._changed: set[str] = set()
+        self._told: dict[str, int] = {}
 
     def of(self, name: str) -> Standing:
         """A device's."""
@@ -87,8 +88,28 @@ class Standings:
         self.keep(name, replace(self.of(name), draining=why))
 
     def readmit(self, name: str) -> None:
-        """Forget all that is held against a device."""
-        self.keep(name, _GOOD)
+        """Forget all that is held against a device; it is told, so that it forgets as well."""
+        self.keep(name, Standing(readmissions=self.of(name).readmissions + 1, readmitting=True))
+
+    def tell_readmissions(self, name: str) -> int:
+        """What a device that beats is told: how often it was readmitted, 0 if that is no news.
+
+        It acts on an answer before it beats again, and registers if it got none. So one that beats
+        twice has heard, and its answer is the last that says so.
+        """
+        standing = self.of(name)
+        if not standing.readmitting:
+            return 0
+        if self._told.get(name) == standing.readmissions:
+            del self._told[name]
+            self.keep(name, replace(standing, readmitting=False))
+        else:
+            self._told[name] = standing.readmissions
+        return standing.readmissions
+
+    def registered(self, name: str) -> None:
+        """A device begins anew: nobody knows whether it got the last answer."""
+        self._told.pop(name, None)
 
     def restore(self, standings: Mapping[str, Standing]) -> None:
         """Go on with those of an earlier time."""

@@ -13,7 +13,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,7 @@ from tilefarm.watch.log import Log
 
 from device_server.tracker.table_state import Holding, Standing, TableChanges, TableState
 
-_VERSION: Final = 3
+_VERSION: Final = 4
 _LOG_PAGES: Final = 4096
 """Of changes, 16 MiB, before they move from SQLite's log into the file: all calls wait for that."""
 
@@ -42,10 +42,12 @@ CREATE TABLE lease (
 ) WITHOUT ROWID;
 CREATE TABLE standing (
     name TEXT PRIMARY KEY, draining TEXT NOT NULL, quarantine TEXT NOT NULL,
-    losses INTEGER NOT NULL, lost_by TEXT NOT NULL
+    losses INTEGER NOT NULL, lost_by TEXT NOT NULL,
+    readmissions INTEGER NOT NULL, readmitting INTEGER NOT NULL
 );
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 """
+_STANDING: Final = ":name, :draining, :quarantine, :losses, :lost_by, :readmissions, :readmitting"
 
 
 class TrackerState:
@@ -180,9 +182,8 @@ class TrackerState:
             if standing is None:
                 query("DELETE FROM standing WHERE name = ?", (name,))
             else:
-                *words, lost_by = astuple(standing)
-                row = (name, *words, canonical_json(lost_by))
-                query("REPLACE INTO standing VALUES (?, ?, ?, ?, ?)", row)
+                words = {"name": name, "lost_by": canonical_json(standing.lost_by)}
+                query(f"REPLACE INTO standing VALUES ({_STANDING})", asdict(standing) | words)
 
 
 @dataclass(slots=True)
@@ -204,13 +205,22 @@ class _Pending:
         self.standings.update(changes.standings)
 
 
-def _standing(draining: str, quarantine: str, losses: int, lost_by: str = "[]") -> Standing:
+def _standing(
+    draining: str,
+    quarantine: str,
+    losses: int,
+    lost_by: str = "[]",
+    readmissions: int = 0,
+    readmitting: int = 0,
+) -> Standing:
     """A row as a record; the first version did not say who had lost a device."""
     return Standing(
         draining=draining,
         quarantine=quarantine,
         losses=losses,
         lost_by=tuple(map(str, json.loads(lost_by))),
+        readmissions=readmissions,
+        readmitting=bool(readmitting),
     )
 
 

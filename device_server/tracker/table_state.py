@@ -20,12 +20,16 @@ class Standing:
         quarantine: why the table did.
         losses: times in a row that it was lost, as far as they count; see `Standings`.
         lost_by: users whose word counts among them already.
+        readmissions: how often somebody has put it back into service.
+        readmitting: the device has not heard of the last time yet.
     """
 
     draining: str = ""
     quarantine: str = ""
     losses: int = 0
     lost_by: tuple[str, ...] = ()
+    readmissions: int = 0
+    readmitting: bool = False
 
     @property
     def serves(self) -> bool:

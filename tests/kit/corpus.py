@@ -152,7 +152,10 @@ def _write_tracker_state(path: Path) -> None:
                 lease=lease, owner="tune", user="ann", request_id="r1", job="run-1", priority=3
             ),
         ),
-        standings=(("board2", Standing(quarantine="it burns")),),
+        standings=(
+            ("board1", Standing(readmissions=2, readmitting=True)),
+            ("board2", Standing(quarantine="it burns")),
+        ),
     )
     kept.save(TableChanges.of(state))
     kept.close()

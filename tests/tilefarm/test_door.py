@@ -20,13 +20,13 @@ METHODS: list[methods.Method[Any, Any]] = [
     value for value in vars(methods).values() if isinstance(value, methods.Method)
 ]
 ALLOWED = {
-    FarmRole.READ: {"ListDevices", "GetCapabilities"},
+    FarmRole.READ: {"ListDevices", "ListRefusedRuns", "GetCapabilities"},
     FarmRole.SUBMIT: {
-        *("ListDevices", "GetCapabilities", "Acquire", "Renew", "Release"),
+        *("ListDevices", "ListRefusedRuns", "GetCapabilities", "Acquire", "Renew", "Release"),
         *("FindMissing", "QueryWrite", "Write", "LoadModule", "Run", "Check", "Read"),
     },
     FarmRole.DEVICE: {"Register", "Heartbeat", "Deregister"},
-    FarmRole.ADMIN: {"ListDevices", "GetCapabilities", "Drain", "Readmit"},
+    FarmRole.ADMIN: {"ListDevices", "ListRefusedRuns", "GetCapabilities", "Drain", "Readmit"},
     FarmRole.TRACKER: set[str](),
 }
 """Written out once more, so that a method that opens to another role is seen here."""

@@ -21,6 +21,18 @@ REFS = st.builds(tracker_calls.DeviceRef, name=NAMES, epoch=NAMES)
 USAGES = st.none() | st.builds(
     tracker_calls.Usage, runs=COUNTS, busy_seconds=SECONDS, up_seconds=SECONDS
 )
+REFUSED_RUNS = st.lists(
+    st.builds(
+        tracker_calls.RefusedRun,
+        artifact=DIGESTS,
+        entry=NAMES,
+        crashes=records.SMALL_COUNTS,
+        status=NAMES,
+        why=NAMES,
+        refused_seconds=SECONDS,
+    ),
+    max_size=2,
+).map(tuple)
 STATES = st.builds(
     tracker_calls.DeviceState,
     device=records.DEVICES,
@@ -32,6 +44,7 @@ STATES = st.builds(
     resting=NAMES,
     usage=USAGES,
     lately=USAGES,
+    refused=records.SMALL_COUNTS,
 )
 PRIORITIES = st.integers(-(2**31), 2**31 - 1)
 WAITING = st.builds(
@@ -56,6 +69,8 @@ CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
             resting=NAMES,
             quarantine=NAMES,
             usage=USAGES,
+            refused=st.none()
+            | st.builds(tracker_calls.RefusedRuns, edition=records.SMALL_COUNTS, runs=REFUSED_RUNS),
         ),
     ),
     "heartbeat_reply": (
@@ -65,6 +80,7 @@ CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
             known=st.booleans(),
             quarantined=st.booleans(),
             readmissions=st.integers(0, 2**32 - 1),
+            refused_edition=st.none() | records.SMALL_COUNTS,
         ),
     ),
     "deregister": (tracker_wire.DEREGISTER, REFS),
@@ -107,6 +123,14 @@ CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
             states=st.lists(STATES, max_size=2).map(tuple),
             waiting=st.lists(WAITING, max_size=2).map(tuple),
         ),
+    ),
+    "list_refused_runs": (
+        tracker_wire.LIST_REFUSED_RUNS,
+        st.builds(tracker_calls.ListRefusedRuns, name=NAMES),
+    ),
+    "listed_refused_runs": (
+        tracker_wire.LISTED_REFUSED_RUNS,
+        st.builds(tracker_calls.ListedRefusedRuns, runs=REFUSED_RUNS),
     ),
     "drain": (tracker_wire.DRAIN, st.builds(tracker_calls.Drain, name=NAMES, why=NAMES)),
     "drained": (tracker_wire.DRAINED, st.just(Nothing())),

@@ -118,6 +118,14 @@ RELEASE: Final = Method(
 LIST_DEVICES: Final = Method(
     TRACKER, "ListDevices", tracker_wire.LIST_DEVICES, tracker_wire.DEVICES, _SEE, mutating=False
 )
+LIST_REFUSED_RUNS: Final = Method(
+    TRACKER,
+    "ListRefusedRuns",
+    tracker_wire.LIST_REFUSED_RUNS,
+    tracker_wire.LISTED_REFUSED_RUNS,
+    _SEE,
+    mutating=False,
+)
 DRAIN: Final = Method(
     TRACKER,
     "Drain",

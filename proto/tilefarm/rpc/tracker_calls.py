@@ -54,10 +54,35 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRun:
+    """Runs of an artifact's entry that crashed a device so often that it begins none any more.
+
+    They end with `status`, as the last of the `crashes` did; `why` says how that was. They are
+    refused for `refused_seconds`.
+    """
+
+    artifact: Digest
+    entry: str
+    crashes: int
+    status: str
+    why: str
+    refused_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRuns:
+    """All that a device refuses; `edition` grows with every change, and is 0 before the first."""
+
+    edition: int = 0
+    runs: tuple[RefusedRun, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
     """A device lives; why it may not be leased: while it says so, until somebody readmits it.
 
-    `usage` is that of its life; None where an older server does not say it.
+    `usage` is that of its life; None where an older server does not say it. `refused` is said when
+    the tracker has another edition; None: it has this one.
     """
 
     name: str
@@ -65,6 +90,7 @@ class Heartbeat:
     resting: str = ""
     quarantine: str = ""
     usage: Usage | None = None
+    refused: RefusedRuns | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +98,14 @@ class HeartbeatReply:
     """Whether the tracker knows the device; if not, it registers again.
 
     `quarantined` tells that nobody may lease it before somebody readmits it; `readmissions`, how
-    often somebody did since the tracker knows this life of it.
+    often somebody did, until the device has heard of it, then 0; `refused_edition`, which one the
+    tracker knows of the runs that it refuses, None where an older one does not want to know.
     """
 
     known: bool
     quarantined: bool = False
     readmissions: int = 0
+    refused_edition: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +174,7 @@ class DeviceState:
         resting: why the device says that it cannot run for the time being.
         usage: what it did since its server began; None where that does not say it.
         lately: what it did in the last seconds.
+        refused: how many runs it refuses because they crashed it.
     """
 
     device: DeviceInfo
@@ -157,6 +186,7 @@ class DeviceState:
     resting: str = ""
     usage: Usage | None = None
     lately: Usage | None = None
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +205,20 @@ class Devices:
 
     states: tuple[DeviceState, ...]
     waiting: tuple[Waiting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRefusedRuns:
+    """Which runs does this device refuse?"""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRefusedRuns:
+    """Those that it refuses, the last one to crash at the end."""
+
+    runs: tuple[RefusedRun, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

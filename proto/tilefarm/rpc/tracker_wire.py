@@ -75,6 +75,40 @@ def _usage_from_wire(message: trk.Usage) -> tracker_calls.Usage:
     )
 
 
+def _refused_run_to_wire(run: tracker_calls.RefusedRun) -> trk.RefusedRun:
+    return trk.RefusedRun(
+        artifact=digest_to_wire(run.artifact),
+        entry=run.entry,
+        crashes=run.crashes,
+        status=run.status,
+        why=run.why,
+        refused_seconds=run.refused_seconds,
+    )
+
+
+def _refused_run_from_wire(message: trk.RefusedRun) -> tracker_calls.RefusedRun:
+    return tracker_calls.RefusedRun(
+        artifact=digest_from_wire(message.artifact),
+        entry=message.entry,
+        crashes=message.crashes,
+        status=message.status,
+        why=message.why,
+        refused_seconds=message.refused_seconds,
+    )
+
+
+def _refused_to_wire(refused: tracker_calls.RefusedRuns | None) -> trk.RefusedRuns | None:
+    if refused is None:
+        return None
+    return trk.RefusedRuns(edition=refused.edition, runs=map(_refused_run_to_wire, refused.runs))
+
+
+def _refused_from_wire(message: trk.RefusedRuns) -> tracker_calls.RefusedRuns:
+    return tracker_calls.RefusedRuns(
+        edition=message.edition, runs=tuple(map(_refused_run_from_wire, message.runs))
+    )
+
+
 def _state_to_wire(state: tracker_calls.DeviceState) -> trk.DeviceState:
     return trk.DeviceState(
         device=device_to_wire(state.device),
@@ -86,6 +120,7 @@ def _state_to_wire(state: tracker_calls.DeviceState) -> trk.DeviceState:
         resting=state.resting,
         usage=_usage_to_wire(state.usage),
         lately=_usage_to_wire(state.lately),
+        refused=state.refused,
     )
 
 
@@ -100,6 +135,7 @@ def _state_from_wire(message: trk.DeviceState) -> tracker_calls.DeviceState:
         resting=message.resting,
         usage=_usage_from_wire(message.usage) if message.HasField("usage") else None,
         lately=_usage_from_wire(message.lately) if message.HasField("lately") else None,
+        refused=message.refused,
     )
 
 
@@ -140,6 +176,7 @@ HEARTBEAT: Final = codec(
         resting=call.resting,
         quarantine=call.quarantine,
         usage=_usage_to_wire(call.usage),
+        refused=_refused_to_wire(call.refused),
     ),
     lambda message: tracker_calls.Heartbeat(
         name=message.name,
@@ -147,15 +184,22 @@ HEARTBEAT: Final = codec(
         resting=message.resting,
         quarantine=message.quarantine,
         usage=_usage_from_wire(message.usage) if message.HasField("usage") else None,
+        refused=_refused_from_wire(message.refused) if message.HasField("refused") else None,
     ),
 )
 HEARTBEAT_REPLY: Final = codec(
     trk.HeartbeatResponse,
     lambda reply: trk.HeartbeatResponse(
-        known=reply.known, quarantined=reply.quarantined, readmissions=reply.readmissions
+        known=reply.known,
+        quarantined=reply.quarantined,
+        readmissions=reply.readmissions,
+        refused_edition=reply.refused_edition,
     ),
     lambda message: tracker_calls.HeartbeatReply(
-        known=message.known, quarantined=message.quarantined, readmissions=message.readmissions
+        known=message.known,
+        quarantined=message.quarantined,
+        readmissions=message.readmissions,
+        refused_edition=message.refused_edition if message.HasField("refused_edition") else None,
     ),
 )
 DEREGISTER: Final = codec(
@@ -193,6 +237,18 @@ RELEASE: Final = codec(
 RELEASED: Final = empty(trk.ReleaseResponse)
 LIST_DEVICES: Final = empty(trk.ListDevicesRequest)
 DEVICES: Final = codec(trk.ListDevicesResponse, _devices_to_wire, _devices_from_wire)
+LIST_REFUSED_RUNS: Final = codec(
+    trk.ListRefusedRunsRequest,
+    lambda call: trk.ListRefusedRunsRequest(name=call.name),
+    lambda message: tracker_calls.ListRefusedRuns(name=message.name),
+)
+LISTED_REFUSED_RUNS: Final = codec(
+    trk.ListRefusedRunsResponse,
+    lambda reply: trk.ListRefusedRunsResponse(runs=map(_refused_run_to_wire, reply.runs)),
+    lambda message: tracker_calls.ListedRefusedRuns(
+        runs=tuple(map(_refused_run_from_wire, message.runs))
+    ),
+)
 DRAIN: Final = codec(
     trk.DrainRequest,
     lambda call: trk.DrainRequest(name=call.name, why=call.why),

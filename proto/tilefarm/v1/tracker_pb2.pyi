@@ -74,29 +74,57 @@ class Usage(_message.Message):
     up_seconds: float
     def __init__(self, runs: _Optional[int] = ..., busy_seconds: _Optional[float] = ..., up_seconds: _Optional[float] = ...) -> None: ...
 
+class RefusedRun(_message.Message):
+    __slots__ = ("artifact", "entry", "crashes", "status", "why", "refused_seconds")
+    ARTIFACT_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    CRASHES_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    artifact: bytes
+    entry: str
+    crashes: int
+    status: str
+    why: str
+    refused_seconds: float
+    def __init__(self, artifact: _Optional[bytes] = ..., entry: _Optional[str] = ..., crashes: _Optional[int] = ..., status: _Optional[str] = ..., why: _Optional[str] = ..., refused_seconds: _Optional[float] = ...) -> None: ...
+
+class RefusedRuns(_message.Message):
+    __slots__ = ("edition", "runs")
+    EDITION_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    edition: int
+    runs: _containers.RepeatedCompositeFieldContainer[RefusedRun]
+    def __init__(self, edition: _Optional[int] = ..., runs: _Optional[_Iterable[_Union[RefusedRun, _Mapping]]] = ...) -> None: ...
+
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("name", "epoch", "resting", "quarantine", "usage")
+    __slots__ = ("name", "epoch", "resting", "quarantine", "usage", "refused")
     NAME_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     RESTING_FIELD_NUMBER: _ClassVar[int]
     QUARANTINE_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     name: str
     epoch: str
     resting: str
     quarantine: str
     usage: Usage
-    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[str] = ..., resting: _Optional[str] = ..., quarantine: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+    refused: RefusedRuns
+    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[str] = ..., resting: _Optional[str] = ..., quarantine: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., refused: _Optional[_Union[RefusedRuns, _Mapping]] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
-    __slots__ = ("known", "quarantined", "readmissions")
+    __slots__ = ("known", "quarantined", "readmissions", "refused_edition")
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     QUARANTINED_FIELD_NUMBER: _ClassVar[int]
     READMISSIONS_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_EDITION_FIELD_NUMBER: _ClassVar[int]
     known: bool
     quarantined: bool
     readmissions: int
-    def __init__(self, known: _Optional[bool] = ..., quarantined: _Optional[bool] = ..., readmissions: _Optional[int] = ...) -> None: ...
+    refused_edition: int
+    def __init__(self, known: _Optional[bool] = ..., quarantined: _Optional[bool] = ..., readmissions: _Optional[int] = ..., refused_edition: _Optional[int] = ...) -> None: ...
 
 class DeregisterRequest(_message.Message):
     __slots__ = ("name", "epoch")
@@ -165,7 +193,7 @@ class ReleaseResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class DeviceState(_message.Message):
-    __slots__ = ("device", "owner", "user", "leased_seconds", "draining", "quarantine", "resting", "usage", "lately")
+    __slots__ = ("device", "owner", "user", "leased_seconds", "draining", "quarantine", "resting", "usage", "lately", "refused")
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -175,6 +203,7 @@ class DeviceState(_message.Message):
     RESTING_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     LATELY_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     device: DeviceInfo
     owner: str
     user: str
@@ -184,7 +213,8 @@ class DeviceState(_message.Message):
     resting: str
     usage: Usage
     lately: Usage
-    def __init__(self, device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., owner: _Optional[str] = ..., user: _Optional[str] = ..., leased_seconds: _Optional[float] = ..., draining: _Optional[str] = ..., quarantine: _Optional[str] = ..., resting: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., lately: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+    refused: int
+    def __init__(self, device: _Optional[_Union[DeviceInfo, _Mapping]] = ..., owner: _Optional[str] = ..., user: _Optional[str] = ..., leased_seconds: _Optional[float] = ..., draining: _Optional[str] = ..., quarantine: _Optional[str] = ..., resting: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., lately: _Optional[_Union[Usage, _Mapping]] = ..., refused: _Optional[int] = ...) -> None: ...
 
 class Waiting(_message.Message):
     __slots__ = ("owner", "user", "priority", "waited_seconds")
@@ -209,6 +239,18 @@ class ListDevicesResponse(_message.Message):
     devices: _containers.RepeatedCompositeFieldContainer[DeviceState]
     waiting: _containers.RepeatedCompositeFieldContainer[Waiting]
     def __init__(self, devices: _Optional[_Iterable[_Union[DeviceState, _Mapping]]] = ..., waiting: _Optional[_Iterable[_Union[Waiting, _Mapping]]] = ...) -> None: ...
+
+class ListRefusedRunsRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ListRefusedRunsResponse(_message.Message):
+    __slots__ = ("runs",)
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[RefusedRun]
+    def __init__(self, runs: _Optional[_Iterable[_Union[RefusedRun, _Mapping]]] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ("name", "why")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Counters, Measurement, Role, RunFailure, RunJob, Status
 
@@ -24,9 +27,10 @@ class Told:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "quarantined.json"
         self.events: list[str] = []
+        self.clock = ManualClock(1000.0)
 
     def begun(self) -> QuarantinedRuns:
-        return QuarantinedRuns(self.file, self.log, device="sim0")
+        return QuarantinedRuns(self.file, self.log, self.clock, device="sim0")
 
     def log(self, event: str, **fields: object) -> None:
         self.events.append(event)
@@ -93,6 +97,54 @@ def test_everything_is_forgiven(told: Told) -> None:
     runs.forget()
     assert runs.refusal(JOB) is None
     assert told.begun().refusal(JOB) is None
+
+
+def test_who_wants_to_know_is_told_what_is_refused_since_when_and_how_it_ended(told: Told) -> None:
+    runs = told.begun()
+    runs.ended(JOB, crashed(why="SIGILL"))
+    runs.ended(replace(JOB, entry="once"), crashed())
+    assert (runs.edition, runs.told.runs) == (0, ())
+    told.clock.advance(5)
+    runs.ended(JOB, crashed())
+    told.clock.advance(60)
+    edition = runs.edition
+    runs.hung(JOB, "hangs")  # it was under way when the other one crashed
+    assert 0 < edition < runs.edition
+    told.clock.advance(40)
+    for later in (runs, told.begun()):
+        assert later.told.edition == later.edition > 0
+        (run,) = later.told.runs
+        assert (run.artifact, run.entry, run.crashes) == (JOB.artifact, "kernel", 3)
+        assert (run.status, run.why, run.refused_seconds) == ("run_timeout", "hangs", 100.0)
+    edition = runs.edition
+    runs.forget()
+    assert runs.edition > edition
+    assert runs.told.runs == ()
+
+
+def test_a_file_without_times_is_refused_since_it_was_written(told: Told) -> None:
+    runs = told.begun()
+    for _ in range(CRASHES):
+        runs.ended(JOB, crashed())
+    rows = json.loads(told.file.read_text())
+    for row in rows.values():
+        del row["since"]
+    told.file.write_text(json.dumps(rows))
+    os.utime(told.file, (400.0, 400.0))
+    (run,) = told.begun().told.runs
+    assert run.refused_seconds == 600.0
+    assert told.events == ["quarantined"]
+
+
+def test_what_is_forgotten_for_want_of_room_is_another_edition(told: Told) -> None:
+    runs = told.begun()
+    for _ in range(CRASHES):
+        runs.ended(JOB, crashed())
+    edition = runs.edition
+    for number in range(MOST):
+        runs.ended(replace(JOB, entry=f"kernel{number}"), crashed())
+    assert runs.told.runs == ()
+    assert runs.edition > edition
 
 
 def test_it_does_not_grow_without_end(told: Told) -> None:

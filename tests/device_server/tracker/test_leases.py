@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -15,7 +16,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import ForbiddenError, LeaseError, NoDeviceError, SettingsError
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.names import CountingIds
-from tilefarm.rpc.tracker_calls import Acquire, Register
+from tilefarm.rpc.tracker_calls import Acquire, Heartbeat, RefusedRun, RefusedRuns, Register
 
 from device_server.tracker.leases import LeaseTable
 from device_server.tracker.limits import TableLimits
@@ -90,7 +91,7 @@ def test_a_silent_holder_loses_its_lease(table: LeaseTable, clock: ManualClock) 
     lease = granted(table)
     for _ in range(6):
         clock.advance(5.0)
-        table.heartbeat("sim0", "e1")
+        table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
     with pytest.raises(LeaseError, match="lease anew"):
         table.renew(lease.lease_id)
     assert table.acquire(wish()) is not None
@@ -101,7 +102,7 @@ def test_a_renewed_lease_lives_from_its_renewal(table: LeaseTable, clock: Manual
     lease = granted(table)
     for _ in range(20):
         clock.advance(9.0)
-        table.heartbeat("sim0", "e1")
+        table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
         table.renew(lease.lease_id)
     assert table.acquire(wish()) is None
 
@@ -112,7 +113,7 @@ def test_a_silent_device_disappears_with_its_lease(table: LeaseTable, clock: Man
     clock.advance(10.0)
     assert table.expire() == (("device", "sim0"),)
     assert table.states() == ()
-    assert not table.heartbeat("sim0", "e1").known
+    assert not table.heartbeat(Heartbeat(name="sim0", epoch="e1")).known
     with pytest.raises(LeaseError):
         table.renew(lease.lease_id)
 
@@ -139,9 +140,9 @@ def test_an_earlier_life_cannot_take_the_name_back(table: LeaseTable) -> None:
     table.register(registration(epoch="e2"))
     with pytest.raises(SettingsError, match="taken the name"):
         table.register(registration(epoch="e1"))
-    assert not table.heartbeat("sim0", "e1").known
+    assert not table.heartbeat(Heartbeat(name="sim0", epoch="e1")).known
     table.deregister("sim0", "e1")
-    assert table.heartbeat("sim0", "e2").known
+    assert table.heartbeat(Heartbeat(name="sim0", epoch="e2")).known
 
 
 def test_a_deregistered_device_is_gone_at_once(table: LeaseTable) -> None:
@@ -179,7 +180,7 @@ def test_a_lost_device_waits_for_its_heartbeat(table: LeaseTable) -> None:
     table.register(registration())
     table.release(granted(table).lease_id, device_lost=True)
     assert table.acquire(wish()) is None
-    table.heartbeat("sim0", "e1")
+    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
     assert table.acquire(wish()) is not None
 
 
@@ -227,11 +228,11 @@ def test_a_device_that_one_after_the_other_loses_is_quarantined(table: LeaseTabl
 
     lose(table, "ann", "hangs")
     lose(table, "bob", "hangs")
-    table.heartbeat("sim0", "e1")
+    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
     table.release(granted(table).lease_id)
     for user in ("ann", "bob", "eve"):
         lose(table, user, "no answer to Run")
-    table.heartbeat("sim0", "e1")
+    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
     assert table.acquire(wish()) is None
     assert table.states()[0].quarantine == "lost 3 times in a row; eve: no answer to Run"
     table.readmit("sim0")
@@ -239,7 +240,7 @@ def test_a_device_that_one_after_the_other_loses_is_quarantined(table: LeaseTabl
 
 
 def lose(table: LeaseTable, user: str, why: str) -> None:
-    table.heartbeat("sim0", "e1")
+    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
     lease = table.acquire(wish(owner="tune"), user)
     assert lease is not None
     table.release(lease.lease_id, user, device_lost=True, why=why)
@@ -250,7 +251,7 @@ def test_one_user_alone_puts_no_device_into_quarantine(table: LeaseTable) -> Non
     for _ in range(9):
         lose(table, "ann", "hangs")
     lose(table, "bob", "hangs")
-    table.heartbeat("sim0", "e1")
+    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
     assert table.states()[0].quarantine == ""
     assert granted(table)
 
@@ -290,6 +291,66 @@ def test_a_device_that_falls_silent_while_it_is_free_is_none_that_is_lost(
     assert granted(table)
 
 
+def refusing(edition: int, *entries: str, seconds: float = 10.0) -> Heartbeat:
+    runs = tuple(
+        RefusedRun(
+            artifact=TARGET,
+            entry=entry,
+            crashes=2,
+            status="run_crash",
+            why="SIGSEGV",
+            refused_seconds=seconds,
+        )
+        for entry in entries
+    )
+    told = RefusedRuns(edition=edition, runs=runs)
+    return Heartbeat(name="sim0", epoch="e1", refused=told)
+
+
+def test_what_a_device_refuses_is_known_until_it_is_readmitted(
+    table: LeaseTable, clock: ManualClock
+) -> None:
+    table.register(registration())
+    beat = Heartbeat(name="sim0", epoch="e1")
+    assert table.heartbeat(beat).refused_edition == 0
+    assert table.heartbeat(refusing(3, "a", "b")).refused_edition == 3
+    clock.advance(5)
+    assert table.heartbeat(beat).refused_edition == 3
+    (state,) = table.states()
+    assert state.refused == 2
+    assert [(run.entry, run.refused_seconds) for run in table.refused_runs("sim0")] == [
+        ("a", 15.0),
+        ("b", 15.0),
+    ]
+    table.readmit("sim0")
+    assert table.states()[0].refused == 0, "before the device has heard of it"
+    assert table.refused_runs("sim0") == ()
+    reply = table.heartbeat(beat)
+    assert (reply.readmissions, reply.refused_edition) == (1, 3)
+    assert table.heartbeat(refusing(4)).refused_edition == 4
+    with pytest.raises(NoDeviceError, match="no device sim9"):
+        table.refused_runs("sim9")
+
+
+def test_another_life_of_a_device_tells_anew_what_it_refuses(table: LeaseTable) -> None:
+    table.register(registration())
+    table.heartbeat(refusing(3, "a"))
+    table.register(registration(epoch="e2"))
+    reply = table.heartbeat(Heartbeat(name="sim0", epoch="e2"))
+    assert (reply.refused_edition, table.states()[0].refused) == (0, 0)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0])
+def test_what_a_device_says_of_itself_is_kept_within_bounds(
+    table: LeaseTable, seconds: float
+) -> None:
+    table.register(registration())
+    table.heartbeat(refusing(1, *("x" * 1000 for _ in range(1000)), seconds=seconds))
+    runs = table.refused_runs("sim0")
+    assert len(runs) == 256
+    assert {(len(run.entry), run.refused_seconds) for run in runs} == {(200, 0.0)}
+
+
 def test_nobody_drains_what_is_not_there(table: LeaseTable) -> None:
     with pytest.raises(NoDeviceError, match="no device sim9") as error:
         table.drain("sim9", "x")
@@ -310,7 +371,7 @@ def test_another_table_goes_on_from_a_state(table: LeaseTable, clock: ManualCloc
     assert other.state == table.state
     assert other.acquire(wish("r"), "ann") == lease
     clock.advance(9.0)
-    assert other.heartbeat("a", "e1").known
+    assert other.heartbeat(Heartbeat(name="a", epoch="e1")).known
     assert other.renew(lease.lease_id, "ann") == LIMITS.lease_ttl_seconds
     with pytest.raises(SettingsError, match="taken"):
         other.register(registration("a", "e2", secret=b"another's"))
@@ -367,7 +428,7 @@ class LeaseTableMachine(RuleBasedStateMachine):
 
     @rule(name=names)
     def heartbeat(self, name: str) -> None:
-        self.table.heartbeat(name, self.epoch(name))
+        self.table.heartbeat(Heartbeat(name=name, epoch=self.epoch(name)))
 
     @rule(name=names)
     def deregister(self, name: str) -> None:

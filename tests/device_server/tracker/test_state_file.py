@@ -11,7 +11,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError
 from tilefarm.lease import DeviceInfo
 from tilefarm.names import CountingIds
-from tilefarm.rpc.tracker_calls import Acquire, Register
+from tilefarm.rpc.tracker_calls import Acquire, Heartbeat, Register
 
 from device_server.tracker.leases import LeaseTable
 from device_server.tracker.state_file import TrackerState
@@ -102,7 +102,7 @@ def test_a_lease_goes_on_with_the_time_that_was_left_of_it(tmp_path: Path) -> No
     for _ in range(2):
         clock.advance(9)
         for name in "abc":
-            table.heartbeat(name, "e")
+            table.heartbeat(Heartbeat(name=name, epoch="e"))
     table.renew(renewed.lease_id)
     file.save(table.changes())
     clock.advance(2)
@@ -120,7 +120,7 @@ def test_a_lease_goes_on_with_the_time_that_was_left_of_it(tmp_path: Path) -> No
     assert left == {renewed.lease_id: 28.0, silent_one.lease_id: 10.0}
     other_clock.advance(9)
     for name in "abc":
-        other.heartbeat(name, "e")
+        other.heartbeat(Heartbeat(name=name, epoch="e"))
     other.renew(renewed.lease_id)
     other_clock.advance(2)
     assert ("lease", silent_one.lease_id) in other.expire()
@@ -154,5 +154,5 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     TrackerState(path, silent).close()
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA user_version = 9")
-    with pytest.raises(SettingsError, match="it is of version 9, not 3"):
+    with pytest.raises(SettingsError, match="it is of version 9, not 4"):
         TrackerState(path, silent)
