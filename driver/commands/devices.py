@@ -10,15 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilefarm.errors import SettingsError
+from tilefarm.errors import NoDeviceError, SettingsError
 from tilefarm.quiet import quiet_libraries
 from tilefarm.target import TARGETS
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.audit import AuditEntry, read_audit
 
 from driver.settings import add_tracker_options
+from driver.terminal.ago import ago
 
 if TYPE_CHECKING:
+    from tilefarm.rpc.tracker_calls import DeviceState, RefusedRun
+
     from device_server.tracker.client import TrackerClient
 
 
@@ -29,25 +32,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--drain", metavar="NAME", help="no new leases for this device (role admin)")
     option("--why", default="", metavar="TEXT", help="with --drain: the reason that others see")
     option("--readmit", metavar="NAME", help="after a drain or a quarantine (role admin)")
+    option("--refused", action="store_true", help="also the runs that devices refuse, and why")
     option("--audit", type=Path, metavar="FILE", help="print what a server's --audit has written")
-    option("--json", action="store_true", help="one JSON document")
+    option("--json", action="store_true", help="one JSON document, with all that is known")
     parser.epilog = (
         "examples:\n"
         "  tilefarm devices --tracker 127.0.0.1:9190 --token-file farm.token\n"
         "  tilefarm devices ... --drain board1 --why 'new power supply'\n"
+        "  tilefarm devices ... --refused\n"
         "  tilefarm devices --audit tracker.jsonl\n"
+        "A device refuses runs that crashed it twice, until it is readmitted.\n"
         "exit codes: 3 no tracker answers, or no device has that name"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
+    _require_one_thing(args)
     if args.audit is not None:
         return _print_audit(args.audit, as_json=args.json)
-    if args.why and args.drain is None:
-        raise SettingsError("--why is the reason of a --drain", "add --drain NAME")
-    if args.tracker is None or args.token_file is None:
-        raise SettingsError("devices needs --tracker and --token-file", "or --audit FILE")
     quiet_libraries()
     from device_server.tracker.client import TrackerClient
 
@@ -57,26 +60,85 @@ def run(args: argparse.Namespace) -> int:
             tracker.drain(args.drain, args.why)
         if args.readmit is not None:
             tracker.readmit(args.readmit)
-        return _print_devices(tracker, as_json=args.json)
+        if args.json:
+            _print_document(tracker)
+        else:
+            _print_devices(tracker, refused=args.refused)
+    return 0
 
 
-def _print_devices(tracker: TrackerClient, *, as_json: bool) -> int:
+def _require_one_thing(args: argparse.Namespace) -> None:
+    """Nothing if the options that are given do something together."""
+    if args.audit is not None:
+        others = ("tracker", "token_file", "tls", "drain", "readmit", "refused", "why")
+        for name in others:
+            if getattr(args, name):
+                raise SettingsError(
+                    f"--audit prints a file and asks no tracker, so --{name.replace('_', '-')}"
+                    " does nothing beside it",
+                    "leave one of the two out",
+                )
+        return
+    if args.why and args.drain is None:
+        raise SettingsError("--why is the reason of a --drain", "add --drain NAME")
+    if args.drain is not None and args.drain == args.readmit:
+        raise SettingsError(
+            f"--drain takes {args.drain} out of service, --readmit puts it back",
+            "leave one of the two out",
+        )
+    if args.tracker is None or args.token_file is None:
+        raise SettingsError(
+            "devices needs --tracker and --token-file, or --audit alone",
+            "--tracker HOST:PORT --token-file FILE with those of your farm",
+        )
+
+
+def _print_document(tracker: TrackerClient) -> None:
+    documents = [
+        _document(asdict(state))
+        | {"refused_runs": [asdict(run) for run in _refused_runs(tracker, state)]}
+        for state in tracker.states()
+    ]
+    print(json.dumps(documents))
+
+
+def _print_devices(tracker: TrackerClient, *, refused: bool) -> None:
     from driver.farm.leases import in_words
 
     states = tracker.states()
-    if as_json:
-        print(json.dumps([_document(asdict(state)) for state in states]))
-        return 0
     targets = {target.digest: name for name, target in TARGETS.items()}
     for state in states:
         device = state.device
         target = targets.get(device.target, device.target.short)
         labels = " ".join(f"{key}={value}" for key, value in device.labels)
         words = f"{device.name:12} {target:12} {device.address:22} {device.sandbox} {labels}"
-        print(f"{words.rstrip()}\n{'':12} {in_words(state)}; self-test {device.self_test}")
+        use = in_words(state) + (f"; refuses {_runs(state.refused)}" if state.refused else "")
+        print(f"{words.rstrip()}\n{'':12} {use}; self-test {device.self_test}")
+        for run in _refused_runs(tracker, state) if refused else ():
+            print(f"{'':12} {_in_words(run)}")
     if not states:
         print("no device is registered")
-    return 0
+
+
+def _refused_runs(tracker: TrackerClient, state: DeviceState) -> tuple[RefusedRun, ...]:
+    if not state.refused:
+        return ()
+    try:
+        return tracker.refused_runs(state.device.name)
+    except NoDeviceError:
+        return ()  # it went away a moment ago
+
+
+def _in_words(run: RefusedRun) -> str:
+    since = ago(run.refused_seconds)
+    return (
+        f"{run.artifact.short} {run.entry}: {run.status} {run.crashes} times, refused for {since};"
+        f" {run.why}"
+    )
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _document(state: dict[str, Any]) -> dict[str, Any]:

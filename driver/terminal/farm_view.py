@@ -16,10 +16,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage, Waiting
 
+from driver.terminal.ago import ago
+
 _WIDE: Final = 100
 _GAP: Final = "  "
 _MOST_HOLDERS: Final = 6
-_DAY_SECONDS: Final = 86400.0
 
 
 def farm_view(farm: Devices, *, width: int, height: int | None = None) -> RenderableType:
@@ -85,7 +86,7 @@ def _device_columns(states: Sequence[DeviceState], *, wide: bool) -> list[_Colum
     told = [state.lately or Usage() for state in states]
     runs = [f"{_per_second(usage):.1f}" if usage.up_seconds else "" for usage in told]
     busy = [_percent(_share(usage)) if usage.up_seconds else "" for usage in told]
-    since = [_ago(state.leased_seconds) if state.owner else "" for state in states]
+    since = [ago(state.leased_seconds) if state.owner else "" for state in states]
     columns = [
         _Column("labels", labels if wide else []),
         _Column("runs/s", runs, words=False),
@@ -93,6 +94,7 @@ def _device_columns(states: Sequence[DeviceState], *, wide: bool) -> list[_Colum
         _Column("user", [state.user for state in states]),
         _Column("for", [state.owner or "free" for state in states]),
         _Column("since", since, words=False),
+        _Column("refuses", [_count(state.refused) for state in states], words=False),
         _Column("out of service", [_why_out(state) for state in states]),
     ]
     return [_Column("device", names), *(column for column in columns if any(column.cells))]
@@ -104,7 +106,7 @@ def _waiting_columns(waiting: Sequence[Waiting]) -> list[_Column]:
         _Column("waiting for a device", [place.owner for place in waiting]),
         *([users] if any(users.cells) else []),
         _Column("priority", [str(place.priority) for place in waiting], words=False),
-        _Column("since", [_ago(place.waited_seconds) for place in waiting], words=False),
+        _Column("since", [ago(place.waited_seconds) for place in waiting], words=False),
     ]
 
 
@@ -143,6 +145,10 @@ def _plain(words: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in words)
 
 
+def _count(number: int) -> str:
+    return str(number) if number else ""
+
+
 def _urgency(state: DeviceState) -> tuple[bool, bool, str]:
     """Which devices a short screen shows: lower ones first."""
     return not _why_out(state), not state.owner, state.device.name
@@ -162,13 +168,3 @@ def _share(usage: Usage) -> float:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def _ago(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    if seconds < 2 * _DAY_SECONDS:
-        return f"{seconds / 3600:.0f} h"
-    return f"{seconds / _DAY_SECONDS:.0f} d"

@@ -6,18 +6,21 @@ import io
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
 from rich.console import Console
 from tilefarm.clock import SystemClock
+from tilefarm.digest import Digest
 from tilefarm.errors import NoDeviceError
 from tilefarm.rpc import tracker_calls
 from tilefarm.watch.audit import AuditEntry, AuditFile
 
+from device_server.device.quarantined import Crashing
 from device_server.tracker.client import TrackerClient
 from driver import cli
 from driver.commands import top
@@ -67,6 +70,38 @@ def test_a_device_is_drained_seen_and_readmitted(
     assert "free" in said(capsys, *devices, "--readmit", "sim0")
     assert cli.main([*devices, "--drain", "sim9"]) == 3
     assert "no device sim9" in capsys.readouterr().err
+
+
+def test_runs_that_a_device_refuses_are_counted_and_told(
+    farm: Farm, tracker: Server, token: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    artifact = Digest.of(b"code")
+    row = Crashing(
+        artifact=artifact.hex,
+        entry="kernel",
+        crashes=2,
+        status="run_crash",
+        why="SIGSEGV",
+        since=time.time() - 3600.0,
+    )
+    (farm.folder / "sim1").mkdir()
+    (farm.folder / "sim1" / "quarantined.json").write_text(json.dumps({"call": asdict(row)}))
+    farm.device("sim1", tracker=tracker)
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        eventually(lambda: [state.refused for state in client.states()] == [0, 1])
+    devices = ("devices", "--tracker", tracker.address, "--token-file", token)
+    plain = said(capsys, *devices)
+    assert plain.count("refuses") == 1
+    assert "free; refuses 1 run; self-test " in plain
+    assert "SIGSEGV" not in plain
+    told = f"\n             {artifact.short} kernel: run_crash 2 times, refused for 60 min; SIGSEGV"
+    assert told in said(capsys, *devices, "--refused")
+    free, refusing = json.loads(said(capsys, *devices, "--json"))
+    assert (free["refused"], free["refused_runs"]) == (0, [])
+    (run,) = refusing["refused_runs"]
+    assert (run["artifact"], run["crashes"], refusing["refused"]) == (asdict(artifact), 2, 1)
+    assert "refuses" in said(capsys, "top", *devices[1:], "--once")
+    assert "refuses" not in said(capsys, *devices, "--readmit", "sim1")
 
 
 def test_top_says_who_uses_what(
@@ -130,6 +165,11 @@ def test_without_a_tracker_the_code_is_3(
 def test_options_that_would_do_nothing_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["devices", "--why", "because"]) == 2
     assert "--why is the reason of a --drain" in capsys.readouterr().err
+    assert cli.main(["devices", "--drain", "sim0", "--readmit", "sim0"]) == 2
+    assert "--drain takes sim0 out of service, --readmit puts it back" in capsys.readouterr().err
+    for beside in (["--refused"], ["--readmit", "sim0"], ["--token-file", "t"]):
+        assert cli.main(["devices", "--audit", "a", *beside]) == 2
+        assert f"so {beside[0]} does nothing beside it" in capsys.readouterr().err
     assert cli.main(["top", "--tracker", "h:1", "--token-file", "t", "--every", "0"]) == 2
     assert "--every 0: must be at least 0.1" in capsys.readouterr().err
 
