@@ -77,9 +77,14 @@ def _serve(args: argparse.Namespace, folder: Path) -> int:
     if args.threads < 1:
         raise SettingsError(f"--threads {args.threads} is less than 1", "1 for no helpers")
     if args.name is None or args.tracker is None:
-        raise SettingsError("a device needs --name and --tracker", "or --self-test alone")
+        raise SettingsError(
+            "a device needs --name and --tracker, or --self-test alone",
+            "--name sim0 --tracker HOST:PORT --token-file FILE",
+        )
     if args.token_file is None:
-        raise SettingsError("a device needs --token-file", "the file that the tracker wrote")
+        raise SettingsError(
+            "a device needs --token-file", "--token-file with the file that the tracker wrote"
+        )
     quiet_libraries()
     from device_server.device.hooks import NO_HOOKS, load_hooks
     from device_server.device.process import serve

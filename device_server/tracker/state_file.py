@@ -70,9 +70,12 @@ class TrackerState:
             self._database = sqlite3.connect(path, timeout=0.5, isolation_level=None)
             self._open()
         except OSError as error:
-            raise _unusable(path, str(error.strerror)) from None
+            raise _unusable(path, str(error.strerror), "name a file in your folder") from None
         except (sqlite3.Error, ValueError) as error:
-            raise _unusable(path, str(error)) from None
+            hint = (
+                "stop the tracker that uses it, or move the file away; devices then register anew"
+            )
+            raise _unusable(path, str(error), hint) from None
 
     def close(self) -> None:
         self._database.close()
@@ -245,8 +248,5 @@ def _holding(
     )
 
 
-def _unusable(path: Path, why: str) -> SettingsError:
-    return SettingsError(
-        f"{path}: cannot keep the tracker's state: {why}",
-        "stop the tracker that uses it, or move the file away; devices then register anew",
-    )
+def _unusable(path: Path, why: str, hint: str) -> SettingsError:
+    return SettingsError(f"{path}: cannot keep the tracker's state: {why}", hint)

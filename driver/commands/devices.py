@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilefarm.errors import NoDeviceError, SettingsError
 from tilefarm.quiet import quiet_libraries
 from tilefarm.target import TARGETS
+from tilefarm.trust.access import is_name
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.audit import AuditEntry, read_audit
 
@@ -81,6 +82,11 @@ def _require_one_thing(args: argparse.Namespace) -> None:
         return
     if args.why and args.drain is None:
         raise SettingsError("--why is the reason of a --drain", "add --drain NAME")
+    for name in (args.drain, args.readmit):
+        if name is not None and not is_name(name):
+            raise SettingsError(
+                f"{name!r} is no name of a device", "without either option, all are listed"
+            )
     if args.drain is not None and args.drain == args.readmit:
         raise SettingsError(
             f"--drain takes {args.drain} out of service, --readmit puts it back",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from device_server.tracker.client import TrackerClient
+
+_SOONEST_SECONDS: Final = 0.1
+_LATEST_SECONDS: Final = 3600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,9 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     if args.tracker is None or args.token_file is None:
-        raise SettingsError("top needs --tracker and --token-file", "those of your farm")
-    if not args.every >= 0.1:
-        raise SettingsError(f"--every {args.every:g}: must be at least 0.1", "--every 1")
+        raise SettingsError(
+            "top needs --tracker and --token-file",
+            "--tracker HOST:PORT --token-file FILE with those of your farm",
+        )
+    if not _SOONEST_SECONDS <= args.every <= _LATEST_SECONDS:
+        raise SettingsError(
+            f"--every {args.every:g}: must be from {_SOONEST_SECONDS:g} to {_LATEST_SECONDS:g}",
+            "--every 1",
+        )
     quiet_libraries()
     from device_server.tracker.client import TrackerClient
 

@@ -23,7 +23,7 @@ def test_it_has_the_servers_of_the_whole_command_line(capsys: pytest.CaptureFixt
     ("words", "told", "hint"),
     [
         ([], "arguments are required: SERVER", "--help"),
-        (["device", "--name", "a"], "a device needs --name and --tracker", "--self-test alone"),
+        (["device", "--name", "a"], "a device needs --name and --tracker", "try: --name"),
         (["tracker"], "a server needs --token-file or --tokens", "--token-file farm.token"),
         (["tracker", "--listen", "nowhere"], "a server needs", "--token-file"),
         (["device", "--name", "a", "--tracker", "h:1"], "needs --token-file", "tracker wrote"),

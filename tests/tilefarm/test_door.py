@@ -220,5 +220,6 @@ def test_an_audit_that_cannot_be_is_refused(tmp_path: Path) -> None:
     file.write_text("nonsense\n")
     with pytest.raises(SettingsError, match="line 1 is not one of an audit"):
         list(read_audit(file))
-    with pytest.raises(SettingsError, match="cannot read the audit"):
+    with pytest.raises(SettingsError, match="cannot read the audit") as told:
         list(read_audit(tmp_path / "nosuch"))
+    assert "a server's --audit" in told.value.hint

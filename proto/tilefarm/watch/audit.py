@@ -108,9 +108,13 @@ def read_audit(path: Path) -> Iterator[AuditEntry]:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text"
-        raise SettingsError(f"{path}: cannot read the audit: {reason}") from None
+        raise _no_audit(f"{path}: cannot read the audit: {reason}") from None
     for number, line in enumerate(lines[:-1], 1):
         try:
             yield AuditEntry(**json.loads(line))
         except (ValueError, TypeError):
-            raise SettingsError(f"{path}: line {number} is not one of an audit") from None
+            raise _no_audit(f"{path}: line {number} is not one of an audit") from None
+
+
+def _no_audit(what: str) -> SettingsError:
+    return SettingsError(what, "name a file that a server's --audit has written")

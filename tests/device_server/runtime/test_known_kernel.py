@@ -106,4 +106,4 @@ def test_the_command_ends_with_70_where_the_device_is_not_right(
 
 def test_a_device_without_a_name_is_told_of_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["device"]) == 2
-    assert "--name and --tracker\n  try: or --self-test alone" in capsys.readouterr().err
+    assert "--name and --tracker, or --self-test alone\n  try: --name" in capsys.readouterr().err

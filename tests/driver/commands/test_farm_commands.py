@@ -159,7 +159,9 @@ def test_without_a_tracker_the_code_is_3(
     assert f"tracker at {gone.address} does not answer: nobody listens there" in error
     assert "try: start it, or check its address" in error
     assert cli.main([command]) == 2
-    assert f"{command} needs --tracker and --token-file" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"{command} needs --tracker and --token-file" in error
+    assert "try: --tracker HOST:PORT --token-file FILE" in error
 
 
 def test_options_that_would_do_nothing_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,7 +173,11 @@ def test_options_that_would_do_nothing_are_refused(capsys: pytest.CaptureFixture
         assert cli.main(["devices", "--audit", "a", *beside]) == 2
         assert f"so {beside[0]} does nothing beside it" in capsys.readouterr().err
     assert cli.main(["top", "--tracker", "h:1", "--token-file", "t", "--every", "0"]) == 2
-    assert "--every 0: must be at least 0.1" in capsys.readouterr().err
+    assert "--every 0: must be from 0.1 to 3600" in capsys.readouterr().err
+    assert cli.main(["top", "--tracker", "h:1", "--token-file", "t", "--every", "inf"]) == 2
+    assert "--every inf: must be from" in capsys.readouterr().err
+    assert cli.main(["devices", "--readmit", ""]) == 2
+    assert "'' is no name of a device" in capsys.readouterr().err
 
 
 def test_a_host_that_is_not_there_is_told(token: str, capsys: pytest.CaptureFixture[str]) -> None:
