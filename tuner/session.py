@@ -205,9 +205,12 @@ class TuningSession:
 
     # -- looking -----------------------------------------------------------------------------------
 
-    def best_cycles(self, task: str) -> int | None:
-        """Those of the fastest right candidate of a task so far."""
-        return self._searches[task].best_cycles
+    def best_cycles(self, task: str, *, without: Sequence[Point] = ()) -> int | None:
+        """Those of the fastest right candidate of a task so far, some points aside."""
+        search = self._searches[task]
+        aside = {search.sampler.key(point) for point in without}
+        good = (c for key, c in search.ended.items() if c is not None and key not in aside)
+        return min(good, default=None) if aside else search.best_cycles
 
     @property
     def told(self) -> int:

@@ -33,6 +33,7 @@ from driver.farm.device_messages import (
     NoDevice,
     Order,
     Report,
+    Spoiled,
     Up,
 )
 from driver.farm.lease_source import LeaseSource
@@ -150,6 +151,8 @@ class DeviceThread:
         )
         number = 0
         try:
+            if fence := client.spoiled_fence():
+                self._report(Spoiled(device=lease.device.name, fence=fence))
             while (order := self._next(lease)) is not None:
                 if isinstance(order, Lent):
                     self._confirm(client, lease)

@@ -37,6 +37,10 @@ class Client(Protocol):
         """Runs that the device has not confirmed yet, as of its last answer."""
         ...
 
+    def spoiled_fence(self) -> int:
+        """The highest fence under which it was found not to be right, before this lease."""
+        ...
+
     def confirm(self) -> None:
         """Have it confirm them; raises a SuspectError when they may be wrong."""
         ...
@@ -86,6 +90,10 @@ class PatientClient:
     def unchecked(self) -> int:
         """As `Client.unchecked`."""
         return self._client.unchecked
+
+    def spoiled_fence(self) -> int:
+        """As `Client.spoiled_fence`."""
+        return self._asked(lambda client: client.spoiled_fence())
 
     def confirm(self) -> None:
         """As `Client.confirm`."""

@@ -49,6 +49,8 @@ class Campaign:
         build_seconds: running mean; None before the first build.
         streaks: how the candidates of each task have failed so far.
         doubts: jobs that were told, but not confirmed by their devices yet.
+        awaited: devices that may still come up, and have jobs of earlier sessions to confirm.
+        inquired: devices that are not up, and have not answered whether they were wrong.
         asking: an `Ask` is unanswered.
         dry: the tuner had nothing when last asked; it is asked again after the next `Tell`.
         stopping: begin nothing new.
@@ -63,10 +65,28 @@ class Campaign:
     build_seconds: float | None = None
     streaks: Mapping[str, Streak] = field(default_factory=dict)
     doubts: Doubts[Job] = field(default_factory=Doubts)
+    awaited: frozenset[str] = frozenset()
+    inquired: frozenset[str] = frozenset()
     asking: bool = False
     dry: bool = False
     stopping: bool = False
     finished: bool = False
+
+    @classmethod
+    def after(cls, told: Mapping[JobId, tuple[str, str]], windows: Windows) -> Campaign:
+        """One that goes on where another ended.
+
+        Args:
+            told: (device, task) of the jobs that were told there, and were not confirmed.
+            windows: its own.
+        """
+        held = {number: (device, Job(task=task)) for number, (device, task) in told.items()}
+        return cls(
+            windows=windows,
+            last_job=max(told, default=0),
+            doubts=Doubts(held),
+            awaited=frozenset(device for device, _ in told.values()),
+        )
 
     @property
     def batch(self) -> int:

@@ -29,6 +29,11 @@ class Candidate:
     digest: Digest | None = None
     spans: list[tuple[str, float, float]] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, task: Task, point: Point) -> Candidate:
+        """A point of a task's space."""
+        return cls(task, point, task.trace(point))
+
     @property
     def name(self) -> str:
         """What logs and traces call it; empty before it was compiled."""

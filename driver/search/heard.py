@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -24,12 +25,14 @@ from driver.search.moves import (
     Drop,
     Event,
     Finish,
+    Gathered,
     GiveUp,
     JobId,
     Measured,
     Outcome,
     Proposed,
     RunFailed,
+    Spoiled,
     Stop,
     Tell,
 )
@@ -61,10 +64,15 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             return _close(_held(c, job, unconfirmed), job, failure, failure.status.value)
         case Confirmed(device):
             return replace(c, doubts=c.doubts.without(device)), []
+        case Spoiled(device, jobs, why):
+            held = {n: job for n, job in c.doubts.of(device).items() if n in jobs}
+            return _doubt(replace(c, inquired=c.inquired - {device}), device, held, why)
+        case Gathered():
+            return replace(c, awaited=frozenset()), []
         case DeviceUp(device) if device not in c.devices:
-            return replace(c, devices=(*c.devices, device)), []
+            return _up(c, device), []
         case DeviceLost(device, why, job, suspect):
-            c, doubted = _doubt(c, device, why) if suspect else (c, [])
+            c, doubted = _doubt(c, device, c.doubts.of(device), why) if suspect else (c, [])
             doubts = c.doubts.without(device) if suspect else c.doubts.unasking(device)
             c, struck = _lose(replace(c, doubts=doubts), device, why, job)
             return c, doubted + struck
@@ -73,7 +81,7 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
         case DevicesGone():
             return replace(c, jobs=Jobs(), finished=True), [*map(Drop, c.jobs), Finish("no device")]
         case Stop():
-            return replace(c, stopping=True), []
+            return replace(c, stopping=True, awaited=frozenset(), inquired=frozenset()), []
         case _:
             return c, []
 
@@ -157,13 +165,30 @@ def _held(c: Campaign, number: JobId, unconfirmed: bool) -> Campaign:
     return replace(c, doubts=c.doubts.holding(number, job.device, job))
 
 
-def _doubt(c: Campaign, device: str, why: str) -> tuple[Campaign, list[Command]]:
-    """What a device has not confirmed is measured again."""
-    held = c.doubts.of(device)
+def _up(c: Campaign, device: str) -> Campaign:
+    return replace(
+        c,
+        devices=(*c.devices, device),
+        doubts=c.doubts.unasking(device),
+        awaited=c.awaited - {device},
+    )
+
+
+def _doubt(
+    c: Campaign, device: str, held: Mapping[JobId, Job], why: str
+) -> tuple[Campaign, list[Command]]:
+    """What a device has not confirmed is measured again; of an earlier session, built again too."""
     if not held:
         return c, []
-    again = {n: job.to(Stage.READY, f"{device} was not right") for n, job in held.items()}
-    return replace(c, jobs=c.jobs.with_(again)), [Doubt(tuple(held), why)]
+    again = {
+        n: job.to(
+            Stage.WAITING if job.stage is Stage.WAITING else Stage.READY,
+            f"{device} was not right",
+        )
+        for n, job in held.items()
+    }
+    c = replace(c, jobs=c.jobs.with_(again), doubts=c.doubts.dropping(held))
+    return c, [Doubt(tuple(held), why)]
 
 
 def _is(c: Campaign, number: JobId, stage: Stage) -> bool:

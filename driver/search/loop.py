@@ -17,7 +17,16 @@ from tilefarm.watch.log import Log
 
 from driver.compiling.executor import Build, Executor
 from driver.farm import device_messages
-from driver.farm.device_messages import Confirmed, Done, Lent, Lost, NoDevice, Order, Up
+from driver.farm.device_messages import (
+    Confirmed,
+    Done,
+    Lent,
+    Lost,
+    NoDevice,
+    Order,
+    Spoiled,
+    Up,
+)
 from driver.farm.device_thread import DeviceThread
 from driver.farm.lease_source import LeaseSource
 from driver.report.summary import Span
@@ -35,6 +44,7 @@ from driver.search.moves import (
     Event,
     Finish,
     GiveUp,
+    Inquire,
     JobId,
     Measure,
     Tell,
@@ -44,11 +54,12 @@ from driver.search.scores import Scores
 from driver.search.settled import settled
 from driver.search.step import step
 from driver.search.stop import StopSwitch
-from driver.search.terms import Records, SearchResult, SearchSettings
+from driver.search.terms import Records, SearchResult, SearchSettings, Unconfirmed
 from driver.search.timesheet import Timesheet
 from driver.search.tuner_thread import Proposals, TunerThread
 from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
 from tuner.session import TuningSession
+from tuner.store import Voucher
 
 Message = Build | BaseException | Proposals | device_messages.Message | moves.Stop
 
@@ -61,6 +72,7 @@ class Loop:
         session: belongs to the loop from now on.
         wall_origin: wall seconds of the command's begin; spans and events are counted from it.
         defaults: cycles of default schedules that earlier sessions measured, by task.
+        unconfirmed: what earlier sessions left that the session knows, and may be wrong.
         log: gets the story of every trial.
     """
 
@@ -77,16 +89,18 @@ class Loop:
         wall_origin: float,
         listen: Listener,
         defaults: Mapping[str, int] | None = None,
+        unconfirmed: Sequence[Unconfirmed] = (),
         log: Log | None = None,
     ) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._tasks = tasks
         self._tuner = TunerThread(session, report=self._put, clock=clock)
-        best = {name: c for name in tasks if (c := session.best_cycles(name)) is not None}
+        unsure = {n: [dict(u.trial.point) for u in unconfirmed if u.task == n] for n in tasks}
+        best = {n: session.best_cycles(n, without=points) for n, points in unsure.items()}
         self._results = Results(
             tuner=self._tuner,
             records=records,
-            scores=Scores(best, defaults or {}),
+            scores=Scores({n: c for n, c in best.items() if c is not None}, defaults or {}),
             settings=settings,
             told=session.told,
             budget=session.budget,
@@ -101,9 +115,15 @@ class Loop:
         self._origin = wall_origin
         self._listen = listen
         self._source = devices
-        self._campaign = Campaign(windows=settings.windows)
+        self._campaign = Campaign.after(
+            {n: (u.voucher.device, u.task) for n, u in enumerate(unconfirmed, start=1)},
+            settings.windows,
+        )
         self._candidates: dict[JobId, Candidate] = {}
-        self._last_job = 0
+        self._last_job = len(unconfirmed)
+        for number, left in enumerate(unconfirmed, start=1):
+            candidate = Candidate.of(tasks[left.task], dict(left.trial.point))
+            self._results.inherit(number, candidate, left.trial, left.voucher)
         self._up: dict[str, Up] = {}
         self._empty_slots: dict[int, NoDeviceError | AccessError] = {}
         self._threads: list[DeviceThread] = []
@@ -156,7 +176,9 @@ class Loop:
             case Done():
                 self._ran(message)
             case Confirmed(device=device):
-                self._feed(moves.Confirmed(device))
+                self._confirmed(device)
+            case Spoiled():
+                self._spoiled(message)
             case Lost():
                 self._left(message)
             case Lent():
@@ -165,6 +187,7 @@ class Loop:
                 self._empty_slots[slot] = error
                 if len(self._empty_slots) == self._settings.devices:
                     self._feed(moves.DevicesGone(error.what))
+                self._look_whether_gathered()
             case moves.Stop():
                 self._feed(message)
             case BaseException():
@@ -186,6 +209,22 @@ class Loop:
             )
         )
         self._feed(moves.DeviceUp(device.name))
+        self._look_whether_gathered()
+
+    def _look_whether_gathered(self) -> None:
+        if self._campaign.awaited:
+            settled = self._empty_slots.keys() | {up.slot for up in self._up.values()}
+            if len(settled) == self._settings.devices:
+                self._feed(moves.Gathered())
+
+    def _confirmed(self, device: str) -> None:
+        self._feed(moves.Confirmed(device))
+        self._results.confirm(device)
+
+    def _spoiled(self, spoiled: Spoiled) -> None:
+        device = spoiled.device
+        why = f"device {device} was not right after it gave them"
+        self._feed(moves.Spoiled(device, self._results.spoiled(device, spoiled.fence), why))
 
     def _left(self, lost: Lost) -> None:
         if not self._gone(lost.device, lost.slot):
@@ -199,6 +238,7 @@ class Loop:
         why = "others have a fairer claim"
         self._listen(DeviceLeft(device=lent.device, why=why, seconds=self._now(), lent=True))
         self._feed(moves.DeviceLent(lent.device))
+        self._results.confirm(lent.device)
 
     def _gone(self, device: str, slot: int) -> bool:
         """A slot has a device no more. False: another slot holds it by now; its jobs went back."""
@@ -237,7 +277,7 @@ class Loop:
             case RunFailure() as failure:
                 self._feed(moves.RunFailed(done.number, done.device, failure, unconfirmed))
         if not unconfirmed:
-            self._feed(moves.Confirmed(done.device))
+            self._confirmed(done.device)
 
     # ---- commands out ----------------------------------------------------------------------------
 
@@ -245,7 +285,6 @@ class Loop:
         self._campaign, commands = step(self._campaign, event)
         for command in commands:
             self._obey(command)
-        self._results.confirm_but(self._campaign.doubts)
 
     def _obey(self, command: Command) -> None:
         match command:
@@ -261,11 +300,13 @@ class Loop:
                     self._candidates.pop(job),
                     outcome,
                     story,
-                    unconfirmed=job in self._campaign.doubts,
+                    unconfirmed=self._voucher(job),
                 )
             case Confirm(device):
                 up = self._up[device]
                 self._threads[up.slot].confirm(up.lease)
+            case Inquire(device):
+                self._put(Spoiled(device=device, fence=self._source.spoiled_fence(device)))
             case Doubt(doubted, why):
                 self._doubt(doubted, why)
             case Drop(job):
@@ -276,6 +317,11 @@ class Loop:
             case Finish(why):
                 self._result = why
 
+    def _voucher(self, number: JobId) -> Voucher | None:
+        """Who may still say that a job's result is wrong."""
+        device = self._campaign.doubts.device_of(number)
+        return None if device is None else Voucher(device, self._up[device].lease.fence)
+
     def _proposed(self, answer: Proposals) -> None:
         began, ended = answer.began_seconds, answer.ended_seconds
         numbers = []
@@ -283,7 +329,7 @@ class Loop:
             self._last_job += 1
             numbers.append(self._last_job)
             task = self._tasks[proposal.task]
-            candidate = Candidate(task, proposal.point, task.trace(proposal.point))
+            candidate = Candidate.of(task, proposal.point)
             self._candidates[self._last_job] = candidate
             share = (ended - began) / len(answer.proposals)
             at = began + share * (len(numbers) - 1)

@@ -73,6 +73,23 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoiled:
+    """These unconfirmed jobs of a device are worth nothing: it was wrong under a lease since.
+
+    Also the answer to `Inquire`; then there may be none.
+    """
+
+    device: str
+    jobs: tuple[JobId, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Of as many devices as are wanted each is leased, or was waited for in vain."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceUp:
     """A device is leased and ready."""
 
@@ -118,6 +135,8 @@ Event: TypeAlias = (
     | Measured
     | RunFailed
     | Confirmed
+    | Spoiled
+    | Gathered
     | DeviceUp
     | DeviceLost
     | DeviceLent
@@ -168,6 +187,13 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True)
+class Inquire:
+    """Ask a device that is not up whether it was wrong meanwhile; answered by `Spoiled`."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
 class Doubt:
     """What was told of these jobs is taken back; they are measured again."""
 
@@ -197,4 +223,6 @@ class Finish:
     why: str
 
 
-Command: TypeAlias = Ask | Compile | Measure | Tell | Confirm | Doubt | Drop | GiveUp | Finish
+Command: TypeAlias = (
+    Ask | Compile | Measure | Tell | Confirm | Inquire | Doubt | Drop | GiveUp | Finish
+)

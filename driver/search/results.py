@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 
 from tilefarm.measurement import Trial
 from tilefarm.watch.log import Log
@@ -13,6 +13,7 @@ from driver.search.scores import Scores
 from driver.search.terms import Records, SearchSettings
 from driver.search.tuner_thread import TunerThread
 from driver.terminal.events import TrialEnded
+from tuner.store import Voucher
 
 
 class Results:
@@ -52,9 +53,18 @@ class Results:
         self._listen = listen
         self._now = now
         self._log = log
-        self._unconfirmed: dict[JobId, tuple[Candidate, Trial]] = {}
+        self._unconfirmed: dict[JobId, tuple[Candidate, Trial, Voucher]] = {}
+        self._inherited: set[JobId] = set()
         self.trials = 0
         """How many candidates have ended in this search, without those taken back."""
+
+    def inherit(self, number: JobId, candidate: Candidate, trial: Trial, voucher: Voucher) -> None:
+        """An earlier session has told this, and its device may say yet that it was wrong."""
+        self._unconfirmed[number] = candidate, trial, voucher
+        self._inherited.add(number)
+        if trial.cycles is not None:
+            name = candidate.task.name
+            self._scores.add(name, number, trial.cycles, is_default=candidate.is_default)
 
     def tell(
         self,
@@ -63,13 +73,13 @@ class Results:
         outcome: Outcome,
         story: Sequence[str],
         *,
-        unconfirmed: bool,
+        unconfirmed: Voucher | None,
     ) -> None:
-        """A candidate has ended; its device may say yet that it was wrong."""
+        """A candidate has ended; who is to confirm it may say yet that it was wrong."""
         trial = candidate.trial(outcome, tuple(story), self._settings.proposer)
-        self._records.insert(trial, run=self._settings.run_id)
-        if unconfirmed:
-            self._unconfirmed[number] = candidate, trial
+        self._records.insert(trial, run=self._settings.run_id, unconfirmed=unconfirmed)
+        if unconfirmed is not None:
+            self._unconfirmed[number] = candidate, trial, unconfirmed
         name = candidate.task.name
         self._tuner.tell(name, trial)
         self.trials += 1
@@ -93,11 +103,15 @@ class Results:
 
     def take_back(self, number: JobId, why: str) -> Candidate:
         """What was told of a candidate is worth nothing; it has not ended."""
-        candidate, trial = self._unconfirmed.pop(number)
+        candidate, trial, _ = self._unconfirmed.pop(number)
         self._records.doubt(trial, why)
         self._tuner.doubt(candidate.task.name, trial)
         self._scores.remove(candidate.task.name, number)
-        self.trials -= 1
+        if number in self._inherited:
+            self._inherited.remove(number)
+            self._earlier -= 1
+        else:
+            self.trials -= 1
         if self._log is not None:
             self._log("suspect", run=self._settings.run_id, job=number, device=trial.device)
         return candidate
@@ -106,9 +120,21 @@ class Results:
         """Nobody will measure a candidate."""
         self._tuner.tell(candidate.task.name, candidate.cancelled())
 
-    def confirm_but(self, doubted: Container[JobId]) -> None:
-        """Only these are still in doubt; what was told of all others stays."""
-        self._unconfirmed = {n: told for n, told in self._unconfirmed.items() if n in doubted}
+    def confirm(self, device: str) -> None:
+        """A device was right until now: what was told of it stays."""
+        sure = [n for n, (_, _, who) in self._unconfirmed.items() if who.device == device]
+        if sure:
+            self._records.confirm(device)
+        for number in sure:
+            del self._unconfirmed[number]
+
+    def spoiled(self, device: str, fence: int) -> tuple[JobId, ...]:
+        """What is still in doubt of what a device gave under a lease, or under earlier ones."""
+        return tuple(
+            number
+            for number, (_, _, who) in self._unconfirmed.items()
+            if who.device == device and who.fence <= fence
+        )
 
     def _write(
         self, number: JobId, candidate: Candidate, trial: Trial, story: Sequence[str]

@@ -25,6 +25,7 @@ from driver.search.moves import (
     Drop,
     Event,
     Finish,
+    Inquire,
     JobId,
     Measure,
 )
@@ -101,7 +102,11 @@ def _ask(c: Campaign) -> tuple[Campaign, list[Command]]:
 def _finish(c: Campaign) -> tuple[Campaign, list[Command]]:
     if c.jobs or c.asking or not (c.stopping or c.dry):
         return c, []
-    if any(c.doubts.of(device) for device in c.devices):
-        unasked = tuple(device for device in c.doubts.unasked if device in c.devices)
-        return replace(c, doubts=c.doubts.asking(unasked)), [*map(Confirm, unasked)]
+    if c.awaited:
+        return c, []
+    here = tuple(device for device in c.doubts.unasked if device in c.devices)
+    away = tuple(d for d in c.doubts.unasked if d not in c.devices) if not c.stopping else ()
+    c = replace(c, doubts=c.doubts.asking(here + away), inquired=c.inquired | set(away))
+    if c.inquired or any(c.doubts.of(device) for device in c.devices):
+        return c, [*map(Confirm, here), *map(Inquire, away)]
     return replace(c, finished=True), [Finish("stopped" if c.stopping else "exhausted")]

@@ -10,18 +10,35 @@ from tilefarm.measurement import Trial
 
 from driver.report.summary import Split
 from driver.search.campaign import Windows
+from tuner.store import Voucher
 
 
 class Records(Protocol):
     """Where trials are kept."""
 
-    def insert(self, trial: Trial, *, run: str) -> bool:
-        """Store one trial for good; False if it is there already."""
+    def insert(self, trial: Trial, *, run: str, unconfirmed: Voucher | None = None) -> bool:
+        """Store one trial for good, with who may still doubt it; False if it is there already."""
+        ...
+
+    def confirm(self, device: str) -> None:
+        """Nobody doubts the stored trials of a device any more."""
         ...
 
     def doubt(self, trial: Trial, why: str) -> bool:
         """Take a stored trial back; False if it is not there."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unconfirmed:
+    """A trial of an earlier session that ended before the device could confirm it.
+
+    `task` is the name of the task that it is a candidate of.
+    """
+
+    task: str
+    trial: Trial
+    voucher: Voucher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,8 @@ from driver.search.campaign import Windows
 from driver.search.loop import Loop
 from driver.search.stop import StopSwitch
 from driver.search.terms import SearchResult, SearchSettings
-from driver.terminal.events import Progress
+from driver.steps.prepared import trials_of, unconfirmed_of
+from driver.terminal.events import Progress, TrialEnded
 from tuner.session import Task, TuningSession
 from tuner.store import Store
 
@@ -80,19 +81,53 @@ class Searched:
     events: list[Progress | Span] = field(default_factory=list)
 
 
+class Killed(BaseException):
+    """What a kill does to a search: it ends where it is, and asks nobody anything."""
+
+
+@dataclass(slots=True)
+class KilledAfter:
+    """Ends a search when so many trials were told."""
+
+    trials: int
+
+    def __call__(self, event: Progress | Span) -> None:
+        self.trials -= isinstance(event, TrialEnded)
+        if not self.trials:
+            raise Killed
+
+
 @contextmanager
 def searched(
-    farm: Farm, tracker: Server, folder: Path, *, devices: int, run: str = "run"
+    farm: Farm,
+    tracker: Server,
+    folder: Path,
+    *,
+    devices: int,
+    run: str = "run",
+    listen: Callable[[Progress | Span], None] = lambda event: None,
 ) -> Iterator[Searched]:
-    """A search of all candidates on a farm, to its end; every search of a farm is another run."""
+    """A search of all candidates on a farm, to its end; every search of a farm is another run.
+
+    It goes on with what is in the folder.
+    """
     tasks = {task.name: task for task in (toy_task(lanes, _EXTENT) for lanes in _LANES)}
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="search")
-    session = TuningSession(
-        {name: Task(task.space) for name, task in tasks.items()}, trials=1000, proposer="random"
-    )
     events: list[Progress | Span] = []
+
+    def hear(event: Progress | Span) -> None:
+        events.append(event)
+        listen(event)
+
     with Store(folder / "records.sqlite") as store:
         store.begin_run(run, {}, begun=0.0)
+        history = {name: trials_of(task, store) for name, task in tasks.items()}
+        session = TuningSession(
+            {name: Task(task.space) for name, task in tasks.items()},
+            trials=1000,
+            proposer="random",
+            history=history,
+        )
         loop = Loop(
             tasks=tasks,
             session=session,
@@ -108,7 +143,8 @@ def searched(
             ),
             clock=SystemClock(),
             wall_origin=0.0,
-            listen=events.append,
+            listen=hear,
+            unconfirmed=unconfirmed_of(history, store),
         )
         try:
             yield Searched(loop.run(StopSwitch()), store, events)

@@ -117,6 +117,7 @@ class StandInClient:
     closed: bool = False
     unchecked: int = 0
     confirmed: list[str] = field(default_factory=list)
+    spoiled: int = 0
 
     def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
         self.blobs.update(blobs)
@@ -126,6 +127,9 @@ class StandInClient:
     ) -> Measurement | RunFailure:
         self.blobs.update(blobs)
         return self.run_kernel(self.blobs[job.artifact], job)
+
+    def spoiled_fence(self) -> int:
+        return self.spoiled
 
     def confirm(self) -> None:
         self.confirmed.append(self.name)
@@ -137,7 +141,8 @@ class StandInClient:
 class StandInDevices:
     """A lease source of so many devices; losses are raised by `run_kernel`.
 
-    Every run leaves `unchecked` unconfirmed ones; `confirmed` lists who was asked to confirm.
+    Every run leaves `unchecked` unconfirmed ones; `confirmed` lists who was asked to confirm, and
+    `inquired` who was asked without a lease whether it was wrong: under which fence says `spoiled`.
     Others want `wanted_devices`, until they are given back.
     """
 
@@ -146,6 +151,8 @@ class StandInDevices:
     ) -> None:
         self._unchecked = unchecked
         self.confirmed: list[str] = []
+        self.inquired: list[str] = []
+        self.spoiled: dict[str, int] = {}
         self.wanted_devices: set[str] = set()
         self._free = [f"sim{n}" for n in range(count)]
         self._run_kernel = run_kernel
@@ -179,6 +186,7 @@ class StandInDevices:
             self._run_kernel,
             unchecked=self._unchecked,
             confirmed=self.confirmed,
+            spoiled=self.spoiled.get(lease.device.name, 0),
         )
 
     def lost(self, lease: Lease) -> str:
@@ -191,6 +199,14 @@ class StandInDevices:
 
     def void(self, lease: Lease) -> str:
         return ""
+
+    def rename(self, name: str, other: str) -> None:
+        """Another device is there instead."""
+        self._free[self._free.index(name)] = other
+
+    def spoiled_fence(self, name: str) -> int:
+        self.inquired.append(name)
+        return self.spoiled.get(name, 0)
 
     def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         with self._changed:

@@ -29,7 +29,7 @@ from driver.terminal.events import DeviceJoined, Progress
 from driver.vta.layers import Convolution
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
-from tuner.store import Store
+from tuner.store import Store, Voucher
 
 LAYERS: Final = (
     Convolution(16, 16, 8, 8, 1, 1, 0),
@@ -176,9 +176,12 @@ class _Seen:
     built: list[float] = field(default_factory=list)
     stopped: float = 0.0
 
-    def insert(self, trial: Trial, *, run: str) -> bool:
+    def insert(self, trial: Trial, *, run: str, unconfirmed: Voucher | None = None) -> bool:
         self.trials.append(trial)
-        return self.store.insert(trial, run=run)
+        return self.store.insert(trial, run=run, unconfirmed=unconfirmed)
+
+    def confirm(self, device: str) -> None:
+        self.store.confirm(device)
 
     def doubt(self, trial: Trial, why: str) -> bool:
         self.trials.remove(trial)
@@ -232,6 +235,9 @@ class _Metered:
     def void(self, lease: Lease) -> str:
         return self._source.void(lease)
 
+    def spoiled_fence(self, name: str) -> int:
+        return self._source.spoiled_fence(name)
+
     def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         self._source.release(lease, device_lost=device_lost, why=why)
 
@@ -243,6 +249,7 @@ class _MeteredClient:
         self.send_ahead = client.send_ahead
         self.close = client.close
         self.confirm = client.confirm
+        self.spoiled_fence = client.spoiled_fence
 
     @property
     def unchecked(self) -> int:

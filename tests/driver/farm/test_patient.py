@@ -63,6 +63,10 @@ class Scene:
     def unchecked(self) -> int:
         return 3
 
+    def spoiled_fence(self) -> int:
+        self._answers("spoiled fence")
+        return 7
+
     def confirm(self) -> None:
         self._answers("confirm")
 
@@ -125,3 +129,9 @@ def test_what_is_unconfirmed_is_the_devices_word_and_confirming_is_patient_too()
     assert client.unchecked == 3
     client.confirm()
     assert scene.requests == ["confirm", "confirm"]
+
+
+def test_a_silent_device_is_asked_again_under_which_lease_it_was_wrong() -> None:
+    scene = Scene(silent=1)
+    assert scene.client().spoiled_fence() == 7
+    assert scene.requests == ["spoiled fence"] * 2

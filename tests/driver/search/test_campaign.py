@@ -31,11 +31,14 @@ from driver.search.moves import (
     Drop,
     Event,
     Finish,
+    Gathered,
     GiveUp,
+    Inquire,
     Measure,
     Measured,
     Proposed,
     RunFailed,
+    Spoiled,
     Stop,
     Tell,
 )
@@ -56,9 +59,11 @@ def refused() -> BuildFailure:
     return BuildFailure(job=NOTHING, status=Status.COMPILE_ERROR, stage="lower", why="too big")
 
 
-def play(*events: Event, windows: Windows | None = None) -> tuple[Campaign, list[Command]]:
+def play(
+    *events: Event, windows: Windows | None = None, told: dict[int, tuple[str, str]] | None = None
+) -> tuple[Campaign, list[Command]]:
     """The state after all events, and the commands of the last one."""
-    campaign, commands = Campaign(windows=windows or Windows()), list[Command]()
+    campaign, commands = Campaign.after(told or {}, windows or Windows()), list[Command]()
     for event in events:
         campaign, commands = step(campaign, event)
         assert campaign.violations() == []
@@ -223,8 +228,51 @@ def test_what_a_device_had_not_confirmed_is_measured_again() -> None:
 def test_a_device_that_only_goes_away_leaves_its_results() -> None:
     _, commands = play(*ONE_RAN, DeviceLost("sim0", "pulled"))
     assert commands == []
-    _, commands = play(*ONE_RAN, DeviceLost("sim0", "pulled"), DeviceUp("sim1"), Proposed(()))
+    away = (*ONE_RAN, DeviceLost("sim0", "pulled"), DeviceUp("sim1"), Proposed(()))
+    _, commands = play(*away)
+    assert commands == [Inquire("sim0")]
+    _, commands = play(*away, Spoiled("sim0"))
     assert commands == [Finish("exhausted")]
+
+
+def test_a_device_that_was_wrong_while_it_was_away_says_so_at_the_end() -> None:
+    away = (*ONE_RAN, DeviceLost("sim0", "pulled"), DeviceUp("sim1"), Proposed(()))
+    _, commands = play(*away, Spoiled("sim0", (1,), "wrong"))
+    assert commands == [Doubt((1,), "wrong"), Measure("sim1", 1)]
+    _, commands = play(*away, DeviceUp("sim0"), Spoiled("sim0"))
+    assert commands == [], "it is up, and has confirmed nothing"
+    _, commands = play(*away, DeviceUp("sim0"), Spoiled("sim0"), Confirmed("sim0"))
+    assert commands == [Finish("exhausted")]
+    _, commands = play(*away, Stop())
+    assert commands == [Finish("stopped")], "nobody waits for an answer then"
+
+
+LEFT = {1: ("sim0", "a"), 2: ("sim0", "a"), 3: ("sim9", "b")}
+"""What an earlier session told, and could not have confirmed."""
+
+
+def test_what_an_earlier_session_left_is_confirmed_by_whoever_comes_up() -> None:
+    _, commands = play(Proposed(()), told=LEFT)
+    assert commands == [], "sim0 and sim9 may come up yet"
+    gathered = (Proposed(()), DeviceUp("sim0"), Gathered())
+    _, commands = play(*gathered, told=LEFT)
+    assert commands == [Confirm("sim0"), Inquire("sim9")]
+    _, commands = play(*gathered, Spoiled("sim9"), Confirmed("sim0"), told=LEFT)
+    assert commands == [Finish("exhausted")]
+    _, commands = play(Proposed(()), Stop(), told=LEFT)
+    assert commands == [Finish("stopped")]
+
+
+def test_what_an_earlier_session_left_is_built_and_measured_again_if_it_was_wrong() -> None:
+    campaign, commands = play(
+        DeviceUp("sim0"), Proposed((4,)), Spoiled("sim0", (1, 2), "wrong"), told=LEFT
+    )
+    assert commands[:2] == [Doubt((1, 2), "wrong"), Compile((1,))]
+    assert campaign.jobs[1].task == "a"
+    assert 3 in campaign.doubts
+    lost = DeviceLost("sim0", "wrong", suspect=True)
+    _, commands = play(DeviceUp("sim0"), Proposed((4,)), lost, told=LEFT)
+    assert commands[0] == Doubt((1, 2), "wrong")
 
 
 def test_what_a_lent_device_had_not_begun_is_measured_elsewhere_and_strikes_nobody() -> None:
@@ -296,6 +344,9 @@ class World:
                 self.told[job] += 1
             case Confirm(device):
                 self.pending.append(Confirmed(device))
+            case Inquire(device):
+                wrong = tuple(self.campaign.doubts.of(device)) * (self.chance.random() < 0.5)
+                self.pending.append(Spoiled(device, wrong, "wrong"))
             case Doubt(jobs):
                 self.told.subtract(jobs)
             case Drop(job):
@@ -310,7 +361,7 @@ class World:
         busy = [d for d, queue in self.queues.items() if queue]
         choices = ["answer"] * bool(self.pending) + ["run"] * bool(busy)
         choices += ["double"] * bool(self.pending) + ["lose"] * (len(self.queues) > 1)
-        choices += ["lend"] * bool(self.queues)
+        choices += ["lend"] * bool(self.queues) + ["gather"] * bool(self.campaign.awaited)
         match self.chance.choice(choices or ["up"]):
             case "answer":
                 self.feed(self.pending.pop(self.chance.randrange(len(self.pending))))
@@ -333,6 +384,8 @@ class World:
                 self.feed(DeviceLent(device))
                 if self.chance.random() < 0.7:
                     self.up(device)
+            case "gather":
+                self.feed(Gathered())
             case "up":
                 self.up(f"sim{len(self.queues)}")
 
@@ -354,11 +407,19 @@ class World:
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32), budget=st.integers(0, 40), stop_after=st.integers(0, 400))
+@given(
+    seed=st.integers(0, 2**32),
+    budget=st.integers(0, 40),
+    left=st.integers(0, 6),
+    stop_after=st.integers(0, 400),
+)
 def test_every_interleaving_ends_with_every_job_told_or_dropped_once(
-    seed: int, budget: int, stop_after: int
+    seed: int, budget: int, left: int, stop_after: int
 ) -> None:
-    world = World(random.Random(seed), budget)
+    told = {n: (f"sim{n % 4}", task_of(n)) for n in range(1, left + 1)}
+    world = World(random.Random(seed), budget + left, Campaign.after(told, ALIKE))
+    world.issued = left
+    world.told.update(list(told))
     world.up("sim0")
     world.up("sim1")
     for happened in range(4000):
@@ -376,7 +437,7 @@ def test_every_interleaving_ends_with_every_job_told_or_dropped_once(
     assert set(world.given_up.values()) <= {1}
     if world.finished == "exhausted":
         assert {task_of(job) for job in world.dropped} <= set(world.given_up)
-        assert world.issued == budget
+        assert world.issued == budget + left
 
 
 def test_a_thousand_devices_do_not_wait_for_thousands_of_proposals() -> None:

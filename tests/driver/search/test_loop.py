@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from kit.stand_ins import (
     StandInDevices,
@@ -18,16 +18,17 @@ from kit.stand_ins import (
 from tilefarm.clock import SystemClock
 from tilefarm.errors import DeviceLostError, SuspectError
 from tilefarm.lease import Lease
-from tilefarm.measurement import Measurement, RunFailure, RunJob, Status, Trial
+from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status, Trial
 
 from driver.report.summary import Span
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
 from driver.search.stop import StopSwitch
-from driver.search.terms import SearchResult, SearchSettings
+from driver.search.terms import SearchResult, SearchSettings, Unconfirmed
 from driver.terminal.events import DeviceLeft, Notice, Progress, TrialEnded
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
+from tuner.store import Voucher
 
 
 @dataclass
@@ -41,18 +42,26 @@ class Scene:
     count: int = 1
     kept: list[Trial] = field(default_factory=list)
     doubted: list[Trial] = field(default_factory=list)
+    unconfirmed: list[tuple[Trial, Voucher]] = field(default_factory=list)
     events: list[Progress | Span] = field(default_factory=list)
+    left: Sequence[Unconfirmed] = ()
     stop: StopSwitch = field(default_factory=StopSwitch)
     windows: Windows = field(default_factory=lambda: Windows(workers=2))
     on_trial: Callable[[], None] = lambda: None
 
-    def insert(self, trial: Trial, *, run: str) -> bool:
+    def insert(self, trial: Trial, *, run: str, unconfirmed: Voucher | None = None) -> bool:
         self.kept.append(trial)
+        if unconfirmed is not None:
+            self.unconfirmed.append((trial, unconfirmed))
         self.on_trial()
         return True
 
+    def confirm(self, device: str) -> None:
+        self.unconfirmed = [(t, who) for t, who in self.unconfirmed if who.device != device]
+
     def doubt(self, trial: Trial, why: str) -> bool:
         self.kept.remove(trial)
+        self.unconfirmed = [(t, who) for t, who in self.unconfirmed if t is not trial]
         self.doubted.append(trial)
         return True
 
@@ -62,6 +71,10 @@ class Scene:
             {name: SessionTask(task.space, task.count) for name, task in tasks.items()},
             trials=self.trials,
             proposer="random",
+            history={
+                task.name: [t for t in self.kept if t.workload == task.digest]
+                for task in tasks.values()
+            },
         )
         self.loop = Loop(
             tasks=tasks,
@@ -80,6 +93,7 @@ class Scene:
             clock=SystemClock(),
             wall_origin=0.0,
             listen=self.events.append,
+            unconfirmed=self.left,
         )
         return self.loop.run(self.stop)
 
@@ -135,6 +149,102 @@ def test_what_a_device_gave_since_it_was_last_right_is_measured_on_another() -> 
     assert any("3 results are suspect" in e.text for e in scene.events if isinstance(e, Notice))
     assert scene.ended()[-1].number == 12
     assert devices.confirmed == ["sim1"]
+
+
+def test_what_is_kept_is_in_doubt_until_its_device_was_right() -> None:
+    devices = StandInDevices(unchecked=1)
+    scene = Scene(devices, trials=5)
+    doubted: list[int] = []
+    scene.on_trial = lambda: doubted.append(len(scene.unconfirmed))
+    scene.play()
+    assert doubted == [1, 2, 3, 4, 5]
+    assert devices.confirmed == ["sim0"]
+    assert scene.unconfirmed == []
+
+
+def after_a_kill(devices: StandInDevices, *, fence: int, trials: int = 12) -> Scene:
+    """A search whose earlier session was killed: it left six trials of sim0, none confirmed."""
+    earlier = Scene(StandInDevices(1, seven_less, unchecked=1), trials=6)
+    earlier.play()
+    names = {task.digest: task.name for task in (toy_task(1), toy_task(2))}
+    left = [
+        Unconfirmed(task=names[trial.workload], trial=trial, voucher=Voucher("sim0", fence))
+        for trial in earlier.kept
+    ]
+    held = [(unconfirmed.trial, unconfirmed.voucher) for unconfirmed in left]
+    return Scene(devices, trials=trials, kept=earlier.kept, unconfirmed=held, left=left)
+
+
+def seven_less(code: bytes, job: RunJob) -> Measurement | RunFailure:
+    right = cycles_of_tile(code, job)
+    return replace(right, counters=Counters(cycles=right.counters.cycles - 7))
+
+
+def cycles_left(scene: Scene) -> set[int]:
+    """How far the kept trials are from what the toy schedules take: 7 where they are wrong."""
+    wholes = {1000 // inner for inner in range(1, 13)}
+    return {0 if t.cycles in wholes else 7 for t in scene.kept if t.cycles is not None}
+
+
+def test_what_a_killed_session_left_is_confirmed_by_its_device() -> None:
+    devices = StandInDevices(unchecked=1)
+    scene = after_a_kill(devices, fence=1)
+    assert scene.play().trials == 6
+    assert (len(scene.kept), scene.doubted, scene.unconfirmed) == (12, [], [])
+    assert cycles_left(scene) == {0, 7}
+    assert devices.confirmed == ["sim0"]
+
+
+def test_what_a_killed_session_left_is_confirmed_also_when_nothing_else_is_to_do() -> None:
+    devices = StandInDevices(unchecked=1)
+    scene = after_a_kill(devices, fence=1, trials=6)
+    assert scene.play().trials == 0
+    assert (len(scene.kept), scene.unconfirmed, devices.confirmed) == (6, [], ["sim0"])
+
+
+def test_what_a_killed_session_left_is_measured_again_when_the_device_was_wrong_since() -> None:
+    devices = StandInDevices(unchecked=1)
+    devices.spoiled["sim0"] = 4
+    scene = after_a_kill(devices, fence=4)
+    result = scene.play()
+    assert (result.why, len(scene.kept), len(scene.doubted)) == ("exhausted", 12, 6)
+    assert len({(t.workload, t.trace) for t in scene.kept}) == 12
+    assert cycles_left(scene) == {0}
+    assert scene.unconfirmed == []
+    last = {e.workload: e for e in scene.ended()}
+    assert {e.best_cycles for e in last.values()} == {83}, "not the wrong one"
+    assert scene.ended()[-1].number == 12
+    notices = [e.text for e in scene.events if isinstance(e, Notice)]
+    assert any("6 results are suspect" in text for text in notices)
+
+
+def test_a_device_was_wrong_before_it_measured_what_is_left() -> None:
+    devices = StandInDevices(unchecked=1)
+    devices.spoiled["sim0"] = 3
+    scene = after_a_kill(devices, fence=4)
+    scene.play()
+    assert (scene.doubted, scene.unconfirmed) == ([], [])
+
+
+def test_a_device_that_is_in_quarantine_by_now_is_asked_without_a_lease() -> None:
+    devices = StandInDevices(unchecked=1)
+    devices.rename("sim0", "sim7")
+    devices.spoiled["sim0"] = 4
+    scene = after_a_kill(devices, fence=4)
+    scene.play()
+    assert devices.inquired == ["sim0"]
+    assert (len(scene.kept), len(scene.doubted), scene.unconfirmed) == (12, 6, [])
+    assert cycles_left(scene) == {0}
+
+
+def test_a_device_that_stays_away_is_believed_and_asked_by_the_next_session() -> None:
+    devices = StandInDevices(unchecked=1)
+    devices.rename("sim0", "sim7")
+    scene = after_a_kill(devices, fence=4)
+    scene.play()
+    assert devices.inquired == ["sim0"]
+    assert (len(scene.kept), scene.doubted) == (12, [])
+    assert [who.device for _, who in scene.unconfirmed] == ["sim0"] * 6
 
 
 def test_spans_say_who_did_what() -> None:
