@@ -12,10 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 namespace tilefarm::runner {
@@ -38,24 +40,11 @@ constexpr int kOpenTree = 428, kMoveMount = 429, kFsopen = 430, kFsconfig = 431,
 constexpr int kFspick = 433, kPidfdOpen = 434, kClone3 = 435, kOpenat2 = 437, kPidfdGetfd = 438;
 constexpr int kProcessMadvise = 440, kMountSetattr = 442, kMemfdSecret = 447;
 
-// Builds a filter call by call. Jumps never go past the next few instructions.
+// Says what becomes of which call, one rule a call. A binary search finds the rule: the kernel tries
+// a filter on every number that there is when it is installed, in every child anew.
 class Filter {
  public:
-  Filter() {
-    add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)));
-    add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0));
-    add(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-    load_number();
-#if defined(__x86_64__)
-    add(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kForeignCallBit, 0, 1));
-    add(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-#endif
-  }
-
-  void on(int call, uint32_t action) {
-    add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
-    add(BPF_STMT(BPF_RET | BPF_K, action));
-  }
+  void on(int call, uint32_t action) { rule(call, {BPF_STMT(BPF_RET | BPF_K, action)}); }
 
   void on_all(std::initializer_list<int> calls, uint32_t action) {
     for (int call : calls) on(call, action);
@@ -63,37 +52,71 @@ class Filter {
 
   // One action when any bit of `mask` is set in an argument, another when none is.
   void on_bits(int call, int argument, uint32_t mask, uint32_t any, uint32_t none) {
-    add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 4));
-    load_argument(argument);
-    add(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1));
-    add(BPF_STMT(BPF_RET | BPF_K, any));
-    add(BPF_STMT(BPF_RET | BPF_K, none));
+    rule(call, {load_argument(argument), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, any), BPF_STMT(BPF_RET | BPF_K, none)});
   }
 
   void on_equal(int call, int argument, uint32_t value, uint32_t equal, uint32_t other) {
-    add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 4));
-    load_argument(argument);
-    add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
-    add(BPF_STMT(BPF_RET | BPF_K, equal));
-    add(BPF_STMT(BPF_RET | BPF_K, other));
+    rule(call, {load_argument(argument), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, equal), BPF_STMT(BPF_RET | BPF_K, other)});
   }
 
   bool install(uint32_t otherwise) {
-    add(BPF_STMT(BPF_RET | BPF_K, otherwise));
-    const sock_fprog program{static_cast<unsigned short>(code_.size()), code_.data()};
+    std::vector<sock_filter> code = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+#if defined(__x86_64__)
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kForeignCallBit, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+#endif
+    };
+    std::sort(rules_.begin(), rules_.end(),
+              [](const Rule& a, const Rule& b) { return a.call < b.call; });
+    search(code, rules_.data(), rules_.data() + rules_.size(), otherwise);
+    const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
   }
 
  private:
-  void add(const sock_filter& instruction) { code_.push_back(instruction); }
-  void load_number() { add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))); }
-  // The low word; both architectures are little endian.
-  void load_argument(int argument) {
-    const size_t offset = offsetof(seccomp_data, args) + 8 * static_cast<size_t>(argument);
-    add(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset)));
+  struct Rule {
+    uint32_t call;
+    std::vector<sock_filter> code;  // always returns
+  };
+  static constexpr ptrdiff_t kFew = 3;  // these are tried one after the other
+
+  void rule(int call, std::vector<sock_filter> code) {
+    rules_.push_back({static_cast<uint32_t>(call), std::move(code)});
   }
 
-  std::vector<sock_filter> code_;
+  // The low word; both architectures are little endian.
+  static sock_filter load_argument(int argument) {
+    const size_t offset = offsetof(seccomp_data, args) + 8 * static_cast<size_t>(argument);
+    return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset));
+  }
+
+  static void search(std::vector<sock_filter>& code, const Rule* begin, const Rule* end,
+                     uint32_t otherwise) {
+    if (end - begin <= kFew) {
+      for (const Rule* rule = begin; rule != end; ++rule) {
+        const auto length = static_cast<uint8_t>(rule->code.size());
+        code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, rule->call, 0, length));
+        code.insert(code.end(), rule->code.begin(), rule->code.end());
+      }
+      code.push_back(BPF_STMT(BPF_RET | BPF_K, otherwise));
+      return;
+    }
+    const Rule* middle = begin + (end - begin) / 2;
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, middle->call, 0, 1));
+    const size_t jump = code.size();  // conditional ones reach 255 instructions, this one all
+    code.push_back(BPF_STMT(BPF_JMP | BPF_JA, 0));
+    search(code, begin, middle, otherwise);
+    code[jump].k = static_cast<uint32_t>(code.size() - jump - 1);
+    search(code, middle, end, otherwise);
+  }
+
+  std::vector<Rule> rules_;
 };
 
 constexpr uint32_t kWritingFlags = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
