@@ -94,10 +94,13 @@ VtaLibrary::VtaLibrary(const std::string& path) : handle_(opened(path)) {
 
 // A board's own library is what it is; only tilefarm's takes a configuration.
 void VtaLibrary::configure(const tilefarm_vta_config& config) {
-  if (configure_ == nullptr || configure_(&config) == TILEFARM_VTA_OK) return;
-  char why[kWhyNbytes];
-  last_error_(why, sizeof why);
-  fail(FailureKind::kProtocol, why);
+  if (configure_ == nullptr) return;
+  if (configure_(&config) != TILEFARM_VTA_OK) {
+    char why[kWhyNbytes];
+    last_error_(why, sizeof why);
+    fail(FailureKind::kProtocol, why);
+  }
+  warm_up();  // A simulator is memory and nothing else: forked children share what none writes.
 }
 
 void VtaLibrary::warm_up() {

@@ -76,7 +76,11 @@ Functional::Functional(const Config& config, const Encoding& encoding, const std
       uop_(config.uop_depth()),
       inp_(memory(config.inp_depth() * inp_stride_)),
       wgt_(memory(config.wgt_depth() * wgt_stride_)),
-      acc_(memory(size_t{config.acc_depth()} * config.acc_nbytes())) {
+      acc_(memory(size_t{config.acc_depth()} * config.acc_nbytes())),
+      uop_touched_(config.uop_depth()),
+      inp_touched_(config.inp_depth()),
+      wgt_touched_(config.wgt_depth()),
+      acc_touched_(config.acc_depth()) {
   reset();
 }
 
@@ -85,10 +89,23 @@ std::vector<Functional::CacheLine> Functional::memory(size_t nbytes) {
 }
 
 void Functional::reset() {
-  std::fill(uop_.begin(), uop_.end(), Uop{});
-  std::fill(acc_.begin(), acc_.end(), CacheLine{});
-  fill(Memory::kInp, 0, config_.inp_depth());
-  fill(Memory::kWgt, 0, config_.wgt_depth());
+  for (Memory memory : {Memory::kUop, Memory::kInp, Memory::kWgt, Memory::kAcc}) {
+    fill(memory, 0, touched(memory));
+    touched(memory) = 0;
+  }
+}
+
+uint32_t& Functional::touched(Memory memory) {
+  switch (memory) {
+    case Memory::kUop: return uop_touched_;
+    case Memory::kInp: return inp_touched_;
+    case Memory::kWgt: return wgt_touched_;
+    default: return acc_touched_;
+  }
+}
+
+void Functional::touch(Memory memory, uint64_t end) {
+  touched(memory) = std::max(touched(memory), static_cast<uint32_t>(end));
 }
 
 void Functional::execute(const Instruction& f, Dram& dram, tilefarm_vta_counters& counters) {
@@ -97,11 +114,11 @@ void Functional::execute(const Instruction& f, Dram& dram, tilefarm_vta_counters
     case Opcode::kLoad: return load(f, dram, counters);
     case Opcode::kStore: return store(f, dram, counters);
     case Opcode::kGemm:
-      check_indices(f);
+      touch(Memory::kAcc, check_indices(f));
       counters.gemm_uops += f.reset ? 0 : f.executed_uops();
       return gemm(f);
     case Opcode::kAlu:
-      check_indices(f);
+      touch(Memory::kAcc, check_indices(f));
       counters.alu_uops += f.executed_uops();
       return alu(f);
     case Opcode::kFinish: return;
@@ -154,6 +171,7 @@ void Functional::load(const Instruction& f, Dram& dram, tilefarm_vta_counters& c
     case Memory::kOut: fail(TILEFARM_VTA_BAD_INSTRUCTION, "LOAD into OUT");
   }
   const uint8_t* from = source_rows(f, dram, nbytes);
+  touch(f.mem(), f.sram_base + padded_width(f) * padded_height(f));
   const auto width = static_cast<uint32_t>(padded_width(f));
   uint32_t index = f.sram_base;
   fill(f.mem(), index, f.y_pad_0 * width);
@@ -228,17 +246,19 @@ void Functional::store(const Instruction& f, Dram& dram, tilefarm_vta_counters& 
 }
 
 // Indices only grow, so the largest is that of the last iteration with the largest micro-op.
-void Functional::check_one_index(const Instruction& f, const char* name, uint32_t depth,
-                                 uint32_t largest, uint32_t out_factor, uint32_t in_factor) const {
+uint64_t Functional::check_one_index(const Instruction& f, const char* name, uint32_t depth,
+                                     uint32_t largest, uint32_t out_factor,
+                                     uint32_t in_factor) const {
   const uint64_t index =
       largest + uint64_t{f.iter_out - 1} * out_factor + uint64_t{f.iter_in - 1} * in_factor;
   if (index >= depth) {
     fail(TILEFARM_VTA_SRAM_RANGE, "%s index %llu exceeds the buffer's %u elements", name,
          static_cast<unsigned long long>(index), depth);
   }
+  return index;
 }
 
-void Functional::check_indices(const Instruction& f) const {
+uint64_t Functional::check_indices(const Instruction& f) const {
   if (f.uop_begin >= f.uop_end || f.iter_out == 0 || f.iter_in == 0) {
     fail(TILEFARM_VTA_BAD_INSTRUCTION, "zero trip count (%u..%u, %u x %u): hardware runs 2^14",
          f.uop_begin, f.uop_end, f.iter_out, f.iter_in);
@@ -253,13 +273,15 @@ void Functional::check_indices(const Instruction& f) const {
     largest.src = std::max(largest.src, uop_[u].src);
     largest.wgt = std::max(largest.wgt, uop_[u].wgt);
   }
-  check_one_index(f, "ACC", config_.acc_depth(), largest.dst, f.dst_out, f.dst_in);
+  const uint64_t last =
+      check_one_index(f, "ACC", config_.acc_depth(), largest.dst, f.dst_out, f.dst_in);
   if (f.op() == Opcode::kGemm && !f.reset) {
     check_one_index(f, "INP", config_.inp_depth(), largest.src, f.src_out, f.src_in);
     check_one_index(f, "WGT", config_.wgt_depth(), largest.wgt, f.wgt_out, f.wgt_in);
   } else if (f.op() == Opcode::kAlu && !f.use_imm) {
     check_one_index(f, "ACC", config_.acc_depth(), largest.src, f.src_out, f.src_in);
   }
+  return last + 1;
 }
 
 template <typename Body>

@@ -43,10 +43,15 @@ class Functional {
   void store(const Instruction& f, Dram& dram, tilefarm_vta_counters& counters);
   void gemm(const Instruction& f);
   void alu(const Instruction& f);
-  void check_indices(const Instruction& f) const;
-  void check_one_index(const Instruction& f, const char* name, uint32_t depth, uint32_t largest,
-                       uint32_t out_factor, uint32_t in_factor) const;
+  // The end of the ACC elements that it writes.
+  uint64_t check_indices(const Instruction& f) const;
+  // The largest index.
+  uint64_t check_one_index(const Instruction& f, const char* name, uint32_t depth, uint32_t largest,
+                           uint32_t out_factor, uint32_t in_factor) const;
   void check_transfer(const Instruction& f, uint32_t depth) const;
+  // An instruction that was checked may write the elements before `end`.
+  void touch(Memory memory, uint64_t end);
+  uint32_t& touched(Memory memory);
   const uint8_t* source_rows(const Instruction& f, const Dram& dram, uint32_t nbytes) const;
   int32_t* acc_tile(size_t index) { return acc_[0].words + index * shape_.acc_elements(); }
   void fill(Memory memory, uint32_t index, uint32_t count);
@@ -61,6 +66,9 @@ class Functional {
   const size_t inp_stride_, wgt_stride_;  // bytes of a packed element
   std::vector<Uop> uop_;
   std::vector<CacheLine> inp_, wgt_, acc_;
+  // Of each buffer, how many of its first elements may be other than zero: kernels use few, and a
+  // page that is not written is shared with the process that this one was forked from.
+  uint32_t uop_touched_, inp_touched_, wgt_touched_, acc_touched_;
 };
 
 // Bytes in DRAM of one element of a memory type; BAD_INSTRUCTION for an unknown type.
