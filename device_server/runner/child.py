@@ -6,15 +6,12 @@ import contextlib
 import math
 import resource
 import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from tilefarm.closing import Closing
-from tilefarm.measurement import RunJob
 
 from device_server.runner.connection import Connection
-from device_server.runner.frames import Reply, load_request, run_request
+from device_server.runner.frames import Reply, Request
 from device_server.runner.last_words import LastWords
 from device_server.runner.process import ChildProcess
 
@@ -23,6 +20,9 @@ _REAP_SECONDS: Final = 5.0
 
 class RunnerChild(Closing):
     """A started child and the connection to it. Calls block at most as long as they say.
+
+    It takes a request to load an artifact, then requests to run it, and may be sent the next one
+    before it has answered the last.
 
     Args:
         connection: its other side is the child's; log: the child's standard error.
@@ -37,13 +37,18 @@ class RunnerChild(Closing):
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def load(self, artifact: Path, within_seconds: float) -> Reply:
-        return self._connection.ask(load_request(str(artifact)), (), within_seconds)
+    def send(self, request: Request) -> None:
+        """Send it; the reply is `loaded` or `ran`."""
+        self._connection.send(request)
 
-    def run(self, job: RunJob, descriptors: Sequence[int], within_seconds: float) -> Reply:
-        """Run the job; descriptors as `run_request` says. CPU time is bounded as well."""
+    def loaded(self, within_seconds: float) -> Reply:
+        """The reply to the request to load."""
+        return self._connection.reply(within_seconds)
+
+    def ran(self, within_seconds: float) -> Reply:
+        """The reply to the next request to run. CPU time is bounded as well."""
         self._bound_cpu_seconds(within_seconds)
-        return self._connection.ask(run_request(job), descriptors, within_seconds)
+        return self._connection.reply(within_seconds)
 
     def last_words(self) -> str:
         """The end of what the child wrote to its standard error."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tilefarm.target import Target
 
 from device_server.runner.child import RunnerChild
 from device_server.runner.connection import ChildGone, ChildSilent
-from device_server.runner.frames import Failed, Ready
+from device_server.runner.frames import Failed, Ready, Request
 from device_server.runner.zygote import RunnerLimits, Zygote
 
 
@@ -48,14 +49,14 @@ class Children(Closing):
         assert self._ready is not None
         return self._ready
 
-    def child(self) -> RunnerChild:
-        """A new child that has loaded nothing yet."""
+    def child(self, first: Sequence[Request] = ()) -> RunnerChild:
+        """A new child, which finds its `first` requests as soon as it lives."""
         try:
-            return self._living().spawn(self._limits.start_seconds)
+            return self._living().spawn(self._limits.start_seconds, first)
         except (ChildGone, ChildSilent):
             self._drop()  # Somebody has killed it: the next one may live.
         try:
-            return self._living().spawn(self._limits.start_seconds)
+            return self._living().spawn(self._limits.start_seconds, first)
         except (ChildGone, ChildSilent):
             raise self._silent() from None
 

@@ -6,12 +6,12 @@ import contextlib
 import select
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from tilefarm.closing import Closing
 
-from device_server.runner.frames import Reply, read_reply
+from device_server.runner.frames import Reply, Request, read_reply
 
 _MOST_NBYTES: Final = 1 << 16
 
@@ -38,9 +38,17 @@ class Connection(Closing):
         self._socket.close()
         self.theirs.close()
 
-    def ask(self, frame: bytes, descriptors: Sequence[int], within_seconds: float) -> Reply:
-        """The reply to a request that goes with some descriptors."""
-        self._send(frame, descriptors)
+    def send(self, request: Request) -> None:
+        """Send a request. What a process said before it died is left for the reply to find."""
+        frame, descriptors = request.frame, list(request.descriptors)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            sent = socket.send_fds(self._socket, [frame], descriptors) if descriptors else 0
+            if sent < len(frame):
+                self._socket.sendall(frame[sent:])
+
+    def ask(self, request: Request, within_seconds: float) -> Reply:
+        """The reply to a request."""
+        self.send(request)
         return self.reply(within_seconds)
 
     def reply(self, within_seconds: float) -> Reply:
@@ -52,13 +60,6 @@ class Connection(Closing):
             InfraError: it is none.
         """
         return read_reply(_Incoming(self._take, time.monotonic() + within_seconds))
-
-    def _send(self, frame: bytes, descriptors: Sequence[int]) -> None:
-        """Send a request. What a process said before it died is left for the reply to find."""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            sent = socket.send_fds(self._socket, [frame], list(descriptors)) if descriptors else 0
-            if sent < len(frame):
-                self._socket.sendall(frame[sent:])
 
     def _take(self, count: int, deadline: float) -> bytes:
         while len(self._unread) < count:

@@ -85,28 +85,40 @@ class ByteStream(Protocol):
     def take(self, count: int) -> bytes: ...
 
 
-def configure_request(words: Sequence[int]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A frame, and the descriptors that go beside it."""
+
+    frame: bytes
+    descriptors: tuple[int, ...] = ()
+
+
+def configure_request(words: Sequence[int]) -> Request:
     """Become that accelerator: the integers of `tilefarm_vta_config`."""
-    return _framed(struct.pack(f"<B{len(words)}i", 1, *words))
+    return Request(_framed(struct.pack(f"<B{len(words)}i", 1, *words)))
 
 
-def load_request(path: str) -> bytes:
-    """Load the artifact at `path`; at most once in a child's life."""
-    return _framed(b"\x02" + _text(path))
+def load_request(artifact: int) -> Request:
+    """Load the artifact in this file; at most once in a child's life."""
+    return Request(_framed(b"\x02"), (artifact,))
 
 
-def run_request(job: RunJob) -> bytes:
-    """Run the job. Beside it go one descriptor per buffer with content, then the results file."""
+def run_request(job: RunJob, contents: Sequence[int], results: int) -> Request:
+    """Run the job.
+
+    Args:
+        contents: one file for each buffer with content.
+        results: a file for the outputs, large enough.
+    """
     head = struct.pack("<IIB", job.samples, job.repeats, job.timeline)
     buffers = b"".join(_buffer(spec) for spec in job.buffers)
-    return _framed(
-        b"\x03" + _text(job.entry) + head + struct.pack("<I", len(job.buffers)) + buffers
-    )
+    payload = b"\x03" + _text(job.entry) + head + struct.pack("<I", len(job.buffers)) + buffers
+    return Request(_framed(payload), (*contents, results))
 
 
-def spawn_request() -> bytes:
-    """Make a child. Beside it go the child's side of its socket, and its standard error."""
-    return _framed(b"\x04")
+def spawn_request(theirs: int, log: int) -> Request:
+    """Make a child with that side of a socket, and that standard error."""
+    return Request(_framed(b"\x04"), (theirs, log))
 
 
 def read_reply(stream: ByteStream) -> Reply:

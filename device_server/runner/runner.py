@@ -19,7 +19,16 @@ from device_server.library.native import find_executable, find_library
 from device_server.runner.child import RunnerChild
 from device_server.runner.children import Children, LibraryError
 from device_server.runner.connection import ChildGone, ChildSilent
-from device_server.runner.frames import Done, Failed, Fault, Ready, Reply
+from device_server.runner.frames import (
+    Done,
+    Failed,
+    Fault,
+    Ready,
+    Reply,
+    Request,
+    load_request,
+    run_request,
+)
 from device_server.runner.verdicts import Blob, Problem, death, describe_mismatch, refusal
 from device_server.runner.zygote import RunnerLimits
 
@@ -105,24 +114,26 @@ class Runner(Closing):
 
     def _outcome(self, job: RunJob, blob: Blob) -> Measurement | Problem:
         with ExitStack() as stack:
-            descriptors = [
+            contents = [
                 stack.enter_context(_opened(blob(spec.content)))
                 for spec in job.buffers
                 if spec.content is not None
             ]
-            problem = _missing_content(job, descriptors) or self._load(job, blob)
-            if problem is not None:
+            if problem := _missing_content(job, contents):
                 return problem
             results = stack.enter_context(_results_file(job))
-            reply = self._ask(job, [*descriptors, results])
+            request = run_request(job, contents, results)
+            if problem := self._send(job, blob, request):
+                return problem
+            reply = self._reply(job)
             if not isinstance(reply, Done):
                 return reply
             return self._checked(job, blob, reply, results)
 
-    def _ask(self, job: RunJob, descriptors: list[int]) -> Done | Problem:
+    def _reply(self, job: RunJob) -> Done | Problem:
         assert self._child is not None
         try:
-            reply = self._child.run(job, descriptors, job.timeout_seconds)
+            reply = self._child.ran(job.timeout_seconds)
         except ChildSilent:
             self._drop_child()
             return Problem(Status.RUN_TIMEOUT, f"no result after {job.timeout_seconds:g} s")
@@ -162,15 +173,21 @@ class Runner(Closing):
             run_seconds=done.run_seconds,
         )
 
-    def _load(self, job: RunJob, blob: Blob) -> Problem | None:
-        """Make sure that a child has the job's artifact; a problem when it cannot be loaded."""
+    def _send(self, job: RunJob, blob: Blob, request: Request) -> Problem | None:
+        """Send the request to a child that has the artifact; a problem when it cannot be loaded.
+
+        A new child gets it together with the request to load: it need not be woken for it.
+        """
         if self._child is not None and self._child.alive and self._loaded == job.artifact:
             self._load_seconds = 0.0
+            self._child.send(request)
             return None
         begin = self._clock.seconds()
+        self._drop_child()
         try:
-            child = self._fresh_child()
-            reply = child.load(blob(job.artifact), self._limits.start_seconds)
+            with _opened(blob(job.artifact)) as artifact:
+                self._child = self._children.child([load_request(artifact), request])
+            reply = self._child.loaded(self._limits.start_seconds)
         except ChildSilent:
             self._drop_child()
             return Problem(Status.LOAD_ERROR, "loading the artifact does not end")
@@ -210,12 +227,6 @@ class Runner(Closing):
             return self._children.ready()
         except LibraryError as error:
             raise InfraError(str(error)) from None
-
-    def _fresh_child(self) -> RunnerChild:
-        """One that has loaded nothing."""
-        self._drop_child()
-        self._child = self._children.child()
-        return self._child
 
     def _drop_child(self) -> None:
         if self._child is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from device_server.runner.child import RunnerChild
 from device_server.runner.connection import Connection
 from device_server.runner.frames import (
     Reply,
+    Request,
     Started,
     configure_request,
     spawn_request,
@@ -78,10 +80,10 @@ class Zygote(Closing):
         return self._connection.reply(within_seconds)
 
     def configure(self, target: Target, within_seconds: float) -> Reply:
-        return self._connection.ask(configure_request(hardware_words(target)), (), within_seconds)
+        return self._connection.ask(configure_request(hardware_words(target)), within_seconds)
 
-    def spawn(self, within_seconds: float) -> RunnerChild:
-        """A new child; it has loaded nothing yet.
+    def spawn(self, within_seconds: float, first: Sequence[Request] = ()) -> RunnerChild:
+        """A new child, which finds its `first` requests as soon as it lives.
 
         Raises:
             InfraError: there can be none.
@@ -90,11 +92,13 @@ class Zygote(Closing):
         with ExitStack() as owned:
             connection = owned.enter_context(Connection())
             log = owned.enter_context(LastWords())
-            theirs = connection.theirs.fileno(), log.descriptor
-            reply = self._connection.ask(spawn_request(), theirs, within_seconds)
+            self._connection.send(spawn_request(connection.theirs.fileno(), log.descriptor))
+            connection.theirs.close()
+            for request in first:
+                connection.send(request)
+            reply = self._connection.reply(within_seconds)
             if not isinstance(reply, Started):
                 raise InfraError(f"the runner starts no child: {reply}")
-            connection.theirs.close()
             owned.pop_all()
         return RunnerChild(reply.pid, connection, log)
 

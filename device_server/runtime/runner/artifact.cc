@@ -31,7 +31,9 @@ int measure(dl_phdr_info* info, size_t, void* data) {
 }  // namespace
 
 Artifact::Artifact(const std::string& path) : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-  if (handle_ == nullptr) fail(FailureKind::kLoad, dlerror());
+  if (handle_ != nullptr) return;
+  const std::string why = dlerror(), prefix = path + ": ";
+  fail(FailureKind::kLoad, why.rfind(prefix, 0) == 0 ? why.substr(prefix.size()) : why);
 }
 
 Entry Artifact::entry(const std::string& symbol) const {

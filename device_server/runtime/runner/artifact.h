@@ -17,7 +17,8 @@ struct AddressRange {
 
 class Artifact {
  public:
-  explicit Artifact(const std::string& path);  // kLoad when the linker refuses it
+  // The linker's reason when it refuses the file is told without the path: it may be no name.
+  explicit Artifact(const std::string& path);
   Entry entry(const std::string& symbol) const;
   // Lets kernels that are made for it share their work; others do not ask.
   void give(Share share) const;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <utility>
 
 #include "artifact.h"
 #include "crash.h"
@@ -31,9 +32,12 @@ class Child {
 
  private:
   Reply load(Frame& frame) {
-    const std::string path = frame.take_text();
+    if (frame.descriptors.size() != 1) fail(FailureKind::kProtocol, "no artifact");
     if (artifact_) fail(FailureKind::kProtocol, "a child serves one artifact");
     library_.warm_up();
+    // A file may have no name, so it is opened through its descriptor.
+    const Descriptor file = std::move(frame.descriptors[0]);
+    const std::string path = "/proc/self/fd/" + std::to_string(file.get());
     enter_first_stage(path, [this] { start_helpers(threads_ - 1); });
     artifact_ = std::make_unique<Artifact>(path);
     name_addresses_within(artifact_->addresses());

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 
 namespace tilefarm::runner {
@@ -45,7 +46,9 @@ bool add_path(int ruleset, const std::string& path) {
   const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return true;  // loading it will say what is wrong
   const PathAttributes attributes{kReadFile, fd};
-  const bool added = syscall(kAddRule, ruleset, kPathBeneath, &attributes, 0) == 0;
+  // A file in memory lies in no file system that rules are about, and may be read without one.
+  const bool added =
+      syscall(kAddRule, ruleset, kPathBeneath, &attributes, 0) == 0 || errno == EBADFD;
   close(fd);
   return added;
 }

@@ -22,6 +22,7 @@ from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJ
 from tilefarm.target import TARGETS, Target, VtaConfig
 
 import device_server
+from device_server.device.memory_file import MemoryFile
 from device_server.library.native import find_library
 from device_server.runner.runner import Runner
 
@@ -283,6 +284,14 @@ def test_an_artifact_that_cannot_be_loaded(
     failure = failed(runner.run(job, blobs.path))
     assert failure.status is status
     assert why in failure.why
+
+
+def test_an_artifact_may_lie_in_memory(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    job = RunJob(artifact=compiled["good"], entry="no_work", buffers=())
+    with MemoryFile(blobs.path(job.artifact).read_bytes()) as file:
+        assert measured(runner.run(job, lambda _: file.path)).load_seconds > 0
 
 
 def test_a_file_that_is_no_object_is_a_load_error(runner: Runner, blobs: Blobs) -> None:

@@ -19,7 +19,7 @@ from tilefarm.measurement import RunJob
 
 from device_server.runner.child import RunnerChild
 from device_server.runner.connection import ChildGone, ChildSilent, Connection
-from device_server.runner.frames import Fault
+from device_server.runner.frames import Fault, load_request, run_request
 from device_server.runner.last_words import LastWords
 
 LAST_WORDS = """
@@ -46,16 +46,18 @@ def test_the_last_words_of_a_child_that_is_dead_already_are_heard(tmp_path: Path
     job = RunJob(artifact=Digest.of(b""), entry="entry", buffers=())
     (tmp_path / "content").touch()
     with dead_child(LAST_WORDS) as child, (tmp_path / "content").open() as file:
-        reply = child.run(job, [file.fileno()], 5.0)
+        child.send(run_request(job, [], file.fileno()))
+        reply = child.ran(5.0)
         assert isinstance(reply, Fault)
         assert reply.signal == signal.SIGSEGV
+        child.send(load_request(file.fileno()))
         with pytest.raises(ChildGone):
-            child.load(tmp_path, 5.0)
+            child.loaded(5.0)
 
 
-def test_a_child_that_died_without_a_word_is_gone(tmp_path: Path) -> None:
+def test_a_child_that_died_without_a_word_is_gone() -> None:
     with dead_child("") as child, pytest.raises(ChildGone):
-        child.load(tmp_path, 5.0)
+        child.loaded(5.0)
 
 
 def test_a_child_is_waited_for_once_and_killed_in_vain_afterwards() -> None:

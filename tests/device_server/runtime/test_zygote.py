@@ -69,8 +69,9 @@ def test_children_are_this_process_s_own_and_each_is_another(children: Children)
 
 
 def test_a_child_leads_a_session_and_has_no_descriptor_of_its_zygote(children: Children) -> None:
-    with children.child() as child:
-        child.load(Path("/nowhere"), SECONDS)
+    with children.child() as child, Path("/dev/null").open() as nothing:
+        child.send(load_request(nothing.fileno()))
+        assert isinstance(child.loaded(SECONDS), Failed)
         pid = pid_of(child)
         assert os.getsid(pid) == pid
         files = Path(f"/proc/{pid}/fd")
@@ -86,9 +87,10 @@ def test_a_child_leads_a_session_and_has_no_descriptor_of_its_zygote(children: C
 def test_children_outlive_their_zygote(
     children: Children, blobs: Blobs, compiled: dict[str, Digest]
 ) -> None:
-    with children.child() as child:
+    with children.child() as child, blobs.path(compiled["good"]).open() as artifact:
         zygote_of(children).close()
-        assert not isinstance(child.load(blobs.path(compiled["good"]), SECONDS), Failed)
+        child.send(load_request(artifact.fileno()))
+        assert not isinstance(child.loaded(SECONDS), Failed)
         assert child.alive
 
 
@@ -119,8 +121,8 @@ def test_a_zygote_loads_no_artifact(blobs: Blobs, compiled: dict[str, Digest]) -
     limits = RunnerLimits()
     with Zygote(find_executable(), find_library(), limits) as zygote:
         zygote.hello(SECONDS)
-        request = load_request(str(blobs.path(compiled["good"])))
-        reply = zygote._connection.ask(request, (), SECONDS)
+        with blobs.path(compiled["good"]).open() as artifact:
+            reply = zygote._connection.ask(load_request(artifact.fileno()), SECONDS)
     assert isinstance(reply, Failed)
     assert "loads and runs nothing" in reply.why
 
