@@ -137,7 +137,8 @@ class DeviceServicer:
             )
         missing = self._store.missing(brought)
         for digest in missing:
-            self._store.put(brought[digest], digest)
+            keep = self._store.put_briefly if digest == call.job.artifact else self._store.put
+            keep(brought[digest], digest)
         self._arrivals.note(missing)
         if missing:
             self._note_stored(sum(len(brought[digest]) for digest in missing))

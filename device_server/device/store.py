@@ -2,7 +2,9 @@
 
 A blob arrives in a folder beside this one and is renamed when its digest is right, so a crash
 leaves no half of one. Nothing is synced to disk: a blob that a power cut damaged fails its
-verification and is uploaded again. All methods are thread-safe.
+verification and is uploaded again. What a run or two will need and nobody afterwards is kept in
+memory: a search makes thousands of artifacts, and a board's card is worn by every file. All methods
+are thread-safe.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, MissingBlobError, SettingsError
 
 from device_server.device.incoming import BlobWriter, IncomingBlobs
+from device_server.device.memory_file import MemoryFile, code_may_lie_in_memory
 
 _READ_NBYTES: Final = 1 << 20
 _NAME: Final = re.compile("[0-9a-f]{64}")
@@ -30,10 +33,12 @@ _NAME: Final = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreLimits:
-    """Caps: bytes of all blobs together and of one blob."""
+    """Caps: bytes of all blobs together and of one blob; blobs in memory, and bytes of one."""
 
     total_nbytes: int = 2 << 30
     blob_nbytes: int = 512 << 20
+    in_memory: int = 32
+    in_memory_nbytes: int = 256 << 10
 
 
 @dataclass(slots=True)
@@ -42,6 +47,8 @@ class _Entry:
     nbytes: int
     # (inode, mtime, size) of the file when its content was last verified.
     verified: tuple[int, int, int] | None = None
+    # What the path is of; nobody can change that.
+    memory: MemoryFile | None = None
 
 
 class BlobStore(Closing):
@@ -58,6 +65,8 @@ class BlobStore(Closing):
         incoming = folder / "incoming"
         self._lock = threading.RLock()
         self._pins: Counter[Digest] = Counter()
+        self._in_memory: OrderedDict[Digest, MemoryFile] = OrderedDict()
+        self._memory_is_good = code_may_lie_in_memory()
         try:
             for place in (self._blobs, incoming):
                 place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,7 +82,9 @@ class BlobStore(Closing):
         self._nbytes = sum(entry.nbytes for entry in self._entries.values())
 
     def close(self) -> None:
-        """Gives the folder up."""
+        """Gives the folder up, and forgets what is in memory."""
+        for digest in tuple(self._in_memory):
+            self._drop(digest)
         self._owned.close()
 
     @property
@@ -102,6 +113,16 @@ class BlobStore(Closing):
             self._incoming.take(digest, content)
         return digest
 
+    def put_briefly(self, content: bytes, digest: Digest) -> None:
+        """Keeps bytes that the next runs need; small ones in memory, until others come.
+
+        Raises:
+            CapacityError: they do not fit.
+        """
+        with self._lock:
+            if self.missing([digest]) and not self._held(content, digest):
+                self._incoming.take(digest, content)
+
     def committed(self, digest: Digest) -> int:
         """Bytes of a blob that are here, whole or not; an upload goes on from there."""
         with self._lock:
@@ -123,7 +144,10 @@ class BlobStore(Closing):
             if entry is None:
                 raise _missing(digest)
             self._entries.move_to_end(digest)
-            if entry.verified is None or _signature(entry.path) != entry.verified:
+            unchanged = entry.memory or (
+                entry.verified and _signature(entry.path) == entry.verified
+            )
+            if not unchanged:
                 self._verify(digest, entry)
             return entry.path
 
@@ -155,6 +179,25 @@ class BlobStore(Closing):
         finally:
             with self._lock:
                 self._pins.subtract(held)
+
+    def _held(self, content: bytes, digest: Digest) -> bool:
+        """Keeps bytes in memory, if they may and can be there."""
+        if not self._memory_is_good or len(content) > self.limits.in_memory_nbytes:
+            return False
+        while len(self._in_memory) >= self.limits.in_memory:
+            leaving = next((other for other in self._in_memory if not self._pins[other]), None)
+            if leaving is None:
+                return False
+            self._drop(leaving)
+        self._make_room(len(content))
+        try:
+            memory = MemoryFile(content)
+        except OSError:
+            return False
+        self._in_memory[digest] = memory
+        self._entries[digest] = _Entry(memory.path, len(content), memory=memory)
+        self._nbytes += len(content)
+        return True
 
     def _adopt(self, digest: Digest, file: Path, nbytes: int) -> None:
         """Takes over a finished file whose digest was checked while it was written."""
@@ -195,7 +238,11 @@ class BlobStore(Closing):
     def _drop(self, digest: Digest) -> None:
         entry = self._entries.pop(digest)
         self._nbytes -= entry.nbytes
-        entry.path.unlink(missing_ok=True)
+        if entry.memory is not None:
+            del self._in_memory[digest]
+            entry.memory.close()
+        else:
+            entry.path.unlink(missing_ok=True)
 
     def _found(self) -> OrderedDict[Digest, _Entry]:
         files = [path for path in self._blobs.iterdir() if _NAME.fullmatch(path.name)]

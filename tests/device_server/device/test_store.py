@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, CorruptBlobError, MissingBlobError, SettingsError
 
+from device_server.device.memory_file import code_may_lie_in_memory
 from device_server.device.secret import device_secret
 from device_server.device.store import BlobStore, StoreLimits
 
@@ -321,3 +322,95 @@ def test_bytes_of_all_blobs_are_counted_as_they_come_and_go(tmp_path: Path) -> N
         assert store.nbytes == 10
     with BlobStore(tmp_path) as store:
         assert store.nbytes == 10
+
+
+def test_what_is_put_briefly_is_a_blob_but_no_file(tmp_path: Path) -> None:
+    digest = Digest.of(b"code")
+    with BlobStore(tmp_path) as store:
+        store.put_briefly(b"code", digest)
+        assert store.missing([digest]) == ()
+        assert store.path(digest).read_bytes() == b"code"
+        assert (store.nbytes_of(digest), store.nbytes, store.committed(digest)) == (4, 4, 4)
+        assert files(tmp_path) == []
+        store.put_briefly(b"code", digest)
+        assert store.put(b"code") == digest
+        with store.write(digest) as writer:
+            writer.append(0, b"code")
+            writer.commit()
+        assert files(tmp_path) == []
+        assert store.nbytes == 4
+    with BlobStore(tmp_path) as store:
+        assert store.missing([digest]) == (digest,)
+
+
+def test_nobody_can_change_what_is_in_memory(tmp_path: Path) -> None:
+    with BlobStore(tmp_path) as store:
+        store.put_briefly(b"code", digest := Digest.of(b"code"))
+        for mode in ("r+b", "ab"):
+            with pytest.raises(PermissionError), store.path(digest).open(mode) as file:
+                file.write(b"other")
+        with pytest.raises(PermissionError):
+            os.truncate(store.path(digest), 1)
+
+
+def briefly(store: BlobStore, number: int) -> Digest:
+    content = b"code %d" % number
+    store.put_briefly(content, digest := Digest.of(content))
+    return digest
+
+
+def test_few_blobs_are_in_memory_and_the_oldest_leave(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with BlobStore(tmp_path, StoreLimits(in_memory=2)) as store:
+        first, second = briefly(store, 1), briefly(store, 2)
+        with store.pinned([first]):
+            third = briefly(store, 3)
+            assert store.missing([first, second, third]) == (second,)
+            with store.pinned([third]):
+                fourth = briefly(store, 4)
+                assert [path.name for path in files(tmp_path)] == [fourth.hex]
+        assert store.nbytes == 18
+        fifth = briefly(store, 5)
+        assert store.missing([first, third, fourth, fifth]) == (first,)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_large_blobs_are_never_in_memory(tmp_path: Path) -> None:
+    with BlobStore(tmp_path, StoreLimits(in_memory_nbytes=3)) as store:
+        store.put_briefly(b"code", digest := Digest.of(b"code"))
+        assert [path.name for path in files(tmp_path)] == [digest.hex]
+
+
+def test_blobs_in_memory_count_as_well(tmp_path: Path) -> None:
+    with BlobStore(tmp_path, StoreLimits(total_nbytes=10, blob_nbytes=10)) as store:
+        old = store.put(b"12345")
+        store.put_briefly(b"12345678", new := Digest.of(b"12345678"))
+        assert store.missing([old, new]) == (old,)
+        with store.pinned([new]), pytest.raises(CapacityError):
+            store.put_briefly(b"abc", Digest.of(b"abc"))
+
+
+def test_where_code_may_not_lie_in_memory_it_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "memfd is not executable here")
+
+    monkeypatch.setattr(os, "memfd_create", refused)
+    with BlobStore(tmp_path) as store:
+        digest = briefly(store, 1)
+        assert [path.name for path in files(tmp_path)] == [digest.hex]
+    assert not code_may_lie_in_memory()
+
+
+def test_without_a_descriptor_left_it_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with BlobStore(tmp_path) as store:
+
+        def refused(*_: object) -> int:
+            raise OSError(errno.EMFILE, "too many open files")
+
+        monkeypatch.setattr(os, "memfd_create", refused)
+        digest = briefly(store, 1)
+        assert [path.name for path in files(tmp_path)] == [digest.hex]
