@@ -7,7 +7,7 @@ before LLVM's leak matters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import metadata
 from typing import Final
@@ -20,10 +20,11 @@ from compile_worker.worker import Job, Result, compile_all, prepare_process
 BATCHES_PER_WORKER: Final = 100
 
 
-def _compile_batch(jobs: Sequence[Job]) -> list[Result]:
-    """`compile_all` in a process that has been prepared for it."""
+def _compile_batch(jobs: Sequence[Job]) -> Iterator[list[Result] | None]:
+    """A word that it has begun, for it may have waited long; then `compile_all`."""
+    yield None
     _prepare_once()
-    return compile_all(jobs)
+    yield compile_all(jobs)
 
 
 @cache
@@ -32,9 +33,13 @@ def _prepare_once() -> None:
 
 
 compile_batch = ray.remote(
-    num_cpus=1, max_calls=BATCHES_PER_WORKER, max_retries=0, retry_exceptions=False
+    num_cpus=1,
+    max_calls=BATCHES_PER_WORKER,
+    max_retries=0,
+    retry_exceptions=False,
+    num_returns="streaming",
 )(_compile_batch)
-"""`compile_all` as a Ray task: `compile_batch.remote(jobs)`."""
+"""As a Ray task: `compile_batch.remote(jobs)` gives a generator, of None and then the results."""
 
 
 def installed() -> dict[str, str]:

@@ -38,8 +38,9 @@ examples:
 
 The job runs `tilefarm tune` on the cluster's head and compiles on all its nodes, where the same
 tilefarm is installed. The model, files with weights beside it, and data are uploaded, once; no
-secret is: --token-file, --tls and --signing-key name files of the head. `tilefarm jobs`, `logs`, `cancel` and `fetch` are about jobs.
-A job that was cancelled or lost is continued by submitting it again: its run is in --folder.
+secret is: --token-file, --tls and --signing-key name files of the head. `tilefarm jobs`, `logs`,
+`cancel` and `fetch` are about jobs. A job that was cancelled or lost is continued by submitting it
+again: its run is in --folder. Where others fill the cluster it stands in its queue for an hour.
 A job waits for devices for an hour, or --device-wait, and compiles on all CPUs, or --workers.
 """
 

@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 DONE, CRASHED, TIMED_OUT, LOST, OVER = "done", "crashed", "timed out", "lost", "over"
 """What is answered to a batch; after the last one there is no Ray any more."""
+BEGAN: Final = "began"
+"""Said before that, once a worker has taken it."""
 
 _OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
 _START_SECONDS: Final = 120
@@ -87,19 +90,19 @@ def _start(folder: Path, workers: int) -> None:
 
 
 def _serve(pipe: Connection, log: Log) -> None:
-    """One slot in the child: batches in, (kind, content) out."""
+    """One slot in the child: batches in, (kind, content) out, up to two for each."""
     while True:
         try:
-            kind, content = _run(*pipe.recv())
-            if kind == DONE:
-                tell(log, content)
-            pipe.send((kind, content))
+            for kind, content in _run(*pipe.recv()):
+                if kind == DONE:
+                    tell(log, content)
+                pipe.send((kind, content))
         except (EOFError, OSError):
             return
 
 
-def _run(jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
-    """What became of a batch on some worker of Ray's: kind and content."""
+def _run(jobs: list[Job], timeout_seconds: float) -> Iterator[tuple[str, Any]]:
+    """That a batch began on some worker of Ray's, which may be late, and what became of it."""
     import ray
     from ray import exceptions
 
@@ -107,17 +110,20 @@ def _run(jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
 
     try:
         task = tasks.compile_batch.remote(jobs)
+        ray.get(next(task))
+        yield BEGAN, None
         ready, _ = ray.wait([task], timeout=timeout_seconds)
-        if not ready:
+        if ready:
+            yield DONE, ray.get(next(task))
+        else:
             ray.cancel(task, force=True)
-            return TIMED_OUT, f"no answer within {timeout_seconds:g} s"
-        return DONE, ray.get(task)
+            yield TIMED_OUT, f"no answer within {timeout_seconds:g} s"
     except (exceptions.WorkerCrashedError, exceptions.RayTaskError) as error:
-        return CRASHED, f"the Ray worker ended: {_first_line(error)}"
+        yield CRASHED, f"the Ray worker ended: {_first_line(error)}"
     except exceptions.LocalRayletDiedError as error:
-        return OVER, _first_line(error)
+        yield OVER, _first_line(error)
     except exceptions.RayError as error:
-        return LOST, f"Ray lost the batch: {_first_line(error)}"
+        yield LOST, f"Ray lost the batch: {_first_line(error)}"
 
 
 def not_up(why: str) -> InfraError:

@@ -11,8 +11,9 @@ import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import ClusterLostError, InfraError, TilefarmError
 from tilefarm.watch.log import PLAIN, LogStyle
 
@@ -24,7 +25,8 @@ from driver.compiling.places import (
     PlaceTimedOut,
     ProcessPlace,
 )
-from driver.compiling.ray_child import CRASHED, LOST, OVER, TIMED_OUT, not_up
+from driver.compiling.ray_child import BEGAN, CRASHED, LOST, OVER, TIMED_OUT, not_up
+from driver.compiling.ray_queue import RayQueue
 from driver.compiling.told import style_words
 
 if TYPE_CHECKING:
@@ -34,6 +36,10 @@ _HOST: Final = "driver.compiling.ray_child"
 """The program of the child."""
 
 _PATIENCE_SECONDS: Final = 8.0
+_WORKER_SECONDS: Final = 120.0
+"""A Ray of our own that gives a batch no worker by then is not well."""
+_CLUSTER_SECONDS: Final = 3600.0
+"""So long a run stands in the queue of a cluster that others fill, as a job does for devices."""
 
 _RAISED: Final[Mapping[str, type[Exception]]] = {
     CRASHED: PlaceCrashed,
@@ -56,6 +62,7 @@ class RayHost:
         cluster: the address of a cluster to join; empty: start one here.
         token: the file of that cluster's token; None: as the environment says.
         style: of what is logged of its results.
+        clock: for waits in Ray's queue.
     """
 
     def __init__(
@@ -67,10 +74,14 @@ class RayHost:
         cluster: str = "",
         token: Path | None = None,
         style: LogStyle = PLAIN,
+        clock: Clock | None = None,
     ) -> None:
         self.folder = folder
         self.style = style
         self.cluster = cluster
+        self.queue = RayQueue(
+            _CLUSTER_SECONDS if cluster else _WORKER_SECONDS, clock=clock or SystemClock()
+        )
         words = [str(folder), *style_words(style), cluster, str(token.absolute()) if token else ""]
         self._child = PipeChild(_HOST, words, pipes=1 + workers, log=log)
         self._control, *self.pipes = self._child.pipes
@@ -90,19 +101,33 @@ class RayHost:
             raise self._failure
         return settled
 
+    @property
+    def waits_for(self) -> str:
+        """What its queue keeps the run waiting for, in words; empty if nothing."""
+        queued = self.queue.waits_for
+        return queued and f"waiting for {'the cluster' if self.cluster else 'Ray'}: {queued}"
+
     def gone(self, why: str = "its process ended") -> None:
         """Note that it has ended, or is good for nothing any more, and let nothing of it linger."""
-        self._failure = self._failure or self._end(why)
+        self._end(self._lost("is gone", "it is back") if self.cluster else not_up(why))
+
+    def stuck(self) -> str:
+        """The same of one that has let the run stand still for too long; why."""
+        why = f"none of our batches began within {self.queue.patience_seconds / 60:g} min"
+        full = f"is full: {why}"
+        self._end(self._lost(full, "it is less busy") if self.cluster else not_up(why))
+        return why
+
+    def _lost(self, what: str, until: str) -> ClusterLostError:
+        return ClusterLostError(
+            f"the Ray cluster at {self.cluster} {what}",
+            f"nothing measured is lost: once {until}, the same command continues",
+        )
+
+    def _end(self, failure: InfraError) -> None:
+        self._failure = self._failure or failure
         self._settled.set()
         self._child.kill()
-
-    def _end(self, why: str) -> TilefarmError:
-        if self.cluster:
-            return ClusterLostError(
-                f"the Ray cluster at {self.cluster} is gone",
-                "nothing measured is lost: once it is back, the same command continues",
-            )
-        return not_up(why)
 
     def kill(self) -> None:
         """End it and everything below it; from any thread."""
@@ -140,8 +165,7 @@ class RayPlace:
         if self._host.cluster:
             self._host.wait()
         try:
-            self._pipe.send((list(jobs), timeout_seconds))
-            kind, content = self._pipe.recv()
+            kind, content = self._answer(list(jobs), timeout_seconds)
         except (EOFError, OSError):
             kind, content = OVER, "its process ended"
         if kind == OVER:
@@ -153,6 +177,20 @@ class RayPlace:
             raise _RAISED[kind](content)
         results: list[Result] = content
         return results
+
+    def _answer(self, jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
+        """The host's last word about a batch, after one that it began."""
+        queue = self._host.queue
+        with queue.batch() as standing:
+            self._pipe.send((jobs, timeout_seconds))
+            while not self._pipe.poll(max(0.0, queue.patience_left_seconds)):
+                if queue.patience_left_seconds <= 0:
+                    return OVER, self._host.stuck()
+            kind, content = self._pipe.recv()
+            if kind == BEGAN:
+                queue.begin(standing)
+                kind, content = self._pipe.recv()
+            return kind, content
 
     def kill(self) -> None:
         self._host.kill()

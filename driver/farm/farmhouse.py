@@ -57,6 +57,7 @@ class Farmhouse(Closing):
     ) -> None:
         self._settings = settings
         self._style = style
+        self._clock = clock
         self._owned = ExitStack()
         try:
             self._ray = self._start_ray(folders) if compile_workers else None
@@ -99,6 +100,11 @@ class Farmhouse(Closing):
             return f"{processes}, because {error.what}"
         return f"Ray, {self._settings.processes} workers" if up else "a process while Ray started"
 
+    @property
+    def waits_for(self) -> str:
+        """What compiling waits for besides its own work, in words; empty if for nothing."""
+        return "" if self._ray is None else self._ray.waits_for
+
     def _start_ray(self, folders: Folders) -> RayHost | None:
         if not self._settings.ray:
             return None
@@ -109,6 +115,7 @@ class Farmhouse(Closing):
             cluster=self._settings.ray_address or "",
             token=self._settings.ray_token,
             style=self._style,
+            clock=self._clock,
         )
         self._owned.callback(host.close)
         return host

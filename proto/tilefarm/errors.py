@@ -13,7 +13,7 @@ TilefarmError
 └── FarmFault             the farm: exit code 70
     ├── InfraError        a part of the farm misbehaved (protocol, storage, a lost process)
     │   ├── ProtocolError     a call says something that the protocol does not allow
-    │   ├── ClusterLostError  the Ray cluster under a run is gone: exit code 75, it can be continued
+    │   ├── ClusterLostError  the Ray cluster under a run is gone or full: exit code 75, it goes on
     │   ├── UnreachableError  nobody answers at a tracker's address: exit code 3
     │   ├── MissingBlobError  a device does not hold a blob that a call names: upload it again
     │   ├── CorruptBlobError  bytes are not those that their digest promises: send them again
@@ -152,7 +152,7 @@ class UnreachableError(InfraError):
 
 
 class ClusterLostError(InfraError):
-    """The Ray cluster that a run compiles on is gone; the same command continues."""
+    """The Ray cluster that a run compiles on is gone, or too full; the same command continues."""
 
     exit_code = 75
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kit.bad_compiler import misbehave
@@ -21,11 +21,14 @@ def start(folder: Path, workers: int) -> None:
 
     from compile_worker import tasks
 
-    tasks.compile_batch = ray.remote(num_cpus=1, max_retries=0)(compile_batch)
+    tasks.compile_batch = ray.remote(num_cpus=1, max_retries=0, num_returns="streaming")(
+        compile_batch
+    )
 
 
-def compile_batch(jobs: Sequence[Job]) -> list[Result]:
-    return compile_all(jobs, watch=misbehave)
+def compile_batch(jobs: Sequence[Job]) -> Iterator[list[Result] | None]:
+    yield None
+    yield compile_all(jobs, watch=misbehave)
 
 
 if __name__ == "__main__":
