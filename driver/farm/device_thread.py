@@ -157,9 +157,9 @@ class DeviceThread:
                 if isinstance(order, Lent):
                     self._confirm(client, lease)
                     return order
-                number = order.number if isinstance(order, Order) else 0
                 if why := self._source.lost(lease):
-                    return self._lost(lease, number, why)
+                    return self._lost(lease, 0, why)  # the order has not begun
+                number = order.number if isinstance(order, Order) else 0
                 if isinstance(order, Order):
                     self._report(self._run(client, lease, order))
                 else:

@@ -1,21 +1,62 @@
-"""A few runs on whatever devices there are, each until it is answered."""
+"""A few runs on whatever devices there are, each until it is answered.
+
+What the farm spoils is done again, on another device if there is one, after a pause that grows: a
+whole search has come before these runs, and most of what befalls a farm is over within a minute.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import queue
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tilefarm.clock import Clock
 from tilefarm.errors import DeviceLostError
 from tilefarm.lease import Lease
+from tilefarm.measurement import RunFailure
 
 from driver.farm.device_messages import Done, Lent, Lost, Message, NoDevice, Order, Up
 from driver.farm.device_thread import DeviceThread
 from driver.farm.lease_source import LeaseSource
 
 _ATTEMPTS: Final = 3
+"""So often an order is tried at least, however long that takes."""
+_PAUSE_SECONDS: Final = 0.2
+_LONGEST_PAUSE_SECONDS: Final = 5.0
+
+
+@dataclass(slots=True)
+class _Errand:
+    """An order on its way.
+
+    Attributes:
+        attempts: how often it was given to a device.
+        strikes: devices under which the farm spoiled it.
+        since: when it did so first.
+        due: when it may be tried again.
+    """
+
+    order: Order
+    attempts: int = 0
+    strikes: list[str] = field(default_factory=list)
+    since: float = 0.0
+    due: float = 0.0
+
+    def strike(self, device: str, now: float) -> None:
+        """The farm has spoiled a run."""
+        pause = min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS * 2 ** len(self.strikes))
+        self.since = self.since if self.strikes else now
+        self.due = now + pause * random.uniform(0.5, 1.0)
+        self.strikes.append(device)
+
+    def given(self, number: int) -> Order:
+        """The order as a device gets it; another request each time."""
+        self.attempts += 1
+        request_id = f"{self.order.request_id}-{self.attempts}"
+        return replace(self.order, number=number, request_id=request_id)
 
 
 class Errands:
@@ -23,7 +64,7 @@ class Errands:
 
     Args:
         devices: how many to use at most.
-        wait_seconds: for a device.
+        wait_seconds: for a device, and for a farm that spoils a run again and again.
         watch: sees every answer as it comes.
     """
 
@@ -49,10 +90,10 @@ class Errands:
         return f"{self._left} runs to do; devices: {self._devices_up or 'none just now'}"
 
     def run(self, orders: Sequence[Order]) -> list[Done]:
-        """The answers, in the order of the orders.
+        """The answers, in the order of the orders; a fault of the farm only if that does not end.
 
         Raises:
-            DeviceLostError: devices were lost under one order too often.
+            DeviceLostError: devices were lost under one order too often, and for too long.
             NoDeviceError: no device is left.
         """
         messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -80,8 +121,8 @@ class Errands:
         threads: Sequence[DeviceThread],
         messages: queue.SimpleQueue[Message],
     ) -> list[Done]:
+        errands = [_Errand(order) for order in orders]
         waiting = list(range(len(orders)))
-        attempts = [0] * len(orders)
         given: dict[int, int] = {}
         answers: dict[int, Done] = {}
         idle: dict[int, Lease] = {}
@@ -89,46 +130,65 @@ class Errands:
         empty: set[int] = set()
         while len(answers) < len(orders):
             self._left, self._devices_up = len(orders) - len(answers), len(idle) + len(given)
-            message = messages.get()
-            match message:
+            match message := self._heard(messages, [errands[n] for n in waiting] if idle else []):
                 case Up():
                     idle[message.slot] = ups[message.slot] = message.lease
                     empty.discard(message.slot)
                 case Done(number=number):
-                    answers[number - 1] = message
                     given.pop(message.slot)
                     idle[message.slot] = ups[message.slot]
-                    if self._watch is not None:
-                        self._watch(message)
+                    if _spoiled(message) and self._again(errands[number - 1], message.device):
+                        waiting.insert(0, number - 1)
+                    else:
+                        answers[number - 1] = message
+                        if self._watch is not None:
+                            self._watch(message)
                 case Lost(number=number, why=why):
                     idle.pop(message.slot, None)
-                    if number and attempts[number - 1] >= _ATTEMPTS:
-                        raise DeviceLostError(f"devices were lost {_ATTEMPTS} times: {why}")
+                    if number and not self._again(errands[number - 1], message.device):
+                        times = len(errands[number - 1].strikes)
+                        raise DeviceLostError(f"devices were lost {times} times: {why}")
                     waiting = _back(given, message.slot) + waiting
                 case Lent():
                     idle.pop(message.slot, None)
-                    for index in (again := _back(given, message.slot)):
-                        attempts[index] -= 1
-                    waiting = again + waiting
+                    waiting = _back(given, message.slot) + waiting
                 case NoDevice(error=error):
                     empty.add(message.slot)
                     if len(empty) == len(threads):
                         raise error
-            while waiting and idle:
-                index = waiting.pop(0)
-                attempts[index] += 1
-                order = orders[index]
-                slot, lease = idle.popitem()
+            now = self._clock.seconds()
+            for index in [n for n in waiting if errands[n].due <= now][: len(idle)]:
+                waiting.remove(index)
+                slot = _fittest(idle, errands[index])
                 given[slot] = index
-                threads[slot].put(
-                    lease,
-                    replace(
-                        order,
-                        number=index + 1,
-                        request_id=f"{order.request_id}-{attempts[index]}",
-                    ),
-                )
+                threads[slot].put(idle.pop(slot), errands[index].given(index + 1))
         return [answers[index] for index in range(len(orders))]
+
+    def _heard(
+        self, messages: queue.SimpleQueue[Message], pausing: Sequence[_Errand]
+    ) -> Message | None:
+        """The next message; None when one of those that pause is to be tried again."""
+        due = min((errand.due for errand in pausing), default=None)
+        if due is None:
+            return messages.get()
+        with contextlib.suppress(queue.Empty):
+            return messages.get(timeout=max(0.0, due - self._clock.seconds()))
+        return None
+
+    def _again(self, errand: _Errand, device: str) -> bool:
+        """Whether what the farm has spoiled now is worth another try."""
+        now = self._clock.seconds()
+        errand.strike(device, now)
+        return len(errand.strikes) < _ATTEMPTS or now - errand.since < self._wait_seconds
+
+
+def _spoiled(done: Done) -> bool:
+    return isinstance(done.result, RunFailure) and done.result.status.is_farm_fault
+
+
+def _fittest(idle: Mapping[int, Lease], errand: _Errand) -> int:
+    """A slot whose device has not failed an order; the one that did so least, if all have."""
+    return min(idle, key=lambda slot: errand.strikes.count(idle[slot].device.name))
 
 
 def _back(given: dict[int, int], slot: int) -> list[int]:

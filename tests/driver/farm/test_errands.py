@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from kit.stand_ins import StandInDevices, cycles_of_tile, losing_first, toy_task
+from kit.stand_ins import (
+    StandInClient,
+    StandInDevices,
+    cycles_of_tile,
+    losing_first,
+    toy_task,
+)
 from tilefarm.artifact import Artifact
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
@@ -51,9 +57,50 @@ def test_a_run_on_a_lost_device_is_done_again() -> None:
     assert devices.released[0] == ("sim0", True)
 
 
-def test_an_order_that_loses_three_devices_is_an_error() -> None:
-    with pytest.raises(DeviceLostError, match="3 times"):
-        errands(StandInDevices(1, losing_first(9))).run([order(1)])
+def test_an_order_that_loses_three_devices_is_an_error_when_the_farm_had_its_time() -> None:
+    with pytest.raises(DeviceLostError, match="3 times: pulled"):
+        errands(StandInDevices(1, losing_first(9)), wait=0.1).run([order(1)])
+    assert cycles(errands(StandInDevices(1, losing_first(4))).run([order(1)])) == [1000]
+
+
+def spoiling(device: str) -> StandInDevices:
+    """Two devices; one of them has a full disk."""
+    devices = StandInDevices(2)
+    connect = devices.connect
+
+    def connected(lease: Lease) -> StandInClient:
+        client = connect(lease)
+        if lease.device.name == device:
+            client.run_kernel = full
+        return client
+
+    def full(code: bytes, job: RunJob) -> RunFailure:
+        return RunFailure(artifact=job.artifact, status=Status.INFRA_ERROR, why="disk full")
+
+    setattr(devices, "connect", connected)  # noqa: B010
+    return devices
+
+
+def test_what_the_farm_spoils_is_done_again_on_another_device() -> None:
+    answers = errands(spoiling("sim0"), 2).run([order(1), order(2), order(4)])
+    assert cycles(answers) == [1000, 500, 250]
+    assert {done.device for done in answers} == {"sim1"}
+
+
+def test_what_the_farm_spoils_for_too_long_is_the_answer() -> None:
+    (done,) = errands(spoiling("sim0"), 1, wait=0.1).run([order(1)])
+    assert isinstance(done.result, RunFailure)
+    assert done.result.why == "disk full"
+
+
+def test_a_lease_that_ends_before_an_order_begins_strikes_nobody() -> None:
+    class Ending(StandInDevices):
+        def lost(self, lease: Lease) -> str:
+            return "it has run out" if lease.fence < 6 else ""
+
+    devices = Ending(1)
+    assert cycles(errands(devices, wait=0.0).run([order(1)])) == [1000]
+    assert len(devices.released) == 6
 
 
 def test_who_is_told_when_to_come_again_comes_then(monkeypatch: pytest.MonkeyPatch) -> None:
