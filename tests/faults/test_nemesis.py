@@ -16,6 +16,7 @@ from kit.harassed import Harassed
 from kit.invariants import broken
 from kit.nemesis import Nemesis
 from kit.real_farm import CLI
+from kit.sessions import Session, reasons
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 SEED = int(os.environ.get("SOAK_SEED", "0")) or time.time_ns() % 10**6
@@ -43,6 +44,26 @@ def test_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert broken(farm, sessions, undisturbed / "records.sqlite") == [], f"seed {SEED}"
 
 
+def test_sessions_that_gave_up_for_one_reason_are_counted_together() -> None:
+    def ended(code: int, errors: str) -> Session:
+        return Session(40, 0.0, code=code, errors=errors)
+
+    lost = "tilefarm demo: devices were lost {} times: lease lease-{} is unknown\n  try: again\n"
+    sessions = [
+        ended(70, lost.format(3, "79446d51771b469c")),
+        ended(0, ""),
+        ended(70, "a warning\n" + lost.format(12, "0123456789abcdef")),
+        ended(3, "tilefarm demo: nobody answers at 127.0.0.1:4711\n"),
+        ended(-9, "tilefarm demo: sim1 is gone\n"),
+        ended(70, ""),
+    ]
+    assert reasons(sessions) == {
+        "70: devices were lost N times: lease lease-ID is unknown": 2,
+        "3: nobody answers at ADDRESS": 1,
+        "70: -": 1,
+    }
+
+
 def run_undisturbed(out: Path, trials: int) -> None:
     words = ["demo", "--no-ray", "--workers", "1", "--proposer", "random", "--seed", str(SEED)]
     command = [*CLI, *words, "--trials", str(trials), "--out", str(out), "--devices", "1"]
@@ -52,16 +73,18 @@ def run_undisturbed(out: Path, trials: int) -> None:
 def report(farm: Harassed, nemesis: Nemesis) -> str:
     """What happened, and how far the search came meanwhile."""
     faults = Counter(f"{event.fault} ({event.subject})" for event in nemesis.history)
-    codes = Counter(session.code for session in farm.sessions.all)
-    told = max((max(s.numbers) for s in farm.sessions.all if s.numbers), default=0)
-    grown = max(session.grown_nbytes for session in farm.sessions.all)
-    silent = max(session.silent_seconds for session in farm.sessions.all)
+    sessions = farm.sessions.all
+    codes = Counter(session.code for session in sessions)
+    told = max((max(s.numbers) for s in sessions if s.numbers), default=0)
+    grown = max(session.grown_nbytes for session in sessions)
+    silent = max(session.silent_seconds for session in sessions)
     return "\n".join(
         [
             f"seed {nemesis.seed}, {SECONDS:g} s: {len(nemesis.history)} faults, {told} trials",
             f"sessions by exit code: {dict(codes)}",
+            *(f"{count:5} gave up with {why}" for why, count in reasons(sessions).most_common()),
             f"readmitted {len(farm.readmitted)}, started again {len(farm.revived)}",
-            f"results taken back: {-sum(n for s in farm.sessions.all for n in s.numbers if n < 0)}",
+            f"results taken back: {-sum(n for s in sessions for n in s.numbers if n < 0)}",
             f"a driver grew by {grown >> 20} MiB at most, and was silent for {silent:.0f} s",
             *(f"{count:5} {fault}" for fault, count in sorted(faults.items())),
         ]

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,16 @@ from driver.farm.children import descendants, kill_descendants
 SURVIVED: Final = frozenset({0, -9, 3, 70, 75})
 """How a session may end: done, killed, or by a fault of the farm that it tells."""
 
+_FAULTS: Final = frozenset({3, 70, 75})
+_PARTICULAR: Final = (
+    (re.compile(r"^tilefarm \w+: "), ""),
+    (re.compile(r"\b(lease|epoch)-[0-9a-f]+"), r"\1-ID"),
+    (re.compile(r"\bsim\d\b"), "DEVICE"),
+    (re.compile(r"\b[0-9a-f]{12,}\b"), "DIGEST"),
+    (re.compile(r"\b127\.0\.0\.1:\d+"), "ADDRESS"),
+    (re.compile(r"\d+(\.\d+)?"), "N"),
+)
+"""What makes two of one kind differ, and what stands for it."""
 _STEP_TRIALS: Final = 40
 _PAUSE_SECONDS: Final = 0.2
 _PAGE_NBYTES: Final = os.sysconf("SC_PAGE_SIZE")
@@ -47,6 +58,20 @@ class Session:
     silent_seconds: float = 0.0
     grown_nbytes: int = 0
     below: set[tuple[int, int]] = field(default_factory=set)
+
+
+def reasons(sessions: Iterable[Session]) -> Counter[str]:
+    """Why sessions gave up, with how many did: each kind once, whatever the device or the lease."""
+    return Counter(f"{s.code}: {_kind(s.errors)}" for s in sessions if s.code in _FAULTS)
+
+
+def _kind(errors: str) -> str:
+    """The line that says what was wrong, without what it was about in particular."""
+    said = [line for line in errors.splitlines() if line.strip()]
+    text = next((line for line in said if line.startswith("tilefarm ")), said[0] if said else "-")
+    for pattern, instead in _PARTICULAR:
+        text = pattern.sub(instead, text)
+    return text
 
 
 class Sessions:
