@@ -10,7 +10,7 @@ from driver.farm.farmhouse import Farmhouse
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
 from driver.search.terms import SearchResult, SearchSettings
-from driver.steps.prepared import Prepared, trials_of
+from driver.steps.prepared import Prepared, trials_of, unconfirmed_of
 from driver.steps.stages import Stages
 from driver.steps.summarise import default_trial, standing
 from driver.terminal.events import SearchBegan
@@ -52,6 +52,7 @@ def search(
         clock=stages.clock,
         wall_origin=stages.wall_origin,
         listen=stages.listen,
+        unconfirmed=unconfirmed_of(history, store),
         log=LineLog("search", story, style=settings.operations.style),
         defaults={
             name: trial.cycles
@@ -72,7 +73,11 @@ def search(
             seconds=stages.now,
         )
     )
-    with stages.step("search") as say, stages.watch.waiting(loop.waits_for):
+
+    def waits_for() -> str:
+        return "; ".join(filter(None, (loop.waits_for(), house.waits_for)))
+
+    with stages.step("search") as say, stages.watch.waiting(waits_for):
         result = loop.run(stages.stop)
         say(f"{result.trials} trials in {result.seconds:.1f} s")
         if known:
