@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -100,6 +101,15 @@ class Campaign:
         """How many jobs may be proposed but not on a device."""
         ahead = self.windows.compile_ahead * max(1, len(self.devices))
         return max(ahead, self.windows.workers * self.batch)
+
+    @property
+    def in_words(self) -> str:
+        """What is under way and on which devices."""
+        stages = Counter(job.stage.value for job in self.jobs.values())
+        waiting = ", ".join(f"{count} {stage}" for stage, count in stages.items()) or "none live"
+        awaited = f"; to confirm: {', '.join(sorted(self.awaited))}" if self.awaited else ""
+        devices = ", ".join(self.devices) or "none just now"
+        return f"candidates: {waiting}; devices: {devices}{awaited}"
 
     def with_job(self, number: JobId, job: Job) -> Campaign:
         """As it is, but for what a job is now."""

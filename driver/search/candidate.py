@@ -10,8 +10,9 @@ from tilefarm.measurement import Measurement, RunFailure, Status, Trial
 from tilefarm.space import Point
 from tilefarm.trace import Trace
 
+from driver.farm.device_messages import Order
 from driver.search.measuring import Task
-from driver.search.moves import Outcome
+from driver.search.moves import JobId, Outcome
 
 
 @dataclass(slots=True)
@@ -43,6 +44,18 @@ class Candidate:
     def is_default(self) -> bool:
         """Whether it is the untuned schedule of its workload."""
         return dict(self.point) == dict(self.task.space.default)
+
+    def order(self, number: JobId, *, run_id: str, timeout_seconds: float) -> Order:
+        """What a device is to do next for a candidate that was built; another request each time."""
+        assert self.artifact is not None
+        self.attempts += 1
+        return Order(
+            number=number,
+            job=self.task.run_job(self.artifact, timeout_seconds=timeout_seconds),
+            blobs={self.artifact.digest: self.artifact.code, **self.task.blobs},
+            request_id=f"{run_id}-{number}-{self.attempts}",
+            candidate=self.artifact.job.short,
+        )
 
     def trial(self, outcome: Outcome, story: tuple[str, ...], proposer: str) -> Trial:
         """The record of how it ended."""

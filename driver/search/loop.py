@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
-from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.measurement import Measurement, RunFailure
 from tilefarm.watch.log import Log
 
@@ -23,7 +22,6 @@ from driver.farm.device_messages import (
     Lent,
     Lost,
     NoDevice,
-    Order,
     Spoiled,
     Up,
 )
@@ -34,24 +32,11 @@ from driver.search import moves
 from driver.search.campaign import Campaign
 from driver.search.candidate import Candidate
 from driver.search.measuring import Task
-from driver.search.moves import (
-    Ask,
-    Command,
-    Compile,
-    Confirm,
-    Doubt,
-    Drop,
-    Event,
-    Finish,
-    GiveUp,
-    Inquire,
-    JobId,
-    Measure,
-    Tell,
-)
+from driver.search.moves import Command, Event, JobId
 from driver.search.results import Results
 from driver.search.scores import Scores
 from driver.search.settled import settled
+from driver.search.slots import Slots
 from driver.search.step import step
 from driver.search.stop import StopSwitch
 from driver.search.terms import Records, SearchResult, SearchSettings, Unconfirmed
@@ -124,8 +109,7 @@ class Loop:
         for number, left in enumerate(unconfirmed, start=1):
             candidate = Candidate.of(tasks[left.task], dict(left.trial.point))
             self._results.inherit(number, candidate, left.trial, left.voucher)
-        self._up: dict[str, Up] = {}
-        self._empty_slots: dict[int, NoDeviceError | AccessError] = {}
+        self._slots = Slots(settings.devices)
         self._threads: list[DeviceThread] = []
         self._result: str | None = None
         self._first_measured: float | None = None
@@ -157,7 +141,7 @@ class Loop:
             first_measured_seconds=self._first_measured,
             seconds=self._clock.seconds() - began,
             split=self._times.split,
-            error=next(iter(self._empty_slots.values())) if self._result == "no device" else None,
+            error=self._slots.error if self._result == "no device" else None,
         )
 
     # ---- messages in -----------------------------------------------------------------------------
@@ -183,11 +167,8 @@ class Loop:
                 self._left(message)
             case Lent():
                 self._lent(message)
-            case NoDevice(slot=slot, error=error):
-                self._empty_slots[slot] = error
-                if len(self._empty_slots) == self._settings.devices:
-                    self._feed(moves.DevicesGone(error.what))
-                self._look_whether_gathered()
+            case NoDevice():
+                self._missed(message)
             case moves.Stop():
                 self._feed(message)
             case BaseException():
@@ -195,11 +176,10 @@ class Loop:
 
     def _joined(self, up: Up) -> None:
         device = up.lease.device
-        if (earlier := self._up.get(device.name)) is not None:
+        if (earlier := self._slots.get(device.name)) is not None:
             why = "leased anew before its loss was told"
             self._left(Lost(slot=earlier.slot, device=device.name, number=0, why=why))
-        self._up[device.name] = up
-        self._empty_slots.pop(up.slot, None)
+        self._slots.take(up)
         self._listen(
             DeviceJoined(
                 device=device.name,
@@ -209,13 +189,17 @@ class Loop:
             )
         )
         self._feed(moves.DeviceUp(device.name))
-        self._look_whether_gathered()
+        self._look_who_is_there()
 
-    def _look_whether_gathered(self) -> None:
-        if self._campaign.awaited:
-            settled = self._empty_slots.keys() | {up.slot for up in self._up.values()}
-            if len(settled) == self._settings.devices:
-                self._feed(moves.Gathered())
+    def _missed(self, none: NoDevice) -> None:
+        self._slots.wait_in_vain(none)
+        if self._slots.all_empty:
+            self._feed(moves.DevicesGone(none.error.what))
+        self._look_who_is_there()
+
+    def _look_who_is_there(self) -> None:
+        if self._campaign.awaited and self._slots.gathered:
+            self._feed(moves.Gathered())
 
     def _confirmed(self, device: str) -> None:
         self._feed(moves.Confirmed(device))
@@ -227,26 +211,18 @@ class Loop:
         self._feed(moves.Spoiled(device, self._results.spoiled(device, spoiled.fence), why))
 
     def _left(self, lost: Lost) -> None:
-        if not self._gone(lost.device, lost.slot):
+        if not self._slots.lose(lost.device, lost.slot):
             return
         self._listen(DeviceLeft(device=lost.device, why=lost.why, seconds=self._now()))
         self._feed(moves.DeviceLost(lost.device, lost.why, lost.number, lost.suspect))
 
     def _lent(self, lent: Lent) -> None:
-        if not self._gone(lent.device, lent.slot):
+        if not self._slots.lose(lent.device, lent.slot):
             return
         why = "others have a fairer claim"
         self._listen(DeviceLeft(device=lent.device, why=why, seconds=self._now(), lent=True))
         self._feed(moves.DeviceLent(lent.device))
         self._results.confirm(lent.device)
-
-    def _gone(self, device: str, slot: int) -> bool:
-        """A slot has a device no more. False: another slot holds it by now; its jobs went back."""
-        up = self._up.get(device)
-        if up is None or up.slot != slot:
-            return False
-        del self._up[device]
-        return True
 
     def _built(self, build: Build) -> None:
         candidate = self._candidates.get(build.number)
@@ -288,13 +264,13 @@ class Loop:
 
     def _obey(self, command: Command) -> None:
         match command:
-            case Ask(count):
+            case moves.Ask(count):
                 self._tuner.ask(count)
-            case Compile(jobs):
+            case moves.Compile(jobs):
                 self._compile(jobs)
-            case Measure(device, job):
+            case moves.Measure(device, job):
                 self._measure(device, job)
-            case Tell(job, outcome, story):
+            case moves.Tell(job, outcome, story):
                 self._results.tell(
                     job,
                     self._candidates.pop(job),
@@ -302,25 +278,25 @@ class Loop:
                     story,
                     unconfirmed=self._voucher(job),
                 )
-            case Confirm(device):
-                up = self._up[device]
+            case moves.Confirm(device):
+                up = self._slots[device]
                 self._threads[up.slot].confirm(up.lease)
-            case Inquire(device):
+            case moves.Inquire(device):
                 self._put(Spoiled(device=device, fence=self._source.spoiled_fence(device)))
-            case Doubt(doubted, why):
+            case moves.Doubt(doubted, why):
                 self._doubt(doubted, why)
-            case Drop(job):
+            case moves.Drop(job):
                 self._results.drop(self._candidates.pop(job))
-            case GiveUp(task, why):
+            case moves.GiveUp(task, why):
                 self._tuner.give_up(task)
                 self._say(f"{task} is given up: {why}")
-            case Finish(why):
+            case moves.Finish(why):
                 self._result = why
 
     def _voucher(self, number: JobId) -> Voucher | None:
         """Who may still say that a job's result is wrong."""
         device = self._campaign.doubts.device_of(number)
-        return None if device is None else Voucher(device, self._up[device].lease.fence)
+        return None if device is None else Voucher(device, self._slots[device].lease.fence)
 
     def _proposed(self, answer: Proposals) -> None:
         began, ended = answer.began_seconds, answer.ended_seconds
@@ -346,23 +322,11 @@ class Loop:
         self._executor.submit(batch, self._messages.put)
 
     def _measure(self, device: str, number: JobId) -> None:
-        candidate = self._candidates[number]
-        artifact = candidate.artifact
-        assert artifact is not None
-        candidate.attempts += 1
-        up = self._up[device]
-        self._threads[up.slot].put(
-            up.lease,
-            Order(
-                number=number,
-                job=candidate.task.run_job(
-                    artifact, timeout_seconds=self._settings.run_timeout_seconds
-                ),
-                blobs={artifact.digest: artifact.code, **candidate.task.blobs},
-                request_id=f"{self._settings.run_id}-{number}-{candidate.attempts}",
-                candidate=artifact.job.short,
-            ),
+        up, settings = self._slots[device], self._settings
+        order = self._candidates[number].order(
+            number, run_id=settings.run_id, timeout_seconds=settings.run_timeout_seconds
         )
+        self._threads[up.slot].put(up.lease, order)
 
     def _doubt(self, numbers: Sequence[JobId], why: str) -> None:
         """Take back what was told of jobs; they are on their way to another device already."""
@@ -400,10 +364,4 @@ class Loop:
 
     def waits_for(self) -> str:
         """What is under way and on which devices, in words; for any thread."""
-        campaign = self._campaign
-        stages: dict[str, int] = {}
-        for job in campaign.jobs.values():
-            stages[job.stage.value] = stages.get(job.stage.value, 0) + 1
-        waiting = ", ".join(f"{count} {stage}" for stage, count in stages.items()) or "none live"
-        devices = ", ".join(campaign.devices) or "none just now"
-        return f"candidates: {waiting}; devices: {devices}"
+        return self._campaign.in_words

@@ -252,8 +252,11 @@ LEFT = {1: ("sim0", "a"), 2: ("sim0", "a"), 3: ("sim9", "b")}
 
 
 def test_what_an_earlier_session_left_is_confirmed_by_whoever_comes_up() -> None:
-    _, commands = play(Proposed(()), told=LEFT)
+    campaign, commands = play(Proposed(()), told=LEFT)
     assert commands == [], "sim0 and sim9 may come up yet"
+    assert (
+        campaign.in_words == "candidates: none live; devices: none just now; to confirm: sim0, sim9"
+    )
     gathered = (Proposed(()), DeviceUp("sim0"), Gathered())
     _, commands = play(*gathered, told=LEFT)
     assert commands == [Confirm("sim0"), Inquire("sim9")]
