@@ -73,6 +73,11 @@ class Done:
     ended_seconds: float
     unchecked: int = 0
 
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether the farm is to blame for how it ended, and it is to be done again."""
+        return isinstance(self.result, RunFailure) and self.result.status.is_farm_fault
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:

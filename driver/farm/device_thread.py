@@ -1,7 +1,8 @@
 """One thread per device: holds a lease, runs what it is given, says what came of it.
 
 A device that somebody with a fairer claim waits for is given back between two runs, and the thread
-stands in line again.
+stands in line again. One that spoils run after run, because its disk is full, rests between them:
+it would spoil all candidates of a search before anybody can mend it.
 """
 
 from __future__ import annotations
@@ -40,9 +41,16 @@ from driver.farm.lease_source import LeaseSource
 from driver.farm.patient import Client, PatientClient
 
 _RETRY_SECONDS: Final = 0.5
+_REST_SECONDS: Final = 0.2
+_LONGEST_REST_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
 _PATIENCE_SECONDS: Final = 30.0
 _HINT: Final = "check --tracker and --token-file, and that `tilefarm tracker` runs there"
+
+
+def rest_seconds(spoiled: int) -> float:
+    """How long a device rests that has spoiled so many runs in a row by the farm's fault."""
+    return min(_LONGEST_REST_SECONDS, _REST_SECONDS * 2.0 ** min(spoiled - 1, 100))
 
 
 class DeviceThread:
@@ -149,7 +157,7 @@ class DeviceThread:
             wait=self._closing.wait,
             clock=self._clock,
         )
-        number = 0
+        number = spoiled = 0
         try:
             if fence := client.spoiled_fence():
                 self._report(Spoiled(device=lease.device.name, fence=fence))
@@ -161,7 +169,11 @@ class DeviceThread:
                     return self._lost(lease, 0, why)  # the order has not begun
                 number = order.number if isinstance(order, Order) else 0
                 if isinstance(order, Order):
-                    self._report(self._run(client, lease, order))
+                    done = self._run(client, lease, order)
+                    self._report(done)
+                    spoiled = spoiled + 1 if done.is_spoiled else 0
+                    if spoiled and self._closing.wait(rest_seconds(spoiled)):
+                        return None
                 else:
                     self._confirm(client, lease)
                 number = 0

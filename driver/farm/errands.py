@@ -16,7 +16,6 @@ from typing import Final
 from tilefarm.clock import Clock
 from tilefarm.errors import DeviceLostError
 from tilefarm.lease import Lease
-from tilefarm.measurement import RunFailure
 
 from driver.farm.device_messages import Done, Lent, Lost, Message, NoDevice, Order, Up
 from driver.farm.device_thread import DeviceThread
@@ -137,7 +136,7 @@ class Errands:
                 case Done(number=number):
                     given.pop(message.slot)
                     idle[message.slot] = ups[message.slot]
-                    if _spoiled(message) and self._again(errands[number - 1], message.device):
+                    if message.is_spoiled and self._again(errands[number - 1], message.device):
                         waiting.insert(0, number - 1)
                     else:
                         answers[number - 1] = message
@@ -180,10 +179,6 @@ class Errands:
         now = self._clock.seconds()
         errand.strike(device, now)
         return len(errand.strikes) < _ATTEMPTS or now - errand.since < self._wait_seconds
-
-
-def _spoiled(done: Done) -> bool:
-    return isinstance(done.result, RunFailure) and done.result.status.is_farm_fault
 
 
 def _fittest(idle: Mapping[int, Lease], errand: _Errand) -> int:
