@@ -24,6 +24,7 @@ _LONGEST_SECONDS: Final = 12.0
 _PAUSE_SECONDS: Final = (0.2, 3.0)
 _TICK_SECONDS: Final = 0.1
 _FAR_NBYTES: Final = 200_000
+_BELIEVED_SECONDS: Final = (1.0, 6.0)
 _NOTICED_SECONDS: Final = 90.0
 """Until a device that is wrong has run 50 kernels, the driver's own beginning included."""
 
@@ -144,6 +145,14 @@ def _lie(farm: Harassed, subject: str, _: random.Random) -> Undo:
     return _nothing
 
 
+def _lie_and_kill(farm: Harassed, subject: str, chance: random.Random) -> Undo:
+    """The driver that believes a lie is no more when it comes out; the next one has to hear."""
+    farm.lie(subject)
+    time.sleep(chance.uniform(*_BELIEVED_SECONDS))
+    farm.sessions.kill()
+    return _lie(farm, subject, chance)
+
+
 def _kill_driver(farm: Harassed, _subject: str, _: random.Random) -> Undo:
     farm.sessions.kill()
     return _nothing
@@ -185,6 +194,7 @@ FAULTS: Final = (
     Fault("disk full", DEVICES, _fill_disk),
     Fault("clock jumps", SERVERS, _jump, lasts=False),
     Fault("lies", DEVICES, _lie, lasts=False, alone=True),
+    Fault("lies to one that is killed", DEVICES, _lie_and_kill, lasts=False, alone=True),
     Fault("killed", ("driver",), _kill_driver, lasts=False),
     Fault("killed", ("compiler",), _kill_compiler, lasts=False),
     Fault("cut", LINKS, _on_proxy(lambda proxy, _: proxy.cut())),
