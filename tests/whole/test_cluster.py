@@ -11,21 +11,41 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import onnx
 import pytest
 from kit.farm import eventually
 from kit.machines import Machines
+from kit.onnx_models import saved_beside
 from kit.ray_cluster import RayCluster, free_port
 from kit.simulated import unbuilt
 
 from driver import cli
+from driver.demo import CALIBRATION, MODEL
 
 pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(900)]
 
 FAIR = 3.0
 """Two equal jobs at once: neither measures so many times as fast as the other."""
+
+
+QUEUED = re.compile(r"waiting for the cluster: \d+ batch(es)? in its queue, the first for \d+ s")
+
+HOLD = """
+import sys, time, ray
+from pathlib import Path
+
+def hold(sign):
+    Path(sign).touch()
+    time.sleep(600)
+
+ray.init(address=sys.argv[1], log_to_driver=False)
+ray.get(ray.remote(num_cpus=2)(hold).remote(sys.argv[2]))
+"""
+"""A program that takes both processors."""
 
 
 class ClusterFarm:
@@ -59,11 +79,11 @@ class ClusterFarm:
             "head", [sys.executable, "-m", "driver.cli", *words], seconds=seconds
         )
 
-    def submitted(self, *words: str) -> dict[str, object]:
+    def submitted(self, *words: str, network: str = "zoo:digits") -> dict[str, object]:
         """What `submit` answers to a job with devices of the tracker."""
         farm = ["--tracker", self.tracker, *self._proof("ann"), "--devices", "1"]
         folder = ["--folder", str(self.folder / "runs"), "--json"]
-        sent = self.said("submit", "zoo:digits", *words, *farm, *folder, *self.ray.words())
+        sent = self.said("submit", network, *words, *farm, *folder, *self.ray.words())
         assert sent.returncode == 0, sent.stderr + self.machines.said()
         answer: dict[str, object] = json.loads(sent.stdout)
         return answer
@@ -73,6 +93,22 @@ class ClusterFarm:
         log = self.said("logs", str(job), "--follow", *self.ray.words(), seconds=400)
         assert log.returncode == 0, log.stdout + log.stderr
         return log.stdout
+
+    def log(self, job: object) -> str:
+        """What a job has printed so far."""
+        return self.said("logs", str(job), *self.ray.words()).stdout
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """Within, all processors of the cluster are somebody else's."""
+        sign = self.folder / "full"
+        words = [sys.executable, "-c", HOLD, self.ray.address, str(sign)]
+        other = self.machines.start("head", words, environment=self.ray.environment)
+        try:
+            eventually(sign.exists, seconds=100)
+            yield
+        finally:
+            self.machines.end(other)
 
     def _serve(self, machine: str, command: str, name: str, *words: str) -> None:
         tls = ["--tls", str(self.folder / name), "--tokens", str(self.folder / "tokens.json")]
@@ -130,6 +166,24 @@ def test_two_jobs_share_a_cluster_and_a_farm(farm: ClusterFarm) -> None:
     assert max(speeds) < FAIR * min(speeds), speeds
     audit = (farm.folder / "audit").read_text()
     assert {"board1", "board2"} <= set(re.findall(r"board\d", audit))
+
+
+def test_weights_beside_a_model_reach_the_cluster(farm: ClusterFarm) -> None:
+    place = farm.folder / "net"
+    place.mkdir()
+    network = str(saved_beside(onnx.load(MODEL), place, "net.onnx", "w/net.bin"))
+    words = ("--calibrate", str(CALIBRATION), "--trials", "5")
+    for uploads in (True, False):
+        sent = farm.submitted(*words, network=network)
+        assert bool(sent["uploaded_nbytes"]) == uploads
+        assert "0 differ from the reference" in farm.followed(sent["id"])
+
+
+def test_a_job_stands_in_the_queue_of_a_full_cluster(farm: ClusterFarm) -> None:
+    with farm.full():
+        sent = farm.submitted("--trials", "5", "--seed", "3")
+        eventually(lambda: QUEUED.search(farm.log(sent["id"])) is not None, seconds=100)
+    assert "0 differ from the reference" in farm.followed(sent["id"])
 
 
 def test_what_a_job_has_made_comes_back(farm: ClusterFarm) -> None:
