@@ -84,11 +84,14 @@ class Bench:
         """
         path = self._store.path(artifact)
         if artifact not in self._verdicts:
-            if len(self._verdicts) >= _REMEMBERED_VERDICTS:
-                self._verdicts.clear()
-            reason = elf.rejection(path.read_bytes(), self._settings.machine)
-            self._verdicts[artifact] = reason or ""
+            self.judge(artifact, path.read_bytes())
         return self._verdicts[artifact]
+
+    def judge(self, artifact: Digest, content: bytes) -> None:
+        """Look at an artifact while its bytes are at hand; `verdict` tells what was found."""
+        if len(self._verdicts) >= _REMEMBERED_VERDICTS:
+            self._verdicts.clear()
+        self._verdicts[artifact] = elf.rejection(content, self._settings.machine) or ""
 
     async def run(self, job: RunJob, still_mine: Callable[[], None], holder: Holder) -> RunReply:
         """Waits for its turn, runs the job and keeps its outputs as blobs.

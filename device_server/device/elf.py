@@ -12,7 +12,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from functools import cache
+from typing import Final, NamedTuple
 
 RUNTIME_SYMBOLS: Final = frozenset(
     {
@@ -108,8 +109,7 @@ class _Refused(Exception):
     """The reason, on its way out of a nested check."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
+class _Segment(NamedTuple):
     kind: int
     flags: int
     offset: int
@@ -127,8 +127,7 @@ class _Image:
 
     def words(self, offset: int, layout: str) -> tuple[int, ...]:
         """Little-endian fields at a file offset; "P" in the layout is a word of the class."""
-        fields = "<" + layout.replace("P", "Q" if self.wide else "I")
-        return struct.unpack_from(fields, self.code, offset)
+        return _fields(layout, self.wide).unpack_from(self.code, offset)
 
     def offset_of(self, address: int, nbytes: int = 1) -> int:
         """Where `nbytes` bytes of memory lie in the file."""
@@ -137,6 +136,11 @@ class _Image:
             if segment.kind == _PT_LOAD and start >= 0 and start + nbytes <= segment.nbytes:
                 return segment.offset + start
         raise _Refused(f"address {address:#x} is in no segment of the file")
+
+
+@cache
+def _fields(layout: str, wide: bool) -> struct.Struct:
+    return struct.Struct("<" + layout.replace("P", "Q" if wide else "I"))
 
 
 def rejection(code: bytes, machine: Machine) -> str | None:

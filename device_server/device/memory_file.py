@@ -24,9 +24,9 @@ class MemoryFile(Closing):
         flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
         self._descriptor = os.memfd_create("blob", flags)
         try:
-            with open(self._descriptor, "wb", buffering=0, closefd=False) as file:
-                while content:
-                    content = content[file.write(content) :]
+            left = memoryview(content)
+            while left:
+                left = left[os.write(self._descriptor, left) :]
             fcntl.fcntl(self._descriptor, fcntl.F_ADD_SEALS, _SEALS)
         except OSError:
             self.close()

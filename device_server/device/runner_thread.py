@@ -18,6 +18,15 @@ from device_server.device.odometer import Odometer
 _T = TypeVar("_T")
 
 
+class _Silent(Exception):
+    """A call did not come back."""
+
+
+def _give_up(running: asyncio.Future[_T]) -> None:
+    if not running.done():
+        running.set_exception(_Silent())
+
+
 class RunnerThread:
     """Calls that block, one at a time. Lives in one event loop.
 
@@ -66,10 +75,14 @@ class RunnerThread:
             raise DeviceLostError(f"device {self._device} {self._condition.hung}")
         running = self._begin(work)
         allowed_seconds = within_seconds + self._grace_seconds
-        with self.odometer.busy():
-            done, _ = await asyncio.wait((running,), timeout=allowed_seconds)
-        if done:
-            return running.result()
+        patience = running.get_loop().call_later(allowed_seconds, _give_up, running)
+        try:
+            with self.odometer.busy():
+                return await running
+        except _Silent:
+            pass
+        finally:
+            patience.cancel()
         self._condition.hung = f"hangs: {what} did not come back within {allowed_seconds:g} s"
         self._log("hung", level=Level.ERROR, device=self._device, why=self._condition.hung)
         self.stuck.set()

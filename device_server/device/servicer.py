@@ -137,8 +137,11 @@ class DeviceServicer:
             )
         missing = self._store.missing(brought)
         for digest in missing:
-            keep = self._store.put_briefly if digest == call.job.artifact else self._store.put
-            keep(brought[digest], digest)
+            if digest == call.job.artifact:
+                self._store.put_briefly(brought[digest], digest)
+                self._bench.judge(digest, brought[digest])
+            else:
+                self._store.put(brought[digest], digest)
         self._arrivals.note(missing)
         if missing:
             self._note_stored(sum(len(brought[digest]) for digest in missing))

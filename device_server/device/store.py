@@ -134,7 +134,7 @@ class BlobStore(Closing):
         return self._incoming.begin(digest, offset)
 
     def path(self, digest: Digest) -> Path:
-        """The file of a blob, its content verified since it was last changed.
+        """The file of a blob, its content verified since it was last changed, or pinned.
 
         Raises:
             MissingBlobError: it is not here, or was damaged and is now gone.
@@ -144,10 +144,7 @@ class BlobStore(Closing):
             if entry is None:
                 raise _missing(digest)
             self._entries.move_to_end(digest)
-            unchanged = entry.memory or (
-                entry.verified and _signature(entry.path) == entry.verified
-            )
-            if not unchanged:
+            if not self._pins[digest]:
                 self._verify(digest, entry)
             return entry.path
 
@@ -172,7 +169,11 @@ class BlobStore(Closing):
         held = tuple(digests)
         with self._lock:
             for digest in held:
-                self.path(digest)
+                entry = self._entries.get(digest)
+                if entry is None:
+                    raise _missing(digest)
+                self._entries.move_to_end(digest)
+                self._verify(digest, entry)
             self._pins.update(held)
         try:
             yield
@@ -229,7 +230,11 @@ class BlobStore(Closing):
             self._drop(digest)
 
     def _verify(self, digest: Digest, entry: _Entry) -> None:
+        if entry.memory is not None:
+            return
         signature = _signature(entry.path)
+        if signature == entry.verified is not None:
+            return
         if signature is None or _digest_of(entry.path) != digest:
             self._drop(digest)
             raise MissingBlobError(f"blob {digest.short} was damaged on this device", "upload it")

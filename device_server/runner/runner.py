@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -178,7 +177,7 @@ class Runner(Closing):
 
         A new child gets it together with the request to load: it need not be woken for it.
         """
-        if self._child is not None and self._child.alive and self._loaded == job.artifact:
+        if self._loaded == job.artifact and self._child is not None and self._child.alive:
             self._load_seconds = 0.0
             self._child.send(request)
             return None
@@ -269,8 +268,8 @@ def _missing_content(job: RunJob, descriptors: Sequence[int]) -> Problem | None:
 
 
 def _read(descriptor: int, offset: int, nbytes: int) -> bytes:
-    if nbytes == 0:
-        return b""
-    page = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-    with mmap.mmap(descriptor, offset - page + nbytes, prot=mmap.PROT_READ, offset=page) as view:
-        return view[offset - page :]
+    pieces = []
+    while nbytes and (piece := os.pread(descriptor, nbytes, offset)):
+        pieces.append(piece)  # The system gives at most 2 GiB at once.
+        offset, nbytes = offset + len(piece), nbytes - len(piece)
+    return b"".join(pieces)
