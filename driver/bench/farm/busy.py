@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from typing import TypeAlias
 
 from tilefarm.measurement import Trial
@@ -108,6 +109,6 @@ def path(done: Searched) -> Path:
         for stage, begin, end in trial.spans:
             sums[stage] += end - begin
     return Path(
-        **{stage: seconds / done.runs for stage, seconds in sums.items()},
-        kernel=done.kernel_seconds / done.runs,
+        **{stage: seconds / len(done.kernels) for stage, seconds in sums.items()},
+        kernel=fmean(done.kernels),
     )

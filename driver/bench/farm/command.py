@@ -60,8 +60,8 @@ count where a compiled candidate waits. Simulators nearly always wait for compil
 is the way of a candidate from its compile to the device, beside a kernel of a millisecond, so the
 goal is the boards'. The driver's processor time is by candidates that compiled, with those that
 were under way in the end. The farm's processor time of a trial is that of the driver, the tracker,
-the devices and their runners, from when all had joined and the spaces were known: all but compiles,
-the kernel's own included. The farm's wall time is that of proposal, transfer and run without the
+the devices and their runners, from when all had joined and the spaces were known, without compiles
+and the kernel. The farm's wall time is that of proposal, transfer and run without the
 kernel; it has no goal, because it counts the waits for a core that compiles keep busy.
 
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input

@@ -49,6 +49,7 @@ def real_figures(real: RealFigures) -> Iterator[Figure]:
     yield Figure(name="farm's processor", value=processor, unit="ms/trial", goal=5)
     yield Figure(name="  driver", value=1000 * real.driver_seconds, unit="ms/trial")
     yield Figure(name="  tracker, devices", value=1000 * real.farm_seconds, unit="ms/trial")
+    yield Figure(name="  less the kernel", value=-1000 * real.kernel_seconds, unit="ms/trial")
     yield Figure(name="farm's wall time", value=overhead, unit="ms/trial")
     yield from _parts(real.path)
     yield Figure(name="devices with a candidate", value=100 * real.shares.in_hand, unit="%")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path as FilePath
+from statistics import median
 from typing import Final
 
 from tilefarm.clock import Clock
@@ -24,6 +25,8 @@ class RealFigures:
         trials: how many ended, in `seconds` from `Searched.began` on.
         driver_seconds: processor seconds of the driver, a trial.
         farm_seconds: of tracker, devices and runners, a trial; the kernel is part of it.
+        kernel_seconds: of a kernel: the median of what runs took. A child has one thread that
+            computes all the time; the mean would count what it waits for a core.
     """
 
     trials: int
@@ -32,11 +35,12 @@ class RealFigures:
     path: Path
     driver_seconds: float
     farm_seconds: float
+    kernel_seconds: float
 
     @property
     def overhead_seconds(self) -> float:
-        """Processor seconds of a trial besides its compile."""
-        return self.driver_seconds + self.farm_seconds
+        """Processor seconds of a trial besides its compile and its kernel."""
+        return self.driver_seconds + self.farm_seconds - self.kernel_seconds
 
 
 def measure_real(trials: int, *, scratch: FilePath, clock: Clock) -> RealFigures:
@@ -54,4 +58,5 @@ def measure_real(trials: int, *, scratch: FilePath, clock: Clock) -> RealFigures
         path=path(done),
         driver_seconds=done.process_seconds / done.told,
         farm_seconds=done.farm_seconds / done.told,
+        kernel_seconds=median(done.kernels),
     )

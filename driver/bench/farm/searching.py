@@ -69,8 +69,7 @@ class Searched:
         began: when as many devices had joined as were asked for, and of each task a candidate had
             compiled: its space is known by then. One may join again later.
         ended: when it was told to begin nothing new, or ended by itself.
-        kernel_seconds: what devices say that runs took, all together.
-        runs: how many that were.
+        kernels: what devices say that each run took, in seconds.
         thread_seconds: processor seconds of the driver's threads since it began, by kind.
         process_seconds: of all of them.
         farm_seconds: processor seconds of tracker, devices and runners since it began.
@@ -83,8 +82,7 @@ class Searched:
     seconds: float
     began: float
     ended: float
-    kernel_seconds: float
-    runs: int
+    kernels: tuple[float, ...]
     thread_seconds: Mapping[str, float]
     process_seconds: float
     farm_seconds: float
@@ -150,8 +148,7 @@ def search(
         seconds=result.seconds,
         began=seen.began,
         ended=seen.stopped or clock.wall_seconds(),
-        kernel_seconds=sum(metered.run_seconds),
-        runs=len(metered.run_seconds),
+        kernels=tuple(metered.run_seconds),
         thread_seconds=threads.by_kind(),
         process_seconds=threads.process_seconds,
         farm_seconds=farm_seconds,

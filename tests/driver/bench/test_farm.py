@@ -33,8 +33,7 @@ SEARCHED = Searched(
     seconds=10.0,
     began=0.0,
     ended=10.0,
-    kernel_seconds=0.0,
-    runs=1,
+    kernels=(0.0,),
     thread_seconds={},
     process_seconds=1.0,
     farm_seconds=0.0,
@@ -73,7 +72,7 @@ def test_the_overhead_of_a_trial_is_all_but_compile_and_kernel() -> None:
         ("transfer", 3.0, 4.0),
         ("run", 4.0, 9.0),
     )
-    found = path(replace(SEARCHED, trials=(replace(TRIAL, spans=spans),), kernel_seconds=4.0))
+    found = path(replace(SEARCHED, trials=(replace(TRIAL, spans=spans),), kernels=(4.0,)))
     assert found == Path(propose=0.5, compile=2.0, transfer=1.0, run=5.0, kernel=4.0)
     assert found.overhead == 2.5
 
@@ -105,10 +104,11 @@ def test_goals_are_met_or_missed() -> None:
         shares=Shares(in_hand=0.99, running=0.5, of_all=0.4),
         path=PATH,
         driver_seconds=0.002,
-        farm_seconds=0.003,
+        farm_seconds=0.0035,
+        kernel_seconds=0.0006,
     )
     assert all(figure.is_met for figure in real_figures(good))
-    slow = replace(good, seconds=6.0, farm_seconds=0.004)
+    slow = replace(good, seconds=6.0, farm_seconds=0.0037)
     missed = [figure.name for figure in real_figures(slow) if not figure.is_met]
     assert missed == ["trials", "farm's processor"]
     assert all(figure.is_met for figure in board_figures(good.shares))
