@@ -11,6 +11,7 @@ from typing import Final
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.names import RandomIds
 from tilefarm.rpc import listening, serving
+from tilefarm.rpc.caller import SMALL_MESSAGES
 from tilefarm.rpc.door import Security
 from tilefarm.watch.log import LineLog, Log
 from tilefarm.watch.metrics import TRACKER_METRICS, call_meter
@@ -78,6 +79,7 @@ async def run_tracker(
             ),
             tls=security.tls,
             concurrent_rpcs=_CONCURRENT_RPCS,
+            options=SMALL_MESSAGES,
             health_of=lambda name: health_of(name, servicer.overview),
         )
         watch = asyncio.create_task(servicer.watch())

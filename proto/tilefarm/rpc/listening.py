@@ -44,6 +44,7 @@ async def start(
     desk: Desk,
     tls: TlsFolder | None = None,
     concurrent_rpcs: int = _CONCURRENT_RPCS,
+    options: Options = (),
     health_of: HealthOf,
 ) -> tuple[grpc.aio.Server, str]:
     """A running server and the address that it has got.
@@ -54,6 +55,7 @@ async def start(
         desk: what its handlers share.
         tls: the server's certificates; None for a farm on one machine.
         concurrent_rpcs: calls that are answered at a time; gRPC refuses more.
+        options: of gRPC, beside those that every server has.
         health_of: how the server is, and what else it answers for.
 
     Raises:
@@ -61,7 +63,9 @@ async def start(
             certificates cannot be used.
     """
     require_safe(listen, tls)
-    server = grpc.aio.server(options=SERVER_OPTIONS, maximum_concurrent_rpcs=concurrent_rpcs)
+    server = grpc.aio.server(
+        options=SERVER_OPTIONS + options, maximum_concurrent_rpcs=concurrent_rpcs
+    )
     answers = [*routes, *health_routes(health_of)]
     if tls is None:
         _reflect(server, {route.method.service for route in answers})
