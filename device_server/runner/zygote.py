@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from tilefarm.closing import Closing
 from tilefarm.errors import InfraError
@@ -23,6 +24,10 @@ from device_server.runner.frames import (
     spawn_request,
 )
 from device_server.runner.last_words import LastWords
+
+
+_ENVIRONMENT: Final = {"LIBC_FATAL_STDERR_": "1", "LD_BIND_NOW": "1"}
+"""Last words go to where they are read; symbols are resolved before children are made, for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +66,7 @@ class Zygote(Closing):
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._log.descriptor,
-                env={"LIBC_FATAL_STDERR_": "1"},
+                env=_ENVIRONMENT,
                 cwd="/",
                 start_new_session=True,
             )
