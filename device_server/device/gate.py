@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable
 
 from tilefarm.errors import LeaseError, SuspectError
 from tilefarm.lease import ticket_of
@@ -19,11 +20,15 @@ class FenceGate:
     Args:
         epoch: names this life of the device server.
         secret: that the device registered with.
+        leased: hears the fence of every newer lease.
     """
 
-    def __init__(self, epoch: str, secret: bytes) -> None:
+    def __init__(
+        self, epoch: str, secret: bytes, leased: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._epoch = epoch
         self._secret = secret
+        self._leased = leased
         self._fence = 0
         self._lease_id = ""
         self._spoiled = ""
@@ -66,6 +71,7 @@ class FenceGate:
             )
         if claim.fence > self._fence:
             self._spoiled = ""
+            self._leased(claim.fence)
         self._fence, self._lease_id = claim.fence, claim.lease_id
         if self._spoiled:
             raise SuspectError(self._spoiled, "what was measured under this lease is not sure")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.clock import Clock, SystemClock
-from tilefarm.errors import SettingsError
+from tilefarm.errors import SelfTestError, SettingsError
 from tilefarm.lease import DeviceInfo
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc import device_calls, listening, serving
@@ -135,12 +135,12 @@ async def run_device(
         log = counted(log, metrics, DEVICE_RULES)
         store = owned.enter_context(BlobStore(settings.folder, settings.limits))
         secret = device_secret(settings.folder)
-        gate = FenceGate(epoch, secret)
-        spoiled = SpoiledFence(settings.folder / "spoiled", log, device=settings.name)
+        spoiled = SpoiledFence(settings.folder / "spoiled.json", log, device=settings.name)
+        gate = FenceGate(epoch, secret, spoiled.lease)
 
         def spoil(why: str) -> None:
             gate.spoil(why)
-            spoiled.note(gate.fence)
+            spoiled.spoil()
 
         board = Board(settings.hooks, settings.folder, log, device=settings.name)
         await board.prepare()
@@ -163,7 +163,11 @@ async def run_device(
             device=settings.name,
             spoil=spoil,
         )
-        proof = await watch.prove()
+        try:
+            proof = await watch.prove()
+        except SelfTestError:
+            spoiled.spoil()
+            raise
         bench_settings = BenchSettings(device=settings.name, machine=machine_of(settings.target))
         quarantined = QuarantinedRuns(
             settings.folder / "quarantined.json", log, clock, device=settings.name

@@ -1,12 +1,14 @@
 """The newest lease under which a device was found not to be right; a file keeps its fence.
 
-Whoever held the device hears of it with the next call. Who was killed before, and goes on when
+Whoever holds the device hears of it with the next call. Who was killed before, and goes on when
 somebody has put the device back into service, learns it from the fence: what was measured under
-this one or an earlier one, and was never confirmed, is worth nothing.
+this one or an earlier one, and was never confirmed, is worth nothing. Also when it is the self-test
+of a server that starts again that finds it out, so the newest lease is kept as well.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tilefarm.watch.log import Level, Log
@@ -24,33 +26,41 @@ class SpoiledFence:
         self._file = file
         self._log = log
         self._device = device
-        self._fence = self._kept()
+        self._newest, self._fence = self._kept()
 
     @property
     def fence(self) -> int:
         """The fence; 0 if the device was right under every lease."""
         return self._fence
 
-    def note(self, fence: int) -> None:
-        """The device was found not to be right under a lease."""
-        if fence <= self._fence:
-            return
-        self._fence = fence
+    def lease(self, fence: int) -> None:
+        """The device is leased anew, with a higher fence than ever."""
+        self._newest = fence
+        self._keep()
+
+    def spoil(self) -> None:
+        """The device is not right."""
+        if self._fence != self._newest:
+            self._fence = self._newest
+            self._keep()
+
+    def _keep(self) -> None:
         fresh = self._file.with_suffix(".fresh")
         try:
-            fresh.write_text(f"{fence}\n")
+            fresh.write_text(json.dumps({"newest": self._newest, "spoiled": self._fence}))
             fresh.replace(self._file)
         except OSError as error:
             self._fails(error)
 
-    def _kept(self) -> int:
+    def _kept(self) -> tuple[int, int]:
         try:
-            return int(self._file.read_text())
+            kept = json.loads(self._file.read_text())
+            return int(kept["newest"]), int(kept["spoiled"])
         except FileNotFoundError:
-            return 0
-        except (OSError, ValueError) as error:
+            pass
+        except (OSError, ValueError, TypeError, KeyError) as error:
             self._fails(error)
-            return 0
+        return 0, 0
 
     def _fails(self, error: Exception) -> None:
         self._log(

@@ -169,6 +169,29 @@ def test_it_says_under_which_lease_it_was_wrong_to_whoever_has_it_later(bed: Bed
         assert device.spoiled_fence() == fence
 
 
+def test_it_says_so_too_when_it_was_the_self_test_that_found_it_wrong(farm: Farm) -> None:
+    tracker = farm.tracker(limits=LIMITS)
+
+    def leased() -> Lease:
+        with TrackerClient(tracker.address, CREDENTIALS) as client:
+            lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+            assert lease is not None
+            client.release(lease)
+            return lease
+
+    first = farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL))
+    lease = leased()
+    with DeviceClient(lease, CREDENTIALS) as device:
+        device.ensure(BLOBS)
+        assert isinstance(device.run(job(), request_id="r"), Measurement)
+    first.stop()
+    with pytest.raises(SelfTestError):
+        farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL, flips_after=-1))
+    farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL))
+    with DeviceClient(leased(), CREDENTIALS) as device:
+        assert device.spoiled_fence() == lease.fence
+
+
 def test_one_that_drifts_rests_until_its_pace_is_right(bed: Bed) -> None:
     with bed.device() as device:
         bed.runner.pace = 1.05
