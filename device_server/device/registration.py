@@ -17,7 +17,7 @@ from tilefarm.watch.log import Log
 from device_server.device.condition import Condition
 from device_server.device.quarantined import QuarantinedRuns
 
-_CALL_SECONDS: Final = 5.0
+_CALL_SECONDS: Final = 4.0
 _RETRY_SECONDS: Final = 0.5
 _REFUSED_SECONDS: Final = 5.0
 _DEREGISTER_SECONDS: Final = 1.0
