@@ -2,6 +2,7 @@
 
 What the farm spoils is done again, on another device if there is one, after a pause that grows: a
 whole search has come before these runs, and most of what befalls a farm is over within a minute.
+So is what a device gave that cannot confirm it in the end.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from tilefarm.clock import Clock
 from tilefarm.errors import DeviceLostError
 from tilefarm.lease import Lease
 
-from driver.farm.device_messages import Done, Lent, Lost, Message, NoDevice, Order, Up
+from driver.farm.device_messages import (
+    Confirmed,
+    Done,
+    Lent,
+    Lost,
+    Message,
+    NoDevice,
+    Order,
+    Up,
+)
 from driver.farm.device_thread import DeviceThread
 from driver.farm.lease_source import LeaseSource
 
@@ -124,32 +134,50 @@ class Errands:
         waiting = list(range(len(orders)))
         given: dict[int, int] = {}
         answers: dict[int, Done] = {}
+        unsure: dict[int, list[int]] = {}
+        asked: set[int] = set()
         idle: dict[int, Lease] = {}
         ups: dict[int, Lease] = {}
         empty: set[int] = set()
-        while len(answers) < len(orders):
+        while len(answers) < len(orders) or unsure:
+            if len(answers) == len(orders):
+                for slot in unsure.keys() - asked:
+                    threads[slot].confirm(ups[slot])
+                asked.update(unsure)
             self._left, self._devices_up = len(orders) - len(answers), len(idle) + len(given)
             match message := self._heard(messages, [errands[n] for n in waiting] if idle else []):
                 case Up():
                     idle[message.slot] = ups[message.slot] = message.lease
                     empty.discard(message.slot)
+                case Confirmed():
+                    unsure.pop(message.slot, None)
                 case Done(number=number):
                     given.pop(message.slot)
                     idle[message.slot] = ups[message.slot]
+                    asked.discard(message.slot)
                     if message.is_spoiled and self._again(errands[number - 1], message.device):
                         waiting.insert(0, number - 1)
                     else:
                         answers[number - 1] = message
+                        unsure.setdefault(message.slot, []).append(number - 1)
                         if self._watch is not None:
                             self._watch(message)
+                    if not message.unchecked:
+                        unsure.pop(message.slot, None)
                 case Lost(number=number, why=why):
                     idle.pop(message.slot, None)
-                    if number and not self._again(errands[number - 1], message.device):
-                        times = len(errands[number - 1].strikes)
-                        raise DeviceLostError(f"devices were lost {times} times: {why}")
-                    waiting = _back(given, message.slot) + waiting
+                    asked.discard(message.slot)
+                    held = unsure.pop(message.slot, [])
+                    doubted = held if message.suspect else []
+                    for index in [*doubted, *([number - 1] if number else [])]:
+                        answers.pop(index, None)
+                        if not self._again(errands[index], message.device):
+                            times = len(errands[index].strikes)
+                            raise DeviceLostError(f"devices were lost {times} times: {why}")
+                    waiting = doubted + _back(given, message.slot) + waiting
                 case Lent():
                     idle.pop(message.slot, None)
+                    unsure.pop(message.slot, None)
                     waiting = _back(given, message.slot) + waiting
                 case NoDevice(error=error):
                     empty.add(message.slot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,13 @@ from kit.stand_ins import (
 from tilefarm.artifact import Artifact
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
-from tilefarm.errors import BusyError, DeviceLostError, InfraError, NoDeviceError
+from tilefarm.errors import (
+    BusyError,
+    DeviceLostError,
+    InfraError,
+    NoDeviceError,
+    SuspectError,
+)
 from tilefarm.lease import Lease
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS
@@ -87,6 +94,48 @@ def test_what_the_farm_spoils_is_done_again_on_another_device() -> None:
     assert {done.device for done in answers} == {"sim1"}
 
 
+class Wrong(StandInDevices):
+    """Their first device is wrong until it is asked to confirm."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count, self._cycles, unchecked=1)
+        self.wrong = True
+
+    def _cycles(self, code: bytes, job: RunJob) -> Measurement:
+        right = cycles_of_tile(code, job)
+        return replace(right, counters=Counters(cycles=right.counters.cycles - 7 * self.wrong))
+
+    def connect(self, lease: Lease) -> StandInClient:
+        devices = self
+
+        class Confirming(StandInClient):
+            def confirm(self) -> None:
+                if devices.wrong:
+                    devices.wrong = False
+                    raise SuspectError(f"{self.name} is not right any more")
+                devices.confirmed.append(self.name)
+
+        return Confirming(lease.device.name, self._cycles, unchecked=1)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_a_device_cannot_confirm_in_the_end_is_done_again(count: int) -> None:
+    devices = Wrong(1)
+    answers = errands(devices, count).run([order(inner) for inner in (1, 2, 4)])
+    assert cycles(answers) == [1000, 500, 250]
+    assert devices.confirmed == ["sim0"]
+    assert devices.released[0] == ("sim0", True)
+
+
+def test_answers_that_are_confirmed_with_the_last_run_need_no_more() -> None:
+    devices = StandInDevices(1)
+    errands(devices).run([order(1), order(2)])
+    assert devices.confirmed == []
+    devices = StandInDevices(1, unchecked=1)
+    errands(devices).run([order(1), order(2)])
+    assert devices.confirmed == ["sim0"]
+
+
 def test_what_the_farm_spoils_for_too_long_is_the_answer() -> None:
     (done,) = errands(spoiling("sim0"), 1, wait=0.1).run([order(1)])
     assert isinstance(done.result, RunFailure)
@@ -135,7 +184,7 @@ def test_a_device_that_others_want_is_given_back_after_the_run_under_way() -> No
     devices = StandInDevices(1, wanting, unchecked=1)
     assert cycles(errands(devices).run([order(1)] * 5)) == [1000] * 5
     assert ran == [0, 1, 2, 2, 2]
-    assert devices.confirmed == ["sim0"] * 2, "what ran is confirmed before somebody else runs"
+    assert devices.confirmed == ["sim0"] * 3, "before somebody else runs, and in the end"
 
 
 def test_no_device_is_an_error() -> None:
