@@ -1,7 +1,7 @@
 """The tuner on a thread of its own: while it thinks, builds and runs go on.
 
-Results are queued in front of the next question, so every proposal has seen all results that came
-before it was asked for.
+Results wait for the next question and go with it: every proposal has seen all results that came
+before it was asked for, and the thread is not woken for each of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Report = Callable[[Proposals | BaseException], None]
 
 
 class TunerThread:
-    """Owns a session from now on.
+    """Owns a session from now on; spoken to from one thread.
 
     Args:
         report: takes the answers, on this thread; an exception means that the tuner broke.
@@ -40,7 +40,10 @@ class TunerThread:
         self._session = session
         self._report = report
         self._clock = clock
-        self._queue: queue.SimpleQueue[int | Callable[[], None] | None] = queue.SimpleQueue()
+        self._news: list[Callable[[], None]] = []
+        self._queue: queue.SimpleQueue[tuple[list[Callable[[], None]], int | None]] = (
+            queue.SimpleQueue()
+        )
         self._thread = threading.Thread(target=self._main, name="tuner", daemon=True)
 
     def start(self) -> None:
@@ -49,32 +52,39 @@ class TunerThread:
 
     def ask(self, count: int) -> None:
         """Ask for at most so many candidates; answered once."""
-        self._queue.put(count)
+        self._put(count)
 
     def tell(self, task: str, trial: Trial) -> None:
         """Let it learn."""
-        self._queue.put(lambda: self._session.tell(task, trial))
+        self._news.append(lambda: self._session.tell(task, trial))
 
     def doubt(self, task: str, trial: Trial) -> None:
         """Let it forget what it was told, as far as it can."""
-        self._queue.put(lambda: self._session.doubt(task, trial))
+        self._news.append(lambda: self._session.doubt(task, trial))
 
     def give_up(self, task: str) -> None:
         """Let it propose nothing more of a task."""
-        self._queue.put(lambda: self._session.give_up(task))
+        self._news.append(lambda: self._session.give_up(task))
 
     def close(self) -> None:
         """Answer what was asked, learn what was told, and end."""
-        self._queue.put(None)
+        self._put(None)
         self._thread.join()
+
+    def _put(self, count: int | None) -> None:
+        """A question, or the end, behind the news since the last one."""
+        news, self._news = self._news, []
+        self._queue.put((news, count))
 
     def _main(self) -> None:
         try:
-            while (message := self._queue.get()) is not None:
-                if isinstance(message, int):
-                    self._answer(message)
-                else:
-                    message()
+            while True:
+                news, count = self._queue.get()
+                for learn in news:
+                    learn()
+                if count is None:
+                    return
+                self._answer(count)
         except Exception as broken:
             self._report(broken)
 

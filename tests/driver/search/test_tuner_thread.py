@@ -1,0 +1,62 @@
+"""The tuner's thread: what it has learnt when it answers, and when it ends."""
+
+from __future__ import annotations
+
+import queue
+
+from kit.stand_ins import toy_task
+from kit.toy_spaces import trial_of
+from tilefarm.clock import SystemClock
+from tilefarm.measurement import Trial
+
+from driver.search.tuner_thread import Proposals, TunerThread
+from tuner.session import Proposal, Task, TuningSession
+
+SECONDS = 30.0
+
+
+class Heard(TuningSession):
+    """A session that remembers what it was told, and how much of that before each question."""
+
+    def __init__(self) -> None:
+        task = toy_task()
+        super().__init__({"toy": Task(task.space, 1)}, trials=20, proposer="random")
+        self.trials: list[Trial] = []
+        self.asked: list[int] = []
+
+    def tell(self, task: str, trial: Trial) -> None:
+        self.trials.append(trial)
+        super().tell(task, trial)
+
+    def ask(self, n: int) -> list[Proposal]:
+        self.asked.append(len(self.trials))
+        return super().ask(n)
+
+
+def test_an_answer_knows_all_that_was_told_before_it_was_asked_for() -> None:
+    session = Heard()
+    answers: queue.SimpleQueue[Proposals | BaseException] = queue.SimpleQueue()
+    thread = TunerThread(session, report=answers.put, clock=SystemClock())
+    thread.start()
+    trials = [trial_of({"inner": n, "outer": 12 // n, "extent": 12}, cycles=n) for n in (1, 2, 3)]
+    thread.tell("toy", trials[0])
+    thread.tell("toy", trials[1])
+    thread.ask(1)
+    assert isinstance(answers.get(timeout=SECONDS), Proposals)
+    assert session.trials == trials[:2]
+    thread.ask(1)
+    assert isinstance(answers.get(timeout=SECONDS), Proposals)
+    thread.tell("toy", trials[2])
+    thread.close()
+    assert session.trials == trials
+    assert session.asked == [2, 2]
+
+
+def test_what_breaks_the_tuner_is_told_with_the_answer() -> None:
+    answers: queue.SimpleQueue[Proposals | BaseException] = queue.SimpleQueue()
+    thread = TunerThread(Heard(), report=answers.put, clock=SystemClock())
+    thread.start()
+    thread.tell("no such task", trial_of({"inner": 1, "outer": 12, "extent": 12}, cycles=1))
+    thread.ask(1)
+    assert isinstance(answers.get(timeout=SECONDS), KeyError)
+    thread.close()
