@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -27,6 +28,7 @@ class Deck:
         self._rng = rng
         self._seen: set[tuple[int, ...]] = set()
         self._stock = np.empty((0, len(sampler.names)), dtype=np.int64)
+        self._stock_keys: list[tuple[int, ...]] = []
         self._positions: dict[tuple[int, ...], int] | None = None
         self._unseen = np.empty(0, dtype=np.bool_)
         self._was_opened = False
@@ -58,21 +60,23 @@ class Deck:
             rest = np.flatnonzero(self._unseen)
             chosen: Rows = self._stock[self._rng.permutation(rest)[:n]]
             return chosen
-        self._stock = self.unseen(self._stock)
+        first = self._first(n)
         for attempt in range(_TRIES):
-            if len(self._stock) >= n:
+            if len(first) >= n:
                 break
             fresh, _ = self.sampler.draw(max(_STOCK, 2 * n) << attempt, self._rng)
-            self._stock = self.unseen(np.concatenate([self._stock, fresh]))
-        if len(self._stock) < n:
+            self._keep(self.unseen(np.concatenate([self._stock[first], fresh])))
+            first = self._first(n)
+        if len(first) < n:
             self._search_for(n)
-        return self._stock[:n]
+            first = self._first(n)
+        return self._stock[first]
 
     def glance(self, n: int, *, leaving: int) -> Rows:
         """As `draw`, but of a large space the first `leaving` ones will be others next time."""
         rows = self.draw(n)
         if self._positions is None:
-            self._stock = self._stock[leaving:]
+            self._keep(self.unseen(self._stock)[leaving:])
         return rows
 
     def deal(self, rows: Rows) -> list[Point]:
@@ -80,6 +84,15 @@ class Deck:
         for key in self.sampler.keys(rows):
             self._mark(key)
         return [*self.sampler.points(rows)]
+
+    def _keep(self, rows: Rows) -> None:
+        """These distinct rows are the stock; some of them may be seen by and by."""
+        self._stock, self._stock_keys = rows, self.sampler.keys(rows)
+
+    def _first(self, n: int) -> list[int]:
+        """Where in the stock the first n unseen rows are: all of them if there are no n."""
+        unseen = (at for at, key in enumerate(self._stock_keys) if key not in self._seen)
+        return [*islice(unseen, n)]
 
     def _mark(self, key: tuple[int, ...]) -> None:
         self._seen.add(key)
@@ -92,16 +105,17 @@ class Deck:
         if self._was_opened:
             return
         self._was_opened = True
-        self._stock, about = self.sampler.survey(self._rng)
+        surveyed, about = self.sampler.survey(self._rng)
+        self._keep(self.unseen(surveyed))
         rows = self.sampler.all_rows(_LISTED) if about < 2 * _LISTED else None
         if rows is not None:
-            self._stock = self.unseen(rows)
-            self._positions = {k: at for at, k in enumerate(self.sampler.keys(self._stock))}
+            self._keep(self.unseen(rows))
+            self._positions = {key: at for at, key in enumerate(self._stock_keys)}
             self._unseen = np.ones(len(self._stock), dtype=np.bool_)
 
     def _search_for(self, n: int) -> None:
         """Completes the stock by searching the whole space; nothing unseen can hide from that."""
         for block in self.sampler.scan():
-            self._stock = self.unseen(np.concatenate([self._stock, block]))
+            self._keep(self.unseen(np.concatenate([self._stock, block])))
             if len(self._stock) >= n:
                 return
