@@ -43,7 +43,7 @@ class Candidate:
     @property
     def is_default(self) -> bool:
         """Whether it is the untuned schedule of its workload."""
-        return dict(self.point) == dict(self.task.space.default)
+        return self.task.choice(self.point) == self.task.default
 
     def order(self, number: JobId, *, run_id: str, timeout_seconds: float) -> Order:
         """What a device is to do next for a candidate that was built; another request each time."""
@@ -87,7 +87,7 @@ class Candidate:
         return Trial(
             workload=self.task.digest,
             trace=self.trace.digest,
-            point=tuple(sorted(self.point.items())),
+            point=self.task.choice(self.point),
             status=status,
             cycles=cycles,
             seconds=seconds,

@@ -17,6 +17,8 @@ from tilefarm.workload import Workload
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
+Choice: TypeAlias = tuple[tuple[str, int], ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Task:
@@ -24,9 +26,11 @@ class Task:
 
     Attributes:
         name, digest: those of the workload; every candidate tells them, so they are kept.
+        tunables: the names of the space's tunable variables, sorted.
+        default: the `choice` that is the space's default.
         count: how often the network runs it.
         macs: useful multiply-accumulates of one run.
-        trace: the schedule that a point of the space says.
+        trace: the schedule that the tunables of a point say.
         blobs: contents of the inputs, by digest.
         buffers: parameters of the kernel with their contents and expected results.
     """
@@ -42,10 +46,18 @@ class Task:
     buffers: tuple[BufferSpec, ...]
     name: str = field(init=False)
     digest: Digest = field(init=False)
+    tunables: tuple[str, ...] = field(init=False)
+    default: Choice = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.workload.name)
         object.__setattr__(self, "digest", self.workload.digest)
+        object.__setattr__(self, "tunables", tuple(sorted(v.name for v in self.space.tunables)))
+        object.__setattr__(self, "default", self.choice(dict(self.space.default)))
+
+    def choice(self, point: Point) -> Choice:
+        """What tells a point from others: the values of its tunables, sorted by name."""
+        return tuple([(name, point[name]) for name in self.tunables])
 
     def compile_job(self, trace: Trace) -> CompileJob:
         """What a compile worker needs for a candidate."""

@@ -17,8 +17,7 @@ from driver.terminal.events import Standing
 
 def default_trial(task: Task, trials: Iterable[Trial]) -> Trial | None:
     """The trial of the untuned schedule."""
-    default = dict(task.space.default)
-    return next((t for t in trials if dict(t.point) == default), None)
+    return next((t for t in trials if _tunables(task, t) == task.default), None)
 
 
 def best_trial(trials: Iterable[Trial]) -> Trial | None:
@@ -101,8 +100,8 @@ def trial_rows(
                 device=trial.device,
                 proposer=trial.proposer,
                 why=trial.why,
-                is_default=dict(trial.point) == dict(task.space.default),
-                point=_tunables(task, trial),
+                is_default=(point := _tunables(task, trial)) == task.default,
+                point=point,
             )
         )
     return tuple(rows)
@@ -124,5 +123,5 @@ def _short(shape: Sequence[int]) -> str:
 
 
 def _tunables(task: Task, trial: Trial) -> tuple[tuple[str, int], ...]:
-    names = {v.name for v in task.space.tunables}
-    return tuple((name, value) for name, value in trial.point if name in names)
+    """What was chosen; some trials tell all that followed of it as well."""
+    return tuple(sorted((name, value) for name, value in trial.point if name in task.tunables))

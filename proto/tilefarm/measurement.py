@@ -168,6 +168,7 @@ class Trial:
     """One candidate with its terminal status: what the tuner learns from and the store keeps.
 
     `cycles` is None unless the status is OK. Digests are those of workload, trace and artifact.
+    `point` has the values of the tunable variables, sorted by name; others follow from them.
     """
 
     workload: Digest

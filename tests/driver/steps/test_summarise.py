@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kit.stand_ins import toy_task, toy_trace
 from tilefarm.measurement import Status, Trial
 
@@ -35,6 +37,13 @@ def test_the_best_is_the_first_of_the_fastest_good_ones() -> None:
 def test_the_default_is_found_by_its_point() -> None:
     assert default_trial(TASK, TRIALS) == TRIALS[0]
     assert default_trial(TASK, TRIALS[1:]) is None
+
+
+def test_the_default_is_found_by_what_was_chosen_alone() -> None:
+    chosen = [replace(each, point=TASK.choice(dict(each.point))) for each in TRIALS]
+    assert default_trial(TASK, chosen) == chosen[0]
+    rows = trial_rows({TASK.name: TASK}, chosen, 0.0)
+    assert rows == trial_rows({TASK.name: TASK}, TRIALS, 0.0)
 
 
 def test_a_workload_in_one_row() -> None:
