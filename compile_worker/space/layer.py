@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tilefarm.workload import Workload
@@ -92,16 +92,15 @@ class Layer:
     dilation: tuple[int, int] = (1, 1)
     pad: tuple[int, int, int, int] = (0, 0, 0, 0)
     epilogue: Epilogue
+    spatial: tuple[str, ...] = field(init=False)
+    """The axes of tiles of the output that the nest has."""
+    reduced: tuple[str, ...] = field(init=False)
+    """The reduction axes that the nest has, outermost first."""
 
-    @property
-    def spatial(self) -> tuple[str, ...]:
-        """The axes of tiles of the output that the nest has."""
-        return tuple(axis for axis in SPATIAL if axis in self.axes)
-
-    @property
-    def reduced(self) -> tuple[str, ...]:
-        """The reduction axes that the nest has, outermost first."""
-        return tuple(axis for axis in REDUCED if axis in self.axes)
+    def __post_init__(self) -> None:
+        for name, axes in (("spatial", SPATIAL), ("reduced", REDUCED)):
+            has = tuple(axis for axis in axes if axis in self.axes)
+            object.__setattr__(self, name, has)
 
     @property
     def output_loops(self) -> tuple[str, ...]:

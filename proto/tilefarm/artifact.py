@@ -11,7 +11,7 @@ are those of the VTA runtime ABI only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.measurement import Status
@@ -85,6 +85,7 @@ class Artifact:
 
     `features` are (name, value) of the lowered kernel, sorted by name.
     `build_seconds` is the wall time of the compilation.
+    `digest` is the identity of the code.
     """
 
     job: Digest
@@ -92,11 +93,10 @@ class Artifact:
     symbols: tuple[str, ...]
     features: tuple[tuple[str, float], ...] = ()
     build_seconds: float = 0.0
+    digest: Digest = field(init=False, compare=False, repr=False)
 
-    @property
-    def digest(self) -> Digest:
-        """Identity of the code."""
-        return Digest.of(self.code)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", Digest.of(self.code))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,10 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 _HEX_DIGITS = 64
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,4 +57,4 @@ def canonical_json(document: object) -> str:
     Raises:
         ValueError: the document holds NaN or an infinity, which JSON cannot say.
     """
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(document)

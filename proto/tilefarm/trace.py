@@ -7,7 +7,7 @@ identity of a candidate's schedule. Programs never travel as pickled IR; traces 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, TypeAlias
@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from tilefarm.digest import Digest, canonical_json
 
 Argument: TypeAlias = "int | str | bool | tuple[Argument, ...]"
+_Rows: TypeAlias = tuple[tuple[str, tuple[Argument, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,12 @@ class Trace:
     def digest(self) -> Digest:
         return Digest.of(self.to_json().encode())
 
+    def __reduce__(self) -> tuple[Callable[[_Rows], Trace], tuple[_Rows]]:
+        # Every candidate is pickled on its way to a compiler; rows of plain values are so at once.
+        return _trace, (tuple((step.primitive, step.args) for step in self.steps),)
+
     def to_json(self) -> str:
-        return canonical_json([[s.primitive, *map(_plain, s.args)] for s in self.steps])
+        return canonical_json([(s.primitive, *s.args) for s in self.steps])
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
@@ -69,6 +74,11 @@ class Trace:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))
+
+
+def _trace(rows: _Rows) -> Trace:
+    """The trace of these (primitive, arguments)."""
+    return Trace(tuple(Step(primitive, args) for primitive, args in rows))
 
 
 _FEW: Final = 2
@@ -117,10 +127,6 @@ def _show(argument: Argument) -> str:
     if isinstance(argument, tuple):
         return "[" + ", ".join(map(_show, argument)) + "]"
     return repr(argument)
-
-
-def _plain(argument: Argument) -> object:
-    return [_plain(a) for a in argument] if isinstance(argument, tuple) else argument
 
 
 def _frozen(document: object) -> Argument:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tilefarm.artifact import Artifact
 from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.dtype import DType
@@ -218,6 +219,13 @@ def test_a_space_is_known_by_its_content() -> None:
 @given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=5))
 def test_a_point_survives_json(point: dict[str, int]) -> None:
     assert point_from_json(point_to_json(point)) == point
+
+
+def test_an_artifact_knows_the_digest_of_its_code() -> None:
+    artifact = Artifact(job=Digest.of(b"job"), code=b"code", symbols=("kernel",))
+    assert artifact.digest == Digest.of(b"code")
+    assert artifact.digest is artifact.digest
+    assert replace(artifact, code=b"other").digest == Digest.of(b"other")
 
 
 @given(st.text())

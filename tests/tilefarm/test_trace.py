@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,3 +60,10 @@ def test_a_trace_survives_as_text() -> None:
 def test_what_is_no_trace(text: str) -> None:
     with pytest.raises(ValueError, match="a trace"):
         Trace.from_json(text)
+
+
+def test_a_pickled_trace_is_plain_rows() -> None:
+    nested = Trace((*BEFORE.steps, Step("bind", (("a", 1), True, "b")), Step("end")))
+    content = pickle.dumps(nested)
+    assert pickle.loads(content) == nested
+    assert b"Step" not in content
