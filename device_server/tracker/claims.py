@@ -42,7 +42,12 @@ class Claims:
         self._served = 0
 
     def seconds_left(self, lease_id: str) -> float | None:
-        """When a lease is to be given up; None if its holder may keep it."""
+        """When a lease is to be given up; None if its holder may keep it.
+
+        Who takes a device out of service has the claim to it at once.
+        """
+        if self._table.draining(lease_id):
+            return 0.0
         now = self._clock.seconds()
         if now >= self._stale_at or self._served != self._line.served:
             self._wanted = self._found()

@@ -225,7 +225,7 @@ class LeaseTable:
             self._standings.given_back(name)
 
     def drain(self, name: str, why: str) -> None:
-        """Takes a device out of service; its lease may end.
+        """Takes a device out of service; who holds it and lends is asked for it.
 
         Raises:
             NoDeviceError: no such device lives.
@@ -233,6 +233,11 @@ class LeaseTable:
         self._lapse()
         self._devices.require(name)
         self._standings.drain(name, why or "by an admin")
+
+    def draining(self, lease_id: str) -> bool:
+        """Whether the device of a lease is being taken out of service."""
+        held = self._leases.get(lease_id)
+        return bool(held and self._standings.of(held.holding.lease.device.name).draining)
 
     def readmit(self, name: str) -> None:
         """Puts a device back into service, whatever took it out.

@@ -219,7 +219,7 @@ class Loop:
     def _lent(self, lent: Lent) -> None:
         if not self._slots.lose(lent.device, lent.slot):
             return
-        why = "others have a fairer claim"
+        why = "others have a fairer claim, or it goes out of service"
         self._listen(DeviceLeft(device=lent.device, why=why, seconds=self._now(), lent=True))
         self._feed(moves.DeviceLent(lent.device))
         self._results.confirm(lent.device)

@@ -69,6 +69,19 @@ def test_a_client_comes_again_when_it_was_told_and_not_after_its_time(farm: Farm
     assert clock.slept == [1.0]
 
 
+def test_who_lends_is_asked_for_a_device_that_is_taken_out_of_service(farm: Farm) -> None:
+    tracker = farm.tracker()
+    farm.device("sim0", tracker=tracker)
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        held = client.acquire(farm.target.digest, wait_seconds=10.0, owner="x")
+        assert held is not None
+        client.drain("sim0", "new power supply")
+        assert client.renew(held, lends=True) == 0.0
+        assert client.renew(held) is None, "who does not lend keeps it"
+        client.readmit("sim0")
+        assert client.renew(held, lends=True) is None
+
+
 def test_who_lends_hears_that_a_device_is_wanted_and_for_whom_it_is_given_back(farm: Farm) -> None:
     limits = TableLimits(settle_seconds=0.2, turn_seconds=0.2)
     tracker = farm.tracker(limits=limits)
