@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-_HEX_DIGITS = 64
+_HEX_LENGTH: Final = 64
+_HEX_DIGITS: Final = "0123456789abcdef"
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -19,7 +20,7 @@ class Digest:
     hex: str
 
     def __post_init__(self) -> None:
-        if len(self.hex) != _HEX_DIGITS or set(self.hex) - set("0123456789abcdef"):
+        if len(self.hex) != _HEX_LENGTH or self.hex.strip(_HEX_DIGITS):
             raise ValueError(f"not a SHA-256 in lowercase hexadecimal: {self.hex!r}")
 
     @classmethod

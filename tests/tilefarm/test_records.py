@@ -100,7 +100,10 @@ def test_equal_content_equal_digest(a: bytes, b: bytes) -> None:
     assert (Digest.of(a) == Digest.of(b)) == (a == b)
 
 
-@pytest.mark.parametrize("text", ["", "00", "G" * 64, "A" * 64, "0" * 63, "0" * 65])
+INSIDE = "0" * 31 + "g" + "0" * 32
+
+
+@pytest.mark.parametrize("text", ["", "00", "G" * 64, "A" * 64, INSIDE, "0" * 63, "0" * 65])
 def test_what_is_no_digest_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="SHA-256"):
         Digest(text)

@@ -99,7 +99,7 @@ def job_from_wire(message: dev.RunJob) -> RunJob:
 
 
 def _counters_to_wire(counters: Counters) -> dev.Counters:
-    return dev.Counters(**asdict(counters))
+    return dev.Counters(**{name: getattr(counters, name) for name in Counters.__dataclass_fields__})
 
 
 def _counters_from_wire(message: dev.Counters) -> Counters:
