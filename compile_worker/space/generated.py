@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
@@ -35,6 +35,11 @@ class Generated:
     space: SearchSpace
     layer: Layer | VectorLayer
     rules: tuple[Outcome, ...]
+    default: Point = field(init=False, compare=False, repr=False)
+    """That of the space."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "default", dict(self.space.default))
 
     def completed(self, tunables: Point) -> dict[str, int]:
         """A value for every variable, valid or not; `tilefarm.space.violations` tells."""
@@ -42,7 +47,7 @@ class Generated:
 
     def trace(self, point: Point) -> Trace:
         """The schedule of a valid point; only the tunable variables count."""
-        full = {**dict(self.space.default), **point}
+        full = {**self.default, **point}
         if isinstance(self.layer, VectorLayer):
             return Trace(tuple(vector_steps(self.layer, full)))
         return Trace(tuple(step for steps in TRACE for step in steps(self.layer, full)))
