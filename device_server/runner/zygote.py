@@ -25,7 +25,6 @@ from device_server.runner.frames import (
 )
 from device_server.runner.last_words import LastWords
 
-
 _ENVIRONMENT: Final = {"LIBC_FATAL_STDERR_": "1", "LD_BIND_NOW": "1"}
 """Last words go to where they are read; symbols are resolved before children are made, for all."""
 
