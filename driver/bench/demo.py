@@ -17,7 +17,7 @@ from typing import Any, Final
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import InfraError
 
-from driver.farm.children import descendants
+from driver.processes import descendants
 from driver.steps.machine import machine
 
 _RUNS: Final = 3

@@ -15,10 +15,10 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from driver.bench.tuning import Outcome, Tuned, tuned
-from driver.commands.networks import MODEL, add_network_options, source_of
 from driver.demo.zoo import short_name
 from driver.integer.network import NetworkStep
 from driver.networks import forms_of
+from driver.options.networks import MODEL, add_network_options, source_of
 from driver.program.simulated import WholeRun, whole_run
 from driver.report.cycles_page import Bar, cycles_page
 from driver.targets import usable_target

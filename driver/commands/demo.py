@@ -8,9 +8,9 @@ from pathlib import Path
 from tilefarm.digest import Digest
 from tilefarm.quiet import quiet_libraries
 
-from driver.commands.quantizing import add_quantization_options
 from driver.commands.tune import add_search_options, tune_with
 from driver.demo import CALIBRATION, MODEL, TEST
+from driver.options.quantizing import add_quantization_options
 from driver.settings import add_farm_options
 
 

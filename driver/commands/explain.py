@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilefarm.errors import OutputError, SettingsError
 from tilefarm.quiet import quiet_libraries
 
-from driver.commands.networks import MODEL, SEEDED, add_network_options, source_of
+from driver.options.networks import MODEL, SEEDED, add_network_options, source_of
 
 if TYPE_CHECKING:
     from driver.proof.explaining import Explanation, Layer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tilefarm.errors import OutputError, SettingsError
 from tilefarm.quiet import quiet_libraries
 
-from driver.commands.networks import MODEL, add_network_options, source_of
+from driver.options.networks import MODEL, add_network_options, source_of
 
 if TYPE_CHECKING:
     from tilefarm.target import Target
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tilefarm.workload import Workload
 
     from driver.show.choosing import Listed
-    from driver.show.schedules import Choice
     from driver.show.steps import Compile
     from driver.show.stream import Stream
+    from driver.vta.schedules import Choice
 
 _EPILOG = """\
 examples:
@@ -155,9 +155,9 @@ def _listing(args: argparse.Namespace, rows: list[Listed], target: Target) -> in
 
 def _one(args: argparse.Namespace, workload: Workload, target: Target) -> int:
     """The compile of one workload."""
-    from driver.show.schedules import Choice, trace_of
     from driver.show.steps import ALL, compiled
     from driver.show.user_passes import with_user_passes
+    from driver.vta.schedules import Choice, trace_of
 
     choice = Choice(trace=args.trace, point=args.point, best_of=args.best)
     trace = trace_of(choice, workload, target)
@@ -218,9 +218,9 @@ def _lines(
     choice: Choice,
     target: Target,
 ) -> Iterator[str]:
-    from driver.show.schedules import Choice as OtherChoice
-    from driver.show.schedules import trace_of
     from driver.show.steps import ALL, compiled, difference
+    from driver.vta.schedules import Choice as OtherChoice
+    from driver.vta.schedules import trace_of
 
     if args.against is not None:
         other = trace_of(OtherChoice(trace=args.against), workload, target)

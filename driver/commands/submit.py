@@ -13,9 +13,9 @@ from tilefarm.clock import SystemClock
 from tilefarm.names import RandomIds
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
-from driver.commands.networks import MODEL, add_network_options
-from driver.commands.quantizing import quantization
 from driver.commands.tune import add_trial_options
+from driver.options.networks import MODEL, add_network_options
+from driver.options.quantizing import quantization
 from driver.settings import (
     TuneSettings,
     add_farm_options,

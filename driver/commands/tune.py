@@ -9,8 +9,8 @@ from tilefarm.clock import SystemClock
 from tilefarm.quiet import quiet_libraries
 from tilefarm.watch.operations import add_operation_options, operations
 
-from driver.commands.networks import MODEL, add_network_options
-from driver.commands.quantizing import quantization
+from driver.options.networks import MODEL, add_network_options
+from driver.options.quantizing import quantization
 from driver.settings import (
     DEFAULT_TRIALS,
     TuneSettings,

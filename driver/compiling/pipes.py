@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
-from driver.farm.children import kill_descendants
+from driver.processes import kill_descendants
 
 _END_SECONDS: Final = 5.0
 

@@ -23,7 +23,7 @@ from driver.program.parts import filled
 from driver.program.simulated import answers_of, assembled
 from driver.proof.golden import Compile, StepCheck, checked_steps
 from driver.proof.noise import Noise, noise_of
-from driver.show.schedules import Choice, trace_of
+from driver.vta.schedules import Choice, trace_of
 
 Watch: TypeAlias = Callable[[StepCheck, Noise | None], None]
 

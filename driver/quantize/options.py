@@ -18,7 +18,7 @@ DATA_NEEDED: Final = "--equalize and --correct-bias need"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantization:
-    """What the user decides; the fields are the options of `driver.commands.quantizing`.
+    """What the user decides; the fields are the options of `driver.options.quantizing`.
 
     Attributes:
         calibration: how ranges follow from data; see `calibration_method`.

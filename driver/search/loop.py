@@ -38,10 +38,10 @@ from driver.search.scores import Scores
 from driver.search.settled import settled
 from driver.search.slots import Slots
 from driver.search.step import step
-from driver.search.stop import StopSwitch
 from driver.search.terms import Records, SearchResult, SearchSettings, Unconfirmed
 from driver.search.timesheet import Timesheet
 from driver.search.tuner_thread import Proposals, TunerThread
+from driver.stop import StopSwitch
 from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
 from tuner.session import TuningSession
 from tuner.store import Voucher

@@ -10,9 +10,9 @@ from pathlib import Path
 from tilefarm.clock import Clock
 
 from driver.report.summary import Span
-from driver.search.stop import StopSwitch
 from driver.settings import TuneSettings
 from driver.steps.watched import Watched
+from driver.stop import StopSwitch
 from driver.terminal.events import Listener, Notice, StepBegan, StepEnded
 
 

@@ -20,7 +20,6 @@ from driver.program.arena import Arena, plan_arena
 from driver.report import write_report
 from driver.report.summary import RunSummary
 from driver.report.trace import chrome_trace
-from driver.search.stop import StopSwitch
 from driver.search.terms import SearchResult
 from driver.settings import TuneSettings
 from driver.steps.finish import Finish, Finished
@@ -37,6 +36,7 @@ from driver.steps.summarise import (
     workload_row,
 )
 from driver.steps.watched import watched
+from driver.stop import StopSwitch
 from driver.targets import usable_target
 from driver.terminal.events import Ended, Listener
 from driver.terminal.interrupts import Interrupts

@@ -12,8 +12,8 @@ from typing import Any, Final, Self
 
 from tilefarm.clock import Clock, SystemClock
 
-from driver.farm.children import kill_descendants
-from driver.search.stop import StopSwitch
+from driver.processes import kill_descendants
+from driver.stop import StopSwitch
 
 EXIT_TWICE: Final = 130
 _ONE_PRESS_SECONDS: Final = 0.2

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilefarm.errors import OutputError, SettingsError
 
-from driver.commands.networks import MODEL, add_network_options, source_of
+from driver.options.networks import MODEL, add_network_options, source_of
 
 if TYPE_CHECKING:
     from tilefarm.target import Target
@@ -86,7 +86,7 @@ def _layers(args: argparse.Namespace, target: Target) -> Iterator[tuple[str, Wor
 
 
 def _schedule(args: argparse.Namespace, workload: Workload, target: Target) -> Trace:
-    from driver.show.schedules import PREDICTED, Choice, trace_of
+    from driver.vta.schedules import PREDICTED, Choice, trace_of
 
     trace = PREDICTED if args.predicted else None if args.trace is None else str(args.trace)
     return trace_of(Choice(trace=trace, point=args.point), workload, target, seed=args.seed)

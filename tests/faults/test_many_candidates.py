@@ -9,7 +9,7 @@ import pytest
 from kit.real_farm import RealFarm, Served, gone
 from kit.tuning import tuning
 
-from driver.farm.children import descendants
+from driver.processes import descendants
 
 CANDIDATES = int(os.environ.get("SOAK_CANDIDATES", "1000"))
 WARM = 300

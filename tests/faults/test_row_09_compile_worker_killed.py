@@ -25,7 +25,7 @@ from driver.compiling.executor import Build, Workers
 from driver.compiling.kept import KeptCompiles
 from driver.compiling.places import CHILD, Place, PlaceLost, ProcessPlace
 from driver.compiling.workers import RayHost, RayPlace
-from driver.farm.children import descendants
+from driver.processes import descendants
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -12,7 +12,7 @@ from kit.fault_rows import Stopwatch
 from kit.real_farm import RealFarm, gone
 from kit.tuning import tuning
 
-from driver.farm.children import descendants
+from driver.processes import descendants
 from tuner.store import Store
 
 

@@ -24,9 +24,9 @@ from driver.farm.leases import Leases
 from driver.report.summary import Span
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
-from driver.search.stop import StopSwitch
 from driver.search.terms import SearchResult, SearchSettings
 from driver.steps.prepared import trials_of, unconfirmed_of
+from driver.stop import StopSwitch
 from driver.terminal.events import Progress, TrialEnded
 from tuner.session import Task, TuningSession
 from tuner.store import Store

@@ -14,7 +14,7 @@ from typing import Self
 
 from tilefarm.closing import Closing
 
-from driver.farm.children import descendants, kill_descendants
+from driver.processes import descendants, kill_descendants
 
 _IP = shutil.which("ip") or "/usr/sbin/ip"
 

@@ -16,7 +16,7 @@ from kit.full_disk import fill_disk
 from kit.harassed import Harassed
 from kit.proxy import Proxy
 
-from driver.farm.children import descendants
+from driver.processes import descendants
 
 Undo: TypeAlias = Callable[[], object]
 

@@ -30,11 +30,11 @@ from tilefarm.trust.tls import Credentials, TlsFolder
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
-from driver.farm.children import descendants
 from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
+from driver.processes import descendants
 
 _END_SECONDS: Final = 10.0
 CLI: Final = (sys.executable, "-m", "driver.cli")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from driver.farm.children import descendants, kill_descendants
+from driver.processes import descendants, kill_descendants
 
 SURVIVED: Final = frozenset({0, -9, 3, 70, 75})
 """How a session may end: done, killed, or by a fault of the farm that it tells."""

@@ -20,7 +20,7 @@ from kit.observed import assert_logs_agree, assert_sound_trace
 from kit.shared import shared_folder
 
 from driver.demo import TEST
-from driver.farm.children import descendants
+from driver.processes import descendants
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(300)]
 

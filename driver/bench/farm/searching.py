@@ -23,8 +23,8 @@ from driver.search.campaign import Windows
 from driver.search.loop import Loop
 from driver.search.measuring import Task
 from driver.search.preparing import task_of
-from driver.search.stop import StopSwitch
 from driver.search.terms import SearchSettings
+from driver.stop import StopSwitch
 from driver.terminal.events import DeviceJoined, Progress
 from driver.vta.layers import Convolution
 from tuner.session import Task as SessionTask

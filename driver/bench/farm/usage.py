@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from tilefarm.closing import Closing
 
-from driver.farm.children import descendants
+from driver.processes import descendants
 
 _SAMPLE_SECONDS: Final = 2.0
 _OWN: Final = "watch"

@@ -17,7 +17,7 @@ from driver.bench.zoo.peer import check_peer
 from driver.bench.zoo.recipes import NAMED_TOPOLOGIES, RECIPES, TOPOLOGY, UNKNOWN, Recipe
 from driver.bench.zoo.records import Attempt, Refused, Tried
 from driver.bench.zoo.tables import document, tables
-from driver.commands.quantizing import add_quantization_options, quantization
+from driver.options.quantizing import add_quantization_options, quantization
 from driver.targets import usable_target
 
 EXIT_FAILS: Final = 1

@@ -15,7 +15,7 @@ from driver.program.evaluate import ProgramRun
 from driver.program.model import NetworkProgram
 from driver.program.parts import Arrays, whole_batches
 from driver.program.simulated import answers_of, assembled
-from driver.show.schedules import PLAIN, PREDICTED, Choice, trace_of
+from driver.vta.schedules import PLAIN, PREDICTED, Choice, trace_of
 
 FIRST_RUNS: Final = 2
 """Runs of the plain program."""

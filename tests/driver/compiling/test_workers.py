@@ -17,7 +17,7 @@ from tilefarm.trace import Step, Trace
 
 from driver.compiling.places import PlaceLost, PlaceTimedOut
 from driver.compiling.workers import RayHost, RayPlace, RayWhenUp
-from driver.farm.children import descendants
+from driver.processes import descendants
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(200)]
 

@@ -23,12 +23,13 @@ from tilefarm.target import TARGETS
 from tilefarm.trust.tls import Credentials
 
 from device_server.tracker.client import TrackerClient
-from driver.farm.children import Child, descendants, kill_descendants
+from driver.farm.children import Child
 from driver.farm.device_messages import NoDevice, Order
 from driver.farm.device_thread import DeviceThread
 from driver.farm.errands import Errands
 from driver.farm.fleet import LocalFarm, RemoteFarm
 from driver.farm.leases import Leases
+from driver.processes import descendants, kill_descendants
 
 SIM = TARGETS["sim"]
 CODE = Elf().build()

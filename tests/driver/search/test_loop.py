@@ -23,8 +23,8 @@ from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Stat
 from driver.report.summary import Span
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
-from driver.search.stop import StopSwitch
 from driver.search.terms import SearchResult, SearchSettings, Unconfirmed
+from driver.stop import StopSwitch
 from driver.terminal.events import DeviceLeft, Notice, Progress, TrialEnded
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession

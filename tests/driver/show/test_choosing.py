@@ -13,7 +13,7 @@ from tilefarm.trace import Trace
 
 from compile_worker.space import generate
 from driver.show.choosing import Listed, chosen, points_in_space
-from driver.show.schedules import Choice, trace_of
+from driver.vta.schedules import Choice, trace_of
 
 WORKS = (conv2d(1, 2, 8, 8), conv2d(2, 2, 8, 8), dense(4, 2), EXAMPLES["softmax"])
 ROWS = [

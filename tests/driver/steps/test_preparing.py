@@ -11,11 +11,11 @@ from tilefarm.digest import Digest
 from tilefarm.watch.operations import Operations
 
 from driver.demo import CALIBRATION, MODEL
-from driver.search.stop import StopSwitch
 from driver.settings import TuneSettings
 from driver.steps.preparing import read
 from driver.steps.stages import Stages
 from driver.steps.watched import watched
+from driver.stop import StopSwitch
 
 
 def digest_of(model: Path, scratch: Path) -> Digest:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tilefarm.clock import ManualClock
 
-from driver.search.stop import StopSwitch
+from driver.stop import StopSwitch
 from driver.terminal.interrupts import Interrupted, Interrupts
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from driver.commands.quantizing import add_quantization_options, quantization
+from driver.options.quantizing import add_quantization_options, quantization
 
 if TYPE_CHECKING:
     from driver.networks import Source

@@ -7,7 +7,7 @@ import argparse
 import pytest
 from tilefarm.errors import SettingsError
 
-from driver.commands.quantizing import add_quantization_options, quantization
+from driver.options.quantizing import add_quantization_options, quantization
 from driver.quantize.options import AS_USUAL, Quantization
 
 
