@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tilefarm.address import check_address, is_loopback
 from tilefarm.errors import SettingsError
-from tilefarm.rpc.address import check_address, is_loopback
 from tilefarm.server_options import add_label_option
 from tilefarm.watch.operations import UNWATCHED, Operations
 

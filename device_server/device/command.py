@@ -7,8 +7,9 @@ import tempfile
 from pathlib import Path
 
 from tilefarm.quiet import quiet_libraries
+from tilefarm.rpc.security import security
 from tilefarm.server_options import add_label_option, add_security_options
-from tilefarm.trust.credentials import credentials, security
+from tilefarm.trust.credentials import credentials
 from tilefarm.watch.operations import add_operation_options, operations
 
 from device_server import lifetime

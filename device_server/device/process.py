@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from tilefarm.rpc.door import Security
+from tilefarm.rpc.security import Security
 from tilefarm.target import Target
 from tilefarm.trust.tls import Credentials
 from tilefarm.watch.operations import UNWATCHED, Operations

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tilefarm.address import check_address, is_loopback
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import SelfTestError, SettingsError
 from tilefarm.lease import DeviceInfo
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc import device_calls, listening, serving
-from tilefarm.rpc.address import check_address, is_loopback
-from tilefarm.rpc.door import Security
+from tilefarm.rpc.security import Security
 from tilefarm.rpc.version import PROTOCOL
 from tilefarm.target import Target
 from tilefarm.trust.access import is_name

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tilefarm.errors import SettingsError
 from tilefarm.quiet import quiet_libraries
+from tilefarm.rpc.security import security
 from tilefarm.server_options import add_security_options
-from tilefarm.trust.credentials import create_token, read_token, security
+from tilefarm.trust.credentials import create_token, read_token
 from tilefarm.watch.operations import add_operation_options, operations
 
 from device_server import lifetime

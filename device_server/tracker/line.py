@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from tilefarm.rpc.tracker_calls import Acquire
-from tilefarm.rpc.work import Work
+from tilefarm.watch.work import Work
 
 from device_server.tracker.shares import Claimant, Shares
 

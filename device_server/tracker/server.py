@@ -12,7 +12,7 @@ from tilefarm.clock import Clock, SystemClock
 from tilefarm.names import RandomIds
 from tilefarm.rpc import listening, serving
 from tilefarm.rpc.caller import SMALL_MESSAGES
-from tilefarm.rpc.door import Security
+from tilefarm.rpc.security import Security
 from tilefarm.watch.log import LineLog, Log
 from tilefarm.watch.metrics import TRACKER_METRICS, call_meter
 from tilefarm.watch.operations import UNWATCHED, Operations

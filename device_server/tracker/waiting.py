@@ -15,8 +15,8 @@ from tilefarm.clock import Clock
 from tilefarm.errors import BusyError
 from tilefarm.lease import Lease
 from tilefarm.rpc import tracker_calls
-from tilefarm.rpc.work import current_work, doing
 from tilefarm.watch.log import Log
+from tilefarm.watch.work import current_work, doing
 
 from device_server.tracker.leases import LeaseTable
 from device_server.tracker.line import Place, in_turn

@@ -23,7 +23,7 @@ from tilefarm.errors import (
     SuspectError,
 )
 from tilefarm.lease import Lease
-from tilefarm.rpc.work import about
+from tilefarm.watch.work import about
 
 from driver.farm.device_messages import (
     Confirm,
@@ -74,7 +74,7 @@ class DeviceThread:
         self._queue: queue.SimpleQueue[tuple[str, Order | Confirm] | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._has_lent = False
-        # It works for whom its maker works for: see `tilefarm.rpc.work`.
+        # It works for whom its maker works for: see `tilefarm.watch.work`.
         main = copy_context().run
         self._thread = threading.Thread(
             target=main, args=(self._main,), name=f"device-{slot}", daemon=True

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tilefarm.address import check_address
 from tilefarm.clock import Clock
 from tilefarm.errors import DeviceLostError, TilefarmError
-from tilefarm.rpc.address import check_address
 from tilefarm.rpc.caller import Caller
 from tilefarm.rpc.health import Health, check_method
 from tilefarm.rpc.health import installed as health_is_known
 from tilefarm.rpc.served import Exchange
 from tilefarm.rpc.timing import Watch, watching
 from tilefarm.rpc.tracker_calls import Devices, DeviceState
-from tilefarm.rpc.work import Work, doing
 from tilefarm.trust.tls import Credentials
 from tilefarm.trust.validity import validity_of
+from tilefarm.watch.work import Work, doing
 
 from device_server.tracker.client import TrackerClient
 from driver.doctor import Finding

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
+from tilefarm.address import is_loopback
 from tilefarm.errors import (
     AccessError,
     InfraError,
@@ -21,7 +22,6 @@ from tilefarm.errors import (
     TilefarmError,
     UnreachableError,
 )
-from tilefarm.rpc.address import is_loopback
 
 from driver.jobs.answers import Cluster, Job, cluster_of, job_of, jobs_of
 

@@ -12,11 +12,11 @@ from typing import Final, TextIO
 from tilefarm.clock import Clock
 from tilefarm.rpc.served import Exchange
 from tilefarm.rpc.timing import Watch, watching
-from tilefarm.rpc.work import Work, doing
 from tilefarm.watch.log import Level, LineLog
 from tilefarm.watch.metrics import RUN_METRICS
 from tilefarm.watch.operations import Operations
 from tilefarm.watch.prometheus import metrics_at
+from tilefarm.watch.work import Work, doing
 
 from driver.report.aligned import AlignedSpan, aligned
 from driver.report.summary import Span

@@ -15,7 +15,7 @@ from typing import Self
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, Role, RunFailure, RunJob, Status
-from tilefarm.rpc.door import Security
+from tilefarm.rpc.security import Security
 from tilefarm.target import TARGETS, Target
 from tilefarm.trust.tls import Credentials
 from tilefarm.trust.tokens import SharedSecret

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kit.farm import TOKEN
 from tilefarm.clock import SystemClock
-from tilefarm.rpc.door import Security
+from tilefarm.rpc.security import Security
 from tilefarm.trust.access import CertificateName, FarmRole
 from tilefarm.trust.revoked import RevokedCertificates
 from tilefarm.trust.tls import Credentials, TlsFolder

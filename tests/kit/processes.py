@@ -12,7 +12,7 @@ from kit.farm import TOKEN
 
 TRACKER = f"""
     from device_server.tracker import process
-    from tilefarm.rpc.door import Security
+    from tilefarm.rpc.security import Security
     from tilefarm.trust.tokens import SharedSecret
     process.serve(security=Security(tokens=SharedSecret({TOKEN!r})),
                   on_ready=lambda a: print(a, flush=True), die_with_parent=True)
@@ -23,7 +23,7 @@ DEVICE = f"""
     import sys
     from pathlib import Path
     from device_server.device import process
-    from tilefarm.rpc.door import Security
+    from tilefarm.rpc.security import Security
     from tilefarm.target import TARGETS
     from tilefarm.trust.tls import Credentials
     from tilefarm.trust.tokens import SharedSecret

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tilefarm.address import check_address, is_loopback
 from tilefarm.errors import SettingsError
-from tilefarm.rpc.address import check_address, is_loopback
 
 
 @pytest.mark.parametrize(

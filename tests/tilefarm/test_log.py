@@ -8,8 +8,8 @@ import json
 
 import pytest
 from tilefarm.clock import ManualClock
-from tilefarm.rpc.work import Work, doing
 from tilefarm.watch.log import Level, LineLog, LogFormat, LogStyle
+from tilefarm.watch.work import Work, doing
 
 AT = ManualClock(1_700_000_000.25)
 

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from kit.parties import Parties
 from tilefarm.errors import CertificateError, SettingsError
+from tilefarm.rpc.security import security
 from tilefarm.trust.access import FarmRole
-from tilefarm.trust.credentials import security
 from tilefarm.trust.revoked import (
     RevokedCertificate,
     RevokedCertificates,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tilefarm.clock import ManualClock
 from tilefarm.rpc.served import TRAILER, Exchange, Phase, Served, served_in
 from tilefarm.rpc.timing import Watch, calling, note_phases, phase, serving, watching
-from tilefarm.rpc.work import BAGGAGE, TRACEPARENT, Work, current_work, doing, work_of
+from tilefarm.watch.work import BAGGAGE, TRACEPARENT, Work, current_work, doing, work_of
 
 WORK = Work.of("run-1", candidate="ab12", request="run-1-7-1")
 

@@ -13,7 +13,7 @@ from typing import Final
 from tilefarm.closing import Closing
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Counters
-from tilefarm.rpc.door import Security
+from tilefarm.rpc.security import Security
 from tilefarm.target import TARGETS
 from tilefarm.trust.tls import Credentials
 from tilefarm.trust.tokens import SharedSecret

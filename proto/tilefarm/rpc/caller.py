@@ -12,14 +12,14 @@ from typing import Any, Final, TypeVar, cast
 import grpc
 import grpc.aio
 
+from tilefarm.address import check_address
 from tilefarm.errors import FarmFault, InfraError, SettingsError, TilefarmError
-from tilefarm.rpc.address import check_address
 from tilefarm.rpc.methods import Method
 from tilefarm.rpc.status import RpcFailure, error_from
 from tilefarm.rpc.timing import calling
 from tilefarm.rpc.version import announcement
-from tilefarm.rpc.work import work_headers
 from tilefarm.trust.tls import Credentials, TlsFolder
+from tilefarm.watch.work import work_headers
 
 Options = tuple[tuple[str, int], ...]
 

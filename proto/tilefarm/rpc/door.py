@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.clock import Clock
@@ -11,10 +10,8 @@ from tilefarm.errors import AccessError, ForbiddenError, TilefarmError
 from tilefarm.rpc.methods import Method
 from tilefarm.trust.access import CertificateName, Identity
 from tilefarm.trust.revoked import RevokedCertificates
-from tilefarm.trust.tls import TlsFolder
 from tilefarm.trust.tokens import TokenBook, no_token
-from tilefarm.watch.audit import Audit, AuditEntry, AuditFile, AuditLog
-from tilefarm.watch.log import Log
+from tilefarm.watch.audit import Audit, AuditEntry
 
 _BEARER: Final = "Bearer "
 
@@ -157,29 +154,3 @@ def allow(method: Method[Any, Any] | None, identity: Identity, path: str) -> Non
             f"{method.name} is for the role {needed}, not for {identity}",
             f"ask who runs the farm for `tilefarm pki token --role {needed.split(' ')[0]}`",
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Security:
-    """How a server knows and remembers its callers.
-
-    Attributes:
-        tokens: whose token is which.
-        tls: its certificates; None on one machine.
-        audit: the file of who did what; None: refusals go to the log.
-        revoked: certificates that are refused; None: none is.
-    """
-
-    tokens: TokenBook
-    tls: TlsFolder | None = None
-    audit: Path | None = None
-    revoked: RevokedCertificates | None = None
-
-    def door(self, log: Log, clock: Clock) -> Door:
-        """The door of such a server.
-
-        Raises:
-            SettingsError: the audit cannot be written.
-        """
-        audit = AuditFile(self.audit, log) if self.audit else AuditLog(log)
-        return Door(self.tokens, audit=audit, clock=clock, revoked=self.revoked)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib.util
 import socket
 from collections.abc import Iterable
@@ -14,10 +13,10 @@ import grpc
 import grpc.aio
 
 from tilefarm.errors import SettingsError
-from tilefarm.rpc.address import check_address, is_loopback
 from tilefarm.rpc.caller import MESSAGE_NBYTES, Options
 from tilefarm.rpc.health import HealthOf, health_routes
 from tilefarm.rpc.serving import Desk, Handlers, Route
+from tilefarm.trust.exposure import require_safe, why_not
 from tilefarm.trust.tls import TlsFolder
 
 SERVER_OPTIONS: Final[Options] = (
@@ -84,24 +83,6 @@ async def stop(server: grpc.aio.Server) -> None:
     await server.stop(_STOP_GRACE_SECONDS)
 
 
-def require_safe(listen: str, tls: TlsFolder | None) -> None:
-    """Refuses to listen where strangers are, without TLS: anyone there could read a token.
-
-    Raises:
-        SettingsError: the address is none, or neither on loopback nor a unix socket.
-    """
-    check_address(listen, free_port=True)
-    if tls is not None or is_loopback(listen):
-        return
-    host = listen.rpartition(":")[0]
-    raise SettingsError(
-        f"{listen} is not on loopback, and without TLS anyone on the network could read the token"
-        " and run code",
-        f"`tilefarm pki init` and `tilefarm pki issue --host {host}`, then --tls with its folder;"
-        " or listen on 127.0.0.1",
-    )
-
-
 def _reflect(server: grpc.aio.Server, services: Iterable[str]) -> None:
     """Tell tools on this machine what the services are (`grpcurl`), if the package is here."""
     if importlib.util.find_spec("grpc_reflection") is not None:
@@ -165,29 +146,3 @@ def _server_credentials(tls: TlsFolder) -> grpc.ServerCredentials:
     return grpc.dynamic_ssl_server_credentials(
         configuration(), configuration, require_client_authentication=True
     )
-
-
-def why_not(listen: str) -> tuple[str, str]:
-    """Why nobody can listen at an address, and what to try: asked of the system itself."""
-    what, free = f"cannot listen on {listen}", "port 0 takes any free one"
-    if listen.startswith("unix:"):
-        return f"{what}: the folder is absent, or the path too long", "name a path in a folder"
-    host, _, port = listen.rpartition(":")
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
-        family, kind, protocol, _, address = found[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.bind(address)
-    except socket.gaierror:
-        return f"{what}: {host} is no host name that is known here", "an address, 127.0.0.1"
-    except OSError as error:
-        reason, hint = {
-            errno.EADDRINUSE: (
-                "the port is in use",
-                f"stop who has it (see `ss -ltnp`), or {free}",
-            ),
-            errno.EADDRNOTAVAIL: ("not an address of this machine", "`ip address` lists them"),
-            errno.EACCES: ("not allowed", f"a port above 1023; {free}"),
-        }.get(error.errno or 0, (str(error.strerror), free))
-        return f"{what}: {reason}", hint
-    return f"{what}: gRPC refuses it", free

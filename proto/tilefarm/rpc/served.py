@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tilefarm.rpc.work import Work
+from tilefarm.watch.work import Work
 
 TRAILER: Final = "tilefarm-served-bin"
 _MOST_PHASES: Final = 16

@@ -21,9 +21,9 @@ from tilefarm.rpc import status, timing
 from tilefarm.rpc.door import Door, Knock
 from tilefarm.rpc.methods import Method
 from tilefarm.rpc.version import require_understood, version_in
-from tilefarm.rpc.work import work_of
 from tilefarm.trust.access import Identity
 from tilefarm.watch.log import Level, Log
+from tilefarm.watch.work import work_of
 
 _Request = TypeVar("_Request")
 _Reply = TypeVar("_Reply")

@@ -1,6 +1,6 @@
 """Times what is done for a call: phases on the side that serves, whole calls on the one that asks.
 
-Nothing is timed for a call that belongs to no work (`tilefarm.rpc.work`).
+Nothing is timed for a call that belongs to no work (`tilefarm.watch.work`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tilefarm.clock import Clock
 from tilefarm.rpc.served import TRAILER, Exchange, Phase, Served, served_in
-from tilefarm.rpc.work import Work, current_work, doing
+from tilefarm.watch.work import Work, current_work, doing
 
 Trailer: TypeAlias = Iterable[tuple[str, str | bytes]]
 

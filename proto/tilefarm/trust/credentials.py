@@ -9,11 +9,8 @@ from typing import Final
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import SettingsError
-from tilefarm.rpc.door import Security
-from tilefarm.trust.revoked import RevokedCertificates
 from tilefarm.trust.secret_file import write_new
 from tilefarm.trust.tls import Credentials, TlsFolder
-from tilefarm.trust.tokens import SharedSecret, TokenTable
 from tilefarm.trust.validity import require_current
 
 _WRITERS: Final = "give a file that `tilefarm tracker --token-file` or `tilefarm pki` wrote"
@@ -66,41 +63,16 @@ def credentials(token_file: Path, tls: Path | None, signing_key: Path | None = N
     """
     key = None if signing_key is None else read_token(signing_key).encode()
     return Credentials(
-        token=read_token(token_file), tls=_current(tls, SystemClock()), signing_key=key
+        token=read_token(token_file), tls=current_tls(tls, SystemClock()), signing_key=key
     )
 
 
-def security(
-    secret: str | None,
-    table: Path | None,
-    *,
-    tls: Path | None,
-    audit: Path | None,
-    revoked: Path | None = None,
-) -> Security:
-    """How a server knows its callers: by a table of tokens, or by one secret where there is none.
+def current_tls(tls: Path | None, clock: Clock) -> TlsFolder | None:
+    """A folder of certificates that are valid now; None for None.
 
     Raises:
-        SettingsError: there is neither, or a file cannot be used.
-        CertificateError: the server's certificate is out of date.
+        CertificateError: they are out of date.
     """
-    clock = SystemClock()
-    if table is None and secret is None:
-        raise SettingsError(
-            "a server needs --token-file or --tokens", "--token-file farm.token makes a secret"
-        )
-    book = SharedSecret(secret or "") if table is None else TokenTable(table, clock)
-    if revoked is not None and tls is None:
-        raise SettingsError("--revoked without --tls: there are no certificates", "--tls DIR")
-    return Security(
-        tokens=book,
-        tls=_current(tls, clock),
-        audit=audit,
-        revoked=None if revoked is None else RevokedCertificates(revoked),
-    )
-
-
-def _current(tls: Path | None, clock: Clock) -> TlsFolder | None:
     if tls is None:
         return None
     folder = TlsFolder(tls)

@@ -2,7 +2,7 @@
 
 Keys mean the same everywhere: `run`, `candidate` (digest of the compile job), `artifact` (digest of
 the object), `lease`, `fence`, `device`, `user`. Whatever work the process is doing for somebody
-(`tilefarm.rpc.work`) says its run and its candidate on each line. Secrets are never fields.
+(`tilefarm.watch.work`) says its run and its candidate on each line. Secrets are never fields.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import Enum, IntEnum
 from typing import Final, Protocol
 
 from tilefarm.clock import Clock, SystemClock
-from tilefarm.rpc.work import current_work
+from tilefarm.watch.work import current_work
 
 
 class Level(IntEnum):

@@ -6,8 +6,8 @@ import argparse
 from dataclasses import dataclass
 from typing import Final
 
+from tilefarm.address import check_address
 from tilefarm.errors import SettingsError
-from tilefarm.rpc.address import check_address
 from tilefarm.watch.log import Level, LogFormat, LogStyle
 
 

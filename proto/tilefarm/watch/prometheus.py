@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tilefarm.address import is_loopback
 from tilefarm.errors import SettingsError
-from tilefarm.rpc.address import is_loopback
-from tilefarm.rpc.listening import require_safe, why_not
+from tilefarm.trust.exposure import require_safe, why_not
 from tilefarm.trust.tls import AUTHORITY, IDENTITY, TlsFolder
 from tilefarm.watch.log import Log
 from tilefarm.watch.metrics import Kind, Metric, Metrics, NoMetrics

@@ -11,7 +11,7 @@ from kit.farm import CREDENTIALS, Farm, eventually
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import BusyError
-from tilefarm.rpc.door import Security
+from tilefarm.rpc.security import Security
 from tilefarm.trust.access import FarmRole
 from tilefarm.trust.tls import Credentials
 from tilefarm.trust.tokens import TokenEntry, TokenTable, table_text

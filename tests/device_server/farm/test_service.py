@@ -14,7 +14,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import ForbiddenError, LeaseError, SettingsError
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunJob
-from tilefarm.rpc.door import Security
+from tilefarm.rpc.security import Security
 from tilefarm.trust.access import FarmRole
 from tilefarm.trust.signing import key_pair
 from tilefarm.trust.tls import Credentials

@@ -20,9 +20,9 @@ from tilefarm.errors import (
     UnreachableError,
 )
 from tilefarm.measurement import Measurement, RunJob
+from tilefarm.rpc.security import security
 from tilefarm.target import TARGETS
 from tilefarm.trust.access import FarmRole
-from tilefarm.trust.credentials import security
 from tilefarm.trust.tls import Credentials, TlsFolder
 from tilefarm.trust.tokens import TokenEntry, table_text
 from tilefarm.watch.audit import read_audit

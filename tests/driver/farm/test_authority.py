@@ -10,8 +10,9 @@ from kit.parties import Parties
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import CertificateError, SettingsError
+from tilefarm.rpc.security import security
 from tilefarm.trust.access import CertificateName, FarmRole
-from tilefarm.trust.credentials import credentials, read_token, security
+from tilefarm.trust.credentials import credentials, read_token
 from tilefarm.trust.revoked import RevokedCertificates, read_revoked
 from tilefarm.trust.signing import Signatures, sign
 from tilefarm.trust.tls import TlsFolder

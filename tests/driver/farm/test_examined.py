@@ -16,7 +16,7 @@ from tilefarm.errors import UnreachableError
 from tilefarm.lease import DeviceInfo
 from tilefarm.rpc import methods, tracker_calls
 from tilefarm.rpc.caller import Caller
-from tilefarm.rpc.door import Security
+from tilefarm.rpc.security import Security
 from tilefarm.trust.access import FarmRole
 from tilefarm.trust.tls import Credentials
 from tilefarm.trust.tokens import TokenEntry, TokenTable, table_text

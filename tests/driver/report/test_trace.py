@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kit.observed import assert_sound_trace, events_of
 from kit.summaries import a_summary
 from tilefarm.rpc.served import Exchange, Phase, Served
-from tilefarm.rpc.work import Work
+from tilefarm.watch.work import Work
 
 from driver.report.aligned import aligned
 from driver.report.summary import Span

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from kit.observed import log_lines
 from tilefarm.clock import ManualClock, SystemClock
-from tilefarm.rpc.work import current_work
 from tilefarm.watch.operations import Operations
+from tilefarm.watch.work import current_work
 
 from driver.report.summary import Span
 from driver.steps.watched import watched
