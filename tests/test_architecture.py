@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from grimp import build_graph
 from importlinter.application.use_cases import FAILURE, lint_imports
 from importlinter.configuration import configure
 
@@ -72,6 +74,21 @@ def is_under(path: Path, places: set[str]) -> bool:
 def test_imports_run_one_way() -> None:
     configure()
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), cache_dir=None) != FAILURE
+
+
+def room_of(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+@pytest.mark.parametrize("package", [Path(place).name for place in PACKAGES])
+def test_rooms_do_not_import_one_another_in_a_circle(package: str) -> None:
+    graph = build_graph(package, cache_dir=None)
+    doors: dict[str, set[str]] = {}
+    for module in graph.modules:
+        imported = {room_of(each) for each in graph.find_modules_directly_imported_by(module)}
+        doors.setdefault(room_of(module), set()).update(imported - {room_of(module), package})
+    order = list(TopologicalSorter(doors).static_order())
+    assert len(order) >= len(doors)
 
 
 @pytest.mark.parametrize("library", sorted(DOORS))
