@@ -23,7 +23,7 @@ SCHEMA = os.environ.get("TILEFARM_COMPOSE_SCHEMA", "")
 def mounts(service: str) -> dict[str, str]:
     """Volume by the folder that a service has it in."""
     split = (mount.split(":") for mount in SERVICES[service].get("volumes", ()))
-    return {place: volume for volume, place, *_ in split}
+    return {place: volume for volume, place, *_ in split if not volume.startswith(".")}
 
 
 @pytest.mark.parametrize("service", SERVERS)
@@ -69,7 +69,21 @@ def test_images_are_built_from_files_that_are_there() -> None:
     for service in SERVICES.values():
         context = (DEPLOY / service["build"]["context"]).resolve()
         assert (context / service["build"]["dockerfile"]).is_file()
-    assert (DEPLOY / COMPOSE["configs"]["issue"]["file"]).is_file()
+    assert "./issue.sh:/issue.sh:ro" in SERVICES["keys"]["volumes"]
+    assert (DEPLOY / "issue.sh").is_file()
+
+
+def test_it_takes_nothing_that_only_some_engines_have() -> None:
+    assert set(COMPOSE) - {"name", "services", "volumes"} == {"x-server", "x-device"}
+    for name in (*SERVERS, "head"):  # an image in OCI's format says nothing of health
+        assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
+
+
+def test_the_health_of_a_server_is_asked_as_its_image_does() -> None:
+    image = (DEPLOY / "images" / "device.Dockerfile").read_text().replace("\\\n", "")
+    (own,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", image, flags=re.M)
+    for name in SERVERS:
+        assert SERVICES[name]["healthcheck"]["test"] == ["CMD", *json.loads(own)]
 
 
 @pytest.mark.skipif(not SCHEMA, reason="TILEFARM_COMPOSE_SCHEMA names no compose-spec.json")
