@@ -20,7 +20,7 @@ COPY proto proto
 RUN python3 -m venv --without-pip /opt/tilefarm \
  && python3 -m venv /opt/tools \
  && /opt/tools/bin/pip --python /opt/tilefarm/bin/python install --no-cache-dir \
-      --constraint deploy/images/constraints.txt ./deploy/device
+      --constraint deploy/images/constraints.txt './deploy/device[metrics]'
 
 FROM ${BASE}
 # hadolint ignore=DL3008

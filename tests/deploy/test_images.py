@@ -74,8 +74,13 @@ def test_constraints_fix_every_dependency_within_its_range(project: Path) -> Non
         if line and not line.startswith("#"):
             name, _, version = line.partition("==")
             fixed[canonicalize_name(name)] = version
+    said = tomllib.loads(project.read_text())["project"]
     needed = [
-        Requirement(text) for text in tomllib.loads(project.read_text())["project"]["dependencies"]
+        Requirement(text)
+        for text in (
+            *said["dependencies"],
+            *said["optional-dependencies"].get("metrics", ()),
+        )
     ]
     unfit = [str(n) for n in needed if fixed.get(canonicalize_name(n.name), "") not in n.specifier]
     assert unfit == []
@@ -85,6 +90,7 @@ def test_a_board_needs_no_more_than_grpc_and_protobuf() -> None:
     project = tomllib.loads((DEPLOY / "device" / "pyproject.toml").read_text())
     names = {Requirement(text).name for text in project["project"]["dependencies"]}
     assert names == {"grpcio", "protobuf"}
+    assert "'./deploy/device[metrics]'" in (DEPLOY / "images" / "device.Dockerfile").read_text()
     wheel = project["tool"]["scikit-build"]["wheel"]
     kept = [(DEPLOY / "device" / package).resolve() for package in wheel["packages"]]
     assert [path.relative_to(ROOT).as_posix() for path in kept] == [

@@ -6,6 +6,7 @@ import argparse
 import re
 import socket
 import ssl
+import sys
 import urllib.error
 import urllib.request
 from importlib import util
@@ -118,7 +119,7 @@ def test_without_the_package_the_option_says_what_to_install(
     refused = metrics_at("127.0.0.1:0", m.TRACKER_METRICS, log=Said())
     with pytest.raises(SettingsError, match="needs the package prometheus_client") as told, refused:
         pass
-    assert "pip install prometheus-client" in told.value.hint
+    assert f"{sys.executable} -m pip install prometheus-client" in told.value.hint
 
 
 @pytest.mark.parametrize(

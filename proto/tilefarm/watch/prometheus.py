@@ -6,6 +6,7 @@ On loopback anybody of the machine may read; elsewhere the page asks for a certi
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,7 @@ def metrics_at(
     if importlib.util.find_spec("prometheus_client") is None:
         raise SettingsError(
             "--metrics needs the package prometheus_client, which is not installed here",
-            "`pip install prometheus-client`, or leave --metrics out",
+            f"`{sys.executable} -m pip install prometheus-client`, or leave --metrics out",
         )
     from prometheus_client import CollectorRegistry, start_http_server
 
