@@ -59,6 +59,17 @@ def test_a_unit_starts_a_server_with_options_that_it_has(unit: str, server: str)
     assert int(settings(unit)["WatchdogSec"][0]) >= 10
 
 
+def test_what_a_board_opens_is_its_users_file() -> None:
+    """A file that the unit may open is still closed to who is not in its group."""
+    user = (UNITS / "tilefarm.sysusers").read_text().split("\nu ")[1].split()[0]
+    assert settings("board.conf")["DeviceAllow"] == ["char-uio rw"]
+    assert settings(DEVICE)["User"] == [user]
+    assert (
+        f'SUBSYSTEM=="uio", OWNER="root", GROUP="{user}", MODE="0660"'
+        in (UNITS / "board.rules").read_text()
+    )
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A file system with the units installed, as far as systemd looks at one."""
