@@ -293,6 +293,7 @@ def _relocations(image: _Image, entries: Mapping[int, int]) -> Iterator[tuple[in
         if nbytes > _RELOCATIONS * entry_nbytes:
             raise _Refused(f"{nbytes // entry_nbytes} relocations; {_RELOCATIONS} are allowed")
         start = image.offset_of(entries[start_tag], nbytes) if nbytes else 0
-        for at in range(start, start + nbytes - entry_nbytes + 1, entry_nbytes):
-            _, info = image.words(at, "PP")
+        table = image.code[start : start + nbytes // entry_nbytes * entry_nbytes]
+        layout = "PPP" if form == _DT_RELA else "PP"
+        for _, info, *_ in _fields(layout, image.wide).iter_unpack(table):
             yield (info >> 32, info & 0xFFFFFFFF) if image.wide else (info >> 8, info & 0xFF)

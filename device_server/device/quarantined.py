@@ -84,6 +84,8 @@ class QuarantinedRuns:
 
     def refusal(self, job: RunJob) -> RunFailure | None:
         """How a run ends that is not begun: as its last crash did; None if it may begin."""
+        if not self._calls:
+            return None
         known = self._calls.get(_call_of(job))
         if known is None or known.crashes < CRASHES:
             return None

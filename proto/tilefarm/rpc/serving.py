@@ -113,18 +113,17 @@ class Handlers(_Handlers):
 
 @dataclass(slots=True)
 class _Call:
-    """One that is being answered; a caller who goes away has cancelled it."""
+    """One that is being answered; a caller who goes away has cancelled it.
 
-    path: str
+    Attributes:
+        knock: what the door is shown.
+    """
+
     context: _Context
     metadata: Mapping[str, str | bytes]
+    knock: Knock
     timing: timing.Timing | None
     code: grpc.StatusCode = grpc.StatusCode.CANCELLED
-
-    @property
-    def knock(self) -> Knock:
-        """What the door is shown."""
-        return _knock(self.path, self.context, self.metadata)
 
     def by(self, caller: Identity) -> None:
         """Somebody was let in."""
@@ -182,7 +181,7 @@ def _answering(desk: Desk, method: Method[Any, Any], context: _Context) -> Itera
     began = desk.clock.seconds()
     metadata = _metadata(context)
     with timing.serving(work_of(metadata.items()), desk.component, desk.clock) as timed:
-        call = _Call(method.path, context, metadata, timed)
+        call = _Call(context, metadata, _knock(method.path, context, metadata), timed)
         try:
             yield call
         finally:
