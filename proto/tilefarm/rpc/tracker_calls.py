@@ -133,7 +133,7 @@ class Acquired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renew:
-    """Keep this lease; who `lends` gives it back when somebody with a fairer claim wants it."""
+    """Keep this lease; who `lends` gives it back when it is wanted: by a fairer claim, or drained."""
 
     lease_id: str
     lends: bool = False
