@@ -133,7 +133,7 @@ class Acquired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renew:
-    """Keep this lease; who `lends` gives it back when it is wanted: by a fairer claim, or drained."""
+    """Keep this lease; who `lends` gives it back when it is wanted: for another, or drained."""
 
     lease_id: str
     lends: bool = False
