@@ -133,6 +133,25 @@ def test_equal_jobs_take_equal_cycles_in_new_and_in_old_children(
     assert fresh.load_seconds > 0
 
 
+def test_another_artifact_gets_another_child(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    out = BufferSpec(name="out", role=Role.OUTPUT, nbytes=16)
+    for name, entry in [("good", "no_work"), ("shared", "numbers"), ("good", "no_work")]:
+        job = RunJob(artifact=compiled[name], entry=entry, buffers=(out,))
+        assert measured(runner.run(job, blobs.path)).load_seconds > 0
+        assert measured(runner.run(job, blobs.path)).load_seconds == 0
+
+
+def test_outputs_are_told_apart(runner: Runner, blobs: Blobs, compiled: dict[str, Digest]) -> None:
+    first = BufferSpec(name="first", role=Role.OUTPUT, nbytes=16, fetch=True)
+    other = BufferSpec(name="other", role=Role.OUTPUT, nbytes=8, fetch=True)
+    job = RunJob(artifact=compiled["shared"], entry="numbers", buffers=(first, other), samples=2)
+    outputs = dict(measured(runner.run(job, blobs.path)).outputs)
+    assert outputs["first"] == 2 * (b"\x01" + bytes(15))
+    assert outputs["other"] == bytes(16)
+
+
 def test_kernels_on_the_host_get_plain_pointers(
     runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
 ) -> None:
