@@ -7,7 +7,6 @@ nobody else from using it. A file keeps it over restarts of the server.
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,6 +17,8 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, RunFailure, RunJob, Status
 from tilefarm.rpc.tracker_calls import RefusedRun, RefusedRuns
 from tilefarm.watch.log import Level, Log
+
+from device_server.device.kept_file import KeptFile
 
 CRASHES: Final = 2
 """So many, and a call is not tried again."""
@@ -51,7 +52,7 @@ class QuarantinedRuns:
     """
 
     def __init__(self, file: Path, log: Log, clock: Clock, *, device: str) -> None:
-        self._file = file
+        self._file = KeptFile(file, log, device=device, event="quarantine_not_kept")
         self._log = log
         self._clock = clock
         self._device = device
@@ -146,32 +147,18 @@ class QuarantinedRuns:
         return [known for known in self._calls.values() if known.crashes >= CRASHES]
 
     def _read(self) -> OrderedDict[str, Crashing]:
-        try:
-            rows = json.loads(self._file.read_text())
-            written = self._file.stat().st_mtime
-            return OrderedDict((call, _crashing(row, written)) for call, row in rows.items())
-        except FileNotFoundError:
+        kept = self._file.read()
+        if kept is None:
             return OrderedDict()
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            self._fails(error)
+        rows, written = kept
+        try:
+            return OrderedDict((call, _crashing(row, written)) for call, row in rows.items())
+        except (ValueError, TypeError, AttributeError) as error:
+            self._file.fails(error)
             return OrderedDict()
 
     def _write(self) -> None:
-        fresh = self._file.with_suffix(".fresh")
-        try:
-            fresh.write_text(json.dumps({call: asdict(row) for call, row in self._calls.items()}))
-            fresh.replace(self._file)
-        except OSError as error:
-            self._fails(error)
-
-    def _fails(self, error: Exception) -> None:
-        self._log(
-            "quarantine_not_kept",
-            level=Level.WARNING,
-            device=self._device,
-            file=str(self._file),
-            why=str(error),
-        )
+        self._file.write({call: asdict(row) for call, row in self._calls.items()})
 
 
 def _call_of(job: RunJob) -> str:

@@ -8,10 +8,11 @@ of a server that starts again that finds it out, so the newest lease is kept as 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from tilefarm.watch.log import Level, Log
+from tilefarm.watch.log import Log
+
+from device_server.device.kept_file import KeptFile
 
 
 class SpoiledFence:
@@ -23,9 +24,7 @@ class SpoiledFence:
     """
 
     def __init__(self, file: Path, log: Log, *, device: str) -> None:
-        self._file = file
-        self._log = log
-        self._device = device
+        self._file = KeptFile(file, log, device=device, event="spoiled_fence_not_kept")
         self._newest, self._fence = self._kept()
 
     @property
@@ -45,28 +44,14 @@ class SpoiledFence:
             self._keep()
 
     def _keep(self) -> None:
-        fresh = self._file.with_suffix(".fresh")
-        try:
-            fresh.write_text(json.dumps({"newest": self._newest, "spoiled": self._fence}))
-            fresh.replace(self._file)
-        except OSError as error:
-            self._fails(error)
+        self._file.write({"newest": self._newest, "spoiled": self._fence})
 
     def _kept(self) -> tuple[int, int]:
+        kept = self._file.read()
+        if kept is None:
+            return 0, 0
         try:
-            kept = json.loads(self._file.read_text())
-            return int(kept["newest"]), int(kept["spoiled"])
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            self._fails(error)
-        return 0, 0
-
-    def _fails(self, error: Exception) -> None:
-        self._log(
-            "spoiled_fence_not_kept",
-            level=Level.WARNING,
-            device=self._device,
-            file=str(self._file),
-            why=str(error),
-        )
+            return int(kept[0]["newest"]), int(kept[0]["spoiled"])
+        except (ValueError, TypeError, KeyError) as error:
+            self._file.fails(error)
+            return 0, 0

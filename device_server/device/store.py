@@ -140,10 +140,7 @@ class BlobStore(Closing):
             MissingBlobError: it is not here, or was damaged and is now gone.
         """
         with self._lock:
-            entry = self._entries.get(digest)
-            if entry is None:
-                raise _missing(digest)
-            self._entries.move_to_end(digest)
+            entry = self._used(digest)
             if not self._pins[digest]:
                 self._verify(digest, entry)
             return entry.path
@@ -169,17 +166,21 @@ class BlobStore(Closing):
         held = tuple(digests)
         with self._lock:
             for digest in held:
-                entry = self._entries.get(digest)
-                if entry is None:
-                    raise _missing(digest)
-                self._entries.move_to_end(digest)
-                self._verify(digest, entry)
+                self._verify(digest, self._used(digest))
             self._pins.update(held)
         try:
             yield
         finally:
             with self._lock:
                 self._pins.subtract(held)
+
+    def _used(self, digest: Digest) -> _Entry:
+        """A blob that is used just now."""
+        entry = self._entries.get(digest)
+        if entry is None:
+            raise _missing(digest)
+        self._entries.move_to_end(digest)
+        return entry
 
     def _held(self, content: bytes, digest: Digest) -> bool:
         """Keeps bytes in memory, if they may and can be there."""

@@ -49,7 +49,7 @@ _HINT: Final = "check --tracker and --token-file, and that `tilefarm tracker` ru
 
 
 def rest_seconds(spoiled: int) -> float:
-    """How long a device rests that has spoiled so many runs in a row by the farm's fault."""
+    """How long to wait when so many runs in a row were spoiled by the farm's fault."""
     return min(_LONGEST_REST_SECONDS, _REST_SECONDS * 2.0 ** min(spoiled - 1, 100))
 
 

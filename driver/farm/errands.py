@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -28,13 +27,11 @@ from driver.farm.device_messages import (
     Order,
     Up,
 )
-from driver.farm.device_thread import DeviceThread
+from driver.farm.device_thread import DeviceThread, rest_seconds
 from driver.farm.lease_source import LeaseSource
 
 _ATTEMPTS: Final = 3
 """So often an order is tried at least, however long that takes."""
-_PAUSE_SECONDS: Final = 0.2
-_LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -56,10 +53,9 @@ class _Errand:
 
     def strike(self, device: str, now: float) -> None:
         """The farm has spoiled a run."""
-        pause = min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS * 2 ** len(self.strikes))
         self.since = self.since if self.strikes else now
-        self.due = now + pause * random.uniform(0.5, 1.0)
         self.strikes.append(device)
+        self.due = now + rest_seconds(len(self.strikes))
 
     def given(self, number: int) -> Order:
         """The order as a device gets it; another request each time."""
