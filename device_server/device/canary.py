@@ -6,6 +6,7 @@ time, is found out after few kernels, and so is what it measured meanwhile.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,9 @@ _TOLERANCE: Final = 0.03
 _ATTEMPTS: Final = 3
 """A host that was busy for a moment is no drift: the best time of so many runs counts."""
 _HINT: Final = "see that --target, --runtime and the bitstream are for one another"
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_ROOM: Final = "free some space on its disk"
+_SPARE: Final = "see that its machine has memory, processes and files to spare"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,19 @@ class Drift:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class NotMade:
+    """The known kernel could not be run, which says nothing about the device's answers.
+
+    Attributes:
+        why: what kept it from running.
+        remedy: what to do about that.
+    """
+
+    why: str
+    remedy: str
+
+
 class Canary:
     """The known kernel on one device. Blocks while it runs.
 
@@ -108,8 +125,13 @@ class Canary:
 
         Raises:
             SelfTestError: what differs.
+            InfraError: the known kernel could not be run.
         """
         found = self._run()
+        if isinstance(found, NotMade):
+            raise InfraError(
+                f"device {self._device} cannot make its self-test: {found.why}", found.remedy
+            )
         if isinstance(found, Wrong):
             raise SelfTestError(f"device {self._device} fails its self-test: {found.why}", _HINT)
         known = self._known.cycles
@@ -122,13 +144,13 @@ class Canary:
         self._proof = found
         return found
 
-    def check(self) -> Wrong | Drift | None:
+    def check(self) -> Wrong | Drift | NotMade | None:
         """Whether the device is still as it was at the self-test; None if so."""
         assert self._proof is not None, "a device proves itself first"
         paces = []
         for _ in range(_ATTEMPTS):
             found = self._run()
-            if isinstance(found, Wrong):
+            if not isinstance(found, Proof):
                 return found
             paces.append(found.pace)
             if abs(found.pace / self._proof.pace - 1) <= _TOLERANCE:
@@ -139,15 +161,19 @@ class Canary:
             f" than at first ({self._proof})"
         )
 
-    def _run(self) -> Proof | Wrong:
+    def _run(self) -> Proof | Wrong | NotMade:
         try:
             outcome = self._runner.run(self._known.job, lambda digest: self._folder / digest.hex)
+        except InfraError as error:
+            return NotMade(error.what, error.hint or _SPARE)
         except TilefarmError as error:
             return Wrong(error.what)
         except OSError as error:
-            return Wrong(f"the runner failed: {error}")
+            remedy = _ROOM if error.errno in _NO_ROOM else _SPARE
+            return NotMade(f"the runner failed: {error.strerror or error}", remedy)
         if isinstance(outcome, RunFailure):
-            return Wrong(f"the known kernel ends as {outcome.status.value}: {outcome.why}")
+            why = f"the known kernel ends as {outcome.status.value}: {outcome.why}"
+            return NotMade(why, _SPARE) if outcome.status.is_farm_fault else Wrong(why)
         return self._odd(outcome) or self._proof_of(outcome)
 
     def _odd(self, measurement: Measurement) -> Wrong | None:

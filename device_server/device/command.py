@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 from tilefarm.quiet import quiet_libraries
@@ -13,6 +12,7 @@ from tilefarm.trust.credentials import credentials
 from tilefarm.watch.operations import add_operation_options, operations
 
 from device_server import lifetime
+from device_server.device.temporary import temporary_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "whose answer is known, on simulators its cycles too; if that is wrong it never serves.\n"
         "Hooks are sections power_cycle (command, seconds) and bitstream (file, command, seconds,\n"
         "report); commands are lists of arguments; device_server/README.md has an example.\n"
-        "exit codes: 2 an option is wrong; 70 the self-test fails, or nothing is built"
+        "exit codes: 2 an option is wrong; 70 the self-test fails or cannot be made, or\n"
+        "nothing is built"
     )
 
 
@@ -56,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
         return _self_test(args)
     if args.folder is not None:
         return _serve(args, args.folder.absolute())  # the runner's children work elsewhere
-    with tempfile.TemporaryDirectory(prefix="tilefarm-device-") as folder:
-        return _serve(args, Path(folder))
+    with temporary_folder("tilefarm-device-") as folder:
+        return _serve(args, folder)
 
 
 def _self_test(args: argparse.Namespace) -> int:

@@ -55,7 +55,8 @@ def serve(
     Raises:
         SelfTestError: the known kernel is not right here.
         SettingsError: the name, the address or the folder cannot be used, or the name is taken.
-        InfraError: the runner, its library or the known kernel is not there, or a hook fails.
+        InfraError: the runner, its library or the known kernel is not there, a hook fails, or the
+            known kernel cannot be run.
         DeviceLostError: the device hung, and its power was cut.
         AccessError: the tracker does not know the device, or its role.
     """

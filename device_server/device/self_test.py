@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from tilefarm.errors import SelfTestError, SettingsError
@@ -11,6 +10,7 @@ from tilefarm.target import Target
 from device_server.device import elf
 from device_server.device.canary import Canary, Proof
 from device_server.device.known_kernel import KnownKernel, known_kernel
+from device_server.device.temporary import temporary_folder
 from device_server.library.native import find_known_kernel
 from device_server.runner.runner import Runner, RunnerLimits
 
@@ -73,11 +73,12 @@ def self_test(target: Target, *, runtime: Path | None, device: str) -> Proof:
 
     Raises:
         SelfTestError: not what it should.
-        SettingsError, InfraError: see `runner_of` and `known_kernel_for`.
+        InfraError: it cannot be made; see `runner_of` and `known_kernel_for` too.
+        SettingsError: see those.
     """
     known = known_kernel_for(target)
     with (
-        tempfile.TemporaryDirectory(prefix="tilefarm-self-test-") as folder,
+        temporary_folder("tilefarm-self-test-") as folder,
         runner_of(target, runtime=runtime, device=device) as runner,
     ):
-        return Canary(known, runner, Path(folder), device=device).prove()
+        return Canary(known, runner, folder, device=device).prove()

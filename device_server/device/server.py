@@ -118,7 +118,7 @@ async def run_device(
 
     Raises:
         SelfTestError: it was not.
-        InfraError: the board cannot be programmed.
+        InfraError: the board cannot be programmed, or the known kernel not be run.
         DeviceLostError: the device hung, and its power was cut.
         SettingsError: the address or the folder cannot be used, or the name is taken.
         AccessError: the tracker does not know the device, or its role.

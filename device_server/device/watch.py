@@ -11,7 +11,7 @@ from tilefarm.errors import DeviceLostError, SuspectError
 from tilefarm.measurement import Measurement, RunFailure, Status
 from tilefarm.watch.log import Level, Log
 
-from device_server.device.canary import Canary, Proof
+from device_server.device.canary import Canary, Drift, NotMade, Proof, Wrong
 from device_server.device.condition import Condition
 from device_server.device.runner_thread import RunnerThread
 
@@ -25,7 +25,8 @@ class WatchLimits:
 
     Attributes:
         every: runs after which the known kernel runs again.
-        cooldown_seconds: rest of a device that drifts, before the known kernel runs again.
+        cooldown_seconds: rest of a device that drifts, or could not be checked, before the known
+            kernel runs again.
     """
 
     every: int = 50
@@ -36,7 +37,8 @@ class Watch:
     """Lets the canary run, notes in the device's condition what it finds, and tells `spoil`.
 
     The known kernel runs before the device serves, after `every` runs, after each one that crashed
-    or was wrong, when somebody asks, and until a device that drifted or was readmitted is right.
+    or was wrong, when somebody asks, and until a device that drifted, could not be checked or was
+    readmitted is right. Where it could not be run, what ran before stays unchecked.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class Watch:
         self._device = device
         self._spoil = spoil
         self._unchecked = 0
-        self._drifting = asyncio.Event()
+        self._resting = asyncio.Event()
 
     @property
     def unchecked(self) -> int:
@@ -70,6 +72,7 @@ class Watch:
 
         Raises:
             SelfTestError: the device is not right.
+            InfraError: the known kernel could not be run.
             DeviceLostError: it hangs.
         """
         async with self._thread.turn:
@@ -85,14 +88,15 @@ class Watch:
         Raises:
             DeviceLostError: they are not.
         """
-        if trouble := self._condition.trouble:
-            raise DeviceLostError(f"device {self._device} does not serve: {trouble}")
+        if self._condition.trouble:
+            raise self._no_service()
 
     async def after(self, outcome: Measurement | RunFailure) -> None:
         """A run has ended; the caller has the turn.
 
         Raises:
             SuspectError: the known kernel failed now, so this run and those before are suspect.
+            DeviceLostError: it could not be run, so nobody knows what they are.
         """
         self._unchecked += 1
         odd = isinstance(outcome, RunFailure) and outcome.status in _SUSPICIOUS
@@ -104,7 +108,7 @@ class Watch:
 
         Raises:
             SuspectError: it failed.
-            DeviceLostError: the device is in trouble already.
+            DeviceLostError: it could not be run, or the device is in trouble already.
         """
         async with self._thread.turn:
             self.require_well()
@@ -112,11 +116,11 @@ class Watch:
                 await self._check()
 
     async def cool_down(self) -> None:
-        """Checks a drifting device after each rest, for as long as the server lives."""
+        """Checks a resting device after each rest, for as long as the server lives."""
         while True:
-            await self._drifting.wait()
-            self._drifting.clear()
-            while self._condition.drift:
+            await self._resting.wait()
+            self._resting.clear()
+            while self._condition.passing:
                 await asyncio.sleep(self._limits.cooldown_seconds)
                 await self.readmit()
 
@@ -130,11 +134,15 @@ class Watch:
 
     async def _check(self) -> None:
         finding = await self._find()
+        if isinstance(finding, NotMade):
+            raise self._no_service()
         if finding is not None:
-            raise SuspectError(finding, "what it measured since it last was is measured again")
+            raise SuspectError(
+                self._sentence(finding), "what it measured since it last was is measured again"
+            )
 
-    async def _find(self) -> str | None:
-        """Why the device is not right, as a sentence; None if it is, and all runs are confirmed."""
+    async def _find(self) -> Wrong | Drift | NotMade | None:
+        """What is not right, and is noted; None if all is, and all runs are confirmed."""
         finding = await self._thread.call(
             self._canary.check, self._canary.timeout_seconds, what="the known kernel"
         )
@@ -142,16 +150,21 @@ class Watch:
             self._unchecked = 0
             return None
         self._condition.note(finding)
-        if self._condition.drift:
-            self._drifting.set()
-        self._log(
-            "not_right",
-            level=Level.ERROR,
-            device=self._device,
-            unchecked=self._unchecked,
-            why=finding.why,
-        )
-        self._unchecked = 0
-        why = f"device {self._device} is not right any more: {finding.why}"
-        self._spoil(why)
-        return why
+        if self._condition.passing:
+            self._resting.set()
+        if isinstance(finding, NotMade):
+            self._complain("not_checked", self._condition.unsure)
+        else:
+            self._complain("not_right", finding.why)
+            self._unchecked = 0
+            self._spoil(self._sentence(finding))
+        return finding
+
+    def _complain(self, event: str, why: str) -> None:
+        self._log(event, level=Level.ERROR, device=self._device, unchecked=self._unchecked, why=why)
+
+    def _no_service(self) -> DeviceLostError:
+        return DeviceLostError(f"device {self._device} does not serve: {self._condition.trouble}")
+
+    def _sentence(self, finding: Wrong | Drift) -> str:
+        return f"device {self._device} is not right any more: {finding.why}"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kit.c_kernels import blobs, job
+from kit.doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
+from kit.farm import Farm, eventually
 from kit.full_disk import full_disk
 from kit.real_farm import RealFarm
 from kit.tuning import tuning
-from tilefarm.errors import CapacityError
-from tilefarm.measurement import Measurement
+from tilefarm.errors import CapacityError, DeviceLostError, SuspectError
+from tilefarm.measurement import Measurement, Status
 
+from device_server.device.server import DeviceSettings
+from device_server.device.watch import WatchLimits
 from tuner.store import Store
 
 
@@ -27,6 +32,58 @@ def test_a_devices_disk(real_farm: RealFarm) -> None:
     assert isinstance(client.run(job("increment"), request_id="r"), Measurement)
     kept = {path.name for path in (real_farm.folder / "sim0" / "blobs").iterdir()}
     assert kept >= {digest.hex for digest in blobs()}
+
+
+def test_a_devices_disk_while_it_is_checked(real_farm: RealFarm) -> None:
+    tracker = real_farm.tracker()
+    device = real_farm.device(tracker.address)
+    admin = real_farm.ask(tracker.address)
+    client = real_farm.use(real_farm.lease(admin))
+    client.ensure(blobs())
+    assert isinstance(client.run(job("increment"), request_id="r"), Measurement)
+    with full_disk(device.pid):
+        with pytest.raises(DeviceLostError, match="cannot be checked: the runner failed") as lost:
+            client.confirm()
+        assert not isinstance(lost.value, SuspectError)
+        eventually(lambda: any("free some space" in state.resting for state in admin.states()))
+        assert [state.quarantine for state in admin.states()] == [""]
+    admin.readmit("sim0")  # it would look again by itself, half a minute after the last time
+    eventually(lambda: [state.resting for state in admin.states()] == [""])
+    client.confirm()
+    assert client.capabilities().spoiled_fence == 0
+
+
+def fill(runner: CountingRunner, runs: int) -> None:
+    """No room for the known kernel from the 60th run on."""
+    runner.full |= runs == 60
+
+
+def soon(settings: DeviceSettings) -> DeviceSettings:
+    return replace(settings, watch=WatchLimits(cooldown_seconds=0.2))
+
+
+def test_a_search_goes_on_when_its_device_has_room_again(tmp_path: Path) -> None:
+    runner = CountingRunner(kernel=KERNEL, after=fill)
+
+    class TidiedFarm(Farm):
+        """Somebody makes room as soon as a device says that it has none."""
+
+        def log(self, event: str, **fields: object) -> None:
+            super().log(event, **fields)
+            if event == "not_checked":
+                runner.full = False
+
+    with TidiedFarm(tmp_path / "farm") as farm:
+        tracker = farm.tracker()
+        farm.device(tracker=tracker, runner=runner, settings=soon)
+        with searched(farm, tracker, tmp_path, devices=1) as search:
+            kept = search.store.trials()
+            assert search.result.why == "exhausted"
+            assert (search.store.suspects(), search.store.unconfirmed()) == ([], [])
+    assert [event for event, _ in farm.events].count("not_checked") == 1
+    assert {(t.status, t.cycles) for t in kept} == {(Status.OK, RIGHT_CYCLES)}
+    assert len(kept) == CANDIDATES
+    assert len(runner.seen) == CANDIDATES + 1, "the run before the check was made again"
 
 
 def test_a_trackers_disk(real_farm: RealFarm) -> None:

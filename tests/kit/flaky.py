@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +23,7 @@ class FlakyRunner(FakeRunner):
         kernel: what it is asked for when it is checked.
         flips_after: runs of other kernels after which one bit of every answer is wrong.
         pace: of its clock; 1.0 is right.
+        full: whether the disk has no room for a run of the known kernel.
         checks: how often the known kernel ran.
         cool_after: checks after which its pace is right again; never if 0.
     """
@@ -28,6 +31,7 @@ class FlakyRunner(FakeRunner):
     kernel: KnownKernel | None = None
     flips_after: int = 1 << 30
     pace: float = 1.0
+    full: bool = False
     checks: int = 0
     cool_after: int = 0
 
@@ -38,6 +42,8 @@ class FlakyRunner(FakeRunner):
 
     def known(self, job: RunJob) -> Measurement | RunFailure:
         assert self.kernel is not None
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.checks += 1
         if self.checks == self.cool_after:
             self.pace = 1.0

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError, SelfTestError
+from tilefarm.errors import CapacityError, InfraError, SelfTestError, TargetError
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS
 
-from device_server.device.canary import Canary, Drift, Wrong
+from device_server.device.canary import Canary, Drift, NotMade, Wrong
 from device_server.device.known_kernel import known_kernel
 
 KNOWN = known_kernel(TARGETS["sim"], b"code")
@@ -30,6 +32,11 @@ def right(cycles: int = 1364, *, seconds: float = 1e-5, **counters: int) -> Meas
 
 
 WRONG = RunFailure(artifact=KNOWN.job.artifact, status=Status.WRONG_RESULT, why="1 byte differs")
+INFRA = RunFailure(artifact=KNOWN.job.artifact, status=Status.INFRA_ERROR, why="no new process")
+
+
+def failed(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
 
 
 class Scripted:
@@ -75,8 +82,7 @@ def test_proofs_are_equal_where_runtime_answer_and_cycles_are(tmp_path: Path) ->
         (right(1365), "takes 1365 cycles, not 1364"),
         (right(gemm_uops=63), "counts gemm_uops 63, not 64"),
         (replace(right(), sample_cycles=(1364, 1366)), r"cycles \(1364, 1366\) of calls that are"),
-        (InfraError("vta-runner does not start"), "vta-runner does not start"),
-        (OSError("no memory"), "the runner failed: no memory"),
+        (TargetError("sim: no such hardware"), "sim: no such hardware"),
     ],
 )
 def test_a_device_that_is_not_right_says_what_differs(
@@ -85,6 +91,34 @@ def test_a_device_that_is_not_right_says_what_differs(
     with pytest.raises(SelfTestError, match=f"device d fails its self-test: .*{why}") as refused:
         canary(tmp_path, answer).prove()
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("answer", "why", "remedy"),
+    [
+        (failed(errno.ENOSPC), "the runner failed: No space left on device", "free some space"),
+        (failed(errno.EDQUOT), "the runner failed: Disk quota exceeded", "free some space"),
+        (failed(errno.EFBIG), "the runner failed: File too large", "free some space"),
+        (failed(errno.EMFILE), "the runner failed: Too many open files", "files to spare"),
+        (OSError("odd"), "the runner failed: odd", "memory, processes and files to spare"),
+        (CapacityError("it is full", "make room"), "it is full", "make room"),
+        (InfraError("vta-runner does not start"), "vta-runner does not start", "to spare"),
+        (INFRA, "the known kernel ends as infra_error: no new process", "to spare"),
+    ],
+)
+def test_a_check_that_cannot_be_made_says_nothing_about_the_device(
+    tmp_path: Path, answer: Answer, why: str, remedy: str
+) -> None:
+    found = canary(tmp_path, right(), answer, right())
+    found.prove()
+    unmade = found.check()
+    assert isinstance(unmade, NotMade)
+    assert unmade.why == why
+    assert remedy in unmade.remedy
+    assert found.check() is None
+    with pytest.raises(InfraError, match=f"device d cannot make its self-test: {why}") as refused:
+        canary(tmp_path, answer).prove()
+    assert refused.value.hint == unmade.remedy
 
 
 def test_a_board_that_counts_nothing_is_paced_by_its_seconds(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from device_server.device.canary import Drift, Wrong
+from device_server.device.canary import Drift, NotMade, Wrong
 from device_server.device.condition import Condition
 
 
@@ -44,6 +44,41 @@ def test_a_readmitted_device_that_is_right_but_slow_rests() -> None:
     device.note(Wrong("one bit"))
     device.note(Drift("slow"))
     assert (device.resting, device.quarantine) == ("slow", "")
+
+
+FULL = NotMade("the runner failed: the disk is full", "free some space on its disk")
+UNSURE = "cannot be checked: the runner failed: the disk is full; free some space on its disk"
+
+
+def test_one_that_cannot_be_checked_rests_and_says_what_to_do() -> None:
+    device = Condition()
+    device.note(FULL)
+    assert (device.trouble, device.resting, device.passing, device.news) == (*[UNSURE] * 3, "")
+    device.recover()
+    assert device.trouble == ""
+
+
+def test_whoever_is_checked_after_all_is_what_was_found() -> None:
+    device = Condition()
+    device.note(FULL)
+    device.note(Drift("slow"))
+    assert device.resting == "slow"
+    device.note(FULL)
+    assert device.resting == UNSURE
+    device.note(Wrong("one bit"))
+    assert (device.trouble, device.resting, device.news) == ("one bit", "", "one bit")
+
+
+def test_a_readmitted_device_that_cannot_be_checked_is_readmitted_once() -> None:
+    device = Condition()
+    device.note(Wrong("one bit"))
+    device.hear(quarantined=True)
+    assert device.hear(quarantined=False)
+    device.note(FULL)
+    assert (device.trouble, device.resting, device.news) == ("one bit", UNSURE, "")
+    assert not device.hear(quarantined=False)
+    device.recover()
+    assert device.trouble == ""
 
 
 def test_what_hangs_rests_for_good() -> None:

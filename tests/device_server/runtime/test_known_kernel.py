@@ -104,6 +104,20 @@ def test_the_command_ends_with_70_where_the_device_is_not_right(
     assert "fails its self-test" in capsys.readouterr().err
 
 
+def test_the_command_on_a_full_disk_says_that_nothing_was_tested() -> None:
+    program = (
+        "import resource, sys\n"
+        "from driver import cli\n"
+        "_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))\n"
+        "sys.exit(cli.main(['device', '--self-test']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 70
+    assert "cannot make a temporary folder: " in done.stderr
+    assert "\n  try: free some space" in done.stderr
+
+
 def test_a_device_without_a_name_is_told_of_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["device"]) == 2
     assert "--name and --tracker, or --self-test alone\n  try: --name" in capsys.readouterr().err
