@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 from tilefarm.errors import AccessError, FarmFault, InfraError, SettingsError, UnreachableError
@@ -35,7 +35,8 @@ class Registration:
         condition: why it cannot run, told with every heartbeat.
         usage: what it has done in this life, told as well.
         refused: runs that it does not begin, told to a tracker that does not know them yet.
-        readmit: checks the device anew, when somebody puts it back into service.
+        readmit: has the device checked anew, when somebody puts it back into service; returns at
+            once, as a device beats on while it waits for its turn.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Registration:
         condition: Condition,
         usage: Callable[[], tracker_calls.Usage],
         refused: QuarantinedRuns,
-        readmit: Callable[[], Awaitable[None]],
+        readmit: Callable[[], None],
         log: Log,
     ) -> None:
         self._tracker = tracker
@@ -132,7 +133,7 @@ class Registration:
         readmitted = reply.readmissions > self._readmissions
         self._readmissions = reply.readmissions
         if self._condition.hear(quarantined=reply.quarantined) or readmitted:
-            await self._readmit()
+            self._readmit()
         return reply.known
 
     def _connect(self) -> AsyncCaller:

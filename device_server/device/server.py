@@ -174,9 +174,9 @@ async def run_device(
         )
         bench = Bench(runner, thread, watch, store, bench_settings, clock, log, quarantined)
 
-        async def readmit() -> None:
+        def readmit() -> None:
             quarantined.forget()
-            await watch.readmit()
+            watch.readmit()
 
         capabilities = _capabilities(settings, runner, epoch, proof)
         servicer = DeviceServicer(
@@ -204,7 +204,7 @@ async def run_device(
         )
         log("ready", address=address, target=settings.target.digest.short, epoch=epoch)
         on_ready(address)
-        duties = [watch.cool_down(), board.rescue(thread.stuck, condition)]
+        duties = [watch.cool_down(), watch.readmissions(), board.rescue(thread.stuck, condition)]
         if settings.tracker:
             registration = Registration(
                 settings.tracker,

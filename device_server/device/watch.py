@@ -61,6 +61,7 @@ class Watch:
         self._spoil = spoil
         self._unchecked = 0
         self._resting = asyncio.Event()
+        self._readmitted = asyncio.Event()
 
     @property
     def unchecked(self) -> int:
@@ -122,11 +123,22 @@ class Watch:
             self._resting.clear()
             while self._condition.passing:
                 await asyncio.sleep(self._limits.cooldown_seconds)
-                await self.readmit()
+                await self._check_anew()
 
-    async def readmit(self) -> None:
-        """Checks a device in trouble anew; it serves again if the known kernel is right."""
+    def readmit(self) -> None:
+        """Has a device that somebody puts back into service checked anew, behind what runs."""
+        self._readmitted.set()
+
+    async def readmissions(self) -> None:
+        """Checks a readmitted device, each time, for as long as the server lives."""
+        while True:
+            await self._readmitted.wait()
+            await self._check_anew()
+
+    async def _check_anew(self) -> None:
+        """A device in trouble serves again if the known kernel is right."""
         async with self._thread.turn:
+            self._readmitted.clear()  # This check is for all who have asked until now.
             finding = await self._find()
         if finding is None:
             self._condition.recover()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,6 +148,29 @@ def test_a_wrong_one_goes_into_quarantine_until_it_is_readmitted_and_right(bed: 
         client.readmit("sim0")
     bed.says(lambda t: [s.quarantine for s in t.states()] == [""])
     eventually(lambda: bed.recovered)
+
+
+def test_one_that_is_readmitted_while_a_job_runs_beats_on_and_is_checked_after_it(bed: Bed) -> None:
+    with bed.device() as device, bed.asked() as client, ThreadPoolExecutor(1) as thread:
+        running = thread.submit(lambda: device.run(job("stuck"), request_id="r"))
+        try:
+            eventually(lambda: bool(bed.runner.seen))
+            checks = bed.runner.checks
+            readmitted = up_seconds(client)
+            client.readmit("sim0")
+            eventually(lambda: up_seconds(client) > readmitted + 1.2 * LIMITS.device_ttl_seconds)
+            assert bed.runner.checks == checks, "the job has the turn"
+        finally:
+            bed.runner.release.set()
+        assert isinstance(running.result(), Measurement)
+        eventually(lambda: bed.runner.checks == checks + 1)
+    assert "expired" not in {event for event, _ in bed.farm.events}
+
+
+def up_seconds(client: TrackerClient) -> float:
+    """How long the device has lived, as of the last heartbeat that the tracker has heard."""
+    (state,) = client.states()
+    return state.usage.up_seconds if state.usage else 0.0
 
 
 def test_it_says_under_which_lease_it_was_wrong_to_whoever_has_it_later(bed: Bed) -> None:
