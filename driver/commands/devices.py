@@ -124,6 +124,8 @@ def _print_devices(tracker: TrackerClient, *, refused: bool) -> None:
             print(f"{'':12} {_in_words(run)}")
     if not states:
         print("no device is registered")
+    elif refused and not any(state.refused for state in states):
+        print("no device refuses a run")
 
 
 def _refused_runs(tracker: TrackerClient, state: DeviceState) -> tuple[RefusedRun, ...]:

@@ -72,6 +72,20 @@ def test_a_device_is_drained_seen_and_readmitted(
     assert "no device sim9" in capsys.readouterr().err
 
 
+def test_that_no_device_refuses_a_run_is_said_to_who_asks(
+    farm: Farm, tracker: Server, token: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    devices = ("devices", "--tracker", tracker.address, "--token-file", token)
+    assert "refuses" not in said(capsys, *devices)
+    *_, last = said(capsys, *devices, "--refused").splitlines()
+    assert last == "no device refuses a run"
+    (row,) = json.loads(said(capsys, *devices, "--refused", "--json"))
+    assert row["refused_runs"] == []
+    empty = ("devices", "--tracker", farm.tracker().address, "--token-file", token, "--refused")
+    assert said(capsys, *empty) == "no device is registered\n"
+    assert json.loads(said(capsys, *empty, "--json")) == []
+
+
 def test_runs_that_a_device_refuses_are_counted_and_told(
     farm: Farm, tracker: Server, token: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,7 +109,9 @@ def test_runs_that_a_device_refuses_are_counted_and_told(
     assert "free; refuses 1 run; self-test " in plain
     assert "SIGSEGV" not in plain
     told = f"\n             {artifact.short} kernel: run_crash 2 times, refused for 60 min; SIGSEGV"
-    assert told in said(capsys, *devices, "--refused")
+    refused = said(capsys, *devices, "--refused")
+    assert told in refused
+    assert "no device refuses" not in refused
     free, refusing = json.loads(said(capsys, *devices, "--json"))
     assert (free["refused"], free["refused_runs"]) == (0, [])
     (run,) = refusing["refused_runs"]
