@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,6 +11,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import (
     CorruptBlobError,
     DeviceSilentError,
+    InfraError,
     LeaseError,
     MissingBlobError,
 )
@@ -19,9 +20,13 @@ from tilefarm.measurement import Measurement, RunFailure, RunJob
 from tilefarm.rpc import device_calls, methods, run_wire
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.served import TRAILER
+from tilefarm.rpc.timing import calling_for
 from tilefarm.rpc.version import UNNAMED, Version, require_understood
 from tilefarm.trust.signing import sign
 from tilefarm.trust.tls import Credentials
+
+from device_server.device.batch import Answer, Ask, fitting
 
 _CALL_SECONDS: Final = 10.0
 _RUN_MARGIN_SECONDS: Final = 40.0
@@ -33,6 +38,8 @@ _LEARNED: Final = Version(2, 1)
 """The first version whose devices know QueryWrite and Check."""
 _BROUGHT_ALONG: Final = Version(2, 2)
 """The first version whose devices take blobs with a run."""
+_BATCHES: Final = Version(2, 4)
+"""The first version whose devices take several runs in one call."""
 _MOST_ALONG_NBYTES: Final = CHUNK_NBYTES
 """More than that is uploaded before the run: an upload that is cut short goes on where it ended."""
 _REMEMBERED: Final = 4096
@@ -149,24 +156,29 @@ class DeviceClient(Closing):
             CorruptBlobError: a blob arrived damaged.
             SuspectError: the device is not right; neither may be what it gave unconfirmed.
         """
-        given = blobs or {}
+        (answer,) = self.run_batch([Ask(job=job, request_id=request_id, blobs=blobs or {})])
+        return answer.outcome
+
+    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+        """Runs jobs one after the other, in one call; the answers of the first ones.
+
+        At least one is answered. The others were not begun; who wants them asks again, under the
+        same request ids or others.
+
+        Raises:
+            What `run` does, if that is the answer of the first.
+        """
         try:
-            reply = self._run(job, request_id, given)
+            replies = self._ask(asked)
         except MissingBlobError:
-            if not self._there.intersection(given):
+            if not self._there.intersection(asked[0].blobs):
                 raise
             self._there.clear()  # It had to make room since.
-            reply = self._run(job, request_id, given)
-        self._remember(given)
-        self._unchecked = reply.unchecked
-        if isinstance(reply.outcome, RunFailure):
-            return reply.outcome
-        timeline = run_wire.timeline_from_bytes(self.read(reply.timeline)) if reply.timeline else ()
-        return replace(
-            reply.outcome,
-            outputs=tuple((name, self.read(digest)) for name, digest in reply.outputs),
-            timeline=timeline,
-        )
+            replies = self._ask(asked)
+        for one in asked[: len(replies)]:
+            self._remember(one.blobs)
+        self._unchecked = replies[-1].unchecked
+        return [Answer(self._fetched(reply), reply.unchecked) for reply in replies]
 
     def confirm(self) -> None:
         """Has the device run its known kernel, if anything ran since it was last right.
@@ -199,19 +211,38 @@ class DeviceClient(Closing):
             raise CorruptBlobError(f"blob {digest.short} arrived damaged", "read it again")
         return content
 
-    def _run(
-        self, job: RunJob, request_id: str, blobs: Mapping[Digest, bytes]
-    ) -> device_calls.RunReply:
-        self.send_ahead(blobs)
-        run = device_calls.Run(
+    def _ask(self, asked: Sequence[Ask]) -> Sequence[device_calls.RunReply]:
+        self.send_ahead(asked[0].blobs)
+        runs = fitting(
+            asked if self._version >= _BATCHES else asked[:1],
             claim=self._claim,
-            request_id=request_id,
-            job=job,
-            signature=sign(self._signing_key, job.artifact),
-            blobs=tuple(blobs[digest] for digest in blobs if digest not in self._there),
+            there=self._there,
+            most_nbytes=_MOST_ALONG_NBYTES,
+            signing_key=self._signing_key,
         )
-        within_seconds = job.timeout_seconds + _RUN_MARGIN_SECONDS
-        return self._caller.unary(methods.RUN, run, timeout_seconds=within_seconds)
+        within_seconds = max(run.job.timeout_seconds for run in runs) + _RUN_MARGIN_SECONDS
+        if len(runs) == 1:
+            return [self._caller.unary(methods.RUN, runs[0], timeout_seconds=within_seconds)]
+        answered = [calling_for(methods.RUN.name, one.candidate, one.request_id) for one in runs]
+        call = device_calls.RunBatch(tuple(runs))
+        batch = self._caller.unary(methods.RUN_BATCH, call, timeout_seconds=within_seconds)
+        if not 1 <= len(batch.replies) <= len(runs):
+            told = f"{len(batch.replies)} answers to {len(runs)} runs"
+            raise InfraError(f"device {self._lease.device.name} gives {told}")
+        for reply, note in zip(batch.replies, answered, strict=False):
+            note(((TRAILER, reply.served),))
+        return batch.replies
+
+    def _fetched(self, reply: device_calls.RunReply) -> Measurement | RunFailure:
+        """How a run ended, with what lies on the device."""
+        if isinstance(reply.outcome, RunFailure):
+            return reply.outcome
+        timeline = run_wire.timeline_from_bytes(self.read(reply.timeline)) if reply.timeline else ()
+        return replace(
+            reply.outcome,
+            outputs=tuple((name, self.read(digest)) for name, digest in reply.outputs),
+            timeline=timeline,
+        )
 
     def _upload(self, blobs: Mapping[Digest, bytes]) -> int:
         first = next(iter(blobs))

@@ -186,6 +186,7 @@ async def run_device(
             bench,
             watch,
             spoiled,
+            clock=clock,
             log=log,
             signing_key=credentials.signing_key,
         )

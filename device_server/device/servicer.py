@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+from tilefarm.clock import Clock
 from tilefarm.digest import Digest
-from tilefarm.errors import CorruptBlobError, ProtocolError
+from tilefarm.errors import CorruptBlobError, ProtocolError, TilefarmError
+from tilefarm.measurement import is_spoiled
 from tilefarm.rpc import device_calls, methods, serving
 from tilefarm.rpc.caller import CHUNK_NBYTES
 from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.timing import serving_part
 from tilefarm.trust.access import Identity
 from tilefarm.trust.signing import Signatures
 from tilefarm.watch.log import Level, Log
@@ -23,6 +26,9 @@ from device_server.device.journal import RunJournal
 from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore
 from device_server.device.watch import Watch
+
+_BATCH_SECONDS: Final = 1.0
+"""After that no run of a batch begins: its caller may want something else by then."""
 
 
 class DeviceServicer:
@@ -43,6 +49,7 @@ class DeviceServicer:
         watch: Watch,
         spoiled: SpoiledFence,
         *,
+        clock: Clock,
         log: Log,
         signing_key: bytes | None = None,
     ) -> None:
@@ -53,6 +60,7 @@ class DeviceServicer:
         self._watch = watch
         self._spoiled = spoiled
         self._signatures = Signatures(signing_key)
+        self._clock = clock
         self._log = log
         self._journal = RunJournal()
         self._arrivals = Arrivals()
@@ -66,6 +74,7 @@ class DeviceServicer:
             serving.upload(methods.WRITE, self.write),
             serving.unary(methods.LOAD_MODULE, self.load_module),
             serving.unary(methods.RUN, self.run),
+            serving.unary(methods.RUN_BATCH, self.run_batch),
             serving.unary(methods.CHECK, self.check),
             serving.download(methods.READ, self.read),
         ]
@@ -125,6 +134,28 @@ class DeviceServicer:
             return await self._bench.run(call.job, still_mine, holder)
 
         return await self._journal.answer(call.request_id, call.job, run)
+
+    async def run_batch(
+        self, call: device_calls.RunBatch, by: Identity
+    ) -> device_calls.RunBatchReply:
+        replies: list[device_calls.RunReply] = []
+        ends = self._clock.seconds() + _BATCH_SECONDS
+        for run in call.runs:
+            try:
+                replies.append(await self._part(run, by))
+            except TilefarmError:
+                if not replies:
+                    raise
+                break
+            if is_spoiled(replies[-1].outcome) or self._clock.seconds() >= ends:
+                break
+        return device_calls.RunBatchReply(tuple(replies))
+
+    async def _part(self, run: device_calls.Run, by: Identity) -> device_calls.RunReply:
+        """A run of a batch."""
+        with serving_part(run.candidate, run.request_id) as timing:
+            reply = await self.run(run, by)
+            return replace(reply, served=timing.served) if timing else reply
 
     def _keep(self, call: device_calls.Run) -> None:
         """Put what a run brings along where uploads go."""

@@ -163,6 +163,11 @@ class RunFailure:
     run_seconds: float = 0.0
 
 
+def is_spoiled(outcome: Measurement | RunFailure) -> bool:
+    """Whether the farm is to blame for how a run ended, and it is to be done again."""
+    return isinstance(outcome, RunFailure) and outcome.status.is_farm_fault
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One candidate with its terminal status: what the tuner learns from and the store keeps.

@@ -107,8 +107,8 @@ def test_a_client_refuses_a_device_that_would_not(
 
 @pytest.mark.parametrize(
     "headers",
-    [(), *(announcement(Version(2, minor)) for minor in (0, 1, 2, 3, 99))],
-    ids=["2.0 names none", "2.0", "2.1", "2.2", "2.3", "2.99"],
+    [(), *(announcement(Version(2, minor)) for minor in (0, 1, 2, 3, 4, 99))],
+    ids=["2.0 names none", "2.0", "2.1", "2.2", "2.3", "2.4", "2.99"],
 )
 def test_the_versions_before_and_after_are_understood(
     farm: Farm,

@@ -96,4 +96,5 @@ RUN_REPLIES = st.builds(
     timeline=st.none() | DIGESTS,
     queue_seconds=SECONDS,
     unchecked=SMALL_COUNTS,
+    served=st.binary(max_size=8),
 )

@@ -23,7 +23,8 @@ ALLOWED = {
     FarmRole.READ: {"ListDevices", "ListRefusedRuns", "GetCapabilities"},
     FarmRole.SUBMIT: {
         *("ListDevices", "ListRefusedRuns", "GetCapabilities", "Acquire", "Renew", "Release"),
-        *("FindMissing", "QueryWrite", "Write", "LoadModule", "Run", "Check", "Read"),
+        *("FindMissing", "QueryWrite", "Write", "LoadModule"),
+        *("Run", "RunBatch", "Check", "Read"),
     },
     FarmRole.DEVICE: {"Register", "Heartbeat", "Deregister"},
     FarmRole.ADMIN: {"ListDevices", "ListRefusedRuns", "GetCapabilities", "Drain", "Readmit"},

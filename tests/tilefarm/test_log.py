@@ -48,7 +48,7 @@ def test_events_below_the_level_are_not_written(least: Level) -> None:
 
 
 def test_a_line_names_the_work_that_is_done() -> None:
-    line = written(LogStyle(), work=Work.of("run-1", candidate="abc"), run="another")
+    line = written(LogStyle(), work=Work.of("run-1").about("abc", ""), run="another")
     assert "run=another candidate=abc" in line
     assert "run=" not in written(LogStyle())
 

@@ -13,7 +13,7 @@ from tilefarm.rpc.served import TRAILER, Exchange, Phase, Served, served_in
 from tilefarm.rpc.timing import Watch, calling, note_phases, phase, serving, watching
 from tilefarm.watch.work import BAGGAGE, TRACEPARENT, Work, current_work, doing, work_of
 
-WORK = Work.of("run-1", candidate="ab12", request="run-1-7-1")
+WORK = Work.of("run-1").about("ab12", "run-1-7-1")
 
 
 def test_work_travels_in_w3c_headers() -> None:

@@ -15,6 +15,7 @@ from tilefarm.measurement import Role, RunFailure, Status
 from tilefarm.rpc import device_calls, device_wire, run_wire, tracker_calls, tracker_wire
 from tilefarm.rpc.codec import Codec
 from tilefarm.rpc.nothing import Nothing
+from tilefarm.v1 import device_pb2
 
 DIGEST_LISTS = st.lists(DIGESTS, max_size=3).map(tuple).map(device_calls.Digests)
 REFS = st.builds(tracker_calls.DeviceRef, name=NAMES, epoch=NAMES)
@@ -49,6 +50,16 @@ STATES = st.builds(
 PRIORITIES = st.integers(-(2**31), 2**31 - 1)
 WAITING = st.builds(
     tracker_calls.Waiting, owner=NAMES, user=NAMES, priority=PRIORITIES, waited_seconds=SECONDS
+)
+
+RUNS = st.builds(
+    device_calls.Run,
+    claim=records.CLAIMS,
+    request_id=NAMES,
+    job=records.JOBS,
+    signature=TICKETS,
+    blobs=st.lists(st.binary(max_size=4), max_size=2).map(tuple),
+    candidate=st.from_regex(r"[A-Za-z0-9._-]{0,64}", fullmatch=True),
 )
 
 CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
@@ -171,17 +182,16 @@ CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
         device_wire.MODULE_VERDICT,
         st.builds(device_calls.ModuleVerdict, rejection=NAMES),
     ),
-    "run": (
-        device_wire.RUN,
-        st.builds(
-            device_calls.Run,
-            claim=records.CLAIMS,
-            request_id=NAMES,
-            job=records.JOBS,
-            signature=TICKETS,
-        ),
-    ),
+    "run": (device_wire.RUN, RUNS),
     "run_reply": (device_wire.RUN_REPLY, records.RUN_REPLIES),
+    "run_batch": (
+        device_wire.RUN_BATCH,
+        st.builds(device_calls.RunBatch, st.lists(RUNS, min_size=1, max_size=3).map(tuple)),
+    ),
+    "run_batch_reply": (
+        device_wire.RUN_BATCH_REPLY,
+        st.builds(device_calls.RunBatchReply, st.lists(records.RUN_REPLIES, max_size=3).map(tuple)),
+    ),
     "check": (device_wire.CHECK, st.builds(device_calls.Check, claim=records.CLAIMS)),
     "checked": (device_wire.CHECKED, st.just(Nothing())),
     "read": (device_wire.READ, st.builds(device_calls.Read, digest=DIGESTS)),
@@ -223,6 +233,19 @@ def test_mutated_runs_are_records_or_value_errors(data: st.DataObject) -> None:
         codec.encode(codec.decode(bytes(content)))
     except ValueError:
         return
+
+
+@pytest.mark.parametrize("runs", [0, device_calls.MOST_RUNS + 1])
+def test_a_batch_is_neither_empty_nor_endless(runs: int) -> None:
+    content = device_pb2.RunBatchRequest(runs=[device_pb2.RunRequest()] * runs).SerializeToString()
+    with pytest.raises(ValueError, match=f"{runs} runs, not 1..64"):
+        device_wire.RUN_BATCH.decode(content)
+
+
+def test_a_candidate_has_a_name_that_logs_may_hold() -> None:
+    content = device_pb2.RunRequest(candidate="two\nlines").SerializeToString()
+    with pytest.raises(ValueError, match="candidate"):
+        device_wire.RUN.decode(content)
 
 
 @given(st.lists(records.EVENTS, max_size=4).map(tuple))

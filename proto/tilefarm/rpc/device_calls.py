@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob
+
+MOST_RUNS: Final = 64
+"""In one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +114,8 @@ class Run:
     """Run this job; the same `request_id` gets the same answer.
 
     `signature` proves that somebody of the farm made the artifact. `blobs` are contents that the
-    job names, as far as they are few and the device may lack them.
+    job names, as far as they are few and the device may lack them. `candidate` is what logs and
+    traces call it within a batch; a call of its own says that in its metadata.
     """
 
     claim: Claim
@@ -118,6 +123,7 @@ class Run:
     job: RunJob
     signature: bytes = b""
     blobs: tuple[bytes, ...] = field(default=(), repr=False)
+    candidate: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +131,8 @@ class RunReply:
     """How a run ended. Outputs and the timeline stay in the device's store, to be read by digest.
 
     A measurement in `outcome` has neither; `queue_seconds` passed before the run began.
-    `unchecked` runs, this one included, followed the known kernel's last right answer.
+    `unchecked` runs, this one included, followed the known kernel's last right answer. `served`
+    times it within a batch, see `served.Served`; empty if nobody traces.
     """
 
     outcome: Measurement | RunFailure
@@ -133,6 +140,21 @@ class RunReply:
     timeline: Digest | None = None
     queue_seconds: float = 0.0
     unchecked: int = 0
+    served: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunBatch:
+    """Run these jobs, one after the other."""
+
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunBatchReply:
+    """How the first of them ended, one at least; the others were not begun."""
+
+    replies: tuple[RunReply, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

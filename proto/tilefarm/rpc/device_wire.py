@@ -22,6 +22,7 @@ from tilefarm.rpc.run_wire import (
     measurement_to_wire,
 )
 from tilefarm.v1 import device_pb2 as dev
+from tilefarm.watch.work import is_name
 
 
 def _claim_to_wire(claim: device_calls.Claim) -> dev.Claim:
@@ -112,17 +113,27 @@ def _run_to_wire(call: device_calls.Run) -> dev.RunRequest:
         job=job_to_wire(call.job),
         signature=call.signature,
         blobs=call.blobs,
+        candidate=call.candidate,
     )
 
 
 def _run_from_wire(message: dev.RunRequest) -> device_calls.Run:
+    if message.candidate and not is_name(message.candidate):
+        raise ValueError(f"a candidate {message.candidate[:64]!r}")
     return device_calls.Run(
         claim=_claim_from_wire(message.claim),
         request_id=message.request_id,
         job=job_from_wire(message.job),
         signature=message.signature,
         blobs=tuple(message.blobs),
+        candidate=message.candidate,
     )
+
+
+def _batch_from_wire(message: dev.RunBatchRequest) -> device_calls.RunBatch:
+    if not 1 <= len(message.runs) <= device_calls.MOST_RUNS:
+        raise ValueError(f"{len(message.runs)} runs, not 1..{device_calls.MOST_RUNS}")
+    return device_calls.RunBatch(tuple(map(_run_from_wire, message.runs)))
 
 
 def _run_reply_to_wire(reply: device_calls.RunReply) -> dev.RunResponse:
@@ -134,6 +145,7 @@ def _run_reply_to_wire(reply: device_calls.RunReply) -> dev.RunResponse:
         timeline=digest_to_wire(reply.timeline),
         queue_seconds=reply.queue_seconds,
         unchecked=reply.unchecked,
+        served=reply.served,
     )
     if isinstance(reply.outcome, Measurement):
         message.measurement.CopyFrom(measurement_to_wire(reply.outcome))
@@ -149,6 +161,7 @@ def _run_reply_from_wire(message: dev.RunResponse) -> device_calls.RunReply:
         timeline=optional_digest_from_wire(message.timeline),
         queue_seconds=message.queue_seconds,
         unchecked=message.unchecked,
+        served=message.served,
     )
 
 
@@ -204,6 +217,16 @@ MODULE_VERDICT: Final = codec(
 )
 RUN: Final = codec(dev.RunRequest, _run_to_wire, _run_from_wire)
 RUN_REPLY: Final = codec(dev.RunResponse, _run_reply_to_wire, _run_reply_from_wire)
+RUN_BATCH: Final = codec(
+    dev.RunBatchRequest,
+    lambda call: dev.RunBatchRequest(runs=map(_run_to_wire, call.runs)),
+    _batch_from_wire,
+)
+RUN_BATCH_REPLY: Final = codec(
+    dev.RunBatchResponse,
+    lambda reply: dev.RunBatchResponse(runs=map(_run_reply_to_wire, reply.replies)),
+    lambda message: device_calls.RunBatchReply(tuple(map(_run_reply_from_wire, message.runs))),
+)
 CHECK: Final = codec(
     dev.CheckRequest,
     lambda call: dev.CheckRequest(claim=_claim_to_wire(call.claim)),

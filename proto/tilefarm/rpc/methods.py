@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from tilefarm.rpc import device_wire, tracker_wire
+from tilefarm.rpc import device_calls, device_wire, tracker_wire
 from tilefarm.rpc.codec import Codec
 from tilefarm.trust.access import FarmRole
 
@@ -49,6 +49,10 @@ class Method(Generic[_Request, _Reply]):
     @property
     def path(self) -> str:
         return f"/{self.service}/{self.name}"
+
+
+def _run_subject(call: device_calls.Run) -> str:
+    return f"{call.job.artifact.hex} under {call.claim.lease_id}"
 
 
 TRACKER: Final = "tilefarm.v1.TrackerService"
@@ -177,7 +181,16 @@ RUN: Final = Method(
     device_wire.RUN_REPLY,
     _SUBMIT,
     mutating=True,
-    subject=lambda call: f"{call.job.artifact.hex} under {call.claim.lease_id}",
+    subject=_run_subject,
+)
+RUN_BATCH: Final = Method(
+    DEVICE,
+    "RunBatch",
+    device_wire.RUN_BATCH,
+    device_wire.RUN_BATCH_REPLY,
+    _SUBMIT,
+    mutating=True,
+    subject=lambda call: ", ".join(map(_run_subject, call.runs)),
 )
 CHECK: Final = Method(
     DEVICE, "Check", device_wire.CHECK, device_wire.CHECKED, _SUBMIT, mutating=True

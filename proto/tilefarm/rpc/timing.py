@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tilefarm.clock import Clock
 from tilefarm.rpc.served import TRAILER, Exchange, Phase, Served, served_in
-from tilefarm.watch.work import Work, current_work, doing
+from tilefarm.watch.work import Work, about, current_work, doing
 
 Trailer: TypeAlias = Iterable[tuple[str, str | bytes]]
 
@@ -37,6 +37,11 @@ class Timing:
     @property
     def trailer(self) -> tuple[tuple[str, bytes], ...]:
         """The metadata that tells the caller."""
+        return ((TRAILER, self.served),)
+
+    @property
+    def served(self) -> bytes:
+        """The call so far, as the caller is told."""
         served = Served(
             component=self.component,
             arrived_seconds=self.arrived_wall_seconds,
@@ -44,7 +49,7 @@ class Timing:
             phases=tuple(self.phases),
             caller=self.caller,
         )
-        return ((TRAILER, served.to_bytes()),)
+        return served.to_bytes()
 
 
 _TIMING: ContextVar[Timing | None] = ContextVar("timing", default=None)
@@ -69,6 +74,20 @@ def serving(work: Work | None, component: str, clock: Clock) -> Iterator[Timing 
             yield timing
     finally:
         _TIMING.set(before)
+
+
+@contextmanager
+def serving_part(candidate: str, request: str) -> Iterator[Timing | None]:
+    """Answer a part of a call that is about a candidate; times it as if it were a call itself."""
+    whole = _TIMING.get()
+    with about(candidate, request):
+        if whole is None:
+            yield None
+            return
+        with serving(current_work(), whole.component, whole.clock) as timing:
+            if timing is not None:
+                timing.caller = whole.caller
+            yield timing
 
 
 @contextmanager
@@ -135,6 +154,12 @@ def calling(method: str) -> Callable[[Trailer | None], None]:
             )
 
     return answered
+
+
+def calling_for(method: str, candidate: str, request: str) -> Callable[[Trailer | None], None]:
+    """As `calling`, for a part of a call; it is as if it were a call of that method itself."""
+    with about(candidate, request):
+        return calling(method)
 
 
 def _look_away(_trailer: Trailer | None) -> None:

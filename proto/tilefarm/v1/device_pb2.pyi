@@ -188,18 +188,26 @@ class RunJob(_message.Message):
     def __init__(self, artifact: _Optional[bytes] = ..., entry: _Optional[str] = ..., buffers: _Optional[_Iterable[_Union[BufferSpec, _Mapping]]] = ..., samples: _Optional[int] = ..., repeats: _Optional[int] = ..., timeout_seconds: _Optional[float] = ..., timeline: _Optional[bool] = ...) -> None: ...
 
 class RunRequest(_message.Message):
-    __slots__ = ("claim", "request_id", "job", "signature", "blobs")
+    __slots__ = ("claim", "request_id", "job", "signature", "blobs", "candidate")
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     BLOBS_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_FIELD_NUMBER: _ClassVar[int]
     claim: Claim
     request_id: str
     job: RunJob
     signature: bytes
     blobs: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., request_id: _Optional[str] = ..., job: _Optional[_Union[RunJob, _Mapping]] = ..., signature: _Optional[bytes] = ..., blobs: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    candidate: str
+    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., request_id: _Optional[str] = ..., job: _Optional[_Union[RunJob, _Mapping]] = ..., signature: _Optional[bytes] = ..., blobs: _Optional[_Iterable[bytes]] = ..., candidate: _Optional[str] = ...) -> None: ...
+
+class RunBatchRequest(_message.Message):
+    __slots__ = ("runs",)
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[RunRequest]
+    def __init__(self, runs: _Optional[_Iterable[_Union[RunRequest, _Mapping]]] = ...) -> None: ...
 
 class Counters(_message.Message):
     __slots__ = ("cycles", "instructions", "gemm_uops", "alu_uops", "load_busy_cycles", "compute_busy_cycles", "store_busy_cycles", "inp_load_nbytes", "wgt_load_nbytes", "acc_load_nbytes", "uop_load_nbytes", "out_store_nbytes", "load_token_stall_cycles", "load_queue_stall_cycles", "load_memory_stall_cycles", "compute_token_stall_cycles", "compute_queue_stall_cycles", "compute_memory_stall_cycles", "store_token_stall_cycles", "store_queue_stall_cycles", "store_memory_stall_cycles")
@@ -292,20 +300,28 @@ class RunFailure(_message.Message):
     def __init__(self, artifact: _Optional[bytes] = ..., status: _Optional[_Union[Status, str]] = ..., why: _Optional[str] = ..., device: _Optional[str] = ..., signal: _Optional[int] = ..., mismatch: _Optional[str] = ..., run_seconds: _Optional[float] = ...) -> None: ...
 
 class RunResponse(_message.Message):
-    __slots__ = ("measurement", "failure", "outputs", "timeline", "queue_seconds", "unchecked")
+    __slots__ = ("measurement", "failure", "outputs", "timeline", "queue_seconds", "unchecked", "served")
     MEASUREMENT_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     UNCHECKED_FIELD_NUMBER: _ClassVar[int]
+    SERVED_FIELD_NUMBER: _ClassVar[int]
     measurement: Measurement
     failure: RunFailure
     outputs: _containers.RepeatedCompositeFieldContainer[NamedBlob]
     timeline: bytes
     queue_seconds: float
     unchecked: int
-    def __init__(self, measurement: _Optional[_Union[Measurement, _Mapping]] = ..., failure: _Optional[_Union[RunFailure, _Mapping]] = ..., outputs: _Optional[_Iterable[_Union[NamedBlob, _Mapping]]] = ..., timeline: _Optional[bytes] = ..., queue_seconds: _Optional[float] = ..., unchecked: _Optional[int] = ...) -> None: ...
+    served: bytes
+    def __init__(self, measurement: _Optional[_Union[Measurement, _Mapping]] = ..., failure: _Optional[_Union[RunFailure, _Mapping]] = ..., outputs: _Optional[_Iterable[_Union[NamedBlob, _Mapping]]] = ..., timeline: _Optional[bytes] = ..., queue_seconds: _Optional[float] = ..., unchecked: _Optional[int] = ..., served: _Optional[bytes] = ...) -> None: ...
+
+class RunBatchResponse(_message.Message):
+    __slots__ = ("runs",)
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[RunResponse]
+    def __init__(self, runs: _Optional[_Iterable[_Union[RunResponse, _Mapping]]] = ...) -> None: ...
 
 class CheckRequest(_message.Message):
     __slots__ = ("claim",)

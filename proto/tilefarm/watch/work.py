@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from tilefarm.digest import Digest
@@ -20,7 +20,8 @@ TRACEPARENT: Final = "traceparent"
 BAGGAGE: Final = "baggage"
 
 _PARENT: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
-_MEMBER: Final = re.compile(r"(run|candidate)=([A-Za-z0-9._-]{1,64})")
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_MEMBER: Final = re.compile(rf"(run|candidate)=({_NAME.pattern})")
 _BAGGAGE_LENGTH: Final = 512
 
 
@@ -41,14 +42,14 @@ class Work:
     candidate: str = ""
 
     @classmethod
-    def of(cls, run: str, *, candidate: str = "", request: str = "") -> Self:
+    def of(cls, run: str) -> Self:
         """The work of a run; ids follow from the names, so that all parts make the same ones."""
-        return cls(
-            trace_id=Digest.of(run.encode()).hex[:32],
-            span_id=Digest.of(f"{run} {request or candidate}".encode()).hex[:16],
-            run=run,
-            candidate=candidate,
-        )
+        return cls(trace_id=Digest.of(run.encode()).hex[:32], span_id=_span_id(run, ""), run=run)
+
+    def about(self, candidate: str, request: str) -> Self:
+        """The part of it that asks this for a candidate."""
+        span_id = _span_id(self.run, request or candidate)
+        return replace(self, candidate=candidate, span_id=span_id)
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -62,6 +63,15 @@ class Work:
         members = ",".join(f"{key}={value}" for key, value in self.fields.items())
         parent = (TRACEPARENT, f"00-{self.trace_id}-{self.span_id}-01")
         return (parent, (BAGGAGE, members)) if members else (parent,)
+
+
+def _span_id(run: str, part: str) -> str:
+    return Digest.of(f"{run} {part}".encode()).hex[:16]
+
+
+def is_name(text: str) -> bool:
+    """Whether a run or a candidate may be called so."""
+    return _NAME.fullmatch(text) is not None
 
 
 def work_of(metadata: Iterable[tuple[str, str | bytes]]) -> Work | None:
@@ -106,6 +116,5 @@ def doing(work: Work | None) -> Iterator[None]:
 def about(candidate: str, request: str) -> Iterator[None]:
     """Do this candidate, or all of the work if it has no name, within the block."""
     work = _WORK.get()
-    one = Work.of(work.run, candidate=candidate, request=request) if work else None
-    with doing(one):
+    with doing(work.about(candidate, request) if work else None):
         yield
