@@ -15,7 +15,7 @@ from typing import Final
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.errors import InfraError
 
-from driver.compiling.executor import Build, Workers
+from driver.compiling.executor import Builds, Workers
 from driver.compiling.places import Place, ProcessPlace
 
 _BATCH: Final = 16
@@ -69,15 +69,18 @@ def _places(owned: ExitStack, scratch: Path, workers: int, on_ray: bool) -> list
 
 def _compile(executor: Workers, jobs: Sequence[CompileJob]) -> None:
     """Compile all, and wait for the last."""
-    told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+    told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
     for at in range(0, len(jobs), _BATCH):
         executor.submit(list(enumerate(jobs[at : at + _BATCH], at)), told.put)
-    for _ in jobs:
-        build = told.get()
-        if isinstance(build, BaseException):
-            raise build
-        if not isinstance(build.result, Artifact):
-            raise InfraError(f"a candidate does not compile: {build.result.why}", "report it")
+    done = 0
+    while done < len(jobs):
+        heard = told.get()
+        if isinstance(heard, BaseException):
+            raise heard
+        for build in heard.builds:
+            if not isinstance(build.result, Artifact):
+                raise InfraError(f"a candidate does not compile: {build.result.why}", "report it")
+        done += len(heard.builds)
 
 
 def worker_memory(jobs: Sequence[CompileJob], compiles: int) -> WorkerMemory:

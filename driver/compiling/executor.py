@@ -42,7 +42,14 @@ class Build:
     ended_seconds: float
 
 
-Deliver = Callable[[Build | BaseException], None]
+@dataclass(frozen=True, slots=True)
+class Builds:
+    """Finished jobs that have come together."""
+
+    builds: tuple[Build, ...]
+
+
+Deliver = Callable[[Builds | BaseException], None]
 """Takes finished jobs, from any thread; an exception means that compiling is over."""
 
 
@@ -50,7 +57,7 @@ class Executor(Protocol):
     """Compiles batches somewhere, several at once."""
 
     def submit(self, batch: Sequence[tuple[int, Job]], deliver: Deliver) -> None:
-        """Queue numbered jobs as one task; `deliver` is called once for each, in any order."""
+        """Queue numbered jobs as one task; `deliver` gets each once, in any order."""
         ...
 
     def close(self) -> None:
@@ -144,8 +151,7 @@ class Workers:
             for job, result in zip(jobs, results, strict=True)
         ]
         ended = self._clock.wall_seconds()
-        for build in _spread(lane, batch, results, began, ended):
-            deliver(build)
+        deliver(Builds(_spread(lane, batch, results, began, ended)))
 
     def _halve(
         self, place: Place, lane: str, batch: Sequence[tuple[int, Job]], deliver: Deliver
@@ -163,7 +169,7 @@ class Workers:
             began = self._clock.wall_seconds()
             result = self._alone.compile(job)
             ended = self._clock.wall_seconds()
-            deliver(*_spread(lane, [(number, job)], [result], began, ended))
+            deliver(Builds(_spread(lane, [(number, job)], [result], began, ended)))
 
 
 def _spread(
@@ -172,7 +178,7 @@ def _spread(
     results: Sequence[Result],
     began: float,
     ended: float,
-) -> list[Build]:
+) -> tuple[Build, ...]:
     """When each job of a batch was built: one after the other, each as long as it says."""
     builds, at = [], ended
     for (number, _), result in reversed(list(zip(batch, results, strict=True))):
@@ -181,7 +187,7 @@ def _spread(
             Build(number=number, result=result, lane=lane, began_seconds=start, ended_seconds=at)
         )
         at = start
-    return builds[::-1]
+    return tuple(reversed(builds))
 
 
 def _is_doubtful(result: Result) -> bool:

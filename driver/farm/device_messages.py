@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from tilefarm.digest import Digest
 from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.lease import Lease
-from tilefarm.measurement import Measurement, RunFailure, RunJob
+from tilefarm.measurement import Measurement, RunFailure, RunJob, is_spoiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """One run to do: `number` is the caller's, `blobs` are what the job names.
 
-    `candidate` is what logs and traces call it, if it is one.
+    `candidate` is what logs and traces call it, if it is one. `alone`: in a call of its own, as it
+    may have cost a device.
     """
 
     number: int
@@ -23,6 +24,7 @@ class Order:
     blobs: Mapping[Digest, bytes]
     request_id: str
     candidate: str = ""
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +77,15 @@ class Done:
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether the farm is to blame for how it ended, and it is to be done again."""
-        return isinstance(self.result, RunFailure) and self.result.status.is_farm_fault
+        """Whether it is to be done again."""
+        return is_spoiled(self.result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
     """The device is gone; `number` is the run that it spoiled, 0 if none.
 
+    `perhaps`: runs that were asked for in one call; it has spoiled one of them, or none.
     `suspect`: it is not right any more, and neither may be what it has not confirmed.
     """
 
@@ -91,6 +94,7 @@ class Lost:
     number: int
     why: str
     suspect: bool = False
+    perhaps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,8 @@ it would spoil all candidates of a search before anybody can mend it.
 
 from __future__ import annotations
 
-import contextlib
-import queue
 import threading
+from collections.abc import Sequence
 from contextvars import copy_context
 from typing import Final
 
@@ -23,12 +22,10 @@ from tilefarm.errors import (
     SuspectError,
 )
 from tilefarm.lease import Lease
-from tilefarm.watch.work import about
 
 from driver.farm.device_messages import (
     Confirm,
     Confirmed,
-    Done,
     Lent,
     Lost,
     NoDevice,
@@ -38,6 +35,8 @@ from driver.farm.device_messages import (
     Up,
 )
 from driver.farm.lease_source import LeaseSource
+from driver.farm.measurer import Measurer
+from driver.farm.order_queue import OrderQueue
 from driver.farm.patient import Client, PatientClient
 
 _RETRY_SECONDS: Final = 0.5
@@ -71,7 +70,7 @@ class DeviceThread:
         self._wait_seconds = wait_seconds
         self._report = report
         self._clock = clock
-        self._queue: queue.SimpleQueue[tuple[str, Order | Confirm] | None] = queue.SimpleQueue()
+        self._orders = OrderQueue()
         self._closing = threading.Event()
         self._has_lent = False
         # It works for whom its maker works for: see `tilefarm.watch.work`.
@@ -86,16 +85,16 @@ class DeviceThread:
 
         Once the lease has ended, the run is forgotten; its owner has it back.
         """
-        self._queue.put((lease.lease_id, order))
+        self._orders.put(lease.lease_id, order)
 
     def confirm(self, lease: Lease) -> None:
         """Have the device confirm its results, behind the runs that it has."""
-        self._queue.put((lease.lease_id, Confirm()))
+        self._orders.put(lease.lease_id, Confirm())
 
     def close(self) -> None:
         """Begin nothing new; does not wait."""
         self._closing.set()
-        self._queue.put(None)
+        self._orders.close()
 
     def join(self, seconds: float) -> None:
         """Wait for the run that is under way to end and the lease to be given back."""
@@ -157,73 +156,59 @@ class DeviceThread:
             wait=self._closing.wait,
             clock=self._clock,
         )
-        number = spoiled = 0
+        measurer = Measurer(client, slot=self._slot, device=lease.device.name, clock=self._clock)
+        spoiled = 0
         try:
             if fence := client.spoiled_fence():
                 self._report(Spoiled(device=lease.device.name, fence=fence))
-            while (order := self._next(lease)) is not None:
-                if isinstance(order, Lent):
+            while (what := self._next(lease, measurer.together)) is not None:
+                if isinstance(what, Lent):
                     self._confirm(client, lease)
-                    return order
+                    return what
                 if why := self._source.lost(lease):
-                    return self._lost(lease, 0, why)  # the order has not begun
-                number = order.number if isinstance(order, Order) else 0
-                if isinstance(order, Order):
-                    done = self._run(client, lease, order)
-                    self._report(done)
-                    spoiled = spoiled + 1 if done.is_spoiled else 0
-                    if spoiled and self._closing.wait(rest_seconds(spoiled)):
-                        return None
-                else:
+                    return self._lost(lease, measurer, why)  # nothing has begun
+                if isinstance(what, Confirm):
                     self._confirm(client, lease)
-                number = 0
+                    continue
+                done = measurer.run(what)
+                self._orders.put_back(lease.lease_id, what[len(done) :])
+                for each in done:
+                    self._report(each)
+                    spoiled = spoiled + 1 if each.is_spoiled else 0
+                if spoiled and self._closing.wait(rest_seconds(spoiled)):
+                    return None
         except AccessError as refusal:
             # The device is well, but not for us: nobody is served by losing one after the other.
-            self._report(self._lost(lease, number, refusal.what))
+            self._report(self._lost(lease, measurer, refusal.what))
             self._report(NoDevice(slot=self._slot, error=refusal))
             self._closing.set()
         except FarmFault as fault:
             suspect = isinstance(fault, SuspectError)
-            return self._lost(lease, number, fault.what, suspect=suspect)
+            return self._lost(lease, measurer, fault.what, suspect=suspect)
         finally:
             client.close()
         return None
 
-    def _next(self, lease: Lease) -> Order | Confirm | Lent | None:
-        """What to do next; a device that others want is given back, and what is queued waits."""
-        while True:
-            if self._source.wanted(lease):
-                return Lent(slot=self._slot, device=lease.device.name)
-            with contextlib.suppress(queue.Empty):
-                queued = self._queue.get(timeout=_LOOK_SECONDS)
-                if queued is None:
-                    return None
-                lease_id, what = queued
-                if lease_id == lease.lease_id:
-                    return what
+    def _next(self, lease: Lease, most: int) -> Sequence[Order] | Confirm | Lent | None:
+        """What to do next, of runs so many; a device that others want is given back, and what is
+        queued waits.
+        """
+        while not self._source.wanted(lease):
+            what = self._orders.take(lease.lease_id, most, within_seconds=_LOOK_SECONDS)
+            if what is None or what:
+                return what
+        return Lent(slot=self._slot, device=lease.device.name)
 
     def _confirm(self, client: Client, lease: Lease) -> None:
         client.confirm()
         self._report(Confirmed(slot=self._slot, device=lease.device.name))
 
-    def _run(self, client: Client, lease: Lease, order: Order) -> Done:
-        began = self._clock.wall_seconds()
-        with about(order.candidate, order.request_id):
-            client.send_ahead(order.blobs)
-            sent = self._clock.wall_seconds()
-            result = client.run(order.job, request_id=order.request_id, blobs=order.blobs)
-        return Done(
+    def _lost(self, lease: Lease, measurer: Measurer, why: str, *, suspect: bool = False) -> Lost:
+        return Lost(
             slot=self._slot,
             device=lease.device.name,
-            number=order.number,
-            result=result,
-            began_seconds=began,
-            sent_seconds=sent,
-            ended_seconds=self._clock.wall_seconds(),
-            unchecked=client.unchecked,
-        )
-
-    def _lost(self, lease: Lease, number: int, why: str, *, suspect: bool = False) -> Lost:
-        return Lost(
-            slot=self._slot, device=lease.device.name, number=number, why=why, suspect=suspect
+            number=measurer.number,
+            perhaps=measurer.perhaps,
+            why=why,
+            suspect=suspect,
         )

@@ -6,13 +6,14 @@ costs time, and no run: whoever asks with the same request id gets the answer th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.errors import DeviceLostError, DeviceSilentError, LeaseError
-from tilefarm.measurement import Measurement, RunFailure, RunJob
+
+from device_server.device.batch import Answer, Ask
 
 _PAUSE_SECONDS: Final = 0.5
 
@@ -26,15 +27,8 @@ class Client(Protocol):
         """Upload what a run with these blobs cannot bring along."""
         ...
 
-    def run(
-        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
-    ) -> Measurement | RunFailure:
-        """Run a job with the blobs that it names; raises a FarmFault when the device is lost."""
-        ...
-
-    @property
-    def unchecked(self) -> int:
-        """Runs that the device has not confirmed yet, as of its last answer."""
+    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+        """Run the first of these jobs, one at least; raises a FarmFault when the device is lost."""
         ...
 
     def spoiled_fence(self) -> int:
@@ -80,16 +74,22 @@ class PatientClient:
         """As `Client.send_ahead`."""
         self._asked(lambda client: client.send_ahead(blobs))
 
-    def run(
-        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
-    ) -> Measurement | RunFailure:
-        """As `Client.run`."""
-        return self._asked(lambda client: client.run(job, request_id=request_id, blobs=blobs))
+    def run(self, one: Ask) -> Answer:
+        """The answer of one run."""
+        (answer,) = self._asked(lambda client: client.run_batch([one]))
+        return answer
 
-    @property
-    def unchecked(self) -> int:
-        """As `Client.unchecked`."""
-        return self._client.unchecked
+    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+        """As `Client.run_batch`, and not patient: what is asked next is asked on a new connection.
+
+        Raises:
+            DeviceSilentError: of none it is known whether it was begun.
+        """
+        try:
+            return self._client.run_batch(asked)
+        except DeviceSilentError:
+            self._connect_anew()
+            raise
 
     def spoiled_fence(self) -> int:
         """As `Client.spoiled_fence`."""
@@ -126,5 +126,8 @@ class PatientClient:
                     raise LeaseError(f"{error.what}; {why}") from None
                 if self._wait(_PAUSE_SECONDS):
                     raise
-                self._client.close()
-                self._client = self._connect()
+                self._connect_anew()
+
+    def _connect_anew(self) -> None:
+        self._client.close()
+        self._client = self._connect()

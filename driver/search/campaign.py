@@ -16,6 +16,9 @@ from driver.search.moves import JobId
 BATCH_SECONDS: Final = 0.25
 """A compile task shorter than this costs more in handling than it saves in latency."""
 
+HAND_SECONDS: Final = 0.2
+"""What a device has in hand shall last so long: its runs are asked for several at a time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
@@ -24,7 +27,8 @@ class Windows:
     Attributes:
         workers: compile tasks that run at the same time; one more is queued so that none idles.
         compile_ahead: candidates per device that are proposed but not yet on a device.
-        run_ahead: candidates that a device holds, the running one included.
+        run_ahead: candidates that a device holds, the running one included;
+        run_limit: so many when they are short.
         attempts: runs of one candidate that the farm may spoil before it is given up.
         batch_limit: candidates in one compile task at most.
         alike: failures of one task for one cause, and nothing else, after which it is given up.
@@ -33,6 +37,7 @@ class Windows:
     workers: int = 2
     compile_ahead: int = 4
     run_ahead: int = 2
+    run_limit: int = 16
     attempts: int = 3
     batch_limit: int = 16
     alike: int = 20
@@ -47,7 +52,7 @@ class Campaign:
         devices: names of the devices that are up.
         last_job: the highest number ever proposed.
         batches: compile tasks ever begun.
-        build_seconds: running mean; None before the first build.
+        build_seconds, run_seconds: running means; None before the first build, and the first run.
         streaks: how the candidates of each task have failed so far.
         doubts: jobs that were told, but not confirmed by their devices yet.
         awaited: devices that may still come up, and have jobs of earlier sessions to confirm.
@@ -64,6 +69,7 @@ class Campaign:
     last_job: JobId = 0
     batches: int = 0
     build_seconds: float | None = None
+    run_seconds: float | None = None
     streaks: Mapping[str, Streak] = field(default_factory=dict)
     doubts: Doubts[Job] = field(default_factory=Doubts)
     awaited: frozenset[str] = frozenset()
@@ -97,6 +103,14 @@ class Campaign:
         return min(math.ceil(BATCH_SECONDS / self.build_seconds), self.windows.batch_limit)
 
     @property
+    def hand(self) -> int:
+        """Candidates that a device may hold."""
+        if not self.run_seconds:
+            return self.windows.run_ahead
+        worth = min(math.ceil(HAND_SECONDS / self.run_seconds), self.windows.run_limit)
+        return max(worth, self.windows.run_ahead)
+
+    @property
     def window(self) -> int:
         """How many jobs may be proposed but not on a device."""
         ahead = self.windows.compile_ahead * max(1, len(self.devices))
@@ -126,7 +140,7 @@ class Campaign:
         broken += [
             f"{device} holds {self.jobs.load(device)} jobs"
             for device in self.devices
-            if self.jobs.load(device) > self.windows.run_ahead
+            if self.jobs.load(device) > max(self.windows.run_ahead, self.windows.run_limit)
         ]
         broken += [
             f"job {n} has {len(j.strikes)} strikes"

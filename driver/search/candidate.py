@@ -45,7 +45,9 @@ class Candidate:
         """Whether it is the untuned schedule of its workload."""
         return self.task.choice(self.point) == self.task.default
 
-    def order(self, number: JobId, *, run_id: str, timeout_seconds: float) -> Order:
+    def order(
+        self, number: JobId, *, run_id: str, timeout_seconds: float, alone: bool = False
+    ) -> Order:
         """What a device is to do next for a candidate that was built; another request each time."""
         assert self.artifact is not None
         self.attempts += 1
@@ -55,6 +57,7 @@ class Candidate:
             blobs={self.artifact.digest: self.artifact.code, **self.task.blobs},
             request_id=f"{run_id}-{number}-{self.attempts}",
             candidate=self.artifact.job.short,
+            alone=alone,
         )
 
     def trial(self, outcome: Outcome, story: tuple[str, ...], proposer: str) -> Trial:

@@ -38,7 +38,7 @@ from driver.search.moves import (
 )
 
 _MEMORY: Final = 0.8
-"""Weight of the past in the running mean of build seconds."""
+"""Weight of the past in running means of seconds."""
 
 _UNKNOWN: Final = Digest.of(b"")
 
@@ -53,10 +53,12 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
         case Proposed(jobs, tasks):
             return _proposed(c, jobs, tasks or ("",) * len(jobs)), []
         case Built(job, seconds) if _is(c, job, Stage.COMPILING):
-            return _learn(c.with_job(job, c.jobs[job].to(Stage.READY, "built")), seconds), []
+            c = replace(c, build_seconds=_mean(c.build_seconds, seconds))
+            return c.with_job(job, c.jobs[job].to(Stage.READY, "built")), []
         case BuildFailed(job, failure) if _is(c, job, Stage.COMPILING):
             return _close(c, job, failure, failure.status.value)
-        case Measured(job, device, measurement, unconfirmed) if _runs_on(c, job, device):
+        case Measured(job, device, measurement, unconfirmed, seconds) if _runs_on(c, job, device):
+            c = replace(c, run_seconds=_mean(c.run_seconds, seconds))
             return _close(_held(c, job, unconfirmed), job, measurement, "ok")
         case RunFailed(job, device, failure, unconfirmed) if _runs_on(c, job, device):
             if failure.status.is_farm_fault:
@@ -71,10 +73,11 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             return replace(c, awaited=frozenset()), []
         case DeviceUp(device) if device not in c.devices:
             return _up(c, device), []
-        case DeviceLost(device, why, job, suspect):
+        case DeviceLost(device, why, job, suspect, perhaps):
             c, doubted = _doubt(c, device, c.doubts.of(device), why) if suspect else (c, [])
             doubts = c.doubts.without(device) if suspect else c.doubts.unasking(device)
-            c, struck = _lose(replace(c, doubts=doubts), device, why, job)
+            c = _part(replace(c, doubts=doubts), device, perhaps)
+            c, struck = _lose(c, device, why, job)
             return c, doubted + struck
         case DeviceLent(device):
             return _without(replace(c, doubts=c.doubts.without(device)), device, "lent"), []
@@ -98,9 +101,8 @@ def _proposed(c: Campaign, jobs: tuple[JobId, ...], tasks: tuple[str, ...]) -> C
     )
 
 
-def _learn(c: Campaign, seconds: float) -> Campaign:
-    past = seconds if c.build_seconds is None else c.build_seconds
-    return replace(c, build_seconds=_MEMORY * past + (1 - _MEMORY) * seconds)
+def _mean(past: float | None, seconds: float) -> float:
+    return _MEMORY * (seconds if past is None else past) + (1 - _MEMORY) * seconds
 
 
 def _close(
@@ -147,6 +149,12 @@ def _lose(c: Campaign, device: str, why: str, running: JobId) -> tuple[Campaign,
         return c, []
     failure = RunFailure(artifact=_UNKNOWN, status=Status.DEVICE_LOST, why=why, device=device)
     return _strike(c, running, failure)
+
+
+def _part(c: Campaign, device: str, jobs: tuple[JobId, ...]) -> Campaign:
+    """One of these jobs may have cost a device: from now on it is seen which."""
+    held = {n: c.jobs[n] for n in jobs if _runs_on(c, n, device)}
+    return replace(c, jobs=c.jobs.with_({n: replace(j, alone=True) for n, j in held.items()}))
 
 
 def _without(c: Campaign, device: str, how: str, *, but: JobId = 0) -> Campaign:

@@ -31,7 +31,8 @@ class Job:
     """One live candidate.
 
     `task` is what it is a candidate of. `batch` numbers its compile task. `strikes` names the
-    devices that failed it by the farm's fault. `story` tells what happened to it, oldest first.
+    devices that failed it by the farm's fault. `alone`: it is run by itself, as it or another has
+    cost a device. `story` tells what happened to it, oldest first.
     """
 
     task: str = ""
@@ -39,6 +40,7 @@ class Job:
     batch: int = 0
     device: str = ""
     strikes: tuple[str, ...] = ()
+    alone: bool = False
     story: tuple[str, ...] = ("proposed",)
 
     def to(self, stage: Stage, note: str, *, batch: int = 0, device: str = "") -> Job:

@@ -14,7 +14,7 @@ from tilefarm.clock import Clock
 from tilefarm.measurement import Measurement, RunFailure
 from tilefarm.watch.log import Log
 
-from driver.compiling.executor import Build, Executor
+from driver.compiling.executor import Build, Builds, Executor
 from driver.farm import device_messages
 from driver.farm.device_messages import (
     Confirmed,
@@ -46,7 +46,7 @@ from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
 from tuner.session import TuningSession
 from tuner.store import Voucher
 
-Message = Build | BaseException | Proposals | device_messages.Message | moves.Stop
+Message = Builds | BaseException | Proposals | device_messages.Message | moves.Stop
 
 
 class Loop:
@@ -151,8 +151,8 @@ class Loop:
 
     def _hear(self, message: Message) -> None:
         match message:
-            case Build():
-                self._built(message)
+            case Builds(builds):
+                self._built(builds)
             case Proposals():
                 self._proposed(message)
             case Up():
@@ -214,7 +214,7 @@ class Loop:
         if not self._slots.lose(lost.device, lost.slot):
             return
         self._listen(DeviceLeft(device=lost.device, why=lost.why, seconds=self._now()))
-        self._feed(moves.DeviceLost(lost.device, lost.why, lost.number, lost.suspect))
+        self._feed(moves.DeviceLost(lost.device, lost.why, lost.number, lost.suspect, lost.perhaps))
 
     def _lent(self, lent: Lent) -> None:
         if not self._slots.lose(lent.device, lent.slot):
@@ -224,18 +224,21 @@ class Loop:
         self._feed(moves.DeviceLent(lent.device))
         self._results.confirm(lent.device)
 
-    def _built(self, build: Build) -> None:
-        candidate = self._candidates.get(build.number)
-        if candidate is None:
-            return
-        candidate.digest = build.result.job
-        self._times.note(candidate, "compile", build.lane, build.began_seconds, build.ended_seconds)
-        if isinstance(build.result, Artifact):
-            candidate.artifact = build.result
-            seconds = build.ended_seconds - build.began_seconds
-            self._feed(moves.Built(build.number, seconds))
-        else:
-            self._feed(moves.BuildFailed(build.number, build.result))
+    def _built(self, builds: Sequence[Build]) -> None:
+        events: list[Event] = []
+        for build in builds:
+            candidate = self._candidates.get(build.number)
+            if candidate is None:
+                continue
+            began, ended = build.began_seconds, build.ended_seconds
+            candidate.digest = build.result.job
+            self._times.note(candidate, "compile", build.lane, began, ended)
+            if isinstance(build.result, Artifact):
+                candidate.artifact = build.result
+                events.append(moves.Built(build.number, ended - began))
+            else:
+                events.append(moves.BuildFailed(build.number, build.result))
+        self._feed(*events)
 
     def _ran(self, done: Done) -> None:
         candidate = self._candidates.get(done.number)
@@ -249,7 +252,11 @@ class Loop:
         unconfirmed = done.unchecked > 0
         match done.result:
             case Measurement() as measurement:
-                self._feed(moves.Measured(done.number, done.device, measurement, unconfirmed))
+                self._feed(
+                    moves.Measured(
+                        done.number, done.device, measurement, unconfirmed, ended - began
+                    )
+                )
             case RunFailure() as failure:
                 self._feed(moves.RunFailed(done.number, done.device, failure, unconfirmed))
         if not unconfirmed:
@@ -257,8 +264,8 @@ class Loop:
 
     # ---- commands out ----------------------------------------------------------------------------
 
-    def _feed(self, event: Event) -> None:
-        self._campaign, commands = step(self._campaign, event)
+    def _feed(self, *events: Event) -> None:
+        self._campaign, commands = step(self._campaign, *events)
         for command in commands:
             self._obey(command)
 
@@ -268,8 +275,8 @@ class Loop:
                 self._tuner.ask(count)
             case moves.Compile(jobs):
                 self._compile(jobs)
-            case moves.Measure(device, job):
-                self._measure(device, job)
+            case moves.Measure(device, job, alone):
+                self._measure(device, job, alone=alone)
             case moves.Tell(job, outcome, story):
                 self._results.tell(
                     job,
@@ -321,10 +328,13 @@ class Loop:
         ]
         self._executor.submit(batch, self._messages.put)
 
-    def _measure(self, device: str, number: JobId) -> None:
+    def _measure(self, device: str, number: JobId, *, alone: bool) -> None:
         up, settings = self._slots[device], self._settings
         order = self._candidates[number].order(
-            number, run_id=settings.run_id, timeout_seconds=settings.run_timeout_seconds
+            number,
+            run_id=settings.run_id,
+            timeout_seconds=settings.run_timeout_seconds,
+            alone=alone,
         )
         self._threads[up.slot].put(up.lease, order)
 

@@ -47,12 +47,16 @@ class BuildFailed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A device ran a job to its end; `unconfirmed` if it may still turn out to be wrong."""
+    """A device ran a job to its end; `unconfirmed` if it may still turn out to be wrong.
+
+    `seconds` is what the run took, its way there and back included.
+    """
 
     job: JobId
     device: str
     measurement: Measurement
     unconfirmed: bool = False
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class DeviceUp:
 class DeviceLost:
     """A device stopped answering, or its lease was lost. `job` is the one it ran, 0 if none.
 
+    `perhaps`: jobs that it was asked to run together; it may have begun any of them.
     `suspect`: it is not right any more; what it has not confirmed is worth nothing.
     """
 
@@ -107,6 +112,7 @@ class DeviceLost:
     why: str = ""
     job: JobId = 0
     suspect: bool = False
+    perhaps: tuple[JobId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +170,14 @@ class Compile:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Queue a built job on a device; answered by `Measured`, `RunFailed` or `DeviceLost`."""
+    """Queue a built job on a device; answered by `Measured`, `RunFailed` or `DeviceLost`.
+
+    `alone`: not together with others, as it may have cost a device.
+    """
 
     device: str
     job: JobId
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

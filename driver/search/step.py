@@ -34,8 +34,8 @@ ASK_MOST: Final = 64
 """Proposals in one answer: with many devices, the first must not wait for thousands of others."""
 
 
-def step(campaign: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
-    """The next state, and what to do now, in order.
+def step(campaign: Campaign, *events: Event) -> tuple[Campaign, list[Command]]:
+    """The state after events that have come together, and what to do now, in order.
 
     Events about jobs that are not in the stage the event speaks of are late or doubled; they change
     nothing.
@@ -45,7 +45,10 @@ def step(campaign: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
     """
     if campaign.finished:
         return campaign, []
-    campaign, commands = heard(campaign, event)
+    commands: list[Command] = []
+    for event in events:
+        campaign, more = heard(campaign, event)
+        commands += more
     for fill in (_stop, _measure, _compile, _ask, _finish):
         campaign, more = fill(campaign)
         commands += more
@@ -65,14 +68,14 @@ def _measure(c: Campaign) -> tuple[Campaign, list[Command]]:
     while (pair := _next_run(c)) is not None:
         number, device = pair
         c = c.with_job(number, c.jobs[number].to(Stage.RUNNING, f"on {device}", device=device))
-        commands.append(Measure(device, number))
+        commands.append(Measure(device, number, c.jobs[number].alone))
     return c, commands
 
 
 def _next_run(c: Campaign) -> tuple[JobId, str] | None:
     """The oldest ready job and the least loaded device, one that has not failed it if there is."""
     ready, load = c.jobs.at(Stage.READY), c.jobs.load
-    room = [d for d in c.devices if load(d) < c.windows.run_ahead] if ready else []
+    room = [d for d in c.devices if load(d) < c.hand] if ready else []
     if not room:
         return None
     strikes = c.jobs[ready[0]].strikes

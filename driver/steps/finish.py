@@ -11,7 +11,7 @@ from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement, Status, Trial
 
-from driver.compiling.executor import Build
+from driver.compiling.executor import Builds
 from driver.compiling.kept import KeptCompile, KeptCompiles
 from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
@@ -162,11 +162,12 @@ class Finish:
         )
 
     def _compiled(self, job: CompileJob | ProgramJob) -> Artifact:
-        builds: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
-        self._house.executor.submit([(1, job)], builds.put)
-        build = builds.get()
-        if isinstance(build, BaseException):
-            raise build
+        told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
+        self._house.executor.submit([(1, job)], told.put)
+        heard = told.get()
+        if isinstance(heard, BaseException):
+            raise heard
+        (build,) = heard.builds
         if not isinstance(build.result, Artifact):
             failure = build.result
             raise InfraError(

@@ -30,10 +30,13 @@ from tilefarm.rpc import device_calls, methods
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.methods import Method
 
+from device_server.device.batch import Ask
 from device_server.device.client import DeviceClient
 from device_server.device.server import DeviceSettings
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
+from driver.farm.device_messages import Order
+from driver.farm.measurer import Measurer
 from driver.farm.patient import PatientClient
 
 CODE = Elf().build()
@@ -147,10 +150,15 @@ def _slept(seconds: float) -> bool:
     return False
 
 
-def job(entry: str) -> RunJob:
+def ask(entry: str, request_id: str) -> Ask:
+    return Ask(job=job(entry), request_id=request_id, blobs=BLOBS)
+
+
+def job(entry: str, *, repeats: int = 1) -> RunJob:
     return RunJob(
         artifact=Digest.of(CODE),
         entry=entry,
+        repeats=repeats,
         buffers=(
             BufferSpec(name="x", role=Role.INPUT, nbytes=len(LARGE), content=Digest.of(LARGE)),
             BufferSpec(name="y", role=Role.OUTPUT, nbytes=len(LARGE), fetch=True),
@@ -174,7 +182,7 @@ def heartbeat(scene: Scene) -> None:
     client.send_ahead(BLOBS)
     scene.runner.wrong = True
     with pytest.raises(SuspectError):
-        client.run(job("crash"), request_id="r", blobs=BLOBS)
+        client.run(ask("crash", "r"))
     scene.spoil()
     eventually(lambda: bool(scene.admin.states()[0].quarantine))
     eventually(lambda: scene.trap is None or scene.trap.sprung.is_set())
@@ -275,20 +283,36 @@ def run(scene: Scene) -> None:
     client = scene.use(scene.lease())
     client.send_ahead(BLOBS)
     scene.spoil()
-    outcome = client.run(job("slow"), request_id="r", blobs=BLOBS)
-    assert isinstance(outcome, Measurement)
-    scene.found += [dict(outcome.outputs)["y"] == LARGE, client.unchecked]
+    answer = client.run(ask("slow", "r"))
+    assert isinstance(answer.outcome, Measurement)
+    scene.found += [dict(answer.outcome.outputs)["y"] == LARGE, answer.unchecked]
+
+
+def run_batch(scene: Scene) -> None:
+    """Short runs that are asked for together; each is run once, whatever is asked again."""
+    scene.serve()
+    client = scene.use(scene.lease())
+    client.send_ahead(BLOBS)
+    scene.spoil()
+    orders = [
+        Order(number=n, job=job("echo", repeats=n), blobs=BLOBS, request_id=f"r{n}")
+        for n in range(1, 4)
+    ]
+    measurer = Measurer(client, slot=0, device="sim0", clock=SystemClock())
+    while orders:
+        done = measurer.run(orders)
+        del orders[: len(done)]
+        scene.found += [(d.number, type(d.result), d.unchecked) for d in done]
 
 
 def check(scene: Scene) -> None:
     scene.serve()
     client = scene.use(scene.lease())
     client.send_ahead(BLOBS)
-    client.run(job("echo"), request_id="r", blobs=BLOBS)
-    scene.found.append(client.unchecked)
+    scene.found.append(client.run(ask("echo", "r")).unchecked)
     scene.spoil()
     client.confirm()
-    scene.found.append(client.unchecked)
+    scene.found.append(client.run(ask("echo", "again")).unchecked)
 
 
 def run_on_a_device_that_turns_wrong(scene: Scene) -> None:
@@ -296,18 +320,18 @@ def run_on_a_device_that_turns_wrong(scene: Scene) -> None:
     scene.serve()
     client = scene.use(scene.lease())
     client.send_ahead(BLOBS)
-    client.run(job("echo"), request_id="r1", blobs=BLOBS)
+    client.run(ask("echo", "r1"))
     scene.runner.wrong = True
     scene.spoil()
     with pytest.raises(SuspectError):
-        client.run(job("crash"), request_id="r2", blobs=BLOBS)
+        client.run(ask("crash", "r2"))
 
 
 def check_of_a_device_that_turned_wrong(scene: Scene) -> None:
     scene.serve()
     client = scene.use(scene.lease())
     client.send_ahead(BLOBS)
-    client.run(job("echo"), request_id="r", blobs=BLOBS)
+    client.run(ask("echo", "r"))
     scene.runner.wrong = True
     scene.spoil()
     with pytest.raises(SuspectError):
@@ -327,6 +351,7 @@ ACTS: Final[tuple[tuple[Method[Any, Any], Callable[[Scene], None]], ...]] = (
     (methods.WRITE, upload),
     (methods.LOAD_MODULE, load_module),
     (methods.RUN, run),
+    (methods.RUN_BATCH, run_batch),
     (methods.RUN, run_on_a_device_that_turns_wrong),
     (methods.CHECK, check),
     (methods.CHECK, check_of_a_device_that_turned_wrong),

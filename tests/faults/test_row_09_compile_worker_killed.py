@@ -21,7 +21,7 @@ from tilefarm.trace import Trace
 
 from compile_worker.worker import Result
 from driver.compiling import workers as ray_workers
-from driver.compiling.executor import Build, Workers
+from driver.compiling.executor import Builds, Workers
 from driver.compiling.kept import KeptCompiles
 from driver.compiling.places import CHILD, Place, PlaceLost, ProcessPlace
 from driver.compiling.workers import RayHost, RayPlace
@@ -51,7 +51,7 @@ class Compiling:
             timeout_seconds=60.0,
             kept=self.kept,
         )
-        self._told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
 
     def submit(self, batch: Sequence[str]) -> None:
         jobs = enumerate(map(compile_job, batch))
@@ -59,11 +59,11 @@ class Compiling:
 
     def results(self, batch: Sequence[str]) -> dict[int, Result]:
         """What became of a submitted batch, by number."""
-        ended = {}
-        for _ in batch:
-            build = self._told.get(timeout=300)
-            assert isinstance(build, Build), build
-            ended[build.number] = build.result
+        ended: dict[int, Result] = {}
+        while len(ended) < len(batch):
+            told = self._told.get(timeout=300)
+            assert isinstance(told, Builds), told
+            ended.update({build.number: build.result for build in told.builds})
         return ended
 
     def seconds(self, batch: Sequence[str]) -> float:

@@ -18,7 +18,7 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob
 
 from device_server.device.known_kernel import ENTRY, known_kernel
-from driver.compiling.executor import Build, Deliver
+from driver.compiling.executor import Builds, Deliver
 from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
 from driver.report.summary import Span
@@ -60,9 +60,9 @@ class ElfExecutor(StandInExecutor):
     def submit(
         self, batch: Sequence[tuple[int, CompileJob | ProgramJob]], deliver: Deliver
     ) -> None:
-        def give(build: Build | BaseException) -> None:
-            assert isinstance(build, Build)
-            deliver(replace(build, result=_elf(build.result)))
+        def give(told: Builds | BaseException) -> None:
+            assert isinstance(told, Builds)
+            deliver(Builds(tuple(replace(b, result=_elf(b.result)) for b in told.builds)))
 
         StandInExecutor.submit(self, batch, give)
 

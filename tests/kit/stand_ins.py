@@ -12,15 +12,16 @@ from kit.toy_spaces import pair_space
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
 from tilefarm.digest import Digest
 from tilefarm.dtype import DType
-from tilefarm.errors import DeviceLostError, NoDeviceError
+from tilefarm.errors import DeviceLostError, DeviceSilentError, FarmFault, NoDeviceError
 from tilefarm.lease import DeviceInfo, Lease
-from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
+from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status, is_spoiled
 from tilefarm.space import Point
 from tilefarm.target import TARGETS
 from tilefarm.trace import Step, Trace
 from tilefarm.workload import TensorSpec, Workload
 
-from driver.compiling.executor import Build, Deliver
+from device_server.device.batch import Answer, Ask
+from driver.compiling.executor import Build, Builds, Deliver
 from driver.search.measuring import Task
 
 SIM = TARGETS["sim"]
@@ -73,17 +74,18 @@ class StandInExecutor:
     def submit(
         self, batch: Sequence[tuple[int, CompileJob | ProgramJob]], deliver: Deliver
     ) -> None:
-        for number, job in batch:
-            self.built.append(job)
-            deliver(
-                Build(
-                    number=number,
-                    result=self._result(job),
-                    lane="compile 1",
-                    began_seconds=0.0,
-                    ended_seconds=0.1,
-                )
+        self.built += [job for _, job in batch]
+        builds = [
+            Build(
+                number=number,
+                result=self._result(job),
+                lane="compile 1",
+                began_seconds=0.0,
+                ended_seconds=0.1,
             )
+            for number, job in batch
+        ]
+        deliver(Builds(tuple(builds)))
 
     def close(self) -> None:
         self.closed = True
@@ -109,7 +111,7 @@ def cycles_of_tile(code: bytes, job: RunJob) -> Measurement:
 
 @dataclass(slots=True)
 class StandInClient:
-    """Runs kernels by a function; raises when its device is pulled."""
+    """Runs kernels by a function; raises what that raises from then on, as a broken device does."""
 
     name: str
     run_kernel: RunKernel
@@ -118,15 +120,29 @@ class StandInClient:
     unchecked: int = 0
     confirmed: list[str] = field(default_factory=list)
     spoiled: int = 0
+    fault: FarmFault | None = None
 
     def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
         self.blobs.update(blobs)
 
-    def run(
-        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
-    ) -> Measurement | RunFailure:
-        self.blobs.update(blobs)
-        return self.run_kernel(self.blobs[job.artifact], job)
+    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+        """The first ones, until something befalls the device; of a silent one nobody hears any."""
+        answers: list[Answer] = []
+        for one in asked:
+            self.blobs.update(one.blobs)
+            try:
+                if self.fault is not None:
+                    raise self.fault
+                outcome = self.run_kernel(self.blobs[one.job.artifact], one.job)
+            except FarmFault as fault:
+                self.fault = fault
+                if isinstance(fault, DeviceSilentError) or not answers:
+                    raise
+                break
+            answers.append(Answer(outcome, self.unchecked))
+            if is_spoiled(outcome):
+                break
+        return answers
 
     def spoiled_fence(self) -> int:
         return self.spoiled

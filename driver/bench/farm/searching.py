@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tilefarm.clock import Clock
-from tilefarm.digest import Digest
 from tilefarm.lease import Lease
-from tilefarm.measurement import Measurement, RunFailure, RunJob, Trial
+from tilefarm.measurement import Trial
 from tilefarm.target import Target
 
+from device_server.device.batch import Answer, Ask
 from driver.bench.farm.usage import ThreadWatch, tree_seconds
 from driver.compiling.executor import Executor
 from driver.farm.lease_source import LeaseSource
@@ -248,16 +248,10 @@ class _MeteredClient:
         self.confirm = client.confirm
         self.spoiled_fence = client.spoiled_fence
 
-    @property
-    def unchecked(self) -> int:
-        return self._client.unchecked
-
-    def run(
-        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
-    ) -> Measurement | RunFailure:
-        result = self._client.run(job, request_id=request_id, blobs=blobs)
-        self._run_seconds.append(result.run_seconds)
-        return result
+    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+        answers = self._client.run_batch(asked)
+        self._run_seconds += [answer.outcome.run_seconds for answer in answers]
+        return answers
 
 
 def _loop(

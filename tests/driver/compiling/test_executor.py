@@ -18,7 +18,7 @@ from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
 from compile_worker.worker import Job, Result
-from driver.compiling.executor import Build, Workers
+from driver.compiling.executor import Builds, Workers
 from driver.compiling.patient import PatientPlace
 from driver.compiling.places import PlaceCrashed, PlaceLost, PlaceTimedOut, ProcessPlace
 
@@ -70,17 +70,20 @@ class Place:
 
 def statuses(place: Place, count: int, alone: Place | None = None) -> dict[int, Status]:
     """How each job of one batch ended; `alone` is where what failed badly is compiled by itself."""
-    builds: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+    builds: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
     workers = Workers([place], lambda _: alone or place, timeout_seconds=1.0)
     workers.submit([(n, job(n)) for n in range(count)], builds.put)
-    ended = {}
-    for _ in range(count):
-        build = builds.get(timeout=30)
-        assert isinstance(build, Build)
-        failure = build.result
-        ended[build.number] = failure.status if isinstance(failure, BuildFailure) else Status.OK
+    ended: dict[int, Status] = {}
+    while len(ended) < count:
+        told = builds.get(timeout=30)
+        assert isinstance(told, Builds)
+        ended.update({build.number: status_of(build.result) for build in told.builds})
     workers.close()
     return ended
+
+
+def status_of(result: Result) -> Status:
+    return result.status if isinstance(result, BuildFailure) else Status.OK
 
 
 def test_a_good_batch_is_one_task() -> None:
@@ -145,7 +148,7 @@ def test_what_is_killed_from_outside_even_alone_is_nobodys_crash() -> None:
 
 
 def test_a_broken_place_is_told() -> None:
-    told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+    told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
     broken = Place(broken=InfraError("no cluster"))
     workers = Workers([broken], lambda _: broken, timeout_seconds=1.0)
     workers.submit([(1, job(1))], told.put)
@@ -178,7 +181,7 @@ def test_a_signal_tells_a_crash_from_a_kill_and_the_next_call_starts_another(
 
 
 def test_a_process_that_never_begins_ends_the_run_and_fails_no_job(tmp_path: Path) -> None:
-    told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+    told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
     place = ProcessPlace(tmp_path / "log", tmp_path, module="no.such.module")
     workers = Workers([place], lambda _: place, timeout_seconds=60.0)
     workers.submit([(1, job(1)), (2, job(2))], told.put)

@@ -17,7 +17,7 @@ from tilefarm.trace import Step, Trace
 from compile_worker.ir.parser import parse
 from compile_worker.trail import STEPS, LastStep, Trail
 from compile_worker.worker import Result
-from driver.compiling.executor import Build, Workers
+from driver.compiling.executor import Builds, Workers
 from driver.compiling.job_json import job_document, job_from_document
 from driver.compiling.kept import KeptCompile, KeptCompiles
 from driver.compiling.places import ProcessPlace
@@ -47,13 +47,13 @@ def compiled(
         return ProcessPlace(scratch / "log", scratch, module=module, trail=trail)
 
     workers = Workers([place()], place, timeout_seconds=timeout_seconds, kept=kept)
-    told: queue.SimpleQueue[Build | BaseException] = queue.SimpleQueue()
+    told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
     workers.submit([(n, job(name)) for n, name in enumerate(batch)], told.put)
-    results = {}
-    for _ in batch:
-        build = told.get(timeout=60)
-        assert isinstance(build, Build), build
-        results[batch[build.number]] = build.result
+    results: dict[str, Result] = {}
+    while len(results) < len(batch):
+        heard = told.get(timeout=60)
+        assert isinstance(heard, Builds), heard
+        results.update({batch[build.number]: build.result for build in heard.builds})
     workers.close()
     return results
 

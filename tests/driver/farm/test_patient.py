@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import DeviceLostError, DeviceSilentError, FarmFault, LeaseError
-from tilefarm.measurement import Measurement, RunFailure, RunJob, Status
+from tilefarm.measurement import RunFailure, RunJob, Status
 
+from device_server.device.batch import Answer, Ask
 from driver.farm.patient import PatientClient
 
 JOB = RunJob(artifact=Digest.of(b"code"), entry="kernel", buffers=(), timeout_seconds=1.0)
 BLOBS = {JOB.artifact: b"code"}
-ANSWER = RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="signal 11")
+ASK = Ask(job=JOB, request_id="r7", blobs=BLOBS)
+ANSWER = Answer(RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="signal 11"), 3)
 
 
 @dataclass
@@ -52,16 +54,9 @@ class Scene:
     def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
         self._answers("send ahead")
 
-    def run(
-        self, job: RunJob, *, request_id: str, blobs: Mapping[Digest, bytes]
-    ) -> Measurement | RunFailure:
-        self._answers(request_id)
-        assert blobs == BLOBS
-        return ANSWER
-
-    @property
-    def unchecked(self) -> int:
-        return 3
+    def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
+        self._answers(" ".join(one.request_id for one in asked))
+        return [ANSWER for _ in asked]
 
     def spoiled_fence(self) -> int:
         self._answers("spoiled fence")
@@ -83,7 +78,7 @@ class Scene:
 
 def test_the_same_request_is_asked_on_a_new_connection() -> None:
     scene = Scene(silent=3)
-    assert scene.client().run(JOB, request_id="r7", blobs=BLOBS) is ANSWER
+    assert scene.client().run(ASK) is ANSWER
     assert scene.requests == ["r7"] * 4
     assert (scene.connections, scene.closed) == (4, 3)
 
@@ -97,7 +92,7 @@ def test_an_upload_is_asked_again_too() -> None:
 def test_silence_has_an_end() -> None:
     scene = Scene(silent=1000)
     with pytest.raises(DeviceLostError, match=r"silence; for 2[01] s now") as lost:
-        scene.client().run(JOB, request_id="r7", blobs=BLOBS)
+        scene.client().run(ASK)
     assert not isinstance(lost.value, DeviceSilentError)
     assert 20.0 <= scene.clock.seconds() < 23.0
 
@@ -105,29 +100,37 @@ def test_silence_has_an_end() -> None:
 def test_nobody_waits_for_a_device_that_the_tracker_has_given_up() -> None:
     scene = Scene(silent=1000, void="the lease has expired")
     with pytest.raises(LeaseError, match="silence; the lease has expired"):
-        scene.client().run(JOB, request_id="r7", blobs=BLOBS)
+        scene.client().run(ASK)
     assert scene.requests == ["r7"]
 
 
 def test_nobody_waits_for_a_device_that_is_gone() -> None:
     scene = Scene(silent=1000, error=DeviceLostError("device d: nobody listens there"))
     with pytest.raises(DeviceLostError, match="nobody listens there"):
-        scene.client().run(JOB, request_id="r7", blobs=BLOBS)
+        scene.client().run(ASK)
     assert scene.requests == ["r7"]
 
 
 def test_a_search_that_ends_waits_no_longer() -> None:
     scene = Scene(silent=1000, closing_after=2)
     with pytest.raises(DeviceSilentError):
-        scene.client().run(JOB, request_id="r7", blobs=BLOBS)
+        scene.client().run(ASK)
     assert scene.requests == ["r7"] * 3
 
 
-def test_what_is_unconfirmed_is_the_devices_word_and_confirming_is_patient_too() -> None:
+def test_several_runs_are_asked_for_once_and_the_next_word_is_on_a_new_connection() -> None:
     scene = Scene(silent=1)
     client = scene.client()
-    assert client.unchecked == 3
-    client.confirm()
+    both = [ASK, replace(ASK, request_id="r8")]
+    with pytest.raises(DeviceSilentError):
+        client.run_batch(both)
+    assert (scene.requests, scene.connections, scene.closed) == (["r7 r8"], 2, 1)
+    assert client.run_batch(both) == [ANSWER, ANSWER]
+
+
+def test_confirming_is_patient_too() -> None:
+    scene = Scene(silent=1)
+    scene.client().confirm()
     assert scene.requests == ["confirm", "confirm"]
 
 

@@ -38,7 +38,7 @@ def exchange(
         sent_seconds=sent + ORIGIN,
         came_seconds=came + ORIGIN,
         served=Served(component="sim0", arrived_seconds=arrived, seconds=seconds, phases=phases),
-        work=Work.of("run-1", candidate=candidate),
+        work=Work.of("run-1").about(candidate, ""),
     )
 
 

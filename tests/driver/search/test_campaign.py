@@ -70,6 +70,52 @@ def play(
     return campaign, commands
 
 
+def held(run_seconds: float, ready: int = 40) -> list[int]:
+    """What a device has in hand when a run has taken so long, and so many jobs are ready."""
+    jobs = tuple(range(1, ready + 2))
+    campaign, _ = play(DeviceUp("sim0"), Proposed(jobs), windows=Windows(workers=ready + 1))
+    campaign, _ = step(campaign, *map(Built, jobs))
+    campaign, _ = step(campaign, Measured(1, "sim0", good(), seconds=run_seconds))
+    assert campaign.violations() == []
+    return [n for n, job in campaign.jobs.items() if job.device == "sim0"]
+
+
+def test_a_device_has_more_in_hand_when_runs_are_short() -> None:
+    assert held(1.0) == held(0.2) == [2, 3]
+    assert held(0.05) == [2, 3, 4, 5]
+    assert len(held(0.001)) == Windows().run_limit
+
+
+def test_what_is_built_together_is_shared_among_the_devices() -> None:
+    campaign, _ = play(DeviceUp("sim0"), DeviceUp("sim1"), Proposed((1, 2, 3)))
+    _, commands = step(campaign, Built(1), Built(2), Built(3))
+    assert commands[:3] == [Measure("sim0", 1), Measure("sim1", 2), Measure("sim0", 3)]
+
+
+def test_those_that_may_have_cost_a_device_are_not_struck_but_run_alone() -> None:
+    campaign, commands = play(
+        DeviceUp("sim0"),
+        DeviceUp("sim1"),
+        Proposed((1, 2, 3)),
+        Built(1),
+        Built(2),
+        Built(3),
+        DeviceLost("sim0", "silence", perhaps=(1, 3)),
+    )
+    assert commands[0] == Measure("sim1", 1, alone=True)
+    campaign, commands = step(campaign, Measured(2, "sim1", good()))
+    assert Measure("sim1", 3, alone=True) in commands
+    assert [job.strikes for job in campaign.jobs.values()] == [(), ()]
+    campaign, commands = step(campaign, RunFailed(3, "sim1", spoiled()))
+    assert Measure("sim1", 3, alone=True) in commands, "as long as it lives"
+
+
+def test_only_what_runs_on_a_device_may_have_cost_it() -> None:
+    campaign, _ = play(DeviceUp("sim0"), Proposed((1, 2)), Built(1))
+    campaign, _ = step(campaign, DeviceLost("sim0", "silence", perhaps=(1, 2, 99)))
+    assert [job.alone for job in campaign.jobs.values()] == [True, False]
+
+
 def test_the_first_device_makes_the_campaign_ask() -> None:
     _, commands = play(DeviceUp("sim0"))
     assert commands == [Ask(4)]
@@ -378,7 +424,11 @@ class World:
                 device = self.chance.choice(list(self.queues))
                 queue = self.queues.pop(device)
                 suspect = self.chance.random() < 0.3
-                self.feed(DeviceLost(device, "pulled", queue[0] if queue else 0, suspect))
+                several = tuple(queue[: self.chance.randrange(2, 5)]) if len(queue) > 1 else ()
+                if several and self.chance.random() < 0.5:
+                    self.feed(DeviceLost(device, "pulled", 0, suspect, several))
+                else:
+                    self.feed(DeviceLost(device, "pulled", queue[0] if queue else 0, suspect))
                 self.up(device + "'")
             case "lend":
                 device = self.chance.choice(list(self.queues))
@@ -401,7 +451,7 @@ class World:
         status = self.chance.choice([Status.OK, Status.OK, Status.RUN_CRASH, Status.INFRA_ERROR])
         unconfirmed = self.chance.random() < 0.7
         self.feed(
-            Measured(job, device, good(device), unconfirmed)
+            Measured(job, device, good(device), unconfirmed, self.chance.choice([0.01, 1.0]))
             if status is Status.OK
             else RunFailed(job, device, spoiled(status), unconfirmed)
         )

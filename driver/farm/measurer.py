@@ -1,0 +1,131 @@
+"""Has a leased device run orders: short ones several in one call, as each call costs a millisecond.
+
+    put 1 2 3 4 ─► run_batch(1 2 3 4) ─┬─► 1 2 3 were run; 4 is asked for again
+                                       └─► silence: 1 is asked for alone, and patiently
+
+If the device is lost after such a silence, one of all those that were asked for may have done it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Final
+
+from tilefarm.clock import Clock
+from tilefarm.errors import DeviceSilentError
+from tilefarm.measurement import Measurement, RunFailure, is_spoiled
+from tilefarm.watch.work import about
+
+from device_server.device.batch import Answer, Ask
+from driver.farm.device_messages import Done, Order
+from driver.farm.patient import PatientClient
+
+TOGETHER_SECONDS: Final = 0.1
+"""What a call with several runs may last: whoever else wants the device waits for it."""
+MOST_TOGETHER: Final = 8
+_MEMORY: Final = 0.5
+"""Weight of the past in the running mean of a run's seconds."""
+
+
+class Measurer:
+    """Asks one device, from one thread.
+
+    Args:
+        slot, device: the names to put into messages.
+
+    Attributes:
+        number: of the order that a fault raised by `run` is about, 0 if that is not known;
+        perhaps: then the numbers of those that it may be about.
+    """
+
+    def __init__(self, client: PatientClient, *, slot: int, device: str, clock: Clock) -> None:
+        self.number = 0
+        self.perhaps: tuple[int, ...] = ()
+        self._client = client
+        self._slot = slot
+        self._device = device
+        self._clock = clock
+        self._seconds = 0.0
+
+    @property
+    def together(self) -> int:
+        """How many runs are worth one call, by what they have taken so far."""
+        if not self._seconds:
+            return 1
+        return max(1, min(int(TOGETHER_SECONDS / self._seconds), MOST_TOGETHER))
+
+    def run(self, orders: Sequence[Order]) -> list[Done]:
+        """How the first of these orders ended, one at least.
+
+        Raises:
+            What `Client.run_batch` does, but a device's silence only when it lasts.
+        """
+        first = orders[0]
+        self.number, self.perhaps = first.number, ()
+        began = self._clock.wall_seconds()
+        with about(first.candidate, first.request_id):
+            self._client.send_ahead(first.blobs)
+        sent = self._clock.wall_seconds()
+        answers = self._answers(orders)
+        ended = self._clock.wall_seconds()
+        self.number, self.perhaps = 0, ()
+        self._learn((ended - sent) / len(answers), answers)
+        return self._told(orders, answers, (began, sent, ended))
+
+    def _answers(self, orders: Sequence[Order]) -> Sequence[Answer]:
+        asked = [
+            Ask(
+                job=order.job,
+                request_id=order.request_id,
+                blobs=order.blobs,
+                candidate=order.candidate,
+            )
+            for order in orders
+        ]
+        if len(asked) > 1:
+            try:
+                return self._client.run_batch(asked)
+            except DeviceSilentError:
+                self.number, self.perhaps = 0, tuple(order.number for order in orders)
+        with about(asked[0].candidate, asked[0].request_id):
+            return [self._client.run(asked[0])]
+
+    def _learn(self, seconds: float, answers: Sequence[Answer]) -> None:
+        if any(is_spoiled(answer.outcome) for answer in answers):
+            self._seconds = 0.0  # It has other troubles.
+        else:
+            past = self._seconds or seconds
+            self._seconds = _MEMORY * past + (1 - _MEMORY) * seconds
+
+    def _told(
+        self,
+        orders: Sequence[Order],
+        answers: Sequence[Answer],
+        times: tuple[float, float, float],
+    ) -> list[Done]:
+        """The answers with wall seconds; within one call the runs share what none has spent."""
+        began, sent, ended = times
+        spent = [_seconds(answer.outcome) for answer in answers]
+        shared = max(0.0, ended - sent - sum(spent)) / len(answers)
+        begins = accumulate((seconds + shared for seconds in spent[:-1]), initial=sent)
+        bounds = pairwise([*(min(begin, ended) for begin in begins), ended])
+        return [
+            Done(
+                slot=self._slot,
+                device=self._device,
+                number=order.number,
+                result=answer.outcome,
+                began_seconds=began if begin == sent else begin,
+                sent_seconds=begin,
+                ended_seconds=end,
+                unchecked=answer.unchecked,
+            )
+            for order, answer, (begin, end) in zip(orders, answers, bounds, strict=False)
+        ]
+
+
+def _seconds(outcome: Measurement | RunFailure) -> float:
+    """What the device says that a run took."""
+    loading = outcome.load_seconds if isinstance(outcome, Measurement) else 0.0
+    return loading + outcome.run_seconds
