@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 from kit.farm import Farm
+from kit.watched_device import Bed
 
 
 @pytest.fixture
 def farm(tmp_path: Path) -> Iterator[Farm]:
     with Farm(tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def bed(farm: Farm) -> Bed:
+    """A farm whose one device is watched."""
+    return Bed(farm)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, Farm, Server, eventually
+from kit.farm import CREDENTIALS, Farm, eventually
 from kit.flaky import FlakyRunner
-from tilefarm.digest import Digest
+from kit.watched_device import BLOBS, KERNEL, LIMITS, Bed, job, watched
 from tilefarm.errors import (
     DeviceLostError,
     InfraError,
@@ -20,79 +18,13 @@ from tilefarm.errors import (
     SuspectError,
 )
 from tilefarm.lease import Lease
-from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob
-from tilefarm.target import TARGETS
+from tilefarm.measurement import Measurement, RunFailure
 
 from device_server.device.bitstream import Bitstream
 from device_server.device.client import DeviceClient
 from device_server.device.hook import Hook
 from device_server.device.hooks import Hooks
-from device_server.device.known_kernel import known_kernel
-from device_server.device.server import DeviceSettings
-from device_server.device.watch import WatchLimits
 from device_server.tracker.client import TrackerClient
-from device_server.tracker.limits import TableLimits
-
-CODE, DATA = Elf().build(), bytes(64)
-BLOBS = {Digest.of(CODE): CODE, Digest.of(DATA): DATA}
-KERNEL = known_kernel(TARGETS["sim"], b"an artifact that nobody loads")
-LIMITS = TableLimits(device_ttl_seconds=3.0)
-"""Heartbeats come five times as often."""
-
-WATCHED = WatchLimits(every=5, cooldown_seconds=0.1)
-
-
-def job(entry: str = "echo") -> RunJob:
-    buffers = (
-        BufferSpec(name="x", role=Role.INPUT, nbytes=64, content=Digest.of(DATA)),
-        BufferSpec(name="y", role=Role.OUTPUT, nbytes=64, fetch=True),
-    )
-    return RunJob(artifact=Digest.of(CODE), entry=entry, buffers=buffers, timeout_seconds=20.0)
-
-
-def watched(settings: DeviceSettings) -> DeviceSettings:
-    return replace(settings, watch=WATCHED, grace_seconds=0.2)
-
-
-class Bed:
-    """A tracker that notices silence soon, and one watched device with a flaky runner."""
-
-    def __init__(self, farm: Farm) -> None:
-        self.farm = farm
-        self.tracker: Server = farm.tracker(limits=LIMITS)
-        self.runner = FlakyRunner(kernel=KERNEL)
-        farm.device(tracker=self.tracker, runner=self.runner, settings=watched)
-
-    @property
-    def recovered(self) -> bool:
-        return any(event == "recovered" for event, _ in self.farm.events)
-
-    def asked(self) -> TrackerClient:
-        return TrackerClient(self.tracker.address, CREDENTIALS)
-
-    def lease(self, wait_seconds: float = 10.0) -> Lease | None:
-        with self.asked() as client:
-            return client.acquire(self.farm.target.digest, wait_seconds=wait_seconds, owner="test")
-
-    def device(self) -> DeviceClient:
-        lease = self.lease()
-        assert lease is not None
-        client = DeviceClient(lease, CREDENTIALS)
-        client.ensure(BLOBS)
-        return client
-
-    def runs(self, device: DeviceClient, count: int, first: int = 0) -> None:
-        for number in range(first, first + count):
-            assert isinstance(device.run(job(), request_id=f"r{number}"), Measurement)
-
-    def says(self, of: Callable[[TrackerClient], bool]) -> None:
-        with self.asked() as client:
-            eventually(lambda: of(client))
-
-
-@pytest.fixture
-def bed(farm: Farm) -> Bed:
-    return Bed(farm)
 
 
 def test_its_self_test_is_in_the_registration_and_in_its_capabilities(bed: Bed) -> None:
@@ -227,77 +159,6 @@ def test_one_that_drifts_rests_until_its_pace_is_right(bed: Bed) -> None:
     bed.runner.pace = 1.01
     bed.says(lambda t: [s.resting for s in t.states()] == [""])
     assert bed.recovered
-
-
-def test_one_whose_disk_is_full_rests_until_it_can_be_checked_and_spoils_nothing(bed: Bed) -> None:
-    with bed.device() as device:
-        bed.runs(device, 3)
-        bed.runner.full = True
-        with pytest.raises(
-            DeviceLostError, match="cannot be checked: the runner failed: No"
-        ) as lost:
-            device.confirm()
-        assert not isinstance(lost.value, SuspectError)
-        bed.says(lambda t: any("free some space on its disk" in s.resting for s in t.states()))
-        with bed.asked() as client:
-            assert [s.quarantine for s in client.states()] == [""]
-        assert not bed.recovered
-        (unchecked,) = {f["unchecked"] for event, f in bed.farm.events if event == "not_checked"}
-        assert unchecked == 3, "what ran is no less doubtful after a check that was not made"
-        bed.runner.full = False
-        bed.says(lambda t: [s.resting for s in t.states()] == [""])
-        assert bed.recovered
-        assert device.capabilities().spoiled_fence == 0
-        bed.runs(device, 1, first=3)
-        assert device.unchecked == 1, "the check that was made after all has confirmed the others"
-
-
-def test_the_run_after_which_it_cannot_be_checked_is_not_answered(bed: Bed) -> None:
-    with bed.device() as device:
-        bed.runs(device, 4)
-        bed.runner.full = True
-        with pytest.raises(DeviceLostError, match="cannot be checked"):
-            bed.runs(device, 1, first=4)
-        bed.runner.full = False
-        eventually(lambda: bed.recovered)
-        bed.runs(device, 1, first=4)
-
-
-def test_a_readmitted_one_whose_disk_is_full_serves_when_there_is_room(bed: Bed) -> None:
-    with bed.device() as device:
-        bed.runner.flips_after = 0
-        with pytest.raises(SuspectError):
-            bed.runs(device, 5)
-    bed.says(lambda t: any("wrong_result" in s.quarantine for s in t.states()))
-    bed.runner.full = True
-    with bed.asked() as client:
-        client.readmit("sim0")
-    bed.says(lambda t: any("cannot be checked" in s.resting for s in t.states()))
-    bed.runner.flips_after = 1 << 30
-    bed.runner.full = False
-    bed.says(lambda t: [s.resting + s.quarantine for s in t.states()] == [""])
-    assert bed.recovered
-
-
-def test_one_that_cannot_be_checked_at_the_start_spoils_no_lease(farm: Farm) -> None:
-    tracker = farm.tracker(limits=LIMITS)
-    first = farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL))
-    with TrackerClient(tracker.address, CREDENTIALS) as client:
-        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
-        assert lease is not None
-        with DeviceClient(lease, CREDENTIALS) as device:
-            device.ensure(BLOBS)
-            assert isinstance(device.run(job(), request_id="r"), Measurement)
-        client.release(lease)
-    first.stop()
-    with pytest.raises(InfraError, match="device sim0 cannot make its self-test: the runner"):
-        farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL, full=True))
-    farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL))
-    with TrackerClient(tracker.address, CREDENTIALS) as client:
-        again = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
-        assert again is not None
-        with DeviceClient(again, CREDENTIALS) as device:
-            assert device.spoiled_fence() == 0
 
 
 def test_a_run_that_hangs_is_told_and_nobody_gets_the_device(bed: Bed) -> None:
