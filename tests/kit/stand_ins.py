@@ -111,7 +111,7 @@ def cycles_of_tile(code: bytes, job: RunJob) -> Measurement:
 
 @dataclass(slots=True)
 class StandInClient:
-    """Runs kernels by a function; raises what that raises from then on, as a broken device does."""
+    """Runs kernels by a function; what that raises it raises from then on, under the same lease."""
 
     name: str
     run_kernel: RunKernel
@@ -120,22 +120,24 @@ class StandInClient:
     unchecked: int = 0
     confirmed: list[str] = field(default_factory=list)
     spoiled: int = 0
-    fault: FarmFault | None = None
+    faults: list[FarmFault] = field(default_factory=list)
+    calls: list[list[str]] = field(default_factory=list)
 
     def send_ahead(self, blobs: Mapping[Digest, bytes]) -> None:
         self.blobs.update(blobs)
 
     def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
         """The first ones, until something befalls the device; of a silent one nobody hears any."""
+        self.calls.append([one.request_id for one in asked])
         answers: list[Answer] = []
         for one in asked:
             self.blobs.update(one.blobs)
             try:
-                if self.fault is not None:
-                    raise self.fault
+                if self.faults:
+                    raise self.faults[0]
                 outcome = self.run_kernel(self.blobs[one.job.artifact], one.job)
             except FarmFault as fault:
-                self.fault = fault
+                self.faults[:] = [fault]
                 if isinstance(fault, DeviceSilentError) or not answers:
                     raise
                 break
@@ -159,7 +161,8 @@ class StandInDevices:
 
     Every run leaves `unchecked` unconfirmed ones; `confirmed` lists who was asked to confirm, and
     `inquired` who was asked without a lease whether it was wrong: under which fence says `spoiled`.
-    Others want `wanted_devices`, until they are given back.
+    Others want `wanted_devices`, until they are given back. `calls` lists the requests that were
+    made together.
     """
 
     def __init__(
@@ -172,6 +175,8 @@ class StandInDevices:
         self.wanted_devices: set[str] = set()
         self._free = [f"sim{n}" for n in range(count)]
         self._run_kernel = run_kernel
+        self.calls: list[list[str]] = []
+        self._faults: dict[str, list[FarmFault]] = {}
         self._fences = itertools.count(1)
         self._changed = threading.Condition()
         self.released: list[tuple[str, bool]] = []
@@ -203,6 +208,8 @@ class StandInDevices:
             unchecked=self._unchecked,
             confirmed=self.confirmed,
             spoiled=self.spoiled.get(lease.device.name, 0),
+            calls=self.calls,
+            faults=self._faults.setdefault(lease.lease_id, []),
         )
 
     def lost(self, lease: Lease) -> str:

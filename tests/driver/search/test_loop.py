@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from kit.stand_ins import (
     StandInDevices,
@@ -391,6 +392,13 @@ def test_one_that_costs_every_device_is_found_though_it_came_with_others() -> No
     lost = [t for t in scene.kept if t.status is Status.DEVICE_LOST]
     assert [dict(t.point)["inner"] for t in lost] == [12, 12], "one of each task"
     assert {t.status for t in scene.kept} - {Status.OK} == {Status.DEVICE_LOST}
+    # A call of several without an answer is followed by one for its first, under the same id.
+    calls = [[one.split("-")[2] for one in call] for call in devices.calls]
+    silent = [n for n, (one, following) in enumerate(pairwise(calls)) if following == one[:1]]
+    doubtful = {number: n for n in silent[::-1] if len(calls[n]) > 1 for number in calls[n]}
+    assert len(doubtful) > len(lost), "some were innocent"
+    for number, at in doubtful.items():
+        assert all(call == [number] for call in calls[at + 1 :] if number in call)
 
 
 def test_stopping_keeps_what_was_measured_and_drops_the_rest() -> None:
