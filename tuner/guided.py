@@ -139,8 +139,11 @@ class Guided:
             return
         if news:
             self._fit()
-        unseen = self._deck.all_unseen()
-        self._ranked = self._ordered(unseen) if unseen is not None else self._evolved()
+        rows = self._deck.all_unseen()
+        if rows is None:
+            self._ranked = self._evolved()
+        else:
+            self._ranked = rows[np.argsort(self._costs(rows), kind="stable")]
 
     def _fit(self) -> None:
         """Learns log cycles, as far as the space's own estimate does not explain them."""
@@ -178,23 +181,26 @@ class Guided:
         population = np.concatenate(
             [np.asarray(self._rows)[elite], self._ranked[:_POPULATION], fresh]
         )
+        costs = self._costs(population)
         for _ in range(_GENERATIONS):
-            parents = self._ordered(population)[: _POPULATION // 2]
+            parents = population[np.argsort(costs, kind="stable")[: _POPULATION // 2]]
             mothers, fathers = self._by_rank(len(parents)), self._by_rank(len(parents))
             children = self._sampler.crossed(parents[mothers], parents[fathers], self._rng)
             population = np.concatenate([population, children])
-        return self._ordered(self._deck.unseen(population))
+            costs = np.concatenate([costs, self._costs(children)])
+        return self._deck.unseen(population[np.argsort(costs, kind="stable")])
 
     def _by_rank(self, count: int) -> NDArray[np.int64]:
         """A population of random positions; the first ones are likelier."""
         weights = 1.0 / (1.0 + np.arange(count))
         return self._rng.choice(count, size=_POPULATION, p=weights / weights.sum())
 
-    def _ordered(self, rows: Rows) -> Rows:
+    def _costs(self, rows: Rows) -> Floats:
+        """What the model and the space's own estimate say of each; lower is better."""
         if not len(rows):
-            return rows
+            return np.empty(0)
         costs, estimate = self._model.predict(self._features(rows)), self._features.estimate(rows)
-        return rows[np.argsort(costs if estimate is None else costs + estimate, kind="stable")]
+        return costs if estimate is None else costs + estimate
 
 
 def farthest(pool: Floats, known: Floats | None, n: int) -> NDArray[np.intp]:

@@ -33,6 +33,7 @@ class Plan:
         self._constraints = constraints
         self.index = {v.name: i for i, v in enumerate(space.variables)}
         self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
+        self._variables = {id(c): variables_of(c) for c in constraints}
         self._signs = Signs.of(space)
         evaluation = self._definitions(
             {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
@@ -72,7 +73,7 @@ class Plan:
         """Prefer what closes constraints, then what touches known variables, then few values."""
         closed = touched = 0
         for constraint in self._constraints:
-            variables = variables_of(constraint)
+            variables = self._variables[id(constraint)]
             if name in variables:
                 others = [v for v in variables if v != name]
                 open_count = sum(v not in known for v in others)
@@ -96,7 +97,7 @@ class Plan:
                 known.update(definition.fixes)
                 done.add(id(definition.constraint))
         for constraint in self._evaluated:
-            variables = variables_of(constraint)
+            variables = self._variables[id(constraint)]
             if (
                 id(constraint) not in done
                 and new.intersection(variables)
@@ -117,8 +118,9 @@ class Plan:
         """
         changed, narrows = set(new), list[Narrow]()
         for constraint in self._evaluated:
-            open_ = [v for v in variables_of(constraint) if v not in known]
-            if open_ and id(constraint) in self._pruning and changed & {*variables_of(constraint)}:
+            variables = self._variables[id(constraint)]
+            open_ = [v for v in variables if v not in known]
+            if open_ and id(constraint) in self._pruning and changed.intersection(variables):
                 outputs = self._outputs.get(id(constraint))
                 narrows += self._narrow(constraint, known, only=outputs)
                 changed.update(open_ if outputs is None else outputs)
@@ -147,11 +149,11 @@ class Plan:
                 return prune
             for constraint in more:
                 prune.add(id(constraint))
-                limited.update(variables_of(constraint))
+                limited.update(self._variables[id(constraint)])
 
     def _narrow(
         self, constraint: Constraint, known: Collection[str], only: Collection[str] | None = None
     ) -> list[Narrow]:
-        signed = any(v in self._signs.negative for v in variables_of(constraint))
+        signed = not self._signs.negative.isdisjoint(self._variables[id(constraint)])
         narrow = narrower(constraint, self.index, known, only=only, signed=signed)
         return [] if narrow is None else [narrow]

@@ -49,9 +49,7 @@ class XgbModel:
         self._booster = xgboost.train(parameters, data, _ROUNDS)
 
     def predict(self, features: Floats) -> Floats:
-        xgboost = _imported()
-
-        raw = self._booster.predict(xgboost.DMatrix(features, nthread=1))
+        raw = self._booster.inplace_predict(features)
         scores: Floats = np.asarray(raw, dtype=np.float64)
         return self._mean + self._spread * scores
 

@@ -50,12 +50,14 @@ class Knowall:
     def __init__(self, score: Callable[[Floats], Floats]) -> None:
         self._score = score
         self.rows_seen: list[int] = []
+        self.rows_judged: list[int] = []
 
     def fit(self, features: Floats, costs: Floats, weights: Floats) -> None:
         assert len(features) == len(costs) == len(weights)
         self.rows_seen.append(len(costs))
 
     def predict(self, features: Floats) -> Floats:
+        self.rows_judged.append(len(features))
         return self._score(features)
 
 
@@ -113,6 +115,16 @@ def test_guided_follows_its_model() -> None:
     fewest = sorted(p[wanted] for p in all_points)
     asked = sorted(p[wanted] for p in proposer.ask(20))
     assert asked[9] <= fewest[24]
+
+
+def test_every_generation_is_judged_once() -> None:
+    model = Knowall(lambda features: features[:, 0])
+    proposer = Guided(conv_like_space(), seed=1, model=model)
+    proposer.tell([trial_of(p, cycles=conv_like_cycles(p)) for p in proposer.ask(12)])
+    proposer.ask(1)
+    first, *children = model.rows_judged
+    assert children
+    assert max(children) < first // 2
 
 
 def test_failures_are_not_learned_from() -> None:
