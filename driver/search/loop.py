@@ -25,7 +25,6 @@ from driver.farm.device_messages import (
     Spoiled,
     Up,
 )
-from driver.farm.device_thread import DeviceThread
 from driver.farm.lease_source import LeaseSource
 from driver.report.summary import Span
 from driver.search import moves
@@ -80,12 +79,10 @@ class Loop:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._tasks = tasks
         self._tuner = TunerThread(session, report=self._put, clock=clock)
-        unsure = {n: [dict(u.trial.point) for u in unconfirmed if u.task == n] for n in tasks}
-        best = {n: session.best_cycles(n, without=points) for n, points in unsure.items()}
         self._results = Results(
             tuner=self._tuner,
             records=records,
-            scores=Scores({n: c for n, c in best.items() if c is not None}, defaults or {}),
+            scores=Scores.sure(session, tasks, unconfirmed, defaults or {}),
             settings=settings,
             told=session.told,
             budget=session.budget,
@@ -109,10 +106,8 @@ class Loop:
         for number, left in enumerate(unconfirmed, start=1):
             candidate = Candidate.of(tasks[left.task], dict(left.trial.point))
             self._results.inherit(number, candidate, left.trial, left.voucher)
-        self._slots = Slots(settings.devices)
-        self._threads: list[DeviceThread] = []
+        self._slots = Slots(settings, devices, report=self._put, clock=clock)
         self._result: str | None = None
-        self._first_measured: float | None = None
 
     @property
     def spans(self) -> Sequence[Span]:
@@ -128,17 +123,19 @@ class Loop:
         began = self._clock.seconds()
         stop.connect(lambda: self._messages.put(moves.Stop()))
         try:
-            self._open()
+            self._tuner.start()
+            self._slots.open()
             with settled():
                 while self._result is None:
                     self._hear(self._messages.get())
         finally:
             stop.connect(None)
-            self._close()
+            self._tuner.close()
+            self._slots.close()
         return SearchResult(
             why=self._result,
             trials=self._results.trials,
-            first_measured_seconds=self._first_measured,
+            first_measured_seconds=self._times.first_measured_seconds,
             seconds=self._clock.seconds() - began,
             split=self._times.split,
             error=self._slots.error if self._result == "no device" else None,
@@ -247,8 +244,6 @@ class Loop:
         began, sent, ended = done.began_seconds, done.sent_seconds, done.ended_seconds
         self._times.note(candidate, "transfer", done.device, began, sent)
         self._times.note(candidate, "run", done.device, sent, ended)
-        if self._first_measured is None:
-            self._first_measured = ended - self._origin
         unconfirmed = done.unchecked > 0
         match done.result:
             case Measurement() as measurement:
@@ -286,8 +281,7 @@ class Loop:
                     unconfirmed=self._voucher(job),
                 )
             case moves.Confirm(device):
-                up = self._slots[device]
-                self._threads[up.slot].confirm(up.lease)
+                self._slots.confirm(device)
             case moves.Inquire(device):
                 self._put(Spoiled(device=device, fence=self._source.spoiled_fence(device)))
             case moves.Doubt(doubted, why):
@@ -303,7 +297,7 @@ class Loop:
     def _voucher(self, number: JobId) -> Voucher | None:
         """Who may still say that a job's result is wrong."""
         device = self._campaign.doubts.device_of(number)
-        return None if device is None else Voucher(device, self._slots[device].lease.fence)
+        return None if device is None else Voucher(device, self._slots.fence(device))
 
     def _proposed(self, answer: Proposals) -> None:
         began, ended = answer.began_seconds, answer.ended_seconds
@@ -329,14 +323,14 @@ class Loop:
         self._executor.submit(batch, self._messages.put)
 
     def _measure(self, device: str, number: JobId, *, alone: bool) -> None:
-        up, settings = self._slots[device], self._settings
+        settings = self._settings
         order = self._candidates[number].order(
             number,
             run_id=settings.run_id,
             timeout_seconds=settings.run_timeout_seconds,
             alone=alone,
         )
-        self._threads[up.slot].put(up.lease, order)
+        self._slots.put(device, order)
 
     def _doubt(self, numbers: Sequence[JobId], why: str) -> None:
         """Take back what was told of jobs; they are on their way to another device already."""
@@ -345,26 +339,6 @@ class Loop:
         self._say(f"{len(numbers)} results are suspect and measured again: {why}")
 
     # ---- the rest --------------------------------------------------------------------------------
-
-    def _open(self) -> None:
-        self._tuner.start()
-        for slot in range(self._settings.devices):
-            self._threads.append(
-                DeviceThread(
-                    slot,
-                    self._source,
-                    wait_seconds=self._settings.device_wait_seconds,
-                    report=self._messages.put,
-                    clock=self._clock,
-                )
-            )
-
-    def _close(self) -> None:
-        self._tuner.close()
-        for thread in self._threads:
-            thread.close()
-        for thread in self._threads:
-            thread.join(self._settings.run_timeout_seconds)
 
     def _now(self) -> float:
         return self._clock.wall_seconds() - self._origin

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Self
 
 from driver.search.moves import JobId
+from driver.search.terms import Unconfirmed
+from tuner.session import TuningSession
 
 
 class Scores:
@@ -20,6 +23,19 @@ class Scores:
         self._best = dict(best)
         self._defaults = dict(defaults)
         self._cycles: dict[str, dict[JobId, int]] = {}
+
+    @classmethod
+    def sure(
+        cls,
+        session: TuningSession,
+        tasks: Iterable[str],
+        unconfirmed: Sequence[Unconfirmed],
+        defaults: Mapping[str, int],
+    ) -> Self:
+        """Those of a session that goes on, without what may turn out to be wrong."""
+        unsure = {n: [dict(u.trial.point) for u in unconfirmed if u.task == n] for n in tasks}
+        best = {n: session.best_cycles(n, without=points) for n, points in unsure.items()}
+        return cls({n: cycles for n, cycles in best.items() if cycles is not None}, defaults)
 
     def best(self, task: str) -> int | None:
         """The fewest cycles."""

@@ -1,22 +1,68 @@
-"""Which devices a search has, by name, and which of its threads have waited for one in vain."""
+"""A search's devices: a thread each; who is there by name, and which threads have none."""
 
 from __future__ import annotations
 
+from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, NoDeviceError
 
-from driver.farm.device_messages import NoDevice, Up
+from driver.farm.device_messages import NoDevice, Order, Report, Up
+from driver.farm.device_thread import DeviceThread
+from driver.farm.lease_source import LeaseSource
+from driver.search.terms import SearchSettings
 
 
 class Slots:
-    """So many threads, each with a device, without one, or on its way to one."""
+    """So many threads, each with a device, without one, or on its way to one.
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    Args:
+        source: where devices come from.
+        report: takes what the threads say, on theirs.
+    """
+
+    def __init__(
+        self, settings: SearchSettings, source: LeaseSource, *, report: Report, clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._report = report
+        self._clock = clock
+        self._threads: list[DeviceThread] = []
         self._up: dict[str, Up] = {}
         self._empty: dict[int, NoDeviceError | AccessError] = {}
 
-    def __getitem__(self, device: str) -> Up:
-        return self._up[device]
+    def open(self) -> None:
+        """Begin to look for devices."""
+        for slot in range(self._settings.devices):
+            self._threads.append(
+                DeviceThread(
+                    slot,
+                    self._source,
+                    wait_seconds=self._settings.device_wait_seconds,
+                    report=self._report,
+                    clock=self._clock,
+                )
+            )
+
+    def close(self) -> None:
+        """Give all back, after the runs that are under way."""
+        for thread in self._threads:
+            thread.close()
+        for thread in self._threads:
+            thread.join(self._settings.run_timeout_seconds)
+
+    def put(self, device: str, order: Order) -> None:
+        """Queue a run on a device that is there."""
+        up = self._up[device]
+        self._threads[up.slot].put(up.lease, order)
+
+    def confirm(self, device: str) -> None:
+        """Have a device that is there confirm what it has run, behind what is queued."""
+        up = self._up[device]
+        self._threads[up.slot].confirm(up.lease)
+
+    def fence(self, device: str) -> int:
+        """Of its lease."""
+        return self._up[device].lease.fence
 
     def get(self, device: str) -> Up | None:
         """A device with the thread that has it, if one has."""
@@ -47,9 +93,10 @@ class Slots:
     @property
     def all_empty(self) -> bool:
         """Whether all have waited in vain, and have none since."""
-        return len(self._empty) == self._count
+        return len(self._empty) == self._settings.devices
 
     @property
     def gathered(self) -> bool:
         """Whether none is on its way."""
-        return len(self._empty.keys() | {up.slot for up in self._up.values()}) == self._count
+        busy = {up.slot for up in self._up.values()}
+        return len(self._empty.keys() | busy) == self._settings.devices

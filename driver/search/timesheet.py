@@ -23,6 +23,8 @@ class Timesheet:
         self._origin = wall_origin
         self._listen = listen
         self._spent: dict[str, float] = {}
+        self.first_measured_seconds: float | None = None
+        """When the first run ended."""
         self.spans: list[Span] = []
         """All of them, as they ended."""
 
@@ -38,6 +40,8 @@ class Timesheet:
             end_seconds=ended - self._origin,
             candidate=candidate.name,
         )
+        if kind == "run" and self.first_measured_seconds is None:
+            self.first_measured_seconds = span.end_seconds
         self.spans.append(span)
         self._listen(span)
 
