@@ -139,7 +139,10 @@ class Watch:
         """A device in trouble serves again if the known kernel is right."""
         async with self._thread.turn:
             self._readmitted.clear()  # This check is for all who have asked until now.
-            finding = await self._find()
+            try:
+                finding = await self._find()
+            except DeviceLostError:
+                return  # It hangs, which is noted: what follows is for its board to do.
         if finding is None:
             self._condition.recover()
             self._log("recovered", device=self._device)

@@ -24,6 +24,7 @@ class FlakyRunner(FakeRunner):
         flips_after: runs of other kernels after which one bit of every answer is wrong.
         pace: of its clock; 1.0 is right.
         full: whether the disk has no room for a run of the known kernel.
+        hangs: whether the known kernel does not come back, until the runner is closed.
         checks: how often the known kernel ran.
         cool_after: checks after which its pace is right again; never if 0.
     """
@@ -32,6 +33,7 @@ class FlakyRunner(FakeRunner):
     flips_after: int = 1 << 30
     pace: float = 1.0
     full: bool = False
+    hangs: bool = False
     checks: int = 0
     cool_after: int = 0
 
@@ -44,6 +46,8 @@ class FlakyRunner(FakeRunner):
         assert self.kernel is not None
         if self.full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if self.hangs:
+            self.release.wait(30.0)
         self.checks += 1
         if self.checks == self.cool_after:
             self.pace = 1.0

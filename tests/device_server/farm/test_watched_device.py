@@ -21,6 +21,7 @@ from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure
 
 from device_server.device.bitstream import Bitstream
+from device_server.device.canary import Canary
 from device_server.device.client import DeviceClient
 from device_server.device.hook import Hook
 from device_server.device.hooks import Hooks
@@ -207,6 +208,32 @@ def test_a_board_that_hangs_is_switched_off_and_on_and_its_server_ends(
     runner.release.set()
     farm.device(tracker=tracker, runner=runner, settings=lambda s: replace(watched(s), hooks=hooks))
     assert done() == ["bits", "off on", "bits"]
+
+
+def test_a_board_that_hangs_in_a_check_after_a_rest_is_switched_off_and_on(
+    farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker, runner = farm.tracker(), FlakyRunner(kernel=KERNEL)
+    hooks = Hooks(power_cycle=sh("power_cycle", f"echo off on >> {tmp_path}/log"))
+    server = farm.device(
+        tracker=tracker, runner=runner, settings=lambda s: replace(watched(s), hooks=hooks)
+    )
+    monkeypatch.setattr(Canary, "timeout_seconds", 0.1)
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
+    assert lease is not None
+    with DeviceClient(lease, CREDENTIALS) as device:
+        device.ensure(BLOBS)
+        device.run(job(), request_id="r")
+        runner.pace = 2.0
+        with pytest.raises(SuspectError):
+            device.confirm()
+        runner.hangs = True
+    ended = server.ended_with(10.0)
+    assert isinstance(ended, DeviceLostError)
+    assert "its power was cut and is on again" in ended.what
+    assert (tmp_path / "log").read_text() == "off on\n"
+    runner.release.set()
 
 
 def test_a_hook_that_fails_leaves_the_board_hanging_and_is_told(farm: Farm) -> None:
