@@ -13,7 +13,7 @@ from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, SelfTestError, TilefarmError
-from tilefarm.measurement import Measurement, RunFailure
+from tilefarm.measurement import Measurement, RunFailure, Status
 
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.known_kernel import KnownKernel
@@ -173,7 +173,8 @@ class Canary:
             return NotMade(f"the runner failed: {error.strerror or error}", remedy)
         if isinstance(outcome, RunFailure):
             why = f"the known kernel ends as {outcome.status.value}: {outcome.why}"
-            return NotMade(why, _SPARE) if outcome.status.is_farm_fault else Wrong(why)
+            unmade = outcome.status.is_farm_fault or outcome.status is Status.RESOURCE_EXCEEDED
+            return NotMade(why, _SPARE) if unmade else Wrong(why)
         return self._odd(outcome) or self._proof_of(outcome)
 
     def _odd(self, measurement: Measurement) -> Wrong | None:

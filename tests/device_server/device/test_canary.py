@@ -33,6 +33,9 @@ def right(cycles: int = 1364, *, seconds: float = 1e-5, **counters: int) -> Meas
 
 WRONG = RunFailure(artifact=KNOWN.job.artifact, status=Status.WRONG_RESULT, why="1 byte differs")
 INFRA = RunFailure(artifact=KNOWN.job.artifact, status=Status.INFRA_ERROR, why="no new process")
+KILLED = RunFailure(
+    artifact=KNOWN.job.artifact, status=Status.RESOURCE_EXCEEDED, why="SIGKILL", signal=9
+)
 
 
 def failed(number: int) -> OSError:
@@ -104,6 +107,7 @@ def test_a_device_that_is_not_right_says_what_differs(
         (CapacityError("it is full", "make room"), "it is full", "make room"),
         (InfraError("vta-runner does not start"), "vta-runner does not start", "to spare"),
         (INFRA, "the known kernel ends as infra_error: no new process", "to spare"),
+        (KILLED, "the known kernel ends as resource_exceeded: SIGKILL", "memory, processes"),
     ],
 )
 def test_a_check_that_cannot_be_made_says_nothing_about_the_device(
