@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TypeAlias
 
 from tilefarm.space import Constraint, Largest, Le, Prod, SearchSpace, Select, Sum, Table
@@ -115,7 +116,9 @@ def _is_function(table: Table, of: Sequence[str]) -> bool:
         return False
     given = [i for i, v in enumerate(table.variables) if v not in of]
     rows = set(table.rows)
-    return len({tuple(row[i] for i in given) for row in rows}) == len(rows)
+    if not given:
+        return len(rows) <= 1
+    return len(set(map(itemgetter(*given), rows))) == len(rows)
 
 
 def evaluation(space: SearchSpace, index: Mapping[str, int]) -> tuple[Step, ...] | None:
