@@ -38,9 +38,9 @@ class Guided:
     The spread is over the eighth of the space that its own estimates call cheapest, if it has any.
     Of the proposals after the warm-up 85 % are the best by prediction, 8 % drawn by rank and the
     rest random. A small space is ranked in full; in a large one a population evolves on predicted
-    cost by the constrained crossover of Heron (ASPLOS 2023). The model is fitted again as trials
-    come in, less often as they become many; what other searches measured on spaces with the same
-    variables counts too, and shortens the warm-up.
+    cost, as in Heron (ASPLOS 2023). The model is fitted again as trials come in, less often as they
+    become many; what other searches measured on spaces with the same variables counts too, and
+    shortens the warm-up.
     """
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None = None) -> None:

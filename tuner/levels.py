@@ -16,13 +16,20 @@ from tuner.propagate import Floats, Narrow, narrower
 
 
 @dataclass(frozen=True, slots=True)
+class Effect:
+    """What follows where variables were fixed: what to narrow, and whose membership to test."""
+
+    narrows: tuple[Narrow, ...]
+    members: tuple[tuple[int, Floats], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
-    """Branching over one variable: its values, what to narrow then, whose membership to test."""
+    """Branching over one variable: its values, and what follows from each."""
 
     variable: int
     values: Floats
-    narrows: tuple[Narrow, ...]
-    members: tuple[tuple[int, Floats], ...]
+    effect: Effect
 
 
 class Plan:
@@ -45,10 +52,27 @@ class Plan:
         )
         self._pruning = self._constraints_that_prune()
 
-    def before_any_choice(self) -> list[Narrow]:
+    def before_any_choice(self) -> Effect:
         """What the constraints say where only constants are known."""
         constants = {v.name for v in self._space.variables if len(v.domain) == 1}
-        return [n for c in self._evaluated for n in self._narrow(c, constants)]
+        return Effect(tuple([n for c in self._evaluated for n in self._narrow(c, constants)]))
+
+    def all_at_once(self) -> Effect | None:
+        """What the constraints say where all tunables are known: each computes, or checks.
+
+        None when some derived variable does not follow from the tunables.
+        """
+        known = {v.name for v in self._space.variables if v.tunable or len(v.domain) == 1}
+        narrows, members = list[Narrow](), list[tuple[int, Floats]]()
+        for constraint in self._evaluated:
+            narrows += self._narrow(constraint, known)
+            known.update(self._outputs.get(id(constraint), ()))
+        if not known.issuperset(self.index):
+            return None
+        for v in self._space.variables:
+            if v.domain and not v.tunable:
+                members.append((self.index[v.name], self._values[v.name]))
+        return Effect(tuple(narrows), tuple(members))
 
     def levels(self) -> tuple[Level, ...]:
         """The levels: tunables first, then derived variables that nothing fixes."""
@@ -108,7 +132,7 @@ class Plan:
         members = [
             (self.index[v], self._values[v]) for v in sorted(new - {name}) if len(self._values[v])
         ]
-        return Level(self.index[name], self._values[name], tuple(narrows), tuple(members))
+        return Level(self.index[name], self._values[name], Effect(tuple(narrows), tuple(members)))
 
     def _bounds(self, new: Collection[str], known: Collection[str]) -> list[Narrow]:
         """Propagators of constraints that still have open variables and that the change reaches.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from tilefarm.space import Constraint, Point, SearchSpace, violations
 
 from tuner.definitions import evaluation, variables_of
@@ -14,6 +15,8 @@ from tuner.search import Allowed, Rows, Search
 
 _WIDTH: Final = 512
 _WIDER: Final = (1, 4, 16)
+_CHILDREN: Final = 6
+"""Children of a pair that are drawn for one valid one; about a third of them are valid."""
 _PROOF_LIMIT: Final = 200_000
 
 
@@ -154,18 +157,50 @@ class Sampler:
     def crossed(
         self, mothers: Rows, fathers: Rows, rng: np.random.Generator, *, loose_share: float = 0.1
     ) -> Rows:
-        """Children of pairs of points: at most one valid row per pair, by constrained crossover.
+        """Children of pairs of points: at most one valid row per pair.
 
-        After the CGA of Heron (ASPLOS 2023): a child's tunables have the value of the mother or of
-        the father, except for one random tunable and a `loose_share` of the others, which are free.
-        Each parent alone satisfies these added constraints, so they never leave nothing; dropping
-        some is the mutation.
+        A child's tunables have the value of the mother or of the father, except for one random
+        tunable and a `loose_share` of the others, which are free: that is the mutation. A few
+        children of each pair are drawn whatever the constraints say; where most pairs have no
+        valid one among these, those pairs get theirs by constrained crossover.
         """
-        owners, count = len(mothers), len(self.tunables)
-        if not owners or not count:
+        if not len(mothers) or not self.tunables:
             return mothers[:0]
-        loose = rng.random((owners, count)) < loose_share
-        loose[np.arange(owners), rng.integers(count, size=owners)] = True
+        children, pairs = self._drawn_children(mothers, fathers, rng, loose_share)
+        if 2 * len(children) >= len(mothers):
+            return children
+        childless = np.delete(np.arange(len(mothers)), pairs)
+        more = self._searched_children(mothers[childless], fathers[childless], rng, loose_share)
+        return np.concatenate([children, more])
+
+    def _drawn_children(
+        self, mothers: Rows, fathers: Rows, rng: np.random.Generator, loose_share: float
+    ) -> tuple[Rows, NDArray[np.intp]]:
+        """The first valid one of a few children of each pair, and the pairs that have one."""
+        pair = np.repeat(np.arange(len(mothers)), _CHILDREN)
+        loose = self._loose(len(pair), rng, loose_share)
+        of_mother = rng.random(loose.shape) < 0.5
+        tunables = np.where(
+            of_mother,
+            mothers[pair][:, self._tunable_columns],
+            fathers[pair][:, self._tunable_columns],
+        )
+        for t, v in enumerate(self.space.tunables):
+            free = loose[:, t]
+            tunables[free, t] = rng.choice(v.domain, size=np.count_nonzero(free))
+        rows, which = self.search.valid(tunables)
+        pairs, first = np.unique(pair[which], return_index=True)
+        return rows[first], pairs
+
+    def _searched_children(
+        self, mothers: Rows, fathers: Rows, rng: np.random.Generator, loose_share: float
+    ) -> Rows:
+        """A child of each pair by the constrained crossover of Heron (ASPLOS 2023).
+
+        Each parent alone satisfies the constraints that are added, so they never leave nothing.
+        """
+        owners = len(mothers)
+        loose = self._loose(owners, rng, loose_share)
         allowed: dict[int, Flags] = {}
         for t, v in enumerate(self.space.tunables):
             column = self._index[v.name]
@@ -173,6 +208,12 @@ class Sampler:
             of_parents = (domain == mothers[:, column, None]) | (domain == fathers[:, column, None])
             allowed[column] = of_parents | loose[:, t, None]
         return self._one_each(rng, allowed, owners)
+
+    def _loose(self, children: int, rng: np.random.Generator, share: float) -> Flags:
+        """Which tunables of each child are free: one of each, and a share of the others."""
+        loose = rng.random((children, len(self.tunables))) < share
+        loose[np.arange(children), rng.integers(len(self.tunables), size=children)] = True
+        return loose
 
     def _one_each(self, rng: np.random.Generator, allowed: Allowed, owners: int) -> Rows:
         """A random one of the points found for each owner."""

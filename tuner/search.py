@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.space import Constraint, SearchSpace, holds
 
-from tuner.levels import Plan
-from tuner.propagate import EXACT, FAR, Boxes, Flags, Floats, Narrow
+from tuner.levels import Effect, Plan
+from tuner.propagate import EXACT, FAR, Boxes, Flags, Floats
 
 Rows: TypeAlias = NDArray[np.int64]
 """Points as an array [points, variables], columns in the order of the space."""
@@ -54,8 +55,9 @@ class Search:
     def __init__(self, space: SearchSpace, constraints: Sequence[Constraint] | None = None) -> None:
         self._space = space
         self._constraints = tuple(space.constraints if constraints is None else constraints)
-        plan = Plan(space, self._constraints)
+        self._plan = plan = Plan(space, self._constraints)
         self.index = plan.index
+        self._tunables = [self.index[v.name] for v in space.tunables]
         self._root = self._narrowed_root(plan.before_any_choice())
         self.levels = plan.levels() if self._root.count else ()
 
@@ -106,6 +108,27 @@ class Search:
             front = self._expand(depth, front, allowed, thinning)
         return (*self._finished(front), thinning.stands_for)
 
+    def valid(self, tunables: Rows) -> tuple[Rows, NDArray[np.intp]]:
+        """The valid ones of points given by their tunables, and which ones these are.
+
+        Values are of the domains, columns in the order of the tunables. Nothing is branched over:
+        where derived values do not follow from the tunables, no point is found.
+        """
+        effect = self._all_at_once
+        if effect is None or not self._root.count:
+            return np.empty((0, len(self.index)), dtype=np.int64), np.empty(0, dtype=np.intp)
+        values = tunables.T
+        front = self._root.kept(np.zeros(len(tunables), dtype=np.intp))
+        front.owner = np.arange(len(tunables))
+        low, high = front.lower[self._tunables], front.upper[self._tunables]
+        fits = ((values >= low) & (values <= high)).all(axis=0)
+        front.lower[self._tunables] = front.upper[self._tunables] = values
+        return self._finished(front.kept(fits & _alive(front, effect, None)))
+
+    @cached_property
+    def _all_at_once(self) -> Effect | None:
+        return self._plan.all_at_once()
+
     # -- one level ---------------------------------------------------------------------------------
 
     def _expand(
@@ -122,7 +145,7 @@ class Search:
             source, which = source[some], which[some]
         after = front.kept(source)
         after.lower[v] = after.upper[v] = values[which]
-        alive = np.flatnonzero(_alive(after, level.narrows, level.members, allowed))
+        alive = np.flatnonzero(_alive(after, level.effect, allowed))
         if thinning is not None:
             alive = alive[thinning.chosen(after.owner[alive], 1)]
         return after if len(alive) == after.count else after.kept(alive)
@@ -148,14 +171,14 @@ class Search:
             point[v.name] in v.domain for v in self._space.variables if v.domain
         )
 
-    def _narrowed_root(self, narrows: Sequence[Narrow]) -> Front:
+    def _narrowed_root(self, effect: Effect) -> Front:
         """One box with the bounds that domains and constraints give before any choice."""
         variables = self._space.variables
         lower = np.asarray([[float(v.domain[0]) if v.domain else 0.0] for v in variables])
         upper = np.asarray([[float(v.domain[-1]) if v.domain else FAR] for v in variables])
         front = Front(lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp))
         for _ in range(_ROOT_ROUNDS):
-            front = front.kept(_alive(front, narrows, (), None))
+            front = front.kept(_alive(front, effect, None))
             if not front.count:
                 break
         return front
@@ -182,18 +205,13 @@ class _Thinning:
         return chosen
 
 
-def _alive(
-    front: Front,
-    narrows: Sequence[Narrow],
-    members: Sequence[tuple[int, Floats]],
-    allowed: Allowed | None,
-) -> Flags:
+def _alive(front: Front, effect: Effect, allowed: Allowed | None) -> Flags:
     """Narrows all boxes. Which survive: not refuted, no empty range, fixed values allowed."""
     box = Boxes(front.lower, front.upper, np.ones(front.count, dtype=np.bool_))
-    for narrow in narrows:
+    for narrow in effect.narrows:
         narrow(box)
     alive = box.alive & (front.lower <= front.upper).all(axis=0)
-    for variable, values in members:
+    for variable, values in effect.members:
         rank = np.minimum(np.searchsorted(values, front.lower[variable]), len(values) - 1)
         member = values[rank] == front.lower[variable]
         if allowed is not None and variable in allowed:

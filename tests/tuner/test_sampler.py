@@ -24,7 +24,9 @@ from tilefarm.space import (
     violations,
 )
 
+from tuner.definitions import evaluation
 from tuner.sampler import Sampler
+from tuner.search import Search
 
 NAMES = ("a", "b", "c", "d")
 
@@ -114,6 +116,20 @@ def test_tunables_are_completed_exactly_when_that_is_possible(space: SearchSpace
         assert point is None or tuple(point[n] for n in NAMES) in rest
 
 
+@settings(max_examples=150, deadline=None)
+@given(spaces())
+def test_points_given_by_their_tunables_are_judged_as_by_brute_force(space: SearchSpace) -> None:
+    sampler, good = Sampler(space), brute_force(space)
+    choices = [*itertools.product(*(v.domain for v in space.tunables))]
+    tunables = np.asarray(choices, dtype=np.int64).reshape(len(choices), -1)
+    rows, which = sampler.search.valid(tunables)
+    found = [tuple(row) for row in rows.tolist()]
+    assert sampler.keys(rows) == [choices[i] for i in which]
+    assert set(found) <= good
+    if evaluation(space, {name: i for i, name in enumerate(NAMES)}) is not None:
+        assert set(found) == good
+
+
 @settings(max_examples=40, deadline=None)
 @given(spaces())
 def test_an_empty_space_is_explained_by_a_minimal_conflict(space: SearchSpace) -> None:
@@ -199,6 +215,34 @@ def test_children_are_valid_and_mostly_of_their_parents() -> None:
     assert len(children) >= 25
     assert all(not violations(space, p) for p in sampler.points(children))
     assert all(not violations(space, p) for p in sampler.points(sampler.crossed(rows, rows, rng)))
+
+
+def test_children_are_drawn_where_enough_of_them_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler, rng = Sampler(conv_like_space()), np.random.default_rng(3)
+    rows, _ = sampler.draw(40, rng)
+    monkeypatch.delattr(Search, "beam")
+    assert len(sampler.crossed(rows[:20], rows[20:], rng)) >= 15
+
+
+def test_pairs_without_a_valid_child_among_those_drawn_get_one_by_search() -> None:
+    """Of ten numbers in 0..9 that must all be equal, hardly a drawn child is valid."""
+    names = [f"x{i}" for i in range(10)]
+    space = SearchSpace(
+        name="equal",
+        version=1,
+        variables=tuple(Variable(name=n, domain=tuple(range(10))) for n in names),
+        constraints=tuple(
+            Le(name=f"{a}_{b}", left=a, bound=b)
+            for pair in itertools.pairwise(names)
+            for a, b in (pair, pair[::-1])
+        ),
+        default=(),
+    )
+    sampler = Sampler(space)
+    rows = np.arange(10).repeat(10).reshape(10, 10)
+    children = sampler.crossed(rows[:5], rows[5:], np.random.default_rng(0), loose_share=0.0)
+    assert len(children) == 5
+    assert (children == children[:, :1]).all()
 
 
 def test_a_child_of_one_parent_differs_where_it_was_freed_only() -> None:
