@@ -39,6 +39,8 @@ uintptr_t program_counter(const void* context) {
   return static_cast<uintptr_t>(machine->gregs[REG_RIP]);
 #elif defined(__aarch64__)
   return static_cast<uintptr_t>(machine->pc);
+#elif defined(__arm__)
+  return static_cast<uintptr_t>(machine->arm_pc);
 #else
   (void)machine;
   return 0;

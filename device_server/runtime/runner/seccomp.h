@@ -1,17 +1,17 @@
-// The two system-call filters of the child, as raw BPF for x86-64 and aarch64.
+// The two system-call filters of the child, installed.
 #ifndef TILEFARM_RUNNER_SECCOMP_H_
 #define TILEFARM_RUNNER_SECCOMP_H_
 
 namespace tilefarm::runner {
 
+// Whether there are rules for this processor, and this kernel takes them.
 bool seccomp_available();
 
-// Before the artifact is loaded: no sockets, programs, processes, debugging, mounts, writable
-// files. Forbidden calls raise SIGSYS. Returns false when the kernel refuses the filter.
+// Before the artifact is loaded. Forbidden calls raise SIGSYS. Returns false when the kernel
+// refuses the filter.
 bool forbid_dangerous_calls();
 
-// After it is loaded: only computing, memory without PROT_EXEC, and descriptors that are open
-// already.
+// After it is loaded.
 bool allow_only_computing();
 
 }  // namespace tilefarm::runner

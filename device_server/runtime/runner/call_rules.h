@@ -1,0 +1,23 @@
+// Which system calls a child may make, at each stage.
+#ifndef TILEFARM_RUNNER_CALL_RULES_H_
+#define TILEFARM_RUNNER_CALL_RULES_H_
+
+#include <sys/types.h>
+
+#include "call_filter.h"
+
+namespace tilefarm::runner {
+
+// Other processors number their calls in other ways; there are no rules for them.
+bool knows_calls();
+
+// No sockets, programs, processes, debugging, mounts, writable files.
+FilterProgram without_dangerous_calls();
+
+// Memory without PROT_EXEC, descriptors that are open already, time, threads that wait for each
+// other, and signals of the process `self` to itself.
+FilterProgram only_computing(pid_t self);
+
+}  // namespace tilefarm::runner
+
+#endif  // TILEFARM_RUNNER_CALL_RULES_H_
