@@ -78,6 +78,14 @@ def test_what_computes_is_answered(
     assert isinstance(call(number, runner, blobs, compiled), Measurement)
 
 
+def test_a_kernel_that_asks_for_no_more_than_computing_takes_is_measured(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    out = BufferSpec(name="out", role=Role.OUTPUT, nbytes=8)
+    job = RunJob(artifact=compiled["everyday"], entry="everyday", buffers=(out,), samples=2)
+    assert isinstance(runner.run(job, blobs.path), Measurement)
+
+
 @pytest.mark.parametrize("number", REFUSED)
 def test_what_a_c_library_asks_is_refused_in_words(
     number: int, runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
