@@ -24,7 +24,7 @@ from kit.hosts import ARM
 from tilefarm.target import Host, Target
 
 from device_server.device import elf
-from device_server.runner.runner import Runner
+from device_server.runner.runner import Runner, RunnerLimits
 
 _PREFIXES: Final[Mapping[str, str]] = {
     "aarch64": "aarch64-linux-gnu",
@@ -39,15 +39,35 @@ class Board:
     """What `deploy/device/cross.sh` made for a processor, and a runner that is emulated.
 
     Attributes:
+        name: of the processor.
         host: what kernels are compiled for.
-        library, known_kernel: of the distribution.
-        executable: starts its runner.
+        folder: where the distribution is unpacked.
     """
 
+    name: str
     host: Host
-    library: Path
-    known_kernel: Path
-    executable: Path
+    folder: Path
+
+    @property
+    def library(self) -> Path:
+        return self._built / "libtilefarm_vta.so"
+
+    @property
+    def known_kernel(self) -> Path:
+        return self._built / "vta-known.so"
+
+    @property
+    def c_compiler(self) -> str:
+        return f"{_PREFIXES[self.name]}-gcc"
+
+    @property
+    def cxx_compiler(self) -> str:
+        return f"{_PREFIXES[self.name]}-g++"
+
+    @property
+    def emulator(self) -> tuple[str, ...]:
+        """What to put before a command of its own."""
+        return _emulator(self.name)
 
     @property
     def machine(self) -> elf.Machine:
@@ -55,14 +75,37 @@ class Board:
         return elf.Machine.of_triple(self.host.triple)
 
     @contextmanager
-    def runner(self, target: Target) -> Iterator[Runner]:
-        """An accelerator in it; this process adopts orphans meanwhile, see `clone_parent.c`."""
+    def runner(
+        self, target: Target, limits: RunnerLimits | None = None, trace: Path | None = None
+    ) -> Iterator[Runner]:
+        """An accelerator in it; this process adopts orphans meanwhile, see `clone_parent.c`.
+
+        All system calls are written to the file `trace`, whose length `limits` also bound.
+        """
+        executable = self._executable(trace)
         _adopt_orphans(True)
         try:
-            with Runner(target=target, library=self.library, executable=self.executable) as runner:
+            with Runner(
+                target=target, library=self.library, executable=executable, limits=limits
+            ) as runner:
                 yield runner
         finally:
             _adopt_orphans(False)
+
+    @property
+    def _built(self) -> Path:
+        return self.folder / "device_server" / "lib"
+
+    def _executable(self, trace: Path | None) -> Path:
+        """What starts its runner."""
+        emulator, *options = self.emulator
+        tracing = ["-strace", "-D", str(trace)] if trace else []
+        preload = f"LD_PRELOAD={self.folder / _SHIM.with_suffix('.so').name}"
+        words = [emulator, *tracing, *options, "-E", preload, str(self._built / "vta-runner")]
+        executable = self.folder / f"{'traced' if trace else 'emulated'}-runner"
+        executable.write_text(f'#!/bin/sh\nexec {" ".join(words)} "$@"\n')
+        executable.chmod(0o755)
+        return executable
 
 
 def missing_tool(name: str) -> str:
@@ -80,21 +123,16 @@ def board(name: str, folder: Path) -> Board:
     )
     (wheel,) = folder.glob(f"tilefarm_device-*-linux_{name}.whl")
     zipfile.ZipFile(wheel).extractall(folder)
-    built = folder / "device_server" / "lib"
-    (built / "vta-runner").chmod(0o755)
-    shim = folder / "clone_parent.so"
-    compile_shim = [f"{_PREFIXES[name]}-gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared"]
-    subprocess.run([*compile_shim, "-fPIC", "-o", shim, _SHIM], check=True)
-    executable = folder / "emulated-runner"
-    words = [*_emulator(name), "-E", f"LD_PRELOAD={shim}", str(built / "vta-runner")]
-    executable.write_text(f'#!/bin/sh\nexec {" ".join(words)} "$@"\n')
-    executable.chmod(0o755)
-    return Board(
-        host=ARM[name.rstrip("l")],
-        library=built / "libtilefarm_vta.so",
-        known_kernel=built / "vta-known.so",
-        executable=executable,
-    )
+    (folder / "device_server" / "lib" / "vta-runner").chmod(0o755)
+    made = Board(name=name, host=ARM[name.rstrip("l")], folder=folder)
+    compile_shared(made, _SHIM, folder / _SHIM.with_suffix(".so").name)
+    return made
+
+
+def compile_shared(board: Board, source: Path, to: Path) -> None:
+    """A shared object for it of a file in C."""
+    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([board.c_compiler, *flags, "-o", to, source], check=True)
 
 
 def _emulator(name: str) -> tuple[str, ...]:
