@@ -1,4 +1,4 @@
-"""The distribution on a board's processor, emulated: self-test, kernels, and the calls they make."""
+"""The distribution on a board's processor, emulated: self-test, kernels, the calls they make."""
 
 from __future__ import annotations
 
