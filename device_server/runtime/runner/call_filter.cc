@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace tilefarm::runner {
 namespace {
@@ -32,10 +33,15 @@ void CallFilter::on_bits(int call, int argument, uint32_t mask, uint32_t any, ui
                      give(any), give(none)}});
 }
 
-void CallFilter::on_equal(int call, int argument, uint32_t value, uint32_t equal, uint32_t other) {
-  rules_.push_back({static_cast<uint32_t>(call),
-                    {load_argument(argument), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
-                     give(equal), give(other)}});
+void CallFilter::on_any_of(int call, int argument, const std::vector<uint32_t>& values,
+                           uint32_t any, uint32_t other) {
+  FilterProgram code = {load_argument(argument)};
+  for (uint32_t value : values) {
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
+    code.push_back(give(any));
+  }
+  code.push_back(give(other));
+  rules_.push_back({static_cast<uint32_t>(call), std::move(code)});
 }
 
 FilterProgram CallFilter::program(uint32_t architecture, uint32_t foreign,

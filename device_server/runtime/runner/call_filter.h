@@ -27,7 +27,9 @@ class CallFilter {
   // One action when any bit of `mask` is set in an argument, another when none is.
   void on_bits(int call, int argument, uint32_t mask, uint32_t any, uint32_t none);
 
-  void on_equal(int call, int argument, uint32_t value, uint32_t equal, uint32_t other);
+  // One action when an argument is one of `values`, of which there are 120 at most.
+  void on_any_of(int call, int argument, const std::vector<uint32_t>& values, uint32_t any,
+                 uint32_t other);
 
   // Kills who calls as another architecture does, or a number from `foreign` on, unless that is 0.
   FilterProgram program(uint32_t architecture, uint32_t foreign, uint32_t otherwise) const;

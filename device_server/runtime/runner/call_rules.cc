@@ -95,7 +95,7 @@ FilterProgram without_dangerous_calls() {
   return filter.program(kArchitecture, kForeignCalls, kAllow);
 }
 
-FilterProgram only_computing(pid_t self) {
+FilterProgram only_computing(pid_t self, const std::vector<int>& devices) {
   CallFilter filter;
   filter.on_all({SYS_read,
                  SYS_write,
@@ -132,9 +132,9 @@ FilterProgram only_computing(pid_t self) {
   filter.on_all(kOwnComputing, kAllow);
   filter.on_bits(kMap, 2, PROT_EXEC, kTrap, kAllow);
   filter.on_bits(SYS_mprotect, 2, PROT_EXEC, kTrap, kAllow);
-  filter.on_equal(SYS_tgkill, 0, static_cast<uint32_t>(self), kAllow, kTrap);
+  filter.on_any_of(SYS_tgkill, 0, {static_cast<uint32_t>(self)}, kAllow, kTrap);
   // What printf asks of a terminal; it copes with a refusal.
-  filter.on(SYS_ioctl, refuse(EPERM));
+  filter.on_any_of(SYS_ioctl, 0, {devices.begin(), devices.end()}, kAllow, refuse(EPERM));
   filter.on_all(kStat, refuse(EPERM));
   return filter.program(kArchitecture, kForeignCalls, kTrap);
 }
@@ -147,7 +147,7 @@ namespace tilefarm::runner {
 
 bool knows_calls() { return false; }
 FilterProgram without_dangerous_calls() { return {}; }
-FilterProgram only_computing(pid_t) { return {}; }
+FilterProgram only_computing(pid_t, const std::vector<int>&) { return {}; }
 
 }  // namespace tilefarm::runner
 

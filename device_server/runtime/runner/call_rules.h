@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <vector>
+
 #include "call_filter.h"
 
 namespace tilefarm::runner {
@@ -15,8 +17,8 @@ bool knows_calls();
 FilterProgram without_dangerous_calls();
 
 // Memory without PROT_EXEC, descriptors that are open already, time, threads that wait for each
-// other, and signals of the process `self` to itself.
-FilterProgram only_computing(pid_t self);
+// other, signals of the process `self` to itself, and what the drivers of open `devices` are asked.
+FilterProgram only_computing(pid_t self, const std::vector<int>& devices);
 
 }  // namespace tilefarm::runner
 

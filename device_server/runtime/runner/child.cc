@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "artifact.h"
 #include "crash.h"
@@ -38,10 +39,11 @@ class Child {
     // A file may have no name, so it is opened through its descriptor.
     const Descriptor file = std::move(frame.descriptors[0]);
     const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+    const std::vector<int> devices = library_.devices();
     enter_first_stage(path, [this] { start_helpers(threads_ - 1); });
     artifact_ = std::make_unique<Artifact>(path);
     name_addresses_within(artifact_->addresses());
-    enter_second_stage();
+    enter_second_stage(devices);
     artifact_->give(share_work());
     return ready_reply(sandbox_, library_.build_id());
   }

@@ -21,8 +21,6 @@ constexpr bool kInstrumented = true;  // the sanitizer needs its shadow memory, 
 constexpr bool kInstrumented = false;
 #endif
 
-constexpr rlim_t kOpenFiles = 256;
-
 void limit(decltype(RLIMIT_CORE) resource, rlim_t value) {
   const rlimit both{value, value};
   setrlimit(resource, &both);
@@ -64,9 +62,9 @@ void enter_first_stage(const std::string& artifact_path,
   }
 }
 
-void enter_second_stage() {
+void enter_second_stage(const std::vector<int>& devices) {
   if (kInstrumented) return;
-  if (seccomp_available() && !allow_only_computing()) {
+  if (seccomp_available() && !allow_only_computing(devices)) {
     fail(FailureKind::kProtocol, "the second system-call filter was refused");
   }
 }

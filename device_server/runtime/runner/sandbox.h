@@ -7,8 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace tilefarm::runner {
+
+constexpr int kOpenFiles = 256;
 
 struct SandboxLimits {
   uint64_t memory_nbytes = 0;  // of address space
@@ -22,9 +25,10 @@ void die_with(pid_t parent);
 void limit_resources(const SandboxLimits& limits);
 
 // Right before, and right after, the artifact is loaded. kProtocol failure when a part that
-// `sandbox_level` promised is refused. `last_threads` starts what threads the child will ever have.
+// `sandbox_level` promised is refused. `last_threads` starts what threads the child will ever have;
+// `devices` are what a board's library has opened, see VtaLibrary.
 void enter_first_stage(const std::string& artifact_path, const std::function<void()>& last_threads);
-void enter_second_stage();
+void enter_second_stage(const std::vector<int>& devices);
 
 // What this build and this kernel can do, in words.
 std::string sandbox_level();

@@ -22,6 +22,8 @@ bool seccomp_available() {
 
 bool forbid_dangerous_calls() { return install(without_dangerous_calls()); }
 
-bool allow_only_computing() { return install(only_computing(getpid())); }
+bool allow_only_computing(const std::vector<int>& devices) {
+  return install(only_computing(getpid(), devices));
+}
 
 }  // namespace tilefarm::runner

@@ -2,6 +2,8 @@
 #ifndef TILEFARM_RUNNER_SECCOMP_H_
 #define TILEFARM_RUNNER_SECCOMP_H_
 
+#include <vector>
+
 namespace tilefarm::runner {
 
 // Whether there are rules for this processor, and this kernel takes them.
@@ -11,8 +13,8 @@ bool seccomp_available();
 // refuses the filter.
 bool forbid_dangerous_calls();
 
-// After it is loaded.
-bool allow_only_computing();
+// After it is loaded. The drivers of `devices`, which are open, may be asked for anything.
+bool allow_only_computing(const std::vector<int>& devices);
 
 }  // namespace tilefarm::runner
 

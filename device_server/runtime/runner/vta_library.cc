@@ -2,11 +2,14 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
 
 #include "failure.h"
+#include "sandbox.h"
 
 namespace tilefarm::runner {
 namespace {
@@ -14,6 +17,7 @@ namespace {
 constexpr int kFromDevice = 2;
 constexpr int kToDevice = 1;
 constexpr size_t kWhyNbytes = 1024;
+constexpr size_t kMostDevices = 16;
 
 template <typename Function>
 void find(void* handle, const char* name, Function& function) {
@@ -106,6 +110,18 @@ void VtaLibrary::configure(const tilefarm_vta_config& config) {
 void VtaLibrary::warm_up() {
   command_handle_();
   release(allocate(1));
+}
+
+// All that this process has open beside its standard streams, other than by the driver, are files
+// and sockets.
+std::vector<int> VtaLibrary::devices() const {
+  std::vector<int> found;
+  if (configure_ != nullptr) return found;
+  for (int fd = STDERR_FILENO + 1; fd < kOpenFiles && found.size() < kMostDevices; ++fd) {
+    struct stat file;
+    if (fstat(fd, &file) == 0 && S_ISCHR(file.st_mode)) found.push_back(fd);
+  }
+  return found;
 }
 
 std::string VtaLibrary::build_id() const { return build_id_ ? build_id_() : "unknown VTA library"; }

@@ -19,6 +19,8 @@ class VtaLibrary {
 
   void configure(const tilefarm_vta_config& config);
   void warm_up();  // opens what a board's driver opens, before opening is forbidden
+  // Descriptors of the devices that a board's driver has opened so far; a simulator has none.
+  std::vector<int> devices() const;
   std::string build_id() const;
 
   void* allocate(size_t nbytes);  // kMemory when there is no room

@@ -15,7 +15,7 @@
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const auto first = tilefarm::runner::without_dangerous_calls();
-  const auto second = tilefarm::runner::only_computing(std::atoi(argv[1]));
+  const auto second = tilefarm::runner::only_computing(std::atoi(argv[1]), {});
   for (int k = 2; k < argc; ++k) {
     char* rest = argv[k];
     seccomp_data call{};

@@ -23,6 +23,7 @@ namespace {
 
 constexpr uint32_t kKill = SECCOMP_RET_KILL_PROCESS;
 constexpr pid_t kSelf = 4242;
+constexpr int kDevice = 7;
 constexpr int kLast = 512;
 
 // Numbers are spelled out: rules that misname a call are found out.
@@ -30,8 +31,8 @@ constexpr int kLast = 512;
 constexpr uint32_t kHere = 0xc000003e;
 constexpr uint32_t kNeighbours[] = {0x40000003, 0xc00000b7, 0x40000028, 0};  // i386, ARM's two
 constexpr int kOpen = 2, kOpenat = 257, kClone = 56, kClone3 = 435;
-constexpr int kMap = 9, kProtect = 10, kTgkill = 234;
-const std::set<int> kRefused = {16, 262};
+constexpr int kMap = 9, kProtect = 10, kTgkill = 234, kAsk = 16;
+const std::set<int> kRefused = {kAsk, 262};
 const std::set<int> kComputing = {0,  1,   3,   5,   8,   11,  12,  13,  14, 15, 17,
                                   19, 20,  24,  25,  28,  35,  39,  46,  47, 60, 96,
                                   98, 131, 186, 202, 219, 228, 230, 231, 318};
@@ -43,8 +44,8 @@ constexpr int kLoading[] = {21, 72, 79, 89, 97};
 constexpr uint32_t kHere = 0xc00000b7;
 constexpr uint32_t kNeighbours[] = {0x40000028, 0xc000003e, 0};
 constexpr int kOpenat = 56, kClone = 220, kClone3 = 435;
-constexpr int kMap = 222, kProtect = 226, kTgkill = 131;
-const std::set<int> kRefused = {29, 79};
+constexpr int kMap = 222, kProtect = 226, kTgkill = 131, kAsk = 29;
+const std::set<int> kRefused = {kAsk, 79};
 const std::set<int> kComputing = {57,  62,  63,  64,  65,  66,  67,  80,  93,  94,  98,
                                   101, 113, 115, 124, 128, 132, 134, 135, 139, 165, 169,
                                   172, 178, 211, 212, 214, 215, 216, 233, 278};
@@ -56,8 +57,8 @@ constexpr int kLoading[] = {25, 48, 17, 78};
 constexpr uint32_t kHere = 0x40000028;
 constexpr uint32_t kNeighbours[] = {0xc00000b7, 0x00000028, 0xc000003e, 0};  // big endian, too
 constexpr int kOpen = 5, kOpenat = 322, kClone = 120, kClone3 = 435;
-constexpr int kMap = 192, kProtect = 125, kTgkill = 268;
-const std::set<int> kRefused = {54, 327, 397};
+constexpr int kMap = 192, kProtect = 125, kTgkill = 268, kAsk = 54;
+const std::set<int> kRefused = {kAsk, 327, 397};
 const std::set<int> kComputing = {0,   1,   3,   4,   6,   19,  20,  45,  77,  78,  91,  108, 119,
                                   140, 145, 146, 158, 162, 163, 173, 174, 175, 180, 186, 197, 220,
                                   224, 240, 248, 263, 265, 296, 297, 384, 403, 407, 422};
@@ -81,7 +82,7 @@ seccomp_data call(int number, std::initializer_list<uint64_t> arguments = {},
 }
 
 const FilterProgram first = tilefarm::runner::without_dangerous_calls();
-const FilterProgram second = tilefarm::runner::only_computing(kSelf);
+const FilterProgram second = tilefarm::runner::only_computing(kSelf, {kDevice, kDevice + 2});
 
 void calls_of_other_architectures_kill() {
   for (const FilterProgram* stage : {&first, &second}) {
@@ -155,6 +156,16 @@ void a_child_signals_itself_alone() {
   CHECK(verdict(second, call(kTgkill, {kSelf + 1, kSelf, 6})) == kTrap);
 }
 
+void drivers_of_open_devices_alone_are_asked() {
+  for (int fd : {kDevice, kDevice + 2})
+    CHECK(verdict(second, call(kAsk, {uint64_t(fd)})) == kAllow);
+  for (int fd : {0, 2, kDevice + 1, -1}) {
+    CHECK(verdict(second, call(kAsk, {uint64_t(fd), kDevice})) == refuse(EPERM));
+  }
+  const FilterProgram simulator = tilefarm::runner::only_computing(kSelf, {});
+  CHECK(verdict(simulator, call(kAsk, {kDevice})) == refuse(EPERM));
+}
+
 // Those that depend on arguments are asked about with zeros.
 void nothing_else_computes() {
   for (int number = 0; number < kLast; ++number) {
@@ -194,6 +205,7 @@ int main() {
   threads_are_no_processes();
   memory_is_not_made_executable();
   a_child_signals_itself_alone();
+  drivers_of_open_devices_alone_are_asked();
   nothing_else_computes();
 #if defined(__arm__)
   the_processors_own_calls();

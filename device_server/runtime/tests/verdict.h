@@ -18,22 +18,12 @@ inline uint32_t verdict(const tilefarm::runner::FilterProgram& program, const se
         CHECK(step.k % sizeof word == 0 && step.k + sizeof word <= sizeof call);
         std::memcpy(&word, reinterpret_cast<const char*>(&call) + step.k, sizeof word);
         break;
-      case BPF_JMP | BPF_JA:
-        at += step.k;
-        break;
-      case BPF_JMP | BPF_JEQ | BPF_K:
-        at += word == step.k ? step.jt : step.jf;
-        break;
-      case BPF_JMP | BPF_JGE | BPF_K:
-        at += word >= step.k ? step.jt : step.jf;
-        break;
-      case BPF_JMP | BPF_JSET | BPF_K:
-        at += (word & step.k) != 0 ? step.jt : step.jf;
-        break;
-      case BPF_RET | BPF_K:
-        return step.k;
-      default:
-        CHECK(!"an instruction that filters have");
+      case BPF_JMP | BPF_JA: at += step.k; break;
+      case BPF_JMP | BPF_JEQ | BPF_K: at += word == step.k ? step.jt : step.jf; break;
+      case BPF_JMP | BPF_JGE | BPF_K: at += word >= step.k ? step.jt : step.jf; break;
+      case BPF_JMP | BPF_JSET | BPF_K: at += (word & step.k) != 0 ? step.jt : step.jf; break;
+      case BPF_RET | BPF_K: return step.k;
+      default: CHECK(!"an instruction that filters have");
     }
   }
   CHECK(!"an end");
