@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -55,7 +56,9 @@ class TuningSession:
 
     Each task's default point comes first, even if the budget is smaller than the number of tasks.
     `history` are the trials of earlier runs: they count towards the budget, teach the proposers,
-    and none of them is proposed again. Same arguments and same calls, same proposals.
+    and none of them is proposed again. After the defaults comes what is to be measured `again`: an
+    earlier run has taken it back, and ended before it was told anew. Same arguments and same calls,
+    same proposals.
 
     Args:
         tasks: by name; a plain (space, weight, lower_bound_cycles) does as well.
@@ -74,6 +77,7 @@ class TuningSession:
         proposer: str = "guided",
         seed: int = 0,
         history: Mapping[str, Sequence[Trial]] | None = None,
+        again: Mapping[str, Sequence[Point]] | None = None,
     ) -> None:
         named = {name: Task(*task) for name, task in tasks.items()}
         self._searches = {
@@ -99,6 +103,9 @@ class TuningSession:
         self._is_exhausted = not named
         for name, past in (history or {}).items():
             self._replay(name, past)
+        self._again = deque(
+            (name, point) for name, points in (again or {}).items() for point in points
+        )
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -117,6 +124,11 @@ class TuningSession:
         due = next((name for name, s in self._searches.items() if s.default_is_due), None)
         if due is not None:
             return self._first(due) or self._next()
+        while self._again:
+            task, tunables = self._again.popleft()
+            completed = self._searches[task].sampler.complete(tunables)
+            if (proposal := self._chosen(task, completed)) is not None:
+                return proposal
         while (name := self._scheduler.next_task()) is not None:
             point = self._unknown_point(self._searches[name])
             if point is not None:
@@ -130,7 +142,11 @@ class TuningSession:
         """The default point of a task, unless history has it."""
         search = self._searches[name]
         search.default_is_due = False
-        point = search.sampler.default()
+        return self._chosen(name, search.sampler.default())
+
+    def _chosen(self, name: str, point: Point | None) -> Proposal | None:
+        """A point that no proposer has proposed, unless it is known or impossible."""
+        search = self._searches[name]
         if point is None or search.sampler.key(point) in search.known:
             return None
         search.known.add(search.sampler.key(point))
@@ -180,6 +196,7 @@ class TuningSession:
 
     def give_up(self, task: str) -> None:
         """Propose nothing more of a task; what is out of it may still be told."""
+        self._again = deque(each for each in self._again if each[0] != task)
         self._scheduler.close(task)
 
     def _replay(self, task: str, past: Sequence[Trial]) -> None:

@@ -133,6 +133,16 @@ class Store(Closing):
         rows = self._db.execute(f"SELECT doubt, {_COLUMNS} FROM suspects ORDER BY suspect")
         return [(_trial(row), doubt) for doubt, *row in rows]
 
+    def to_measure_again(self, workload: Digest) -> list[Trial]:
+        """Trials of a workload that were taken back, and have no other in their place yet."""
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM suspects WHERE workload = ? AND NOT EXISTS (SELECT * FROM"
+            " trials WHERE trials.workload = suspects.workload AND trials.trace = suspects.trace)"
+            " GROUP BY trace ORDER BY min(suspect)",
+            (workload.hex,),
+        )
+        return [_trial(row) for row in rows]
+
     def unconfirmed(self) -> list[tuple[Trial, Voucher]]:
         """Trials that may still turn out to be wrong, in the order in which they ended."""
         rows = self._db.execute(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tilefarm.digest import Digest
 from tilefarm.measurement import Trial
+from tilefarm.space import Point
 
 from driver.frontend import Dataset
 from driver.graph.ir import Graph
@@ -32,6 +33,12 @@ class Prepared:
 def trials_of(task: Task, store: Store) -> list[Trial]:
     """The task's trials whose point still means the schedule that was measured."""
     return [trial for trial in store.trials(task.workload.digest) if _means_the_same(task, trial)]
+
+
+def again_of(task: Task, store: Store) -> list[Point]:
+    """What earlier sessions have taken back of a task, and ended before it was measured anew."""
+    taken_back = store.to_measure_again(task.workload.digest)
+    return [dict(trial.point) for trial in taken_back if _means_the_same(task, trial)]
 
 
 def unconfirmed_of(history: Mapping[str, Sequence[Trial]], store: Store) -> list[Unconfirmed]:

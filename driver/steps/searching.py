@@ -10,7 +10,7 @@ from driver.farm.farmhouse import Farmhouse
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
 from driver.search.terms import SearchResult, SearchSettings
-from driver.steps.prepared import Prepared, trials_of, unconfirmed_of
+from driver.steps.prepared import Prepared, again_of, trials_of, unconfirmed_of
 from driver.steps.stages import Stages
 from driver.steps.summarise import default_trial, standing
 from driver.terminal.events import SearchBegan
@@ -33,6 +33,7 @@ def search(
         proposer=settings.proposer,
         seed=settings.seed,
         history=history,
+        again={name: again_of(task, store) for name, task in prepared.tasks.items()},
     )
     known = session.told
     loop = Loop(

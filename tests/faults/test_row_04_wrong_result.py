@@ -42,6 +42,24 @@ def test_nothing_that_a_flaky_device_gave_is_kept(tmp_path: Path) -> None:
     assert all("is not right any more" in why for _, why in suspects)
 
 
+def test_what_was_taken_back_right_before_a_driver_was_killed_is_measured_by_the_next(
+    tmp_path: Path,
+) -> None:
+    """Of 120 candidates ten are measured: nobody would propose those again by chance."""
+    with Farm(tmp_path / "farm") as farm:
+        tracker = farm.tracker()
+        farm.device("sound", tracker=tracker, runner=CountingRunner(kernel=KERNEL))
+        with searched(farm, tracker, tmp_path, devices=1, budget=10) as search:
+            kept = search.store.trials()
+            for trial in kept[-3:]:
+                search.store.doubt(trial, "device flaky is not right any more")
+        with searched(farm, tracker, tmp_path, devices=1, run="again", budget=10) as search:
+            anew = search.store.trials()
+            assert search.result.trials == 3
+    assert len(kept) == len(anew) == 10
+    assert {(t.workload, t.trace) for t in anew} == {(t.workload, t.trace) for t in kept}
+
+
 @pytest.mark.parametrize("serves_again", [True, False])
 def test_what_it_gave_to_a_driver_that_was_killed_is_taken_back_too(
     tmp_path: Path, serves_again: bool

@@ -25,7 +25,7 @@ from driver.report.summary import Span
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
 from driver.search.terms import SearchResult, SearchSettings
-from driver.steps.prepared import trials_of, unconfirmed_of
+from driver.steps.prepared import again_of, trials_of, unconfirmed_of
 from driver.stop import StopSwitch
 from driver.terminal.events import Progress, TrialEnded
 from tuner.session import Task, TuningSession
@@ -105,6 +105,7 @@ def searched(
     *,
     devices: int,
     run: str = "run",
+    budget: int = 1000,
     listen: Callable[[Progress | Span], None] = lambda event: None,
 ) -> Iterator[Searched]:
     """A search of all candidates on a farm, to its end; every search of a farm is another run.
@@ -124,9 +125,10 @@ def searched(
         history = {name: trials_of(task, store) for name, task in tasks.items()}
         session = TuningSession(
             {name: Task(task.space) for name, task in tasks.items()},
-            trials=1000,
+            trials=budget,
             proposer="random",
             history=history,
+            again={name: again_of(task, store) for name, task in tasks.items()},
         )
         loop = Loop(
             tasks=tasks,

@@ -55,6 +55,33 @@ def test_defaults_come_first_and_the_budget_is_kept() -> None:
     assert session.best_cycles("b") == min(measured)
 
 
+def test_what_is_to_be_measured_again_comes_after_the_defaults_and_once() -> None:
+    tasks = small_tasks()
+    first = run(TuningSession(tasks, trials=40, proposer="random", seed=1))
+    known, due = first[5], first[-4:]
+    again: dict[str, list[Point]] = {name: [] for name in tasks}
+    for each in (first[0], known, *due):
+        tunables = (v.name for v in tasks[each.task].space.tunables)
+        again[each.task].append({name: each.point[name] for name in tunables})
+    again["a"].append({v.name: 10**6 for v in tasks["a"].space.tunables})
+    history = {known.task: [answer(known)]}
+    asked = run(
+        TuningSession(tasks, trials=40, proposer="random", seed=1, history=history, again=again)
+    )
+    assert len(asked) == len(set(names([*asked, known]))) - 1 == 39
+    assert [p.task for p in asked[:3]] == ["a", "b", "c"]
+    assert sorted(names(asked[3:7])) == sorted(names(due))
+
+
+def test_what_is_to_be_measured_again_of_a_task_that_is_given_up_is_not() -> None:
+    tasks = small_tasks()
+    asked = run(TuningSession(tasks, trials=30, proposer="random", seed=1))
+    point = next(p.point for p in asked[3:] if p.task == "b")
+    session = TuningSession(tasks, trials=30, proposer="random", seed=1, again={"b": [point]})
+    session.give_up("b")
+    assert not [p for p in run(session)[3:] if p.task == "b"]
+
+
 def test_every_task_gets_its_default_even_on_a_tiny_budget() -> None:
     asked = run(TuningSession(small_tasks(), trials=1, proposer="random"))
     assert [p.task for p in asked] == ["a", "b", "c"]

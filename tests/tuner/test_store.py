@@ -89,6 +89,17 @@ def test_a_suspect_makes_room_for_another_trial_and_is_not_forgotten(store: Stor
     assert store.suspects() == [(wrong, "sim0 was not right")]
 
 
+def test_what_was_taken_back_is_to_be_measured_until_there_is_another(store: Store) -> None:
+    first, second, third = (trial_of({"x": x}, cycles=40 + x) for x in (1, 2, 3))
+    for trial in (first, second, third, first):
+        store.insert(trial, run="run-1")
+        assert trial is third or store.doubt(trial, "sim0 was not right")
+    assert store.to_measure_again(first.workload) == [first, second]
+    assert store.insert(replace(second, cycles=99), run="run-1")
+    assert store.to_measure_again(first.workload) == [first]
+    assert store.to_measure_again(Digest.of(b"another")) == []
+
+
 def test_what_its_device_has_not_confirmed_is_known_after_a_restart(path: Path) -> None:
     trials = [trial_of({"x": x}, cycles=50 + x) for x in range(5)]
     with Store(path) as store:
