@@ -27,7 +27,7 @@ _PROMISING_SHARE: Final = 0.12
 _POPULATION: Final = 96
 _ELITE: Final = 32
 _FRESH: Final = 96
-_GENERATIONS: Final = 2
+_GENERATIONS: Final = 3
 _BEST_SHARE: Final = 0.85
 _ROULETTE_SHARE: Final = 0.08
 

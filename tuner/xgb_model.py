@@ -11,7 +11,7 @@ import numpy as np
 
 from tuner.cost_model import Floats
 
-_ROUNDS: Final = 80
+_ROUNDS: Final = 40
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class XgbModel:
             "nthread": 1,
             "tree_method": "hist",
             "max_depth": 5,
-            "eta": 0.15,
+            "eta": 0.3,
             "min_child_weight": 1,
             "subsample": 0.9,
             "colsample_bytree": 0.5,
