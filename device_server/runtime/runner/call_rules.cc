@@ -82,9 +82,9 @@ FilterProgram without_dangerous_calls() {
                  kFsconfig, kFsmount, kFspick, kPidfdOpen, kPidfdGetfd, kOpenat2, kProcessMadvise,
                  kMountSetattr, kMemfdSecret},
                 kTrap);
-  filter.on_all({SYS_unlinkat, SYS_renameat2, SYS_mkdirat, SYS_linkat, SYS_symlinkat, SYS_mknodat,
-                 SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_truncate, SYS_utimensat,
-                 SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr},
+  filter.on_all({SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_mkdirat, SYS_linkat, SYS_symlinkat,
+                 SYS_mknodat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_truncate,
+                 SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr},
                 kTrap);
   filter.on_all(kOwnDangerous, kTrap);
   for (int call : kOpen) filter.on_bits(call, 1, kWritingFlags, kTrap, kAllow);

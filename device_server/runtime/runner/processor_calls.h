@@ -60,12 +60,11 @@ constexpr uint32_t kForeignCalls = 0;
 constexpr int kMap = SYS_mmap2;
 constexpr std::initializer_list<int> kOpen = {SYS_open};
 constexpr std::initializer_list<int> kOwnDangerous = {
-    SYS_fork,        SYS_vfork,        SYS_creat,       SYS_unlink,      SYS_rename,   SYS_renameat,
-    SYS_mkdir,       SYS_rmdir,        SYS_link,        SYS_symlink,     SYS_chmod,    SYS_chown,
-    SYS_lchown,      SYS_chown32,      SYS_lchown32,    SYS_fchown32,    SYS_mknod,    SYS_utimes,
-    SYS_futimesat,   kUtimensatTime64, SYS_truncate64,  SYS_uselib,      SYS_setuid32, SYS_setgid32,
-    SYS_setresuid32, SYS_setresgid32,  SYS_setgroups32, kClockSettime64, kBreakpoint,  kUser26,
-    kUser32};
+    SYS_fork,         SYS_vfork,       SYS_creat,       SYS_unlink,      SYS_rename,   SYS_mkdir,
+    SYS_rmdir,        SYS_link,        SYS_symlink,     SYS_chmod,       SYS_chown,    SYS_lchown,
+    SYS_chown32,      SYS_lchown32,    SYS_fchown32,    SYS_mknod,       SYS_utimes,   SYS_futimesat,
+    kUtimensatTime64, SYS_truncate64,  SYS_uselib,      SYS_setuid32,    SYS_setgid32, SYS_setresuid32,
+    SYS_setresgid32,  SYS_setgroups32, kClockSettime64, kBreakpoint,     kUser26,      kUser32};
 // A C library tries the call with times of 64 bits and, where the kernel lacks it, that of old.
 constexpr std::initializer_list<int> kOwnComputing = {
     SYS__llseek,   SYS_fstat64, kFutexTime64, kClockGettime64, kClockNanosleepTime64,

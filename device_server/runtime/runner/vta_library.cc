@@ -58,10 +58,12 @@ void require_this_machine(const std::string& path) {
   constexpr uint16_t kThisMachine = EM_X86_64;
 #elif defined(__aarch64__)
   constexpr uint16_t kThisMachine = EM_AARCH64;
+#elif defined(__arm__)
+  constexpr uint16_t kThisMachine = EM_ARM;
 #else
   constexpr uint16_t kThisMachine = EM_NONE;
 #endif
-  Elf64_Ehdr header;
+  Elf64_Ehdr header;  // The machine is at the same place in files of 32 bits.
   std::ifstream file(path, std::ios::binary);
   const bool whole = bool(file.read(reinterpret_cast<char*>(&header), sizeof header));
   if (!whole || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return;

@@ -36,8 +36,9 @@ const std::set<int> kRefused = {kAsk, 262};
 const std::set<int> kComputing = {0,  1,   3,   5,   8,   11,  12,  13,  14, 15, 17,
                                   19, 20,  24,  25,  28,  35,  39,  46,  47, 60, 96,
                                   98, 131, 186, 202, 219, 228, 230, 231, 318};
-// socket, execve, ptrace, kill, fork, vfork, unlink, mount, prlimit64, bpf, setuid, io_uring_setup.
-constexpr int kDangerous[] = {41, 59, 101, 62, 57, 58, 87, 165, 302, 321, 105, 425};
+// socket, execve, ptrace, kill, fork, vfork, unlink, renameat, mount, prlimit64, bpf, setuid,
+// io_uring_setup.
+constexpr int kDangerous[] = {41, 59, 101, 62, 57, 58, 87, 264, 165, 302, 321, 105, 425};
 // Calls that only the loading of an artifact needs: access, fcntl, getcwd, readlink, getrlimit.
 constexpr int kLoading[] = {21, 72, 79, 89, 97};
 #elif defined(__aarch64__)
@@ -49,8 +50,8 @@ const std::set<int> kRefused = {kAsk, 79};
 const std::set<int> kComputing = {57,  62,  63,  64,  65,  66,  67,  80,  93,  94,  98,
                                   101, 113, 115, 124, 128, 132, 134, 135, 139, 165, 169,
                                   172, 178, 211, 212, 214, 215, 216, 233, 278};
-// socket, execve, ptrace, kill, unlinkat, mount, prlimit64, bpf, setuid, io_uring_setup.
-constexpr int kDangerous[] = {198, 221, 117, 129, 35, 40, 261, 280, 146, 425};
+// socket, execve, ptrace, kill, unlinkat, renameat, mount, prlimit64, bpf, setuid, io_uring_setup.
+constexpr int kDangerous[] = {198, 221, 117, 129, 35, 38, 40, 261, 280, 146, 425};
 // fcntl, faccessat, getcwd, readlinkat.
 constexpr int kLoading[] = {25, 48, 17, 78};
 #elif defined(__arm__)
