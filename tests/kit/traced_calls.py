@@ -79,8 +79,8 @@ def children(trace: Path, numbers: Mapping[str, int]) -> list[TracedChild]:
         own = stages.setdefault(int(process), [set()])
         if name == _ASKED or number == str(numbers[_ASKED]):
             own.append(set())
-        else:
-            own[-1].add(_call(name, number, arguments.split(","), numbers))
+        elif (call := _call(name, number, arguments.split(","), numbers)) is not None:
+            own[-1].add(call)
     return [
         TracedChild(process, frozenset(own[1]), frozenset(own[2]))
         for process, own in stages.items()
@@ -115,12 +115,15 @@ def judged(judge: Sequence[str], process: int, calls: frozenset[Call]) -> list[V
     return [Verdict(call, *both) for call, both in zip(ordered, actions, strict=True)]
 
 
-def _call(name: str, number: str, arguments: list[str], numbers: Mapping[str, int]) -> Call:
+def _call(name: str, number: str, arguments: list[str], numbers: Mapping[str, int]) -> Call | None:
+    """A call; None where another thread of the process has written into the middle of its line."""
     if number:
         return Call(f"number {number}", int(number))
     if name not in _JUDGED:
         return Call(name, numbers[name])
-    return Call(name, numbers[name], _value(arguments[_JUDGED[name]]))
+    at = _JUDGED[name]
+    whole = len(arguments) > at and not any(" " in argument for argument in arguments[: at + 1])
+    return Call(name, numbers[name], _value(arguments[at])) if whole else None
 
 
 def _value(words: str) -> int:
