@@ -112,7 +112,7 @@ class Campaign:
 
     @property
     def window(self) -> int:
-        """How many jobs may be proposed but not on a device."""
+        """How many jobs may be proposed, besides `run_ahead` for each device."""
         ahead = self.windows.compile_ahead * max(1, len(self.devices))
         return max(ahead, self.windows.workers * self.batch)
 

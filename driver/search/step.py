@@ -94,9 +94,15 @@ def _compile(c: Campaign) -> tuple[Campaign, list[Command]]:
 
 
 def _ask(c: Campaign) -> tuple[Campaign, list[Command]]:
-    """Ask in whole batches, or for less when there is nothing left to compile."""
-    count = c.window - (len(c.jobs) - len(c.jobs.at(Stage.RUNNING)))
-    worthwhile = count >= c.batch or not c.jobs.at(Stage.WAITING)
+    """Ask in whole batches, or for less when there is nothing left to compile.
+
+    What a device has in hand because runs are short is not asked for before it is told: the tuner
+    would know less.
+    """
+    running = min(len(c.jobs.at(Stage.RUNNING)), c.windows.run_ahead * len(c.devices))
+    count = c.window - (len(c.jobs) - running)
+    idle = c.jobs.open_batches < c.windows.workers
+    worthwhile = count >= c.batch or (idle and not c.jobs.at(Stage.WAITING))
     if c.asking or c.dry or c.stopping or count < 1 or not worthwhile:
         return c, []
     return replace(c, asking=True), [Ask(min(count, ASK_MOST))]

@@ -86,6 +86,18 @@ def test_a_device_has_more_in_hand_when_runs_are_short() -> None:
     assert len(held(0.001)) == Windows().run_limit
 
 
+def test_what_is_in_hand_because_runs_are_short_is_not_asked_for_before_it_is_told() -> None:
+    jobs = tuple(range(1, 25))
+    campaign, _ = play(DeviceUp("sim0"), Proposed(jobs), windows=Windows(workers=25))
+    campaign, _ = step(campaign, *(Built(n, 0.1) for n in jobs))
+    campaign, _ = step(campaign, Measured(1, "sim0", good(), seconds=0.01))
+    assert campaign.jobs.load("sim0") == Windows().run_limit
+    for told in range(2, 25):
+        campaign, commands = step(campaign, Measured(told, "sim0", good(), seconds=0.01))
+        asked = sum(each.count for each in commands if isinstance(each, Ask))
+        assert asked + len(campaign.jobs) <= campaign.window + Windows().run_ahead
+
+
 def test_what_is_built_together_is_shared_among_the_devices() -> None:
     campaign, _ = play(DeviceUp("sim0"), DeviceUp("sim1"), Proposed((1, 2, 3)))
     _, commands = step(campaign, Built(1), Built(2), Built(3))
