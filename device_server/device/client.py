@@ -69,7 +69,6 @@ class DeviceClient(Closing):
         )
         self._checked = False
         self._version = UNNAMED
-        self._unchecked = 0
         self._spoiled_fence = 0
         self._there: set[Digest] = set()
 
@@ -80,11 +79,6 @@ class DeviceClient(Closing):
     @property
     def lease(self) -> Lease:
         return self._lease
-
-    @property
-    def unchecked(self) -> int:
-        """Runs that the device has not confirmed yet by its known kernel, as of its last answer."""
-        return self._unchecked
 
     def capabilities(self) -> device_calls.Capabilities:
         """What the device says about itself."""
@@ -177,7 +171,6 @@ class DeviceClient(Closing):
             replies = self._ask(asked)
         for one in asked[: len(replies)]:
             self._remember(one.blobs)
-        self._unchecked = replies[-1].unchecked
         return [Answer(self._fetched(reply), reply.unchecked) for reply in replies]
 
     def confirm(self) -> None:
@@ -194,7 +187,6 @@ class DeviceClient(Closing):
         self._caller.unary(
             methods.CHECK, device_calls.Check(claim=self._claim), timeout_seconds=_CONFIRM_SECONDS
         )
-        self._unchecked = 0
 
     def read(self, digest: Digest) -> bytes:
         """The bytes of a blob on the device.

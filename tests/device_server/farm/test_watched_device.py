@@ -20,6 +20,7 @@ from tilefarm.errors import (
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure
 
+from device_server.device.batch import Ask
 from device_server.device.bitstream import Bitstream
 from device_server.device.canary import Canary
 from device_server.device.client import DeviceClient
@@ -42,23 +43,21 @@ def test_one_that_fails_its_self_test_never_serves(farm: Farm) -> None:
 
 def test_the_known_kernel_runs_after_so_many_runs_and_confirms_them(bed: Bed) -> None:
     with bed.device() as device:
-        seen = []
-        for number in range(7):
-            bed.runs(device, 1, first=number)
-            seen.append(device.unchecked)
+        seen = [bed.runs(device, 1, first=number) for number in range(7)]
         assert seen == [1, 2, 3, 4, 0, 1, 2]
         checks = bed.runner.checks
-        device.confirm()
-        assert (device.unchecked, bed.runner.checks) == (0, checks + 1)
-        device.confirm()
-        assert bed.runner.checks == checks + 1
+        for _ in range(2):
+            device.confirm()
+            assert bed.runner.checks == checks + 1
+        assert bed.runs(device, 1, first=7) == 1
 
 
 def test_a_crash_is_followed_by_the_known_kernel(bed: Bed) -> None:
     with bed.device() as device:
         checks = bed.runner.checks
-        assert isinstance(device.run(job("crash"), request_id="r"), RunFailure)
-        assert (device.unchecked, bed.runner.checks) == (0, checks + 1)
+        (answer,) = device.run_batch([Ask(job=job("crash"), request_id="r", blobs={})])
+        assert isinstance(answer.outcome, RunFailure)
+        assert (answer.unchecked, bed.runner.checks) == (0, checks + 1)
 
 
 def test_a_wrong_one_goes_into_quarantine_until_it_is_readmitted_and_right(bed: Bed) -> None:

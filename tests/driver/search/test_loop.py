@@ -376,6 +376,13 @@ def test_a_candidate_that_loses_three_devices_is_given_up() -> None:
     assert len({(t.workload, t.trace) for t in scene.kept}) == len(scene.kept)
 
 
+class Expiring(StandInDevices):
+    """Devices whose leases are void as soon as they are silent."""
+
+    def void(self, lease: Lease) -> str:
+        return "the lease has expired"
+
+
 def test_one_that_costs_every_device_is_found_though_it_came_with_others() -> None:
     """Of a silent device nobody knows which run it was; from then on each comes by itself."""
 
@@ -384,8 +391,7 @@ def test_one_that_costs_every_device_is_found_though_it_came_with_others() -> No
             raise DeviceSilentError("nobody answers")
         return cycles_of_tile(code, job)
 
-    devices = StandInDevices(1, silenced)
-    devices.void = lambda lease: "the lease has expired"  # type: ignore[method-assign]
+    devices = Expiring(1, silenced)
     scene = Scene(devices)
     assert scene.play().why == "exhausted"
     assert len(scene.kept) == 12
