@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -86,16 +86,32 @@ def test_a_device_has_more_in_hand_when_runs_are_short() -> None:
     assert len(held(0.001)) == Windows().run_limit
 
 
+def under_way() -> Campaign:
+    """One job was built and runs; 26 more, the whole window, are with the two workers."""
+    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1, 0.02))
+    assert (campaign.batch, campaign.window) == (13, 26)
+    campaign, commands = step(campaign, Proposed(tuple(range(2, 28))))
+    assert commands == [Compile(tuple(range(2, 15))), Compile(tuple(range(15, 28)))]
+    return campaign
+
+
+def asked(commands: list[Command]) -> int:
+    return sum(each.count for each in commands if isinstance(each, Ask))
+
+
+def test_a_few_are_asked_for_only_when_a_worker_is_idle() -> None:
+    campaign, commands = step(under_way(), *(Built(n, 0.02) for n in range(2, 8)))
+    assert asked(commands) == 0
+    _, commands = step(campaign, *(Built(n, 0.02) for n in range(8, 15)))
+    assert asked(commands) == 1
+
+
 def test_what_is_in_hand_because_runs_are_short_is_not_asked_for_before_it_is_told() -> None:
-    jobs = tuple(range(1, 25))
-    campaign, _ = play(DeviceUp("sim0"), Proposed(jobs), windows=Windows(workers=25))
-    campaign, _ = step(campaign, *(Built(n, 0.1) for n in jobs))
-    campaign, _ = step(campaign, Measured(1, "sim0", good(), seconds=0.01))
+    campaign, _ = step(under_way(), *(Built(n, 0.02) for n in range(2, 28)))
+    idle = replace(campaign, asking=False)
+    campaign, commands = step(idle, Measured(1, "sim0", good(), seconds=0.01))
     assert campaign.jobs.load("sim0") == Windows().run_limit
-    for told in range(2, 25):
-        campaign, commands = step(campaign, Measured(told, "sim0", good(), seconds=0.01))
-        asked = sum(each.count for each in commands if isinstance(each, Ask))
-        assert asked + len(campaign.jobs) <= campaign.window + Windows().run_ahead
+    assert len(campaign.jobs) + asked(commands) == campaign.window + Windows().run_ahead
 
 
 def test_what_is_built_together_is_shared_among_the_devices() -> None:
