@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
-from tilefarm.measurement import Status, Trial
+from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
 from tuner.spare import Spare
 from tuner.store_file import DamagedError, Database, locked, opened, writing
 
 _COLUMNS: Final = (
-    "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans"
+    "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans, "
+    "wall_time"
 )
+_TRIAL_VALUES: Final = 1 + len(_COLUMNS.split(","))
+"""The run that a trial is of, and what it is."""
 _Change: TypeAlias = tuple[str, tuple[object, ...]]
 _STATEMENTS: Final = {
     "run": "INSERT INTO runs (run, begun, description) VALUES (?, ?, ?)",
     "end": "UPDATE runs SET ended = ?, outcome = ? WHERE run = ?",
-    "trial": f"INSERT INTO trials (run, {_COLUMNS}) VALUES ({', '.join('?' * 12)}) "
+    "trial": f"INSERT INTO trials (run, {_COLUMNS}) VALUES ({', '.join('?' * _TRIAL_VALUES)}) "
     "ON CONFLICT (workload, trace) DO NOTHING",
     "held": "INSERT INTO unconfirmed (trial, device, fence) "
     "SELECT trial, ?, ? FROM trials WHERE workload = ? AND trace = ?",
@@ -30,6 +33,11 @@ _STATEMENTS: Final = {
     "doubt": "DELETE FROM trials WHERE workload = ? AND trace = ?",
 }
 """Every change of the records; also what the lines of a copy say."""
+_COSTS: Final = {
+    DeviceClock.CYCLES: "cycles",
+    DeviceClock.SECONDS: "wall_time ->> 'median_seconds'",
+}
+"""What a trial is judged by, as an expression of its columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +113,11 @@ class Store(Closing):
             unconfirmed: who may still say that it was wrong, until `confirm`.
 
         Raises:
-            ValueError: a trial that did not end well claims cycles.
+            ValueError: a trial that did not end well claims a time.
         """
-        if trial.cycles is not None and trial.status is not Status.OK:
-            raise ValueError(f"a trial that ended as {trial.status.value} has no cycles")
+        timed = trial.cycles is not None or trial.wall_time is not None
+        if timed and trial.status is not Status.OK:
+            raise ValueError(f"a trial that ended as {trial.status.value} has no time")
         key = (trial.workload.hex, trial.trace.hex)
         held: list[_Change] = []
         if unconfirmed is not None:
@@ -157,11 +166,11 @@ class Store(Closing):
         rows = self._db.execute(f"SELECT {_COLUMNS} FROM trials {where} ORDER BY trial", values)
         return [_trial(row) for row in rows]
 
-    def best(self, workload: Digest) -> Trial | None:
-        """The fastest good trial of a workload; the earliest of equals."""
+    def best(self, workload: Digest, clock: DeviceClock = DeviceClock.CYCLES) -> Trial | None:
+        """The fastest good trial of a workload by that clock; the earliest of equals."""
         row = self._db.execute(
-            f"SELECT {_COLUMNS} FROM trials WHERE workload = ? AND cycles IS NOT NULL "
-            "ORDER BY cycles, trial LIMIT 1",
+            f"SELECT {_COLUMNS} FROM trials WHERE workload = ? AND {_COSTS[clock]} > 0 "
+            f"ORDER BY {_COSTS[clock]}, trial LIMIT 1",
             (workload.hex,),
         ).fetchone()
         return None if row is None else _trial(row)
@@ -249,6 +258,8 @@ def _apply(db: Database, what: str, values: Sequence[Any]) -> int:
             values,
         )
         _, *values = values
+    if what == "trial":  # Lines of a copy that an older version wrote lack the last columns.
+        values = (*values, *(None,) * (_TRIAL_VALUES - len(values)))
     return db.execute(_STATEMENTS[what], values).rowcount
 
 
@@ -273,11 +284,13 @@ def _row(trial: Trial) -> tuple[object, ...]:
         trial.why.encode(errors="replace").decode(),
         trial.proposer,
         canonical_json(trial.spans),
+        None if trial.wall_time is None else canonical_json(asdict(trial.wall_time)),
     )
 
 
 def _trial(row: Sequence[Any]) -> Trial:
-    workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans = row
+    workload, trace, point, status, cycles, seconds, *rest = row
+    artifact, device, why, proposer, spans, wall_time = rest
     return Trial(
         workload=Digest(workload),
         trace=Digest(trace),
@@ -290,4 +303,5 @@ def _trial(row: Sequence[Any]) -> Trial:
         why=why,
         proposer=proposer,
         spans=tuple((str(s), float(b), float(e)) for s, b, e in json.loads(spans)),
+        wall_time=None if wall_time is None else WallTime(**json.loads(wall_time)),
     )

@@ -64,6 +64,10 @@ _MIGRATIONS: Final = (
         fence INTEGER NOT NULL
     ) STRICT;
     """,
+    """
+    ALTER TABLE trials ADD COLUMN wall_time TEXT CHECK (wall_time IS NULL OR status = 'ok');
+    ALTER TABLE suspects ADD COLUMN wall_time TEXT;
+    """,
 )
 """Step i brings a file of user_version i to i + 1. Only ever appended to."""
 
@@ -94,7 +98,11 @@ def locked(path: Path) -> Any:
 
 
 def opened(path: Path, *, read_only: bool) -> Database:
-    """The checked file, with this version's schema unless it is only to be read."""
+    """The checked file with this version's schema.
+
+    A file of an older version that is only to be read stays as it is: what is read is a copy in
+    memory, brought up to date.
+    """
     mode = "ro" if read_only else "rwc"
     try:
         db = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=30.0)
@@ -107,6 +115,9 @@ def opened(path: Path, *, read_only: bool) -> Database:
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA foreign_keys = ON")
             _migrate(db)
+        elif _version(db) < len(_MIGRATIONS):
+            db = _copied_to_memory(db)
+            _migrate(db)
     except sqlite3.OperationalError as error:
         db.close()
         raise _unwritable(path, error) from None
@@ -117,6 +128,14 @@ def opened(path: Path, *, read_only: bool) -> Database:
         db.close()
         raise
     return db
+
+
+def _copied_to_memory(db: Database) -> Database:
+    """What a database holds, in one that may be changed; the first one is closed."""
+    copy = sqlite3.connect(":memory:")
+    with closing(db):
+        db.backup(copy)
+    return copy
 
 
 def copied(db: Database, file: Path) -> None:
@@ -146,7 +165,7 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
     verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
     if verdict != "ok":
         raise _damaged(path, verdict)
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    version = _version(db)
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
     if version > len(_MIGRATIONS):
         raise OutputError(
@@ -159,9 +178,13 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
 
 def _migrate(db: sqlite3.Connection) -> None:
     """Applies what is missing, each step whole or not at all."""
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    version = _version(db)
     for step, script in enumerate(_MIGRATIONS[version:], start=version + 1):
         db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {step}; COMMIT;")
+
+
+def _version(db: Database) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _unwritable(path: Path, error: sqlite3.OperationalError) -> OutputError:

@@ -13,7 +13,7 @@ from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, SelfTestError, TilefarmError
-from tilefarm.measurement import Measurement, RunFailure, Status
+from tilefarm.measurement import DeviceClock, Measurement, RunFailure, Status
 
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.known_kernel import KnownKernel
@@ -48,6 +48,11 @@ class Proof:
     def digest(self) -> Digest:
         """Equal for devices whose measurements can be compared."""
         return Digest.of_json([self.runtime, self.answer.hex, self.cycles])
+
+    @property
+    def clock(self) -> DeviceClock:
+        """What tells how long a kernel takes there."""
+        return DeviceClock.CYCLES if self.cycles else DeviceClock.SECONDS
 
     @property
     def pace(self) -> float:
@@ -179,10 +184,10 @@ class Canary:
 
     def _odd(self, measurement: Measurement) -> Wrong | None:
         """What the counters say that cannot be, where the library counts."""
-        found, expected = asdict(measurement.counters), asdict(self._known.counters)
-        cycles = measurement.counters.cycles
+        cycles = measurement.cycles
         if not cycles:
             return None
+        found, expected = asdict(measurement.counted), asdict(self._known.counters)
         odd = [
             f"{name} {found[name]}, not {value}"
             for name, value in expected.items()
@@ -197,6 +202,6 @@ class Canary:
         return Proof(
             runtime=self._runner.runtime_id,
             answer=answer,
-            cycles=measurement.counters.cycles,
+            cycles=measurement.cycles or 0,
             seconds=min(measurement.seconds, default=measurement.run_seconds),
         )

@@ -13,6 +13,7 @@ from tilefarm.address import check_address, is_loopback
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import SelfTestError, SettingsError
 from tilefarm.lease import DeviceInfo
+from tilefarm.measurement import DeviceClock
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc import device_calls, listening, serving
 from tilefarm.rpc.security import Security
@@ -210,7 +211,7 @@ async def run_device(
             registration = Registration(
                 settings.tracker,
                 credentials,
-                _info(settings, capabilities, address),
+                _info(settings, capabilities, address, proof.clock),
                 secret=secret,
                 fence=lambda: gate.fence,
                 condition=condition,
@@ -265,7 +266,10 @@ def _capabilities(
 
 
 def _info(
-    settings: DeviceSettings, capabilities: device_calls.Capabilities, address: str
+    settings: DeviceSettings,
+    capabilities: device_calls.Capabilities,
+    address: str,
+    clock: DeviceClock,
 ) -> DeviceInfo:
     return DeviceInfo(
         name=settings.name,
@@ -276,4 +280,5 @@ def _info(
         epoch=capabilities.epoch,
         labels=settings.labels,
         self_test=capabilities.self_test,
+        clock=clock,
     )

@@ -59,7 +59,7 @@ def whole_run(
         int((np.frombuffer(content, np.float32) != wanted[name].reshape(-1)).sum())
         for name, content in done.outputs
     )
-    return WholeRun(counters=done.counters, differing=differing, arena_nbytes=program.arena_nbytes)
+    return WholeRun(counters=done.counted, differing=differing, arena_nbytes=program.arena_nbytes)
 
 
 def assembled(network: Network, traces: Mapping[Workload, Trace]) -> NetworkProgram:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tilefarm.artifact import Artifact, BuildFailure
 from tilefarm.digest import Digest
-from tilefarm.measurement import Measurement, RunFailure, Status, Trial
+from tilefarm.measurement import Measurement, RunFailure, Status, Trial, WallTime
 from tilefarm.space import Point
 from tilefarm.trace import Trace
 
@@ -66,7 +66,8 @@ class Candidate:
             return self._record(
                 Status.OK,
                 proposer,
-                cycles=outcome.counters.cycles,
+                cycles=outcome.cycles,
+                wall_time=outcome.wall_time,
                 seconds=outcome.seconds,
                 device=outcome.device,
             )
@@ -83,6 +84,7 @@ class Candidate:
         proposer: str,
         *,
         cycles: int | None = None,
+        wall_time: WallTime | None = None,
         seconds: tuple[float, ...] = (),
         device: str = "",
         why: str = "",
@@ -93,6 +95,7 @@ class Candidate:
             point=self.task.choice(self.point),
             status=status,
             cycles=cycles,
+            wall_time=wall_time,
             seconds=seconds,
             artifact=self.artifact.digest if self.artifact else None,
             device=device,

@@ -111,13 +111,13 @@ class Finish:
         errands = self._errands()
         with self._stages.watch.waiting(errands.waits_for):
             (done,) = errands.run([order])
-        if not isinstance(done.result, Measurement):
+        if not isinstance(done.result, Measurement) or done.result.cycles is None:
             return None
         steps = self._prepared.network.steps
         return KernelTimeline(
             workload=name,
             layer=next(step.name for step in steps if step.workload == task.workload),
-            cycles=done.result.counters.cycles,
+            cycles=done.result.cycles,
             events=done.result.timeline,
         )
 

@@ -6,6 +6,7 @@ import hmac
 from dataclasses import dataclass
 
 from tilefarm.digest import Digest, canonical_json
+from tilefarm.measurement import DeviceClock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class DeviceInfo:
         epoch: changes whenever the device server starts anew; leases of older epochs are void.
         labels: free (key, value) pairs for selection.
         self_test: what the known kernel gave before it registered, in words.
+        clock: what tells how long a kernel takes on it.
     """
 
     name: str
@@ -32,6 +34,7 @@ class DeviceInfo:
     epoch: str
     labels: tuple[tuple[str, str], ...] = ()
     self_test: str = ""
+    clock: DeviceClock = DeviceClock.CYCLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

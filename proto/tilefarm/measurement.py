@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 
 from tilefarm.digest import Digest
 
@@ -60,14 +62,90 @@ class BufferSpec:
     fetch: bool = False
 
 
+class DeviceClock(Enum):
+    """What tells how long a kernel takes on a device. Times of the two are never compared."""
+
+    CYCLES = "cycles"
+    """The accelerator's own counter: exact, so that one call is enough."""
+    SECONDS = "seconds"
+    """The host's wall clock, because the library counts nothing: noisy; see `Precision`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """How well a run is to be timed by the wall clock, and what that may cost.
+
+    Attributes:
+        error: the median's relative standard error that is small enough; see `WallTime.error`.
+        seconds: after so many it ends in any case, with what it has; the warming up included.
+
+    Raises:
+        ValueError: one is not positive and finite.
+    """
+
+    error: float
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.error < math.inf and 0 < self.seconds < math.inf):
+            raise ValueError(f"a precision of {self.error} within {self.seconds} s")
+
+
+_MEDIAN_ERROR = 1.2533 / 2.5631
+"""Standard error of the median of n normal values in units of (p90 - p10) / sqrt(n)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallTime:
+    """Host seconds of one call of an entry, from regions of many calls each.
+
+    Attributes:
+        minimum_seconds, p10_seconds, median_seconds, p90_seconds: over the regions that were kept.
+        calls: in one region; it lasts a millisecond at least, so that the clock's steps vanish.
+        regions: that were kept.
+        rejected: regions in which the process did not run undisturbed, thrown away.
+
+    Raises:
+        ValueError: a time is not positive and finite, or the times are not in order; or a count
+            cannot be.
+    """
+
+    minimum_seconds: float
+    p10_seconds: float
+    median_seconds: float
+    p90_seconds: float
+    calls: int
+    regions: int
+    rejected: int = 0
+
+    def __post_init__(self) -> None:
+        times = self.minimum_seconds, self.p10_seconds, self.median_seconds, self.p90_seconds
+        if not all(0 < a <= b < math.inf for a, b in pairwise(times)):
+            raise ValueError(f"wall times {', '.join(map(str, times))} s")
+        if self.calls < 1 or self.regions < 1 or self.rejected < 0:
+            raise ValueError(f"{self.regions} regions of {self.calls} calls")
+
+    @property
+    def spread(self) -> float:
+        """From the p10 to the p90, relative to the median."""
+        return (self.p90_seconds - self.p10_seconds) / self.median_seconds
+
+    @property
+    def error(self) -> float:
+        """Relative standard error of the median, as if regions were independent and normal."""
+        return _MEDIAN_ERROR * self.spread / math.sqrt(self.regions)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunJob:
     """Run `entry` of an uploaded artifact.
 
-    Every sample runs once (checked), then the last one `repeats` times (timed).
+    Every sample runs once (checked), then the last one `repeats` times (each call timed by itself),
+    then as often as the wanted precision of the wall time takes; each call must give the same
+    outputs again.
 
     `timeout_seconds` bounds the kernel's own time over the job, not the waiting for a device.
-    `timeline` asks for the accelerator's instruction timeline of the last call.
+    `timeline` asks for the accelerator's instruction timeline of the last checked call.
     """
 
     artifact: Digest
@@ -75,6 +153,7 @@ class RunJob:
     buffers: tuple[BufferSpec, ...]
     samples: int = 1
     repeats: int = 0
+    precision: Precision | None = None
     timeout_seconds: float = 10.0
     timeline: bool = False
 
@@ -132,18 +211,37 @@ class TimelineEvent:
 class Measurement:
     """A run that ended well: counters of the last call, host seconds of timed calls, outputs.
 
+    `counters` is None on a device that counts nothing, and `sample_cycles` is empty there.
+    `wall_time` is there if the job asked for a precision.
     `outputs` holds (buffer name, bytes of all samples) for buffers with `fetch`.
     """
 
     artifact: Digest
     device: str
-    counters: Counters
+    counters: Counters | None
+    wall_time: WallTime | None = None
     seconds: tuple[float, ...] = ()
     sample_cycles: tuple[int, ...] = ()
     outputs: tuple[tuple[str, bytes], ...] = ()
     timeline: tuple[TimelineEvent, ...] = ()
     load_seconds: float = 0.0
     run_seconds: float = 0.0
+
+    @property
+    def counted(self) -> Counters:
+        """The counters of a device that is known to have them.
+
+        Raises:
+            ValueError: it has none.
+        """
+        if self.counters is None:
+            raise ValueError(f"device {self.device} counts nothing")
+        return self.counters
+
+    @property
+    def cycles(self) -> int | None:
+        """Of the last call; None where nothing counts them."""
+        return None if self.counters is None else self.counters.cycles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +270,8 @@ def is_spoiled(outcome: Measurement | RunFailure) -> bool:
 class Trial:
     """One candidate with its terminal status: what the tuner learns from and the store keeps.
 
-    `cycles` is None unless the status is OK. Digests are those of workload, trace and artifact.
+    `cycles` and `wall_time` are None unless the status is OK; which of them is there says how its
+    device tells time. Digests are those of workload, trace and artifact.
     `point` has the values of the tunable variables, sorted by name; others follow from them.
     """
 
@@ -181,6 +280,7 @@ class Trial:
     point: tuple[tuple[str, int], ...]
     status: Status
     cycles: int | None = None
+    wall_time: WallTime | None = None
     seconds: tuple[float, ...] = ()
     artifact: Digest | None = None
     device: str = ""
@@ -188,3 +288,17 @@ class Trial:
     proposer: str = ""
     spans: tuple[tuple[str, float, float], ...] = field(default=())
     """(stage, begin, end) in wall seconds: propose, compile, transfer, run."""
+
+    @property
+    def clock(self) -> DeviceClock | None:
+        """What `cost` was told by; None if it has none."""
+        if self.cycles:
+            return DeviceClock.CYCLES
+        return None if self.wall_time is None else DeviceClock.SECONDS
+
+    @property
+    def cost(self) -> float | None:
+        """Cycles, or the median's seconds where none are counted; None if neither: 0 is no time."""
+        if self.cycles:
+            return float(self.cycles)
+        return None if self.wall_time is None else self.wall_time.median_seconds

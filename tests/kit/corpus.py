@@ -15,7 +15,7 @@ from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 from kit.specimens import codecs, document, filled
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
-from tilefarm.measurement import Status, Trial
+from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 from tilefarm.rpc.tracker_calls import Register
 from tilefarm.rpc.version import PROTOCOL
 from tilefarm.target import TARGETS
@@ -47,6 +47,7 @@ _DEVICE: Final = DeviceInfo(
     sandbox="rlimits",
     epoch="epoch-1",
     labels=(("site", "lab"),),
+    clock=DeviceClock.SECONDS,
 )
 _TRIAL: Final = Trial(
     workload=Digest.of(b"workload"),
@@ -54,6 +55,15 @@ _TRIAL: Final = Trial(
     point=(("tile", 4),),
     status=Status.OK,
     cycles=1234,
+    wall_time=WallTime(
+        minimum_seconds=1e-6,
+        p10_seconds=2e-6,
+        median_seconds=3e-6,
+        p90_seconds=4e-6,
+        calls=500,
+        regions=9,
+        rejected=1,
+    ),
     seconds=(0.25,),
     artifact=Digest.of(b"artifact"),
     device="board1",

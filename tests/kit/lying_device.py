@@ -35,7 +35,7 @@ def _lying(run: Callable[..., Measurement | RunFailure], lies: Path) -> Callable
         if not isinstance(outcome, Measurement) or not lies.exists():
             return outcome
         cycles = tuple(cycles + LIE_CYCLES for cycles in outcome.sample_cycles)
-        return replace(outcome, counters=lie(outcome.counters), sample_cycles=cycles)
+        return replace(outcome, counters=lie(outcome.counted), sample_cycles=cycles)
 
     return told
 

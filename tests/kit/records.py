@@ -8,12 +8,15 @@ from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.measurement import (
     BufferSpec,
     Counters,
+    DeviceClock,
     Measurement,
+    Precision,
     Role,
     RunFailure,
     RunJob,
     Status,
     TimelineEvent,
+    WallTime,
 )
 from tilefarm.rpc import device_calls
 
@@ -23,6 +26,23 @@ SMALL_COUNTS = st.integers(0, 2**32 - 1)
 SECONDS = st.floats(0, 1e9)
 DIGESTS = st.binary(max_size=4).map(Digest.of)
 LABELS = st.lists(st.tuples(NAMES, NAMES), max_size=2).map(tuple)
+
+POSITIVE_SECONDS = st.floats(1e-9, 1e9)
+PRECISIONS = st.builds(Precision, error=st.floats(1e-6, 1), seconds=POSITIVE_SECONDS)
+
+
+@st.composite
+def wall_times(draw: st.DrawFn) -> WallTime:
+    """Times in order, and counts that there can be."""
+    times = sorted(draw(POSITIVE_SECONDS) for _ in range(4))
+    names = ("minimum_seconds", "p10_seconds", "median_seconds", "p90_seconds")
+    return WallTime(
+        **dict(zip(names, times, strict=True)),
+        calls=draw(st.integers(1, 2**32 - 1)),
+        regions=draw(st.integers(1, 2**32 - 1)),
+        rejected=draw(SMALL_COUNTS),
+    )
+
 
 BUFFERS = st.builds(
     BufferSpec,
@@ -40,6 +60,7 @@ JOBS = st.builds(
     buffers=st.lists(BUFFERS, max_size=3).map(tuple),
     samples=SMALL_COUNTS,
     repeats=SMALL_COUNTS,
+    precision=st.none() | PRECISIONS,
     timeout_seconds=SECONDS,
     timeline=st.booleans(),
 )
@@ -49,7 +70,8 @@ MEASUREMENTS = st.builds(
     Measurement,
     artifact=DIGESTS,
     device=NAMES,
-    counters=COUNTERS,
+    counters=st.none() | COUNTERS,
+    wall_time=st.none() | wall_times(),
     seconds=st.lists(SECONDS, max_size=3).map(tuple),
     sample_cycles=st.lists(COUNTS, max_size=3).map(tuple),
     load_seconds=SECONDS,
@@ -75,6 +97,7 @@ DEVICES = st.builds(
     epoch=NAMES,
     labels=LABELS,
     self_test=NAMES,
+    clock=st.sampled_from(DeviceClock),
 )
 TICKETS = st.binary(max_size=4)
 LEASES = st.builds(

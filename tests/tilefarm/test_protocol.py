@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -71,7 +72,8 @@ def test_messages_belong_to_one_rpc_each(rpc: MethodDescriptor) -> None:
 def test_enums_begin_unspecified() -> None:
     for file in (device_pb2.DESCRIPTOR, tracker_pb2.DESCRIPTOR):
         for enum in file.enum_types_by_name.values():
-            assert enum.values_by_number[0].name == f"{enum.name.upper()}_UNSPECIFIED"
+            prefix = re.sub(r"(?<!^)(?=[A-Z])", "_", enum.name).upper()
+            assert enum.values_by_number[0].name == f"{prefix}_UNSPECIFIED"
 
 
 def test_what_carries_a_claim_changes_something() -> None:

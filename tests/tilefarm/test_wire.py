@@ -11,11 +11,18 @@ from kit import records
 from kit.records import COUNTS, DIGESTS, LABELS, NAMES, SECONDS, TICKETS
 from kit.specimens import codecs
 from tilefarm.digest import Digest
-from tilefarm.measurement import Role, RunFailure, Status
-from tilefarm.rpc import device_calls, device_wire, run_wire, tracker_calls, tracker_wire
+from tilefarm.measurement import DeviceClock, Role, RunFailure, Status
+from tilefarm.rpc import (
+    device_calls,
+    device_wire,
+    lease_wire,
+    run_wire,
+    tracker_calls,
+    tracker_wire,
+)
 from tilefarm.rpc.codec import Codec
 from tilefarm.rpc.nothing import Nothing
-from tilefarm.v1 import device_pb2
+from tilefarm.v1 import device_pb2, tracker_pb2
 
 DIGEST_LISTS = st.lists(DIGESTS, max_size=3).map(tuple).map(device_calls.Digests)
 REFS = st.builds(tracker_calls.DeviceRef, name=NAMES, epoch=NAMES)
@@ -276,3 +283,18 @@ def test_an_unspecified_status_is_refused() -> None:
 def test_an_empty_reply_is_refused() -> None:
     with pytest.raises(ValueError, match="without an outcome"):
         device_wire.RUN_REPLY.decode(b"")
+
+
+def test_clocks_have_numbers_and_an_older_device_has_a_counter() -> None:
+    assert set(lease_wire.CLOCKS) == set(DeviceClock)
+    assert len(set(lease_wire.CLOCKS.values())) == len(DeviceClock)
+    silent = tracker_pb2.DeviceInfo(name="board1", target=bytes(32))
+    assert lease_wire.device_from_wire(silent).clock is DeviceClock.CYCLES
+
+
+def test_zero_seconds_do_not_pass_for_a_time() -> None:
+    message = device_pb2.Measurement(
+        artifact=bytes(32), wall_time=device_pb2.WallTime(calls=1, regions=1)
+    )
+    with pytest.raises(ValueError, match="wall times"):
+        run_wire.measurement_from_wire(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import subprocess
 import sys
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kit.records import wall_times
 from kit.toy_spaces import trial_of
 from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
-from tilefarm.measurement import Status, Trial
+from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
 from tuner.store import Store, Voucher
 
@@ -46,6 +48,7 @@ def trials(draw: st.DrawFn) -> Trial:
         point=tuple(draw(st.dictionaries(st.text(), st.integers(-(2**62), 2**62))).items()),
         status=status,
         cycles=draw(st.none() | st.integers(0, 2**62)) if status is Status.OK else None,
+        wall_time=draw(st.none() | wall_times()) if status is Status.OK else None,
         seconds=tuple(draw(st.lists(finite, max_size=3))),
         artifact=draw(st.none() | digests),
         device=draw(texts),
@@ -142,9 +145,73 @@ def test_best_and_failures(store: Store) -> None:
     assert store.count(other.workload) == 1
 
 
-def test_a_failure_has_no_cycles(store: Store) -> None:
-    with pytest.raises(ValueError, match="run_crash"):
-        store.insert(trial_of({"x": 1}, Status.RUN_CRASH, cycles=10**9), run="run-1")
+def timed(x: int, seconds: float) -> Trial:
+    """A trial on a device that counts nothing."""
+    time = WallTime(
+        minimum_seconds=seconds / 2,
+        p10_seconds=seconds,
+        median_seconds=seconds,
+        p90_seconds=seconds,
+        calls=9,
+        regions=9,
+    )
+    return replace(trial_of({"x": x}), wall_time=time)
+
+
+def test_the_best_of_a_clock_is_not_compared_with_those_of_the_other(store: Store) -> None:
+    trials = [timed(1, 3e-6), timed(2, 1e-6), timed(3, 2e-6), trial_of({"x": 4}, cycles=50)]
+    nothing = trial_of({"x": 5}, cycles=0)
+    for trial in [nothing, *trials, trial_of({"x": 6})]:
+        store.insert(trial, run="run-1")
+    assert store.best(nothing.workload) == trials[3]
+    assert store.best(nothing.workload, DeviceClock.SECONDS) == trials[1]
+
+
+def test_a_failure_has_no_time(store: Store) -> None:
+    for wrong in (trial_of({"x": 1}, cycles=10**9), timed(1, 1e9)):
+        with pytest.raises(ValueError, match="run_crash"):
+            store.insert(replace(wrong, status=Status.RUN_CRASH), run="run-1")
+
+
+def of_an_older_version(path: Path, trial: Trial) -> None:
+    """A file without the columns that this version has added, with a copy and a line beside it."""
+    with Store(path) as store:
+        store.begin_run("r", {}, begun=0.0)
+        store.insert(trial, run="r")
+    copy = path.with_name(path.name + ".copy")
+    for each in (path, copy):
+        with sqlite3.connect(each) as database:
+            database.execute("ALTER TABLE trials DROP COLUMN wall_time")
+            database.execute("ALTER TABLE suspects DROP COLUMN wall_time")
+            database.execute("PRAGMA user_version = 3")
+        database.close()
+    since = path.with_name(path.name + ".since")
+    lines = [json.loads(line) for line in since.read_text().splitlines()]
+    since.write_text(
+        "".join(json.dumps(row[:-1] if row[0] == "trial" else row) + "\n" for row in lines)
+    )
+
+
+def test_a_file_of_an_older_version_is_read_and_written(path: Path) -> None:
+    trial = trial_of({"x": 1}, cycles=9)
+    of_an_older_version(path, trial)
+    before = path.read_bytes()
+    with Store(path, read_only=True) as store:
+        assert (store.trials(), store.suspects()) == ([trial], [])
+    assert path.read_bytes() == before
+    with Store(path) as store:
+        assert store.insert(timed(2, 1e-6), run="r")
+        assert store.trials() == [trial, timed(2, 1e-6)]
+
+
+def test_a_damaged_file_of_an_older_version_comes_back_from_its_copy(path: Path) -> None:
+    trial = trial_of({"x": 1}, cycles=9)
+    of_an_older_version(path, trial)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with Store(path) as store:
+        assert "is damaged" in store.restored
+        assert store.trials() == [trial]
 
 
 def test_runs_are_listed_with_their_end(store: Store) -> None:

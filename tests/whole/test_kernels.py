@@ -115,7 +115,7 @@ SCHEDULES = {
 @pytest.mark.parametrize("tiling", SCHEDULES.values(), ids=SCHEDULES.keys())
 def test_hand_written_schedules_on_the_accelerator(tiling: Tiling, measure: Measure) -> None:
     work = conv2d(ci=2, co=2, height=8, width=8)
-    counters = _checked(measure, work, tiling.trace()).counters
+    counters = _checked(measure, work, tiling.trace()).counted
     assert counters.gemm_uops == 2 * 64 * (2 * 3 * 3 + 1)
     assert counters.out_store_nbytes == work.outputs[0].nbytes
 
@@ -145,7 +145,7 @@ def test_sampled_points_are_right_and_as_predicted(name: str, measure: Measure) 
     points = Sampler(generated.space).sample(2, np.random.default_rng(len(name)))
     for point in [dict(generated.space.default), *points]:
         trace = generated.trace(point)
-        counters = _checked(measure, work, trace).counters
+        counters = _checked(measure, work, trace).counted
         features = dict(_kernel(work, trace).features)
         assert features["uops"] <= uop_capacity(SIM)
         assert features["gemm_cycles"] == counters.gemm_uops
@@ -185,13 +185,13 @@ def test_a_program_calls_kernels_with_places_in_its_own_buffers(measure: Measure
     ]
     result = measure(program, "network", buffers, [weights, data, wanted])
     assert dict(result.outputs)["y"] == wanted
-    assert result.counters.instructions < (REPEATS + 1) * _alone(measure, conv).instructions
+    assert result.counted.instructions < (REPEATS + 1) * _alone(measure, conv).instructions
 
 
 def _alone(measure: Measure, work: Workload) -> Counters:
     """What a kernel needs when it runs by itself."""
     generated = generate(work, SIM)
-    return _checked(measure, work, generated.trace(dict(generated.space.default))).counters
+    return _checked(measure, work, generated.trace(dict(generated.space.default))).counted
 
 
 def _buffer(name: str, role: Role, content: bytes) -> BufferSpec:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from tilefarm.lease import DeviceInfo, Lease
-from tilefarm.rpc.codec import digest_from_wire, digest_to_wire
+from tilefarm.measurement import DeviceClock
+from tilefarm.rpc.codec import digest_from_wire, digest_to_wire, known
 from tilefarm.v1 import tracker_pb2 as trk
 
+CLOCKS: Final[Mapping[DeviceClock, trk.DeviceClock]] = {
+    DeviceClock.CYCLES: trk.DEVICE_CLOCK_CYCLES,
+    DeviceClock.SECONDS: trk.DEVICE_CLOCK_SECONDS,
+}
+_CLOCK_OF: Final[Mapping[int, DeviceClock]] = {
+    trk.DEVICE_CLOCK_UNSPECIFIED: DeviceClock.CYCLES,
+    **{number: clock for clock, number in CLOCKS.items()},
+}
 Labels = tuple[tuple[str, str], ...]
 
 
@@ -32,6 +42,7 @@ def device_to_wire(device: DeviceInfo) -> trk.DeviceInfo:
         epoch=device.epoch,
         labels=labels_to_wire(device.labels),
         self_test=device.self_test,
+        clock=CLOCKS[device.clock],
     )
 
 
@@ -46,6 +57,7 @@ def device_from_wire(message: trk.DeviceInfo) -> DeviceInfo:
         epoch=message.epoch,
         labels=labels_from_wire(message.labels),
         self_test=message.self_test,
+        clock=known(_CLOCK_OF, message.clock),
     )
 
 

@@ -10,11 +10,13 @@ from tilefarm.measurement import (
     BufferSpec,
     Counters,
     Measurement,
+    Precision,
     Role,
     RunFailure,
     RunJob,
     Status,
     TimelineEvent,
+    WallTime,
 )
 from tilefarm.rpc.codec import (
     digest_from_wire,
@@ -82,6 +84,7 @@ def job_to_wire(job: RunJob) -> dev.RunJob:
         repeats=job.repeats,
         timeout_seconds=job.timeout_seconds,
         timeline=job.timeline,
+        precision=dev.Precision(**asdict(job.precision)) if job.precision else None,
     )
 
 
@@ -95,7 +98,18 @@ def job_from_wire(message: dev.RunJob) -> RunJob:
         repeats=message.repeats,
         timeout_seconds=message.timeout_seconds,
         timeline=message.timeline,
+        precision=_precision_from_wire(message.precision)
+        if message.HasField("precision")
+        else None,
     )
+
+
+def _precision_from_wire(message: dev.Precision) -> Precision:
+    return Precision(error=message.error, seconds=message.seconds)
+
+
+def _wall_time_from_wire(message: dev.WallTime) -> WallTime:
+    return WallTime(**{name: getattr(message, name) for name in WallTime.__dataclass_fields__})
 
 
 def _counters_to_wire(counters: Counters) -> dev.Counters:
@@ -111,11 +125,12 @@ def measurement_to_wire(measurement: Measurement) -> dev.Measurement:
     return dev.Measurement(
         artifact=digest_to_wire(measurement.artifact),
         device=measurement.device,
-        counters=_counters_to_wire(measurement.counters),
+        counters=_counters_to_wire(measurement.counters) if measurement.counters else None,
         seconds=measurement.seconds,
         sample_cycles=measurement.sample_cycles,
         load_seconds=measurement.load_seconds,
         run_seconds=measurement.run_seconds,
+        wall_time=dev.WallTime(**asdict(measurement.wall_time)) if measurement.wall_time else None,
     )
 
 
@@ -124,11 +139,14 @@ def measurement_from_wire(message: dev.Measurement) -> Measurement:
     return Measurement(
         artifact=digest_from_wire(message.artifact),
         device=message.device,
-        counters=_counters_from_wire(message.counters),
+        counters=_counters_from_wire(message.counters) if message.HasField("counters") else None,
         seconds=tuple(message.seconds),
         sample_cycles=tuple(message.sample_cycles),
         load_seconds=message.load_seconds,
         run_seconds=message.run_seconds,
+        wall_time=_wall_time_from_wire(message.wall_time)
+        if message.HasField("wall_time")
+        else None,
     )
 
 

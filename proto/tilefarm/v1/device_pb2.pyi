@@ -169,8 +169,16 @@ class BufferSpec(_message.Message):
     fetch: bool
     def __init__(self, name: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., nbytes: _Optional[int] = ..., content: _Optional[bytes] = ..., expected: _Optional[bytes] = ..., fetch: _Optional[bool] = ...) -> None: ...
 
+class Precision(_message.Message):
+    __slots__ = ("error", "seconds")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    error: float
+    seconds: float
+    def __init__(self, error: _Optional[float] = ..., seconds: _Optional[float] = ...) -> None: ...
+
 class RunJob(_message.Message):
-    __slots__ = ("artifact", "entry", "buffers", "samples", "repeats", "timeout_seconds", "timeline")
+    __slots__ = ("artifact", "entry", "buffers", "samples", "repeats", "timeout_seconds", "timeline", "precision")
     ARTIFACT_FIELD_NUMBER: _ClassVar[int]
     ENTRY_FIELD_NUMBER: _ClassVar[int]
     BUFFERS_FIELD_NUMBER: _ClassVar[int]
@@ -178,6 +186,7 @@ class RunJob(_message.Message):
     REPEATS_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
     artifact: bytes
     entry: str
     buffers: _containers.RepeatedCompositeFieldContainer[BufferSpec]
@@ -185,7 +194,8 @@ class RunJob(_message.Message):
     repeats: int
     timeout_seconds: float
     timeline: bool
-    def __init__(self, artifact: _Optional[bytes] = ..., entry: _Optional[str] = ..., buffers: _Optional[_Iterable[_Union[BufferSpec, _Mapping]]] = ..., samples: _Optional[int] = ..., repeats: _Optional[int] = ..., timeout_seconds: _Optional[float] = ..., timeline: _Optional[bool] = ...) -> None: ...
+    precision: Precision
+    def __init__(self, artifact: _Optional[bytes] = ..., entry: _Optional[str] = ..., buffers: _Optional[_Iterable[_Union[BufferSpec, _Mapping]]] = ..., samples: _Optional[int] = ..., repeats: _Optional[int] = ..., timeout_seconds: _Optional[float] = ..., timeline: _Optional[bool] = ..., precision: _Optional[_Union[Precision, _Mapping]] = ...) -> None: ...
 
 class RunRequest(_message.Message):
     __slots__ = ("claim", "request_id", "job", "signature", "blobs", "candidate")
@@ -263,8 +273,26 @@ class NamedBlob(_message.Message):
     digest: bytes
     def __init__(self, name: _Optional[str] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
+class WallTime(_message.Message):
+    __slots__ = ("minimum_seconds", "p10_seconds", "median_seconds", "p90_seconds", "calls", "regions", "rejected")
+    MINIMUM_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    P10_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    MEDIAN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    P90_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    REGIONS_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    minimum_seconds: float
+    p10_seconds: float
+    median_seconds: float
+    p90_seconds: float
+    calls: int
+    regions: int
+    rejected: int
+    def __init__(self, minimum_seconds: _Optional[float] = ..., p10_seconds: _Optional[float] = ..., median_seconds: _Optional[float] = ..., p90_seconds: _Optional[float] = ..., calls: _Optional[int] = ..., regions: _Optional[int] = ..., rejected: _Optional[int] = ...) -> None: ...
+
 class Measurement(_message.Message):
-    __slots__ = ("artifact", "device", "counters", "seconds", "sample_cycles", "load_seconds", "run_seconds")
+    __slots__ = ("artifact", "device", "counters", "seconds", "sample_cycles", "load_seconds", "run_seconds", "wall_time")
     ARTIFACT_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
@@ -272,6 +300,7 @@ class Measurement(_message.Message):
     SAMPLE_CYCLES_FIELD_NUMBER: _ClassVar[int]
     LOAD_SECONDS_FIELD_NUMBER: _ClassVar[int]
     RUN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    WALL_TIME_FIELD_NUMBER: _ClassVar[int]
     artifact: bytes
     device: str
     counters: Counters
@@ -279,7 +308,8 @@ class Measurement(_message.Message):
     sample_cycles: _containers.RepeatedScalarFieldContainer[int]
     load_seconds: float
     run_seconds: float
-    def __init__(self, artifact: _Optional[bytes] = ..., device: _Optional[str] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., seconds: _Optional[_Iterable[float]] = ..., sample_cycles: _Optional[_Iterable[int]] = ..., load_seconds: _Optional[float] = ..., run_seconds: _Optional[float] = ...) -> None: ...
+    wall_time: WallTime
+    def __init__(self, artifact: _Optional[bytes] = ..., device: _Optional[str] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., seconds: _Optional[_Iterable[float]] = ..., sample_cycles: _Optional[_Iterable[int]] = ..., load_seconds: _Optional[float] = ..., run_seconds: _Optional[float] = ..., wall_time: _Optional[_Union[WallTime, _Mapping]] = ...) -> None: ...
 
 class RunFailure(_message.Message):
     __slots__ = ("artifact", "status", "why", "device", "signal", "mismatch", "run_seconds")

@@ -1,10 +1,20 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class DeviceClock(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DEVICE_CLOCK_UNSPECIFIED: _ClassVar[DeviceClock]
+    DEVICE_CLOCK_CYCLES: _ClassVar[DeviceClock]
+    DEVICE_CLOCK_SECONDS: _ClassVar[DeviceClock]
+DEVICE_CLOCK_UNSPECIFIED: DeviceClock
+DEVICE_CLOCK_CYCLES: DeviceClock
+DEVICE_CLOCK_SECONDS: DeviceClock
 
 class Label(_message.Message):
     __slots__ = ("key", "value")
@@ -15,7 +25,7 @@ class Label(_message.Message):
     def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class DeviceInfo(_message.Message):
-    __slots__ = ("name", "address", "target", "runtime", "sandbox", "epoch", "labels", "self_test")
+    __slots__ = ("name", "address", "target", "runtime", "sandbox", "epoch", "labels", "self_test", "clock")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +34,7 @@ class DeviceInfo(_message.Message):
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_FIELD_NUMBER: _ClassVar[int]
     name: str
     address: str
     target: bytes
@@ -32,7 +43,8 @@ class DeviceInfo(_message.Message):
     epoch: str
     labels: _containers.RepeatedCompositeFieldContainer[Label]
     self_test: str
-    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ..., self_test: _Optional[str] = ...) -> None: ...
+    clock: DeviceClock
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., target: _Optional[bytes] = ..., runtime: _Optional[str] = ..., sandbox: _Optional[str] = ..., epoch: _Optional[str] = ..., labels: _Optional[_Iterable[_Union[Label, _Mapping]]] = ..., self_test: _Optional[str] = ..., clock: _Optional[_Union[DeviceClock, str]] = ...) -> None: ...
 
 class Lease(_message.Message):
     __slots__ = ("lease_id", "device", "fence", "ttl_seconds", "ticket")

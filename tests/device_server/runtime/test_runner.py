@@ -89,18 +89,18 @@ def test_a_good_kernel_is_measured_and_its_outputs_come_back(
     job = dense_job(blobs, compiled["good"], repeats=4, timeline=True)
     result = measured(runner.run(job, blobs.path))
     assert result.device == "test"
-    assert result.counters.gemm_uops == ROWS
-    assert result.counters.alu_uops == ROWS
-    assert result.counters.inp_load_nbytes == ROWS * 16
-    assert result.counters.wgt_load_nbytes == 256
-    assert result.counters.out_store_nbytes == ROWS * 16
-    assert result.sample_cycles == (result.counters.cycles,) * 3
+    assert result.counted.gemm_uops == ROWS
+    assert result.counted.alu_uops == ROWS
+    assert result.counted.inp_load_nbytes == ROWS * 16
+    assert result.counted.wgt_load_nbytes == 256
+    assert result.counted.out_store_nbytes == ROWS * 16
+    assert result.sample_cycles == (result.counted.cycles,) * 3
     assert len(result.seconds) == 4
     assert all(seconds > 0 for seconds in result.seconds)
     ((name, content),) = result.outputs
     assert (name, Digest.of(content)) == ("y", job.buffers[2].expected)
     assert {event.module for event in result.timeline} == {"load", "compute", "store"}
-    assert result.timeline[-1].begin_cycle == result.counters.cycles
+    assert result.timeline[-1].begin_cycle == result.counted.cycles
 
 
 @pytest.mark.parametrize(("log_batch", "log_block"), [(0, 3), (0, 5), (1, 4), (2, 2)])
@@ -128,7 +128,7 @@ def test_equal_jobs_take_equal_cycles_in_new_and_in_old_children(
     again = measured(runner.run(job, blobs.path))
     runner.run(bad_job(compiled["bad"], "segfault"), blobs.path)
     fresh = measured(runner.run(job, blobs.path))
-    assert first.counters == again.counters == fresh.counters
+    assert first.counted == again.counted == fresh.counted
     assert again.load_seconds == 0
     assert fresh.load_seconds > 0
 
@@ -162,14 +162,14 @@ def test_kernels_on_the_host_get_plain_pointers(
         BufferSpec(name="b", role=Role.OUTPUT, nbytes=64, expected=Digest.of(expected)),
     )
     job = RunJob(artifact=compiled["good"], entry="increment", buffers=buffers)
-    assert measured(runner.run(job, blobs.path)).counters.cycles == 0
+    assert measured(runner.run(job, blobs.path)).counted.cycles == 0
 
 
 def test_an_empty_synchronization_takes_36_cycles(
     runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
 ) -> None:
     job = RunJob(artifact=compiled["good"], entry="no_work", buffers=())
-    assert measured(runner.run(job, blobs.path)).counters.cycles == 36
+    assert measured(runner.run(job, blobs.path)).counted.cycles == 36
 
 
 def test_large_outputs_come_back(runner: Runner, blobs: Blobs, compiled: dict[str, Digest]) -> None:

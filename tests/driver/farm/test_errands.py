@@ -49,7 +49,7 @@ def errands(devices: StandInDevices, count: int = 1, wait: float = 5.0) -> Erran
 
 def cycles(answers: list[Done]) -> list[int]:
     results = [done.result for done in answers]
-    return [r.counters.cycles for r in results if isinstance(r, Measurement)]
+    return [r.counted.cycles for r in results if isinstance(r, Measurement)]
 
 
 def test_answers_come_in_the_order_of_the_orders() -> None:
@@ -103,7 +103,7 @@ class Wrong(StandInDevices):
 
     def _cycles(self, code: bytes, job: RunJob) -> Measurement:
         right = cycles_of_tile(code, job)
-        return replace(right, counters=Counters(cycles=right.counters.cycles - 7 * self.wrong))
+        return replace(right, counters=Counters(cycles=right.counted.cycles - 7 * self.wrong))
 
     def connect(self, lease: Lease) -> StandInClient:
         devices = self

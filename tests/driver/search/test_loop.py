@@ -186,7 +186,7 @@ def after_a_kill(devices: StandInDevices, *, fence: int, trials: int = 12) -> Sc
 
 def seven_less(code: bytes, job: RunJob) -> Measurement | RunFailure:
     right = cycles_of_tile(code, job)
-    return replace(right, counters=Counters(cycles=right.counters.cycles - 7))
+    return replace(right, counters=Counters(cycles=right.counted.cycles - 7))
 
 
 def cycles_left(scene: Scene) -> set[int]:
