@@ -1,4 +1,4 @@
-"""One tuning of one network: a budget of trials, shared among its workloads."""
+"""One tuning of one network: a budget of trials, shared among its workloads, in one order."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from tilefarm.measurement import Status, Trial
 from tilefarm.space import Point, SearchSpace
 
 from tuner import make_proposer
+from tuner.alike import OVER, Streak
 from tuner.allocate import Stake, TaskScheduler
 from tuner.experience import Experience, Learner
+from tuner.lookahead import Lookahead
 from tuner.proposer import Proposer
 from tuner.sampler import Sampler
 
 _WARM_UP: Final = 8
 _RETRIES: Final = 8
+_LOOKAHEAD: Final = Lookahead(32)
+_ALIKE: Final = 20
+"""Failures of one task for one cause, and nothing else, after which it is given up."""
 
 
 class Task(NamedTuple):
@@ -31,42 +36,59 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A point of a task's space that should be measured now."""
+    """A point of a task's space that should be measured; `number` counts 1, 2, 3 … as asked."""
 
+    number: int
     task: str
     point: Point
 
 
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A task of which nothing more is proposed, and why."""
+
+    task: str
+    why: str
+
+
+class OtherOrderError(ValueError):
+    """What ended in an earlier session is not what this one asks for, in this order."""
+
+
 @dataclass(slots=True)
 class _Search:
-    """The search of one task and what it has out."""
+    """The search of one task."""
 
     sampler: Sampler
     proposer: Proposer
     known: set[tuple[int, ...]] = field(default_factory=set)
     """Keys of candidates that were proposed or told; these are not proposed again."""
-    ended: dict[tuple[int, ...], int | None] = field(default_factory=dict)
-    """Cycles by key; None if it did not end well. Whole trials would be too large to keep."""
-    best_cycles: int | None = None
+    streak: Streak = field(default_factory=Streak)
     default_is_due: bool = True
 
 
 class TuningSession:
-    """ask -> (measured elsewhere, in any order) -> tell -> ask …, until `finished`.
+    """ask -> (measured elsewhere) -> tell, in any order -> ask …, until nothing more comes.
+
+    Same arguments, same proposals: number i is proposed with the ends of exactly the first
+    `lookahead.known(i - 1)` and of no others. An end that comes early waits, and nothing is
+    proposed before what it has to know is there. So neither load nor chance decides what is
+    searched, and a session that was killed is its arguments, and what has `ended` until then.
 
     Each task's default point comes first, even if the budget is smaller than the number of tasks.
-    `history` are the trials of earlier runs: they count towards the budget, teach the proposers,
-    and none of them is proposed again. After the defaults comes what is to be measured `again`: an
-    earlier run has taken it back, and ended before it was told anew. Same arguments and same calls,
-    same proposals.
 
     Args:
         tasks: by name; a plain (space, weight, lower_bound_cycles) does as well.
-        trials: how many trials there may be in all, those of `history` included.
+        trials: how many trials there may be in all, those of `history` and `ended` included.
         proposer: a name of `tuner.PROPOSERS`.
+        history: trials of other searches, by task: they count towards the budget and teach the
+            proposers before anything is asked for, and none of them is proposed again.
+        ended: task and trial by number, of earlier sessions with the same other arguments; only
+            `trials` may be more now.
 
     Raises:
         SettingsError: unknown proposer.
+        OtherOrderError: the other arguments were not the same.
     """
 
     def __init__(
@@ -76,8 +98,9 @@ class TuningSession:
         trials: int,
         proposer: str = "guided",
         seed: int = 0,
+        lookahead: Lookahead = _LOOKAHEAD,
         history: Mapping[str, Sequence[Trial]] | None = None,
-        again: Mapping[str, Sequence[Point]] | None = None,
+        ended: Mapping[int, tuple[str, Trial]] | None = None,
     ) -> None:
         named = {name: Task(*task) for name, task in tasks.items()}
         self._searches = {
@@ -90,6 +113,7 @@ class TuningSession:
         for search in self._searches.values():
             if isinstance(search.proposer, Learner):
                 search.proposer.join(experience)
+        self.lookahead = lookahead
         self._budget = max(trials, len(named))
         self._scheduler = TaskScheduler(
             {
@@ -98,60 +122,70 @@ class TuningSession:
             },
             warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(named))))),
         )
-        self._told = 0
-        self._in_flight = 0
-        self._is_exhausted = not named
+        self._earlier = 0
+        self._asked: list[str] = []
+        """The tasks of all proposals; number i is at i - 1."""
+        self._learnt = 0
+        """The proposers know how so many of the first ones have ended."""
+        self._ended: dict[int, Trial] = {}
+        """Ends that they do not know yet."""
+        self._due: deque[Proposal] = deque()
+        """What an earlier session asked for, and had no end of."""
+        self._given_up: list[GivenUp] = []
         for name, past in (history or {}).items():
-            self._replay(name, past)
-        self._again = deque(
-            (name, point) for name, points in (again or {}).items() for point in points
-        )
+            self._teach(name, past)
+        self._resume(dict(ended or {}))
 
     # -- asking ------------------------------------------------------------------------------------
 
     def ask(self, n: int) -> list[Proposal]:
-        """At most n candidates to measure; [] when the budget or all spaces are exhausted."""
+        """At most n candidates to measure.
+
+        [] when what is to be known first has not ended yet; when all has, there will be no more.
+        """
         proposals: list[Proposal] = []
-        while len(proposals) < n and self._told + self._in_flight < self._budget:
-            proposal = self._next()
-            if proposal is None:
-                break
+        while len(proposals) < n and (proposal := self._next()) is not None:
             proposals.append(proposal)
-            self._in_flight += 1
         return proposals
 
     def _next(self) -> Proposal | None:
-        due = next((name for name, s in self._searches.items() if s.default_is_due), None)
-        if due is not None:
-            return self._first(due) or self._next()
-        while self._again:
-            task, tunables = self._again.popleft()
-            completed = self._searches[task].sampler.complete(tunables)
-            if (proposal := self._chosen(task, completed)) is not None:
-                return proposal
-        while (name := self._scheduler.next_task()) is not None:
-            point = self._unknown_point(self._searches[name])
+        number = self._due[0].number if self._due else self.asked + 1
+        if self._earlier + number > self._budget:
+            return None
+        return self._due.popleft() if self._due else self._proposed()
+
+    def _proposed(self) -> Proposal | None:
+        """The next one, as all that it has to know has ended."""
+        if not self._learn(self.lookahead.known(self.asked)):
+            return None
+        if (chosen := self._chosen()) is None:
+            return None
+        self._asked.append(chosen[0])
+        return Proposal(self.asked, *chosen)
+
+    def _chosen(self) -> tuple[str, Point] | None:
+        for name, search in self._searches.items():
+            if search.default_is_due:
+                search.default_is_due = False
+                if (default := self._default(name)) is not None:
+                    return name, default
+        while (due := self._scheduler.next_task()) is not None:
+            point = self._unknown_point(self._searches[due])
             if point is not None:
-                return Proposal(name, point)
-            self._scheduler.give_back(name)
-            self._scheduler.close(name)
-        self._is_exhausted = True
+                return due, point
+            self._scheduler.give_back(due)
+            self._scheduler.close(due)
         return None
 
-    def _first(self, name: str) -> Proposal | None:
+    def _default(self, name: str) -> Point | None:
         """The default point of a task, unless history has it."""
         search = self._searches[name]
-        search.default_is_due = False
-        return self._chosen(name, search.sampler.default())
-
-    def _chosen(self, name: str, point: Point | None) -> Proposal | None:
-        """A point that no proposer has proposed, unless it is known or impossible."""
-        search = self._searches[name]
+        point = search.sampler.default()
         if point is None or search.sampler.key(point) in search.known:
             return None
         search.known.add(search.sampler.key(point))
         self._scheduler.hand_out(name)
-        return Proposal(name, point)
+        return point
 
     def _unknown_point(self, search: _Search) -> Point | None:
         """What the proposer says next; the default point may be out already without its knowing."""
@@ -167,87 +201,86 @@ class TuningSession:
 
     # -- telling -----------------------------------------------------------------------------------
 
-    def tell(self, task: str, trial: Trial) -> None:
-        """How a candidate ended. A cancelled one gives its trial back; a repetition is ignored."""
+    def tell(self, number: int, trial: Trial) -> None:
+        """How a candidate ended; a repetition is ignored."""
+        if number > self._learnt:
+            self._ended.setdefault(number, trial)
+
+    def _learn(self, count: int) -> bool:
+        """Let the proposers know how so many of the first candidates ended; False: some did not."""
+        while self._learnt < count:
+            trial = self._ended.pop(self._learnt + 1, None)
+            if trial is None:
+                return False
+            task = self._asked[self._learnt]
+            self._learnt += 1
+            self._absorb(task, trial)
+            self._watch(task, trial)
+        return True
+
+    def _watch(self, task: str, trial: Trial) -> None:
+        """Give a task up when so many of its candidates, and no other ones, have failed alike."""
         search = self._searches[task]
-        key = search.sampler.key(dict(trial.point))
-        if key in search.ended:
-            return
-        self._in_flight -= key in search.known
-        if trial.status is Status.CANCELLED:
-            self._scheduler.give_back(task)
-            return
-        self._absorb(task, key, trial)
+        search.streak = streak = search.streak.after(trial)
+        if streak.count == _ALIKE:
+            search.streak = OVER
+            self._scheduler.close(task)
+            why = f"{streak.count} candidates and no other failed alike: {streak.cause}"
+            self._given_up.append(GivenUp(task, why))
 
-    def doubt(self, task: str, trial: Trial) -> None:
-        """A trial that was told is worth nothing; it is out again, and will be told anew.
-
-        The proposer has learnt from it and cannot unlearn; what is best no longer counts it.
-        """
+    def _absorb(self, task: str, trial: Trial) -> None:
         search = self._searches[task]
-        key = search.sampler.key(dict(trial.point))
-        if key not in search.ended:
-            return
-        del search.ended[key]
-        self._told -= 1
-        self._in_flight += 1
-        good = (cycles for cycles in search.ended.values() if cycles is not None)
-        search.best_cycles = min(good, default=None)
-
-    def give_up(self, task: str) -> None:
-        """Propose nothing more of a task; what is out of it may still be told."""
-        self._again = deque(each for each in self._again if each[0] != task)
-        self._scheduler.close(task)
-
-    def _replay(self, task: str, past: Sequence[Trial]) -> None:
-        search = self._searches[task]
-        for trial in past:
-            point = dict(trial.point)
-            if trial.status is Status.CANCELLED or any(
-                t not in point for t in search.sampler.tunables
-            ):
-                continue
-            self._absorb(task, search.sampler.key(point), trial)
-
-    def _absorb(self, task: str, key: tuple[int, ...], trial: Trial) -> None:
-        search = self._searches[task]
-        search.known.add(key)
-        cycles = trial.cycles if trial.status is Status.OK else None
-        search.ended[key] = cycles
-        self._told += 1
+        search.known.add(search.sampler.key(dict(trial.point)))
         search.proposer.tell([trial])
         self._scheduler.tell(task, trial)
-        if cycles is not None and (search.best_cycles is None or cycles < search.best_cycles):
-            search.best_cycles = cycles
+
+    # -- what earlier sessions left ----------------------------------------------------------------
+
+    def _teach(self, task: str, past: Sequence[Trial]) -> None:
+        tunables = self._searches[task].sampler.tunables
+        for trial in past:
+            point = dict(trial.point)
+            if trial.status is not Status.CANCELLED and all(t in point for t in tunables):
+                self._absorb(task, trial)
+                self._earlier += 1
+
+    def _resume(self, ended: dict[int, tuple[str, Trial]]) -> None:
+        """Ask again for what was asked for, until all that ended is met."""
+        while ended:
+            proposal = self._proposed()
+            if proposal is None:
+                raise OtherOrderError(f"number {self.asked + 1} would not be asked for")
+            end = ended.pop(proposal.number, None)
+            if end is None:
+                self._due.append(proposal)
+                continue
+            task, trial = end
+            key = self._searches[proposal.task].sampler.key
+            if task != proposal.task or key(dict(trial.point)) != key(proposal.point):
+                raise OtherOrderError(f"number {proposal.number} would be another candidate")
+            self.tell(proposal.number, trial)
 
     # -- looking -----------------------------------------------------------------------------------
 
-    def best_cycles(self, task: str, *, without: Sequence[Point] = ()) -> int | None:
-        """Those of the fastest right candidate of a task so far, some points aside."""
-        search = self._searches[task]
-        aside = {search.sampler.key(point) for point in without}
-        good = (c for key, c in search.ended.items() if c is not None and key not in aside)
-        return min(good, default=None) if aside else search.best_cycles
+    def given_up(self) -> list[GivenUp]:
+        """Tasks that were given up since this was called last."""
+        given_up, self._given_up = self._given_up, []
+        return given_up
+
+    @property
+    def asked(self) -> int:
+        """The number of the last proposal; those of earlier sessions count."""
+        return len(self._asked)
 
     @property
     def told(self) -> int:
         """Trials that ended, those of history included."""
-        return self._told
-
-    @property
-    def in_flight(self) -> int:
-        """Candidates proposed and not told yet."""
-        return self._in_flight
+        return self._earlier + self._learnt + len(self._ended)
 
     @property
     def budget(self) -> int:
         """Trials that there may be in all."""
         return self._budget
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is running and nothing more will be proposed."""
-        return self._in_flight == 0 and (self._told >= self._budget or self._is_exhausted)
 
 
 def _seed_of(seed: int, task: str) -> int:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
@@ -19,25 +19,37 @@ _COLUMNS: Final = (
     "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans, "
     "wall_time"
 )
-_TRIAL_VALUES: Final = 1 + len(_COLUMNS.split(","))
-"""The run that a trial is of, and what it is."""
-_Change: TypeAlias = tuple[str, tuple[object, ...]]
+_TRIAL: Final = f"run, {_COLUMNS}, search, number"
+"""The run that a trial is of, what it is, and its place."""
+_TRIAL_VALUES: Final = len(_TRIAL.split(","))
 _STATEMENTS: Final = {
     "run": "INSERT INTO runs (run, begun, description) VALUES (?, ?, ?)",
     "end": "UPDATE runs SET ended = ?, outcome = ? WHERE run = ?",
-    "trial": f"INSERT INTO trials (run, {_COLUMNS}) VALUES ({', '.join('?' * _TRIAL_VALUES)}) "
+    "trial": f"INSERT INTO trials ({_TRIAL}) VALUES ({', '.join('?' * _TRIAL_VALUES)}) "
     "ON CONFLICT (workload, trace) DO NOTHING",
-    "held": "INSERT INTO unconfirmed (trial, device, fence) "
-    "SELECT trial, ?, ? FROM trials WHERE workload = ? AND trace = ?",
-    "confirmed": "DELETE FROM unconfirmed WHERE device = ?",
-    "doubt": "DELETE FROM trials WHERE workload = ? AND trace = ?",
 }
 """Every change of the records; also what the lines of a copy say."""
+
+_ORDER: Final = "search, number, trial"
+"""As they were asked for; those of versions that kept no order come first, as they ended."""
 _COSTS: Final = {
     DeviceClock.CYCLES: "cycles",
     DeviceClock.SECONDS: "wall_time ->> 'median_seconds'",
 }
 """What a trial is judged by, as an expression of its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a trial stands: runs that go on with one another are one search, which asks in order.
+
+    Attributes:
+        search: counts 1, 2, 3 … in one file.
+        number: counts 1, 2, 3 … in one search.
+    """
+
+    search: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +61,6 @@ class RunRecord:
     description: Mapping[str, object]
     ended: float | None = None
     outcome: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Voucher:
-    """Who has to confirm a trial: the device that measured it, and under which lease of it.
-
-    Attributes:
-        device: its name on its tracker.
-        fence: of the lease; a device's fences only grow.
-    """
-
-    device: str
-    fence: int
 
 
 class Store(Closing):
@@ -100,17 +99,17 @@ class Store(Closing):
 
     def begin_run(self, run: str, description: Mapping[str, object], *, begun: float) -> None:
         """Notes that a run begins. Trials belong to runs, so this comes first."""
-        self._change(("run", (run, begun, canonical_json(dict(description)))))
+        self._change("run", (run, begun, canonical_json(dict(description))))
 
     def end_run(self, run: str, outcome: str, *, ended: float) -> None:
         """Notes how a run ended; one that was killed has no end."""
-        self._change(("end", (ended, outcome, run)))
+        self._change("end", (ended, outcome, run))
 
-    def insert(self, trial: Trial, *, run: str, unconfirmed: Voucher | None = None) -> bool:
+    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
         """Keeps a trial. False, and nothing changes, if this workload and trace have one already.
 
         Args:
-            unconfirmed: who may still say that it was wrong, until `confirm`.
+            place: where it stands in the order in which candidates are asked for.
 
         Raises:
             ValueError: a trial that did not end well claims a time.
@@ -118,59 +117,29 @@ class Store(Closing):
         timed = trial.cycles is not None or trial.wall_time is not None
         if timed and trial.status is not Status.OK:
             raise ValueError(f"a trial that ended as {trial.status.value} has no time")
-        key = (trial.workload.hex, trial.trace.hex)
-        held: list[_Change] = []
-        if unconfirmed is not None:
-            held = [("held", (unconfirmed.device, unconfirmed.fence, *key))]
-        return self._change(("trial", (run, *_row(trial))), *held) == 1
-
-    def confirm(self, device: str) -> None:
-        """A device was right until now: nobody doubts its trials any more."""
-        self._change(("confirmed", (device,)))
-
-    def doubt(self, trial: Trial, why: str) -> bool:
-        """Moves a trial to the suspects: its device was not right. False if it is not kept here.
-
-        Its workload and trace have none any more, and may get another one.
-        """
-        return self._change(("doubt", (why, trial.workload.hex, trial.trace.hex))) == 1
+        where = (None, None) if place is None else (place.search, place.number)
+        return self._change("trial", (run, *_row(trial), *where)) == 1
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def suspects(self) -> list[tuple[Trial, str]]:
-        """Trials that were taken back, in order, each with the reason."""
-        rows = self._db.execute(f"SELECT doubt, {_COLUMNS} FROM suspects ORDER BY suspect")
-        return [(_trial(row), doubt) for doubt, *row in rows]
-
-    def to_measure_again(self, workload: Digest) -> list[Trial]:
-        """Trials of a workload that were taken back, and have no other in their place yet."""
+    def places(self) -> dict[tuple[Digest, Digest], Place]:
+        """Where trials stand, by workload and trace; those of older versions stand nowhere."""
         rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM suspects WHERE workload = ? AND NOT EXISTS (SELECT * FROM"
-            " trials WHERE trials.workload = suspects.workload AND trials.trace = suspects.trace)"
-            " GROUP BY trace ORDER BY min(suspect)",
-            (workload.hex,),
+            "SELECT workload, trace, search, number FROM trials WHERE search IS NOT NULL"
         )
-        return [_trial(row) for row in rows]
-
-    def unconfirmed(self) -> list[tuple[Trial, Voucher]]:
-        """Trials that may still turn out to be wrong, in the order in which they ended."""
-        rows = self._db.execute(
-            f"SELECT unconfirmed.device, fence, {_named('trials', _COLUMNS)} "
-            "FROM unconfirmed JOIN trials USING (trial) ORDER BY trial"
-        )
-        return [(_trial(row), Voucher(device, fence)) for device, fence, *row in rows]
+        return {(Digest(workload), Digest(t)): Place(*place) for workload, t, *place in rows}
 
     def trials(self, workload: Digest | None = None) -> list[Trial]:
-        """Trials of one workload, or all, in the order in which they ended."""
+        """Trials of one workload, or all, in the order in which they were asked for."""
         where, values = _of(workload)
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM trials {where} ORDER BY trial", values)
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM trials {where} ORDER BY {_ORDER}", values)
         return [_trial(row) for row in rows]
 
     def best(self, workload: Digest, clock: DeviceClock = DeviceClock.CYCLES) -> Trial | None:
-        """The fastest good trial of a workload by that clock; the earliest of equals."""
+        """The fastest good trial of a workload by that clock; of equals the first asked for."""
         row = self._db.execute(
             f"SELECT {_COLUMNS} FROM trials WHERE workload = ? AND {_COSTS[clock]} > 0 "
-            f"ORDER BY {_COSTS[clock]}, trial LIMIT 1",
+            f"ORDER BY {_COSTS[clock]}, {_ORDER} LIMIT 1",
             (workload.hex,),
         ).fetchone()
         return None if row is None else _trial(row)
@@ -237,34 +206,21 @@ class Store(Closing):
             self._lock.close()
             self._lock = None
 
-    def _change(self, first: _Change, *more: _Change) -> int:
-        """Make a change for good, and, if it was about any rows, more with it; these rows."""
+    def _change(self, what: str, values: Sequence[object]) -> int:
+        """Make a change for good; the rows that it was about."""
         with writing(self._db, self._path):
-            rows = _apply(self._db, *first)
-            made = (first, *(more if rows else ()))
-            for change in made[1:]:
-                _apply(self._db, *change)
-        for what, values in made:
-            self._spare.note(what, *values)
+            rows = _apply(self._db, what, values)
+        self._spare.note(what, *values)
         return rows
 
 
 def _apply(db: Database, what: str, values: Sequence[Any]) -> int:
     """One change, within a transaction; the rows that it was about."""
-    if what == "doubt":
-        db.execute(
-            f"INSERT INTO suspects (run, {_COLUMNS}, doubt) SELECT run, {_COLUMNS}, ? "
-            "FROM trials WHERE workload = ? AND trace = ?",
-            values,
-        )
-        _, *values = values
-    if what == "trial":  # Lines of a copy that an older version wrote lack the last columns.
+    if what not in _STATEMENTS:  # A line of a copy that an older version wrote.
+        return 0
+    if what == "trial":  # Such a line may lack the last columns.
         values = (*values, *(None,) * (_TRIAL_VALUES - len(values)))
     return db.execute(_STATEMENTS[what], values).rowcount
-
-
-def _named(table: str, columns: str) -> str:
-    return ", ".join(f"{table}.{column}" for column in columns.split(", "))
 
 
 def _of(workload: Digest | None) -> tuple[str, tuple[str, ...]]:

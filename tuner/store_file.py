@@ -68,6 +68,14 @@ _MIGRATIONS: Final = (
     ALTER TABLE trials ADD COLUMN wall_time TEXT CHECK (wall_time IS NULL OR status = 'ok');
     ALTER TABLE suspects ADD COLUMN wall_time TEXT;
     """,
+    # What its device did not confirm is measured again; from now on only what is confirmed is kept.
+    """
+    DELETE FROM trials WHERE trial IN (SELECT trial FROM unconfirmed);
+    DROP TABLE unconfirmed;
+    DROP TABLE suspects;
+    ALTER TABLE trials ADD COLUMN search INTEGER;
+    ALTER TABLE trials ADD COLUMN number INTEGER;
+    """,
 )
 """Step i brings a file of user_version i to i + 1. Only ever appended to."""
 

@@ -69,7 +69,6 @@ class DeviceClient(Closing):
         )
         self._checked = False
         self._version = UNNAMED
-        self._spoiled_fence = 0
         self._there: set[Digest] = set()
 
     def close(self) -> None:
@@ -85,11 +84,6 @@ class DeviceClient(Closing):
         return self._caller.unary(
             methods.GET_CAPABILITIES, Nothing(), timeout_seconds=_CALL_SECONDS
         )
-
-    def spoiled_fence(self) -> int:
-        """The highest fence under which the device was found not to be right, before this lease."""
-        self._check()
-        return self._spoiled_fence
 
     def ensure(self, blobs: Mapping[Digest, bytes]) -> int:
         """Uploads those blobs that the device does not hold; gives the bytes sent.
@@ -274,7 +268,6 @@ class DeviceClient(Closing):
             )
         if (found.name, found.epoch) != (device.name, device.epoch):
             raise LeaseError(f"device {device.name} has started anew since the lease", "lease anew")
-        self._spoiled_fence = found.spoiled_fence
         self._checked = True
 
 

@@ -41,17 +41,6 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoiled:
-    """The device was wrong under a lease with this fence; 0 if it never was, or nobody can say.
-
-    Its unconfirmed results of this lease and of earlier ones are worth nothing.
-    """
-
-    device: str
-    fence: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Up:
     """A device is leased."""
 
@@ -116,5 +105,5 @@ class NoDevice:
     error: NoDeviceError | AccessError
 
 
-Message = Up | Spoiled | Done | Confirmed | Lost | Lent | NoDevice
+Message = Up | Done | Confirmed | Lost | Lent | NoDevice
 Report = Callable[[Message], None]

@@ -31,7 +31,6 @@ from driver.farm.device_messages import (
     NoDevice,
     Order,
     Report,
-    Spoiled,
     Up,
 )
 from driver.farm.lease_source import LeaseSource
@@ -159,8 +158,6 @@ class DeviceThread:
         measurer = Measurer(client, slot=self._slot, device=lease.device.name, clock=self._clock)
         spoiled = 0
         try:
-            if fence := client.spoiled_fence():
-                self._report(Spoiled(device=lease.device.name, fence=fence))
             while (what := self._next(lease, measurer.together)) is not None:
                 if isinstance(what, Lent):
                     self._confirm(client, lease)

@@ -33,10 +33,6 @@ class LeaseSource(Protocol):
         """As `lost`, after asking for it now; empty also when nobody can say."""
         ...
 
-    def spoiled_fence(self, name: str) -> int:
-        """As a device says that is not leased; see `Client.spoiled_fence`. 0 if nobody can say."""
-        ...
-
     def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         """Give it back; `why` it was lost."""
         ...

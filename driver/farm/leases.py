@@ -18,7 +18,6 @@ from tilefarm.errors import (
     InfraError,
     LeaseError,
     NoDeviceError,
-    TilefarmError,
 )
 from tilefarm.lease import Lease
 from tilefarm.names import IdSource, RandomIds
@@ -153,19 +152,6 @@ class Leases:
         """As `lost`, but the tracker is asked now; empty also if it does not answer."""
         self._renew_one(lease)
         return self.lost(lease)
-
-    def spoiled_fence(self, name: str) -> int:
-        """The highest fence under which a device was found not to be right, as it says itself.
-
-        That needs no lease: one in quarantine can be asked. 0 also if nobody answers.
-        """
-        with contextlib.suppress(TilefarmError):
-            for state in self._client(0.0).states():
-                if state.device.name == name:
-                    none = Lease(lease_id="", device=state.device, fence=0, ttl_seconds=0.0)
-                    with self.connect(none) as client:
-                        return client.spoiled_fence()
-        return 0
 
     def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         """Give a device back; nobody gets a lost one before its next heartbeat.

@@ -31,10 +31,6 @@ class Client(Protocol):
         """Run the first of these jobs, one at least; raises a FarmFault when the device is lost."""
         ...
 
-    def spoiled_fence(self) -> int:
-        """The highest fence under which it was found not to be right, before this lease."""
-        ...
-
     def confirm(self) -> None:
         """Have it confirm them; raises a SuspectError when they may be wrong."""
         ...
@@ -90,10 +86,6 @@ class PatientClient:
         except DeviceSilentError:
             self._connect_anew()
             raise
-
-    def spoiled_fence(self) -> int:
-        """As `Client.spoiled_fence`."""
-        return self._asked(lambda client: client.spoiled_fence())
 
     def confirm(self) -> None:
         """As `Client.confirm`."""

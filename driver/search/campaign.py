@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from driver.search.alike import Streak
-from driver.search.doubts import Doubts
 from driver.search.live import Job, Jobs, Stage
 from driver.search.moves import JobId
+from tuner.lookahead import Lookahead
 
 BATCH_SECONDS: Final = 0.25
 """A compile task shorter than this costs more in handling than it saves in latency."""
@@ -26,12 +24,11 @@ class Windows:
 
     Attributes:
         workers: compile tasks that run at the same time; one more is queued so that none idles.
-        compile_ahead: candidates per device that are proposed but not yet on a device.
-        run_ahead: candidates that a device holds, the running one included;
+        compile_ahead: candidates per device that are out besides those that are compiled.
+        run_ahead: candidates that a device has to run, the running one included;
         run_limit: so many when they are short.
         attempts: runs of one candidate that the farm may spoil before it is given up.
         batch_limit: candidates in one compile task at most.
-        alike: failures of one task for one cause, and nothing else, after which it is given up.
     """
 
     workers: int = 2
@@ -40,7 +37,12 @@ class Windows:
     run_limit: int = 16
     attempts: int = 3
     batch_limit: int = 16
-    alike: int = 20
+
+    def lookahead(self, devices: int) -> Lookahead:
+        """How far to ask ahead so that all are busy; it follows from what is wanted, not from what
+        is there just now.
+        """
+        return Lookahead((self.workers + 1) * self.batch_limit + self.compile_ahead * devices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,52 +50,32 @@ class Campaign:
     """The whole state of a search under way, as a value.
 
     Attributes:
+        lookahead: of the tuner.
         jobs: live jobs by number, oldest first.
         devices: names of the devices that are up.
         last_job: the highest number ever proposed.
         batches: compile tasks ever begun.
         build_seconds, run_seconds: running means; None before the first build, and the first run.
-        streaks: how the candidates of each task have failed so far.
-        doubts: jobs that were told, but not confirmed by their devices yet.
-        awaited: devices that may still come up, and have jobs of earlier sessions to confirm.
-        inquired: devices that are not up, and have not answered whether they were wrong.
+        confirming: devices that were told to confirm what they gave.
         asking: an `Ask` is unanswered.
-        dry: the tuner had nothing when last asked; it is asked again after the next `Tell`.
+        dry: the tuner has nothing more.
         stopping: begin nothing new.
         finished: `Finish` was given.
     """
 
     windows: Windows = field(default_factory=Windows)
+    lookahead: Lookahead = field(default_factory=lambda: Windows().lookahead(1))
     jobs: Jobs = field(default_factory=Jobs)
     devices: tuple[str, ...] = ()
     last_job: JobId = 0
     batches: int = 0
     build_seconds: float | None = None
     run_seconds: float | None = None
-    streaks: Mapping[str, Streak] = field(default_factory=dict)
-    doubts: Doubts[Job] = field(default_factory=Doubts)
-    awaited: frozenset[str] = frozenset()
-    inquired: frozenset[str] = frozenset()
+    confirming: frozenset[str] = frozenset()
     asking: bool = False
     dry: bool = False
     stopping: bool = False
     finished: bool = False
-
-    @classmethod
-    def after(cls, told: Mapping[JobId, tuple[str, str]], windows: Windows) -> Campaign:
-        """One that goes on where another ended.
-
-        Args:
-            told: (device, task) of the jobs that were told there, and were not confirmed.
-            windows: its own.
-        """
-        held = {number: (device, Job(task=task)) for number, (device, task) in told.items()}
-        return cls(
-            windows=windows,
-            last_job=max(told, default=0),
-            doubts=Doubts(held),
-            awaited=frozenset(device for device, _ in told.values()),
-        )
 
     @property
     def batch(self) -> int:
@@ -104,26 +86,25 @@ class Campaign:
 
     @property
     def hand(self) -> int:
-        """Candidates that a device may hold."""
+        """Candidates that a device may have to run."""
         if not self.run_seconds:
             return self.windows.run_ahead
         worth = min(math.ceil(HAND_SECONDS / self.run_seconds), self.windows.run_limit)
         return max(worth, self.windows.run_ahead)
 
     @property
-    def window(self) -> int:
-        """How many jobs may be proposed, besides `run_ahead` for each device."""
-        ahead = self.windows.compile_ahead * max(1, len(self.devices))
-        return max(ahead, self.windows.workers * self.batch)
+    def room(self) -> int:
+        """How many jobs the tuner will propose when it is asked now: it has to know some ends."""
+        ended = self.last_job if self.jobs.oldest is None else self.jobs.oldest - 1
+        return self.lookahead.limit(ended) - self.last_job
 
     @property
     def in_words(self) -> str:
         """What is under way and on which devices."""
         stages = Counter(job.stage.value for job in self.jobs.values())
         waiting = ", ".join(f"{count} {stage}" for stage, count in stages.items()) or "none live"
-        awaited = f"; to confirm: {', '.join(sorted(self.awaited))}" if self.awaited else ""
         devices = ", ".join(self.devices) or "none just now"
-        return f"candidates: {waiting}; devices: {devices}{awaited}"
+        return f"candidates: {waiting}; devices: {devices}"
 
     def with_job(self, number: JobId, job: Job) -> Campaign:
         """As it is, but for what a job is now."""
@@ -138,7 +119,7 @@ class Campaign:
             if j.device not in self.devices
         ]
         broken += [
-            f"{device} holds {self.jobs.load(device)} jobs"
+            f"{device} has {self.jobs.load(device)} jobs to run"
             for device in self.devices
             if self.jobs.load(device) > max(self.windows.run_ahead, self.windows.run_limit)
         ]
@@ -152,7 +133,12 @@ class Campaign:
             broken.append(f"{self.jobs.open_batches} compile tasks at once")
         if self.finished and self.jobs:
             broken.append("finished with live jobs")
-        broken += [f"job {n} is told and live" for n in self.jobs if n in self.doubts]
+        held = [n for n, job in self.jobs.items() if job.stage is Stage.HELD]
+        broken += [f"job {n} is held without an end" for n in held if not self.jobs[n].outcome]
+        broken += [f"{d} has to confirm: not up" for d in self.jobs.held if d not in self.devices]
+        broken += [f"{d} confirms: not up" for d in self.confirming if d not in self.devices]
+        if list(self.jobs) != sorted(self.jobs):
+            broken.append("a job is not where its number says")
         idle = [d for d in self.devices if self.jobs.load(d) == 0]
         if idle and self.jobs.at(Stage.READY) and not self.stopping:
             broken.append(f"{idle[0]} idles while jobs are ready")

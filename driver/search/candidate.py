@@ -74,10 +74,6 @@ class Candidate:
         device = outcome.device if isinstance(outcome, RunFailure) else ""
         return self._record(outcome.status, proposer, device=device, why=_why(outcome, story))
 
-    def cancelled(self) -> Trial:
-        """The message to the tuner that nobody will measure it; never stored."""
-        return self._record(Status.CANCELLED, "")
-
     def _record(
         self,
         status: Status,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunFailure, Status
 
-from driver.search.alike import OVER, counted
 from driver.search.campaign import Campaign
 from driver.search.live import Job, Jobs, Stage
 from driver.search.moves import (
@@ -21,18 +19,14 @@ from driver.search.moves import (
     DeviceLost,
     DevicesGone,
     DeviceUp,
-    Doubt,
-    Drop,
     Event,
     Finish,
-    Gathered,
-    GiveUp,
     JobId,
     Measured,
     Outcome,
     Proposed,
+    Repeat,
     RunFailed,
-    Spoiled,
     Stop,
     Tell,
 )
@@ -50,8 +44,8 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
         ValueError: a job was proposed twice.
     """
     match event:
-        case Proposed(jobs, tasks):
-            return _proposed(c, jobs, tasks or ("",) * len(jobs)), []
+        case Proposed(jobs):
+            return _proposed(c, jobs), []
         case Built(job, seconds) if _is(c, job, Stage.COMPILING):
             c = replace(c, build_seconds=_mean(c.build_seconds, seconds))
             return c.with_job(job, c.jobs[job].to(Stage.READY, "built")), []
@@ -59,42 +53,38 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             return _close(c, job, failure, failure.status.value)
         case Measured(job, device, measurement, unconfirmed, seconds) if _runs_on(c, job, device):
             c = replace(c, run_seconds=_mean(c.run_seconds, seconds))
-            return _close(_held(c, job, unconfirmed), job, measurement, "ok")
+            return _ran(c, job, measurement, "ok", unconfirmed)
         case RunFailed(job, device, failure, unconfirmed) if _runs_on(c, job, device):
             if failure.status.is_farm_fault:
                 return _strike(c, job, failure)
-            return _close(_held(c, job, unconfirmed), job, failure, failure.status.value)
+            return _ran(c, job, failure, failure.status.value, unconfirmed)
         case Confirmed(device):
-            return replace(c, doubts=c.doubts.without(device)), []
-        case Spoiled(device, jobs, why):
-            held = {n: job for n, job in c.doubts.of(device).items() if n in jobs}
-            return _doubt(replace(c, inquired=c.inquired - {device}), device, held, why)
-        case Gathered():
-            return replace(c, awaited=frozenset()), []
+            return _confirmed(c, device)
         case DeviceUp(device) if device not in c.devices:
-            return _up(c, device), []
-        case DeviceLost(device, why, job, suspect, perhaps):
-            c, doubted = _doubt(c, device, c.doubts.of(device), why) if suspect else (c, [])
-            doubts = c.doubts.without(device) if suspect else c.doubts.unasking(device)
-            c = _part(replace(c, doubts=doubts), device, perhaps)
-            c, struck = _lose(c, device, why, job)
-            return c, doubted + struck
+            return replace(c, devices=(*c.devices, device)), []
+        case DeviceLost(device, why, job, perhaps):
+            c, repeat = _repeat(c, device, why)
+            c, struck = _lose(_part(c, device, perhaps), device, why, job)
+            return c, repeat + struck
         case DeviceLent(device):
-            return _without(replace(c, doubts=c.doubts.without(device)), device, "lent"), []
+            c, repeat = _repeat(c, device, "it was lent")
+            return _without(c, device, "lent"), repeat
         case DevicesGone():
-            return replace(c, jobs=Jobs(), finished=True), [*map(Drop, c.jobs), Finish("no device")]
+            return replace(c, jobs=Jobs(), confirming=frozenset(), finished=True), [
+                Finish("no device")
+            ]
         case Stop():
-            return replace(c, stopping=True, awaited=frozenset(), inquired=frozenset()), []
+            return replace(c, stopping=True), []
         case _:
             return c, []
 
 
-def _proposed(c: Campaign, jobs: tuple[JobId, ...], tasks: tuple[str, ...]) -> Campaign:
+def _proposed(c: Campaign, jobs: tuple[JobId, ...]) -> Campaign:
     if any(b <= a for a, b in zip((c.last_job, *jobs), jobs, strict=False)):
         raise ValueError(f"jobs {jobs} after job {c.last_job}: a number is used once, in order")
     return replace(
         c,
-        jobs=c.jobs.with_({n: Job(task=task) for n, task in zip(jobs, tasks, strict=True)}),
+        jobs=c.jobs.with_({n: Job() for n in jobs}),
         last_job=jobs[-1] if jobs else c.last_job,
         asking=False,
         dry=not jobs,
@@ -105,30 +95,43 @@ def _mean(past: float | None, seconds: float) -> float:
     return _MEMORY * (seconds if past is None else past) + (1 - _MEMORY) * seconds
 
 
+def _ran(
+    c: Campaign, number: JobId, outcome: Outcome, note: str, unconfirmed: bool
+) -> tuple[Campaign, list[Command]]:
+    """A job has ended if its device was right; until that is known it is held."""
+    if not unconfirmed:
+        return _close(c, number, outcome, note)
+    job = c.jobs[number]
+    held = job.to(Stage.HELD, note, device=job.device, outcome=outcome)
+    return c.with_job(number, held), []
+
+
+def _confirmed(c: Campaign, device: str) -> tuple[Campaign, list[Command]]:
+    """What a device has given was right."""
+    numbers = c.jobs.held.get(device, ())
+    told: list[Command] = [
+        Tell(n, job.outcome, job.story) for n in numbers if (job := c.jobs[n]).outcome is not None
+    ]
+    return _unasked(replace(c, jobs=c.jobs.without(*numbers)), device), told
+
+
+def _repeat(c: Campaign, device: str, why: str) -> tuple[Campaign, list[Command]]:
+    """What a device has given and will not confirm is measured again."""
+    numbers = c.jobs.held.get(device, ())
+    again = {n: c.jobs[n].to(Stage.READY, f"{device} has not confirmed it") for n in numbers}
+    c = _unasked(replace(c, jobs=c.jobs.with_(again)), device)
+    return c, [Repeat(numbers, why)] if numbers else []
+
+
+def _unasked(c: Campaign, device: str) -> Campaign:
+    return replace(c, confirming=c.confirming - {device})
+
+
 def _close(
     c: Campaign, number: JobId, outcome: Outcome, note: str
 ) -> tuple[Campaign, list[Command]]:
-    job = c.jobs[number]
-    jobs = c.jobs.without(number)
-    told = Tell(number, outcome, (*job.story, note))
-    c = replace(c, jobs=jobs, dry=False, streaks=counted(c.streaks, job.task, outcome))
-    c, dropped = _give_up(c, job.task)
-    return c, [told, *dropped]
-
-
-def _give_up(c: Campaign, task: str) -> tuple[Campaign, list[Command]]:
-    """Let go of a task when so many of its candidates, and no other ones, have failed alike."""
-    streak = c.streaks[task]
-    if not task or streak.count != c.windows.alike:
-        return c, []
-    hopeless = [
-        n
-        for n, job in c.jobs.items()
-        if job.task == task and job.stage in (Stage.WAITING, Stage.READY)
-    ]
-    why = f"{streak.count} candidates and no other failed alike: {streak.cause}"
-    c = replace(c, jobs=c.jobs.without(*hopeless), streaks={**c.streaks, task: OVER})
-    return c, [*map(Drop, hopeless), GiveUp(task, why)]
+    told = Tell(number, outcome, (*c.jobs[number].story, note))
+    return replace(c, jobs=c.jobs.without(number)), [told]
 
 
 def _strike(c: Campaign, number: JobId, failure: RunFailure) -> tuple[Campaign, list[Command]]:
@@ -163,40 +166,6 @@ def _without(c: Campaign, device: str, how: str, *, but: JobId = 0) -> Campaign:
     for number in [n for n, job in c.jobs.items() if job.device == device and n != but]:
         c = c.with_job(number, c.jobs[number].to(Stage.READY, f"{device} {how} before its turn"))
     return c
-
-
-def _held(c: Campaign, number: JobId, unconfirmed: bool) -> Campaign:
-    """Remember a job that ends now, until its device confirms it."""
-    if not unconfirmed:
-        return c
-    job = c.jobs[number]
-    return replace(c, doubts=c.doubts.holding(number, job.device, job))
-
-
-def _up(c: Campaign, device: str) -> Campaign:
-    return replace(
-        c,
-        devices=(*c.devices, device),
-        doubts=c.doubts.unasking(device),
-        awaited=c.awaited - {device},
-    )
-
-
-def _doubt(
-    c: Campaign, device: str, held: Mapping[JobId, Job], why: str
-) -> tuple[Campaign, list[Command]]:
-    """What a device has not confirmed is measured again; of an earlier session, built again too."""
-    if not held:
-        return c, []
-    again = {
-        n: job.to(
-            Stage.WAITING if job.stage is Stage.WAITING else Stage.READY,
-            f"{device} was not right",
-        )
-        for n, job in held.items()
-    }
-    c = replace(c, jobs=c.jobs.with_(again), doubts=c.doubts.dropping(held))
-    return c, [Doubt(tuple(held), why)]
 
 
 def _is(c: Campaign, number: JobId, stage: Stage) -> bool:

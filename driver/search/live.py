@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
-from driver.search.moves import JobId
+from driver.search.moves import JobId, Outcome
 
 _Key = TypeVar("_Key", int, str)
 
@@ -24,55 +24,83 @@ class Stage(Enum):
     COMPILING = "compiling"
     READY = "ready"
     RUNNING = "running"
+    HELD = "held"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One live candidate.
 
-    `task` is what it is a candidate of. `batch` numbers its compile task. `strikes` names the
-    devices that failed it by the farm's fault. `alone`: it is run by itself, as it or another has
-    cost a device. `story` tells what happened to it, oldest first.
+    `batch` numbers its compile task. `strikes` names the devices that failed it by the farm's
+    fault. `alone`: it is run by itself, as it or another has cost a device. `outcome` is what its
+    device gave, and has not confirmed. `story` tells what happened to it, oldest first.
     """
 
-    task: str = ""
     stage: Stage = Stage.WAITING
     batch: int = 0
     device: str = ""
     strikes: tuple[str, ...] = ()
     alone: bool = False
+    outcome: Outcome | None = None
     story: tuple[str, ...] = ("proposed",)
 
-    def to(self, stage: Stage, note: str, *, batch: int = 0, device: str = "") -> Job:
-        return replace(self, stage=stage, batch=batch, device=device, story=(*self.story, note))
+    def to(
+        self,
+        stage: Stage,
+        note: str,
+        *,
+        batch: int = 0,
+        device: str = "",
+        outcome: Outcome | None = None,
+    ) -> Job:
+        """It is somewhere else now."""
+        return replace(
+            self,
+            stage=stage,
+            batch=batch,
+            device=device,
+            outcome=outcome,
+            story=(*self.story, note),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Numbers by stage, oldest first; how many jobs each device and each compile task has."""
+    """Numbers by stage, oldest first; what each device runs and has not confirmed; how many jobs
+    each compile task has.
+    """
 
     stages: dict[Stage, list[JobId]] = field(default_factory=dict)
     loads: dict[str, int] = field(default_factory=dict)
+    held: dict[str, tuple[JobId, ...]] = field(default_factory=dict)
     batches: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> _Index:
         stages = {stage: numbers.copy() for stage, numbers in self.stages.items()}
-        return _Index(stages, self.loads.copy(), self.batches.copy())
+        return _Index(stages, self.loads.copy(), self.held.copy(), self.batches.copy())
 
     def add(self, number: JobId, job: Job) -> None:
         insort(self.stages.setdefault(job.stage, []), number)
-        self.loads[job.device] = self.loads.get(job.device, 0) + 1
+        if job.stage is Stage.HELD:
+            self.held[job.device] = (*self.held.get(job.device, ()), number)
+        else:
+            self.loads[job.device] = self.loads.get(job.device, 0) + 1
         self.batches[job.batch] = self.batches.get(job.batch, 0) + 1
 
     def remove(self, number: JobId, job: Job) -> None:
         numbers = self.stages[job.stage]
         del numbers[bisect_left(numbers, number)]
-        _less(self.loads, job.device)
+        if job.stage is Stage.HELD:
+            left = tuple(other for other in self.held.pop(job.device) if other != number)
+            if left:
+                self.held[job.device] = left
+        else:
+            _less(self.loads, job.device)
         _less(self.batches, job.batch)
 
 
 class Jobs(Mapping[JobId, Job]):
-    """Live jobs by number."""
+    """Live jobs by number; new ones have higher numbers than those that there were."""
 
     __slots__ = ("_index", "_jobs")
 
@@ -104,8 +132,18 @@ class Jobs(Mapping[JobId, Job]):
         return self._index.stages.get(stage, [])
 
     def load(self, device: str) -> int:
-        """How many jobs a device holds."""
+        """How many jobs a device has to run."""
         return self._index.loads.get(device, 0)
+
+    @property
+    def held(self) -> Mapping[str, tuple[JobId, ...]]:
+        """What devices have run and not confirmed, in that order."""
+        return self._index.held
+
+    @property
+    def oldest(self) -> JobId | None:
+        """The lowest number; None without jobs."""
+        return next(iter(self._jobs), None)
 
     @property
     def open_batches(self) -> int:

@@ -22,7 +22,6 @@ from driver.farm.device_messages import (
     Lent,
     Lost,
     NoDevice,
-    Spoiled,
     Up,
 )
 from driver.farm.lease_source import LeaseSource
@@ -37,13 +36,12 @@ from driver.search.scores import Scores
 from driver.search.settled import settled
 from driver.search.slots import Slots
 from driver.search.step import step
-from driver.search.terms import Records, SearchResult, SearchSettings, Unconfirmed
+from driver.search.terms import Records, SearchResult, SearchSettings
 from driver.search.timesheet import Timesheet
 from driver.search.tuner_thread import Proposals, TunerThread
 from driver.stop import StopSwitch
 from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
 from tuner.session import TuningSession
-from tuner.store import Voucher
 
 Message = Builds | BaseException | Proposals | device_messages.Message | moves.Stop
 
@@ -55,8 +53,7 @@ class Loop:
         tasks: by the names that the session uses.
         session: belongs to the loop from now on.
         wall_origin: wall seconds of the command's begin; spans and events are counted from it.
-        defaults: cycles of default schedules that earlier sessions measured, by task.
-        unconfirmed: what earlier sessions left that the session knows, and may be wrong.
+        scores: what earlier sessions have measured.
         log: gets the story of every trial.
     """
 
@@ -72,8 +69,7 @@ class Loop:
         clock: Clock,
         wall_origin: float,
         listen: Listener,
-        defaults: Mapping[str, int] | None = None,
-        unconfirmed: Sequence[Unconfirmed] = (),
+        scores: Scores | None = None,
         log: Log | None = None,
     ) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -82,7 +78,7 @@ class Loop:
         self._results = Results(
             tuner=self._tuner,
             records=records,
-            scores=Scores.sure(session, tasks, unconfirmed, defaults or {}),
+            scores=scores or Scores({}, {}),
             settings=settings,
             told=session.told,
             budget=session.budget,
@@ -97,15 +93,8 @@ class Loop:
         self._origin = wall_origin
         self._listen = listen
         self._source = devices
-        self._campaign = Campaign.after(
-            {n: (u.voucher.device, u.task) for n, u in enumerate(unconfirmed, start=1)},
-            settings.windows,
-        )
+        self._campaign = Campaign(windows=settings.windows, lookahead=session.lookahead)
         self._candidates: dict[JobId, Candidate] = {}
-        self._last_job = len(unconfirmed)
-        for number, left in enumerate(unconfirmed, start=1):
-            candidate = Candidate.of(tasks[left.task], dict(left.trial.point))
-            self._results.inherit(number, candidate, left.trial, left.voucher)
         self._slots = Slots(settings, devices, report=self._put, clock=clock)
         self._result: str | None = None
 
@@ -157,9 +146,7 @@ class Loop:
             case Done():
                 self._ran(message)
             case Confirmed(device=device):
-                self._confirmed(device)
-            case Spoiled():
-                self._spoiled(message)
+                self._feed(moves.Confirmed(device))
             case Lost():
                 self._left(message)
             case Lent():
@@ -186,32 +173,17 @@ class Loop:
             )
         )
         self._feed(moves.DeviceUp(device.name))
-        self._look_who_is_there()
 
     def _missed(self, none: NoDevice) -> None:
         self._slots.wait_in_vain(none)
         if self._slots.all_empty:
             self._feed(moves.DevicesGone(none.error.what))
-        self._look_who_is_there()
-
-    def _look_who_is_there(self) -> None:
-        if self._campaign.awaited and self._slots.gathered:
-            self._feed(moves.Gathered())
-
-    def _confirmed(self, device: str) -> None:
-        self._feed(moves.Confirmed(device))
-        self._results.confirm(device)
-
-    def _spoiled(self, spoiled: Spoiled) -> None:
-        device = spoiled.device
-        why = f"device {device} was not right after it gave them"
-        self._feed(moves.Spoiled(device, self._results.spoiled(device, spoiled.fence), why))
 
     def _left(self, lost: Lost) -> None:
         if not self._slots.lose(lost.device, lost.slot):
             return
         self._listen(DeviceLeft(device=lost.device, why=lost.why, seconds=self._now()))
-        self._feed(moves.DeviceLost(lost.device, lost.why, lost.number, lost.suspect, lost.perhaps))
+        self._feed(moves.DeviceLost(lost.device, lost.why, lost.number, lost.perhaps))
 
     def _lent(self, lent: Lent) -> None:
         if not self._slots.lose(lent.device, lent.slot):
@@ -219,7 +191,6 @@ class Loop:
         why = "others have a fairer claim, or it goes out of service"
         self._listen(DeviceLeft(device=lent.device, why=why, seconds=self._now(), lent=True))
         self._feed(moves.DeviceLent(lent.device))
-        self._results.confirm(lent.device)
 
     def _built(self, builds: Sequence[Build]) -> None:
         events: list[Event] = []
@@ -255,7 +226,7 @@ class Loop:
             case RunFailure() as failure:
                 self._feed(moves.RunFailed(done.number, done.device, failure, unconfirmed))
         if not unconfirmed:
-            self._confirmed(done.device)
+            self._feed(moves.Confirmed(done.device))
 
     # ---- commands out ----------------------------------------------------------------------------
 
@@ -273,46 +244,26 @@ class Loop:
             case moves.Measure(device, job, alone):
                 self._measure(device, job, alone=alone)
             case moves.Tell(job, outcome, story):
-                self._results.tell(
-                    job,
-                    self._candidates.pop(job),
-                    outcome,
-                    story,
-                    unconfirmed=self._voucher(job),
-                )
+                self._results.tell(job, self._candidates.pop(job), outcome, story)
             case moves.Confirm(device):
                 self._slots.confirm(device)
-            case moves.Inquire(device):
-                self._put(Spoiled(device=device, fence=self._source.spoiled_fence(device)))
-            case moves.Doubt(doubted, why):
-                self._doubt(doubted, why)
-            case moves.Drop(job):
-                self._results.drop(self._candidates.pop(job))
-            case moves.GiveUp(task, why):
-                self._tuner.give_up(task)
-                self._say(f"{task} is given up: {why}")
+            case moves.Repeat(jobs, why):
+                self._say(f"measured again, as it was not confirmed: {len(jobs)} ({why})")
             case moves.Finish(why):
                 self._result = why
 
-    def _voucher(self, number: JobId) -> Voucher | None:
-        """Who may still say that a job's result is wrong."""
-        device = self._campaign.doubts.device_of(number)
-        return None if device is None else Voucher(device, self._slots.fence(device))
-
     def _proposed(self, answer: Proposals) -> None:
+        for each in answer.given_up:
+            self._say(f"{each.task} is given up: {each.why}")
         began, ended = answer.began_seconds, answer.ended_seconds
-        numbers = []
-        for proposal in answer.proposals:
-            self._last_job += 1
-            numbers.append(self._last_job)
+        for at, proposal in enumerate(answer.proposals):
             task = self._tasks[proposal.task]
             candidate = Candidate.of(task, proposal.point)
-            self._candidates[self._last_job] = candidate
+            self._candidates[proposal.number] = candidate
             share = (ended - began) / len(answer.proposals)
-            at = began + share * (len(numbers) - 1)
-            self._times.note(candidate, "propose", "driver", at, at + share)
-        tasks = tuple(proposal.task for proposal in answer.proposals)
-        self._feed(moves.Proposed(tuple(numbers), tasks))
+            since = began + share * at
+            self._times.note(candidate, "propose", "driver", since, since + share)
+        self._feed(moves.Proposed(tuple(proposal.number for proposal in answer.proposals)))
 
     def _compile(self, jobs: Sequence[JobId]) -> None:
         batch = [
@@ -331,12 +282,6 @@ class Loop:
             alone=alone,
         )
         self._slots.put(device, order)
-
-    def _doubt(self, numbers: Sequence[JobId], why: str) -> None:
-        """Take back what was told of jobs; they are on their way to another device already."""
-        for number in numbers:
-            self._candidates[number] = self._results.take_back(number, why)
-        self._say(f"{len(numbers)} results are suspect and measured again: {why}")
 
     # ---- the rest --------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from tilefarm.artifact import BuildFailure
 from tilefarm.measurement import Measurement, RunFailure
 
 JobId: TypeAlias = int
-"""Numbers candidates 1, 2, 3 … within one campaign; never used twice."""
+"""A candidate's number in the order in which the tuner was asked; never used twice."""
 
 Outcome: TypeAlias = BuildFailure | Measurement | RunFailure
 """How a candidate ended."""
@@ -20,13 +20,9 @@ Outcome: TypeAlias = BuildFailure | Measurement | RunFailure
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """The tuner's answer to `Ask`; no jobs means that it has none now.
-
-    `tasks` names the task of each job; without it they are of none, and none is given up.
-    """
+    """The tuner's answer to `Ask`; no jobs means that it will have none any more."""
 
     jobs: tuple[JobId, ...]
-    tasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ class BuildFailed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A device ran a job to its end; `unconfirmed` if it may still turn out to be wrong.
+    """A device ran a job to its end; `unconfirmed` if it has to prove yet that it was right.
 
     `seconds` is what the run took, its way there and back included.
     """
@@ -77,23 +73,6 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoiled:
-    """These unconfirmed jobs of a device are worth nothing: it was wrong under a lease since.
-
-    Also the answer to `Inquire`; then there may be none.
-    """
-
-    device: str
-    jobs: tuple[JobId, ...] = ()
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """Of as many devices as are wanted each is leased, or was waited for in vain."""
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceUp:
     """A device is leased and ready."""
 
@@ -102,22 +81,21 @@ class DeviceUp:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLost:
-    """A device stopped answering, or its lease was lost. `job` is the one it ran, 0 if none.
+    """A device stopped answering, is not right, or its lease was lost.
 
-    `perhaps`: jobs that it was asked to run together; it may have begun any of them.
-    `suspect`: it is not right any more; what it has not confirmed is worth nothing.
+    `job` is the one it ran, 0 if none. `perhaps`: jobs that it was asked to run together; it may
+    have begun any of them.
     """
 
     device: str
     why: str = ""
     job: JobId = 0
-    suspect: bool = False
     perhaps: tuple[JobId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceLent:
-    """A device went to others whose turn it is; what it has run is confirmed."""
+    """A device went to others whose turn it is."""
 
     device: str
 
@@ -141,8 +119,6 @@ Event: TypeAlias = (
     | Measured
     | RunFailed
     | Confirmed
-    | Spoiled
-    | Gathered
     | DeviceUp
     | DeviceLost
     | DeviceLent
@@ -191,38 +167,16 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Have a device confirm its results; answered by `Confirmed` or `DeviceLost`."""
+    """Have a device prove that it was right; answered by `Confirmed` or `DeviceLost`."""
 
     device: str
 
 
 @dataclass(frozen=True, slots=True)
-class Inquire:
-    """Ask a device that is not up whether it was wrong meanwhile; answered by `Spoiled`."""
-
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """What was told of these jobs is taken back; they are measured again."""
+class Repeat:
+    """What a device gave of these jobs counts for nothing: they are measured again."""
 
     jobs: tuple[JobId, ...]
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """A job will not be pursued; it leaves no record, so a later run may propose it again."""
-
-    job: JobId
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """A task's candidates all fail alike: propose no more of it."""
-
-    task: str
     why: str
 
 
@@ -233,6 +187,4 @@ class Finish:
     why: str
 
 
-Command: TypeAlias = (
-    Ask | Compile | Measure | Tell | Confirm | Inquire | Doubt | Drop | GiveUp | Finish
-)
+Command: TypeAlias = Ask | Compile | Measure | Tell | Confirm | Repeat | Finish

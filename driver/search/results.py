@@ -1,4 +1,4 @@
-"""What came of every candidate: told to records, tuner, log and listener, or taken back there."""
+"""What came of every candidate: told to records, tuner, log and listener."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from driver.search.scores import Scores
 from driver.search.terms import Records, SearchSettings
 from driver.search.tuner_thread import TunerThread
 from driver.terminal.events import TrialEnded
-from tuner.store import Voucher
+from tuner.store import Place
 
 
 class Results:
-    """Tells how candidates ended, and remembers what it told of those that are in doubt.
+    """Tells how candidates ended.
 
     Args:
         tuner: learns from every end.
@@ -53,39 +53,23 @@ class Results:
         self._listen = listen
         self._now = now
         self._log = log
-        self._unconfirmed: dict[JobId, tuple[Candidate, Trial, Voucher]] = {}
-        self._inherited: set[JobId] = set()
         self.trials = 0
-        """How many candidates have ended in this search, without those taken back."""
-
-    def inherit(self, number: JobId, candidate: Candidate, trial: Trial, voucher: Voucher) -> None:
-        """An earlier session has told this, and its device may say yet that it was wrong."""
-        self._unconfirmed[number] = candidate, trial, voucher
-        self._inherited.add(number)
-        if trial.cycles is not None:
-            name = candidate.task.name
-            self._scores.add(name, number, trial.cycles, is_default=candidate.is_default)
+        """How many candidates have ended in this search."""
 
     def tell(
-        self,
-        number: JobId,
-        candidate: Candidate,
-        outcome: Outcome,
-        story: Sequence[str],
-        *,
-        unconfirmed: Voucher | None,
+        self, number: JobId, candidate: Candidate, outcome: Outcome, story: Sequence[str]
     ) -> None:
-        """A candidate has ended; who is to confirm it may say yet that it was wrong."""
-        trial = candidate.trial(outcome, tuple(story), self._settings.proposer)
-        self._records.insert(trial, run=self._settings.run_id, unconfirmed=unconfirmed)
-        if unconfirmed is not None:
-            self._unconfirmed[number] = candidate, trial, unconfirmed
+        """A candidate has ended."""
+        settings = self._settings
+        trial = candidate.trial(outcome, tuple(story), settings.proposer)
+        place = Place(settings.search, number)
+        self._records.insert(trial, run=settings.run_id, place=place)
         name = candidate.task.name
-        self._tuner.tell(name, trial)
+        self._tuner.tell(number, trial)
         self.trials += 1
         self._write(number, candidate, trial, story)
         if trial.cycles is not None:
-            self._scores.add(name, number, trial.cycles, is_default=candidate.is_default)
+            self._scores.add(name, trial.cycles, is_default=candidate.is_default)
         self._listen(
             TrialEnded(
                 number=self._earlier + self.trials,
@@ -99,41 +83,6 @@ class Results:
                 why=trial.why,
                 seconds=self._now(),
             )
-        )
-
-    def take_back(self, number: JobId, why: str) -> Candidate:
-        """What was told of a candidate is worth nothing; it has not ended."""
-        candidate, trial, _ = self._unconfirmed.pop(number)
-        self._records.doubt(trial, why)
-        self._tuner.doubt(candidate.task.name, trial)
-        self._scores.remove(candidate.task.name, number)
-        if number in self._inherited:
-            self._inherited.remove(number)
-            self._earlier -= 1
-        else:
-            self.trials -= 1
-        if self._log is not None:
-            self._log("suspect", run=self._settings.run_id, job=number, device=trial.device)
-        return candidate
-
-    def drop(self, candidate: Candidate) -> None:
-        """Nobody will measure a candidate."""
-        self._tuner.tell(candidate.task.name, candidate.cancelled())
-
-    def confirm(self, device: str) -> None:
-        """A device was right until now: what was told of it stays."""
-        sure = [n for n, (_, _, who) in self._unconfirmed.items() if who.device == device]
-        if sure:
-            self._records.confirm(device)
-        for number in sure:
-            del self._unconfirmed[number]
-
-    def spoiled(self, device: str, fence: int) -> tuple[JobId, ...]:
-        """What is still in doubt of what a device gave under a lease, or under earlier ones."""
-        return tuple(
-            number
-            for number, (_, _, who) in self._unconfirmed.items()
-            if who.device == device and who.fence <= fence
         )
 
     def _write(

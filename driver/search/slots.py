@@ -60,10 +60,6 @@ class Slots:
         up = self._up[device]
         self._threads[up.slot].confirm(up.lease)
 
-    def fence(self, device: str) -> int:
-        """Of its lease."""
-        return self._up[device].lease.fence
-
     def get(self, device: str) -> Up | None:
         """A device with the thread that has it, if one has."""
         return self._up.get(device)
@@ -94,9 +90,3 @@ class Slots:
     def all_empty(self) -> bool:
         """Whether all have waited in vain, and have none since."""
         return len(self._empty) == self._settings.devices
-
-    @property
-    def gathered(self) -> bool:
-        """Whether none is on its way."""
-        busy = {up.slot for up in self._up.values()}
-        return len(self._empty.keys() | busy) == self._settings.devices

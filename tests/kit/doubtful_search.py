@@ -25,10 +25,9 @@ from driver.report.summary import Span
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
 from driver.search.terms import SearchResult, SearchSettings
-from driver.steps.prepared import again_of, trials_of, unconfirmed_of
+from driver.steps.continued import LOOKAHEAD, continued
 from driver.stop import StopSwitch
 from driver.terminal.events import Progress, TrialEnded
-from tuner.session import Task, TuningSession
 from tuner.store import Store
 
 KERNEL: Final = known_kernel(SIM, b"an artifact that nobody loads")
@@ -121,32 +120,34 @@ def searched(
         listen(event)
 
     with Store(folder / "records.sqlite") as store:
-        store.begin_run(run, {}, begun=0.0)
-        history = {name: trials_of(task, store) for name, task in tasks.items()}
-        session = TuningSession(
-            {name: Task(task.space) for name, task in tasks.items()},
+        windows = Windows(workers=2)
+        earlier = continued(
+            tasks,
+            store,
             trials=budget,
             proposer="random",
-            history=history,
-            again={name: again_of(task, store) for name, task in tasks.items()},
+            seed=0,
+            lookahead=windows.lookahead(devices),
         )
+        description = {LOOKAHEAD: earlier.session.lookahead.most}
+        store.begin_run(run, description, begun=0.0)
         loop = Loop(
             tasks=tasks,
-            session=session,
+            session=earlier.session,
             records=store,
             executor=ElfExecutor(),
             devices=leases,
             settings=SearchSettings(
                 devices=devices,
-                windows=Windows(workers=2),
+                windows=windows,
                 device_wait_seconds=30.0,
                 run_timeout_seconds=10.0,
                 run_id=run,
+                search=earlier.search,
             ),
             clock=SystemClock(),
             wall_origin=0.0,
             listen=hear,
-            unconfirmed=unconfirmed_of(history, store),
         )
         try:
             yield Searched(loop.run(StopSwitch()), store, events)

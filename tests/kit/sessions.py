@@ -33,7 +33,6 @@ _PARTICULAR: Final = (
 _STEP_TRIALS: Final = 40
 _PAUSE_SECONDS: Final = 0.2
 _PAGE_NBYTES: Final = os.sysconf("SC_PAGE_SIZE")
-_TAKEN_BACK: Final = re.compile(r"(\d+) results are suspect")
 _ROOT: Final = Path(__file__).parents[2]
 
 
@@ -42,7 +41,7 @@ class Session:
     """One process of the driver, and what it said.
 
     Attributes:
-        numbers: of the trials that it told; below 0: so many were taken back.
+        numbers: of the trials that it told.
         summary: its last word, if it came so far.
         silent_seconds: the longest time without a word, by the share of the processors it had.
         grown_nbytes: of resident memory, from its first trial on.
@@ -176,8 +175,6 @@ class Sessions:
                 return  # cut off by a kill
             if event["event"] == "summary":
                 session.summary = event
-            if event["event"] == "notice" and (taken := _TAKEN_BACK.match(event["text"])):
-                session.numbers.append(-int(taken[1]))
             if event["event"] == "trial":
                 session.numbers.append(event["number"])
                 first_nbytes = first_nbytes or _resident_nbytes(process.pid)

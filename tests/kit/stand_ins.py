@@ -119,7 +119,6 @@ class StandInClient:
     closed: bool = False
     unchecked: int = 0
     confirmed: list[str] = field(default_factory=list)
-    spoiled: int = 0
     faults: list[FarmFault] = field(default_factory=list)
     calls: list[list[str]] = field(default_factory=list)
 
@@ -146,9 +145,6 @@ class StandInClient:
                 break
         return answers
 
-    def spoiled_fence(self) -> int:
-        return self.spoiled
-
     def confirm(self) -> None:
         self.confirmed.append(self.name)
 
@@ -159,19 +155,22 @@ class StandInClient:
 class StandInDevices:
     """A lease source of so many devices; losses are raised by `run_kernel`.
 
-    Every run leaves `unchecked` unconfirmed ones; `confirmed` lists who was asked to confirm, and
-    `inquired` who was asked without a lease whether it was wrong: under which fence says `spoiled`.
+    Every run leaves `unchecked` unconfirmed ones; `confirmed` lists who was asked to confirm.
     Others want `wanted_devices`, until they are given back. `calls` lists the requests that were
     made together.
     """
 
     def __init__(
-        self, count: int = 1, run_kernel: RunKernel = cycles_of_tile, *, unchecked: int = 0
+        self,
+        count: int = 1,
+        run_kernel: RunKernel = cycles_of_tile,
+        *,
+        unchecked: int = 0,
+        client: type[StandInClient] = StandInClient,
     ) -> None:
         self._unchecked = unchecked
+        self._client = client
         self.confirmed: list[str] = []
-        self.inquired: list[str] = []
-        self.spoiled: dict[str, int] = {}
         self.wanted_devices: set[str] = set()
         self._free = [f"sim{n}" for n in range(count)]
         self._run_kernel = run_kernel
@@ -202,12 +201,11 @@ class StandInDevices:
         return Lease(lease_id=f"lease-{fence}", device=device, fence=fence, ttl_seconds=10)
 
     def connect(self, lease: Lease) -> StandInClient:
-        return StandInClient(
+        return self._client(
             lease.device.name,
             self._run_kernel,
             unchecked=self._unchecked,
             confirmed=self.confirmed,
-            spoiled=self.spoiled.get(lease.device.name, 0),
             calls=self.calls,
             faults=self._faults.setdefault(lease.lease_id, []),
         )
@@ -222,14 +220,6 @@ class StandInDevices:
 
     def void(self, lease: Lease) -> str:
         return ""
-
-    def rename(self, name: str, other: str) -> None:
-        """Another device is there instead."""
-        self._free[self._free.index(name)] = other
-
-    def spoiled_fence(self, name: str) -> int:
-        self.inquired.append(name)
-        return self.spoiled.get(name, 0)
 
     def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         with self._changed:

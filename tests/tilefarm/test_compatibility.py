@@ -53,7 +53,14 @@ def test_messages_of_every_version_are_read_as_they_were_meant(folder: Path) -> 
 def test_files_of_every_version_are_read_as_they_were_meant(folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(folder, tmp_path / "copy")
     found = json.loads(json.dumps(corpus.read_files(copy)))
-    assert says(found, stored(folder, corpus.RECORDS))
+    assert says(found, confirmed(stored(folder, corpus.RECORDS)))
+
+
+def confirmed(records: dict[str, Any]) -> dict[str, Any]:
+    """Without the trials that a version kept before they were confirmed: these count no more."""
+    left = [trial for trial, _ in records["records.sqlite"].pop("unconfirmed", [])]
+    kept = [trial for trial in records["records.sqlite"]["trials"] if trial not in left]
+    return {**records, "records.sqlite": {**records["records.sqlite"], "trials": kept}}
 
 
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)

@@ -19,7 +19,8 @@ from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
-from tuner.store import Store, Voucher
+from tuner.store import Place, Store
+from tuner.store_file import _MIGRATIONS
 
 
 @pytest.fixture
@@ -81,50 +82,21 @@ def test_a_trial_is_kept_once(store: Store) -> None:
     assert store.count() == 1
 
 
-def test_a_suspect_makes_room_for_another_trial_and_is_not_forgotten(store: Store) -> None:
-    wrong, right = trial_of({"x": 1}, cycles=40), trial_of({"x": 1}, cycles=50)
-    store.insert(wrong, run="run-1")
-    assert store.doubt(wrong, "sim0 was not right")
-    assert not store.doubt(wrong, "sim0 was not right")
-    assert (store.count(), store.best(wrong.workload)) == (0, None)
-    assert store.insert(right, run="run-1")
-    assert store.best(wrong.workload) == right
-    assert store.suspects() == [(wrong, "sim0 was not right")]
-
-
-def test_what_was_taken_back_is_to_be_measured_until_there_is_another(store: Store) -> None:
-    first, second, third = (trial_of({"x": x}, cycles=40 + x) for x in (1, 2, 3))
-    for trial in (first, second, third, first):
-        store.insert(trial, run="run-1")
-        assert trial is third or store.doubt(trial, "sim0 was not right")
-    assert store.to_measure_again(first.workload) == [first, second]
-    assert store.insert(replace(second, cycles=99), run="run-1")
-    assert store.to_measure_again(first.workload) == [first]
-    assert store.to_measure_again(Digest.of(b"another")) == []
-
-
-def test_what_its_device_has_not_confirmed_is_known_after_a_restart(path: Path) -> None:
-    trials = [trial_of({"x": x}, cycles=50 + x) for x in range(5)]
+def test_trials_come_in_the_order_in_which_they_were_asked_for(path: Path) -> None:
+    first, *rest = [trial_of({"x": x}, cycles=50) for x in range(5)]
+    places = [Place(1, 2), Place(2, 1), Place(1, 1), Place(2, 10)]
     with Store(path) as store:
         store.begin_run("r", {}, begun=0.0)
-        store.insert(trials[0], run="r", unconfirmed=Voucher("sim0", 3))
-        store.insert(trials[1], run="r", unconfirmed=Voucher("sim1", 4))
-        store.confirm("sim0")
-        store.insert(trials[2], run="r")
-        store.insert(trials[3], run="r", unconfirmed=Voucher("sim0", 5))
-        assert store.doubt(trials[1], "sim1 was not right")
-        store.insert(trials[4], run="r", unconfirmed=Voucher("sim2", 6))
+        store.insert(rest[3], run="r", place=places[3])
+        store.insert(first, run="r")
+        for trial, place in zip(rest[:3], places[:3], strict=True):
+            store.insert(trial, run="r", place=place)
     with Store(path) as store:
-        held = [(trials[3], Voucher("sim0", 5)), (trials[4], Voucher("sim2", 6))]
-        assert store.unconfirmed() == held
-        assert store.count() == 4
-
-
-def test_a_trial_that_is_there_already_is_as_confirmed_as_before(store: Store) -> None:
-    store.insert(trial_of({"x": 1}, cycles=50), run="run-1")
-    again = trial_of({"x": 1}, cycles=40)
-    assert not store.insert(again, run="run-1", unconfirmed=Voucher("sim0", 3))
-    assert store.unconfirmed() == []
+        assert store.trials() == [first, rest[2], rest[0], rest[1], rest[3]]
+        assert store.best(first.workload) == first
+        assert store.places() == {
+            (trial.workload, trial.trace): place for trial, place in zip(rest, places, strict=True)
+        }
 
 
 def test_words_that_are_not_unicode_are_kept_readable(store: Store) -> None:
@@ -173,31 +145,35 @@ def test_a_failure_has_no_time(store: Store) -> None:
             store.insert(replace(wrong, status=Status.RUN_CRASH), run="run-1")
 
 
-def of_an_older_version(path: Path, trial: Trial) -> None:
-    """A file without the columns that this version has added, with a copy and a line beside it."""
+def of_an_older_version(path: Path, trial: Trial, unconfirmed: Trial) -> None:
+    """A file as version 3 wrote it, with a copy and a line beside it."""
     with Store(path) as store:
         store.begin_run("r", {}, begun=0.0)
+        store.insert(unconfirmed, run="r")
+    with Store(path) as store:
         store.insert(trial, run="r")
     copy = path.with_name(path.name + ".copy")
     for each in (path, copy):
         with sqlite3.connect(each) as database:
-            database.execute("ALTER TABLE trials DROP COLUMN wall_time")
-            database.execute("ALTER TABLE suspects DROP COLUMN wall_time")
+            for column in ("wall_time", "search", "number"):
+                database.execute(f"ALTER TABLE trials DROP COLUMN {column}")
+            database.executescript("".join(_MIGRATIONS[1:3]))
+            database.execute("INSERT INTO unconfirmed VALUES (1, 'sim0', 7)")
             database.execute("PRAGMA user_version = 3")
         database.close()
     since = path.with_name(path.name + ".since")
     lines = [json.loads(line) for line in since.read_text().splitlines()]
-    since.write_text(
-        "".join(json.dumps(row[:-1] if row[0] == "trial" else row) + "\n" for row in lines)
-    )
+    old = [row[:-3] if row[0] == "trial" else row for row in lines]
+    held = ["held", "sim0", 7, trial.workload.hex, trial.trace.hex]
+    since.write_text("".join(json.dumps(row) + "\n" for row in (*old, held)))
 
 
 def test_a_file_of_an_older_version_is_read_and_written(path: Path) -> None:
     trial = trial_of({"x": 1}, cycles=9)
-    of_an_older_version(path, trial)
+    of_an_older_version(path, trial, trial_of({"x": 3}, cycles=9))
     before = path.read_bytes()
     with Store(path, read_only=True) as store:
-        assert (store.trials(), store.suspects()) == ([trial], [])
+        assert store.trials() == [trial], "what was not confirmed is measured again"
     assert path.read_bytes() == before
     with Store(path) as store:
         assert store.insert(timed(2, 1e-6), run="r")
@@ -206,7 +182,7 @@ def test_a_file_of_an_older_version_is_read_and_written(path: Path) -> None:
 
 def test_a_damaged_file_of_an_older_version_comes_back_from_its_copy(path: Path) -> None:
     trial = trial_of({"x": 1}, cycles=9)
-    of_an_older_version(path, trial)
+    of_an_older_version(path, trial, trial_of({"x": 3}, cycles=9))
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     with Store(path) as store:
@@ -307,15 +283,11 @@ def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> N
         with Store(path) as store:
             store.begin_run(f"r{session}", {}, begun=0.0)
             for trial in trials[session::sessions]:
-                assert store.insert(trial, run=f"r{session}", unconfirmed=Voucher("sim0", 3))
-            store.confirm("sim0")
-            store.doubt(trials[session], "not right")
-            voucher = Voucher("sim0", session)
-            assert store.insert(trials[session], run=f"r{session}", unconfirmed=voucher)
+                assert store.insert(trial, run=f"r{session}")
+            another = trial_of({"y": session}, cycles=9)
+            assert store.insert(another, run=f"r{session}", place=Place(1, 7 + session))
             store.end_run(f"r{session}", "done", ended=1.0)
-            held = store.unconfirmed()
-            before = store.trials(), store.suspects(), store.runs()
-    assert [voucher for _, voucher in held] == [Voucher("sim0", sessions - 1)]
+            before = store.trials(), store.places(), store.runs()
     damage(path)
     damaged = path.read_bytes()
     with path.with_name(path.name + ".since").open("a") as file:
@@ -323,8 +295,7 @@ def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> N
     with Store(path) as store:
         assert "is damaged" in store.restored
         assert path.with_name(path.name + ".damaged").read_bytes() == damaged
-        assert (store.trials(), store.suspects(), store.runs()) == before
-        assert store.unconfirmed() == held
+        assert (store.trials(), store.places(), store.runs()) == before
         assert not store.insert(trials[0], run="r0")
     with Store(path) as store:
         assert not store.restored

@@ -29,7 +29,7 @@ from driver.terminal.events import DeviceJoined, Progress
 from driver.vta.layers import Convolution
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
-from tuner.store import Store, Voucher
+from tuner.store import Place, Store
 
 LAYERS: Final = (
     Convolution(16, 16, 8, 8, 1, 1, 0),
@@ -173,16 +173,9 @@ class _Seen:
     built: list[float] = field(default_factory=list)
     stopped: float = 0.0
 
-    def insert(self, trial: Trial, *, run: str, unconfirmed: Voucher | None = None) -> bool:
+    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
         self.trials.append(trial)
-        return self.store.insert(trial, run=run, unconfirmed=unconfirmed)
-
-    def confirm(self, device: str) -> None:
-        self.store.confirm(device)
-
-    def doubt(self, trial: Trial, why: str) -> bool:
-        self.trials.remove(trial)
-        return self.store.doubt(trial, why)
+        return self.store.insert(trial, run=run, place=place)
 
     def listen(self, event: Progress | Span) -> None:
         if isinstance(event, Span) and event.kind == "compile":
@@ -232,9 +225,6 @@ class _Metered:
     def void(self, lease: Lease) -> str:
         return self._source.void(lease)
 
-    def spoiled_fence(self, name: str) -> int:
-        return self._source.spoiled_fence(name)
-
     def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
         self._source.release(lease, device_lost=device_lost, why=why)
 
@@ -246,7 +236,6 @@ class _MeteredClient:
         self.send_ahead = client.send_ahead
         self.close = client.close
         self.confirm = client.confirm
-        self.spoiled_fence = client.spoiled_fence
 
     def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
         answers = self._client.run_batch(asked)
@@ -261,11 +250,13 @@ def _loop(
     plan: Plan,
     seen: _Seen,
 ) -> Loop:
+    windows = Windows(workers=plan.workers)
     session = TuningSession(
         {name: SessionTask(t.space, t.count, t.ideal_cycles) for name, t in tasks.items()},
         trials=plan.trials,
         proposer=_PROPOSER,
         seed=_SEED,
+        lookahead=windows.lookahead(plan.devices),
     )
     return Loop(
         tasks=tasks,
@@ -275,7 +266,7 @@ def _loop(
         devices=devices,
         settings=SearchSettings(
             devices=plan.devices,
-            windows=Windows(workers=plan.workers),
+            windows=windows,
             device_wait_seconds=_DEVICE_WAIT_SECONDS,
             run_timeout_seconds=_RUN_TIMEOUT_SECONDS,
             run_id=_RUN,

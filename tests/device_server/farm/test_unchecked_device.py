@@ -81,4 +81,4 @@ def test_one_that_cannot_be_checked_at_the_start_spoils_no_lease(farm: Farm) -> 
         again = client.acquire(farm.target.digest, wait_seconds=10.0, owner="test")
         assert again is not None
         with DeviceClient(again, CREDENTIALS) as device:
-            assert device.spoiled_fence() == 0
+            assert device.capabilities().spoiled_fence == 0

@@ -108,7 +108,7 @@ def up_seconds(client: TrackerClient) -> float:
 def test_it_says_under_which_lease_it_was_wrong_to_whoever_has_it_later(bed: Bed) -> None:
     with bed.device() as device:
         lease, fence = device.lease, device.lease.fence
-        assert device.spoiled_fence() == 0
+        assert device.capabilities().spoiled_fence == 0
         bed.runner.flips_after = 2
         bed.runs(device, 4)
         with pytest.raises(SuspectError):
@@ -122,7 +122,7 @@ def test_it_says_under_which_lease_it_was_wrong_to_whoever_has_it_later(bed: Bed
     eventually(lambda: bed.recovered)
     with bed.device() as device:
         assert device.lease.fence > fence
-        assert device.spoiled_fence() == fence
+        assert device.capabilities().spoiled_fence == fence
 
 
 def test_it_says_so_too_when_it_was_the_self_test_that_found_it_wrong(farm: Farm) -> None:
@@ -145,7 +145,7 @@ def test_it_says_so_too_when_it_was_the_self_test_that_found_it_wrong(farm: Farm
         farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL, flips_after=-1))
     farm.device(tracker=tracker, runner=FlakyRunner(kernel=KERNEL))
     with DeviceClient(leased(), CREDENTIALS) as device:
-        assert device.spoiled_fence() == lease.fence
+        assert device.capabilities().spoiled_fence == lease.fence
 
 
 def test_one_that_drifts_rests_until_its_pace_is_right(bed: Bed) -> None:

@@ -70,9 +70,6 @@ class Device:
         self.clock.advance(self.seconds * len(answered))
         return [Answer(self.outcome, n) for n, _ in enumerate(answered, 1)]
 
-    def spoiled_fence(self) -> int:
-        return 0
-
     def confirm(self) -> None:
         pass
 

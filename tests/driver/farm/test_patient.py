@@ -58,10 +58,6 @@ class Scene:
         self._answers(" ".join(one.request_id for one in asked))
         return [ANSWER for _ in asked]
 
-    def spoiled_fence(self) -> int:
-        self._answers("spoiled fence")
-        return 7
-
     def confirm(self) -> None:
         self._answers("confirm")
 
@@ -132,9 +128,3 @@ def test_confirming_is_patient_too() -> None:
     scene = Scene(silent=1)
     scene.client().confirm()
     assert scene.requests == ["confirm", "confirm"]
-
-
-def test_a_silent_device_is_asked_again_under_which_lease_it_was_wrong() -> None:
-    scene = Scene(silent=1)
-    assert scene.client().spoiled_fence() == 7
-    assert scene.requests == ["spoiled fence"] * 2

@@ -19,6 +19,7 @@ STEPS = st.lists(st.dictionaries(st.integers(1, 9), st.none() | JOBS, max_size=3
 @given(STEPS)
 def test_the_index_is_true_after_any_changes(steps: list[dict[int, Job | None]]) -> None:
     jobs, plain = Jobs(), dict[int, Job]()
+    assert jobs.oldest is None
     for step in steps:
         before, known = jobs, dict(plain)
         gone = [number for number, job in step.items() if job is None and number in plain]
@@ -31,5 +32,8 @@ def test_the_index_is_true_after_any_changes(steps: list[dict[int, Job | None]])
         for stage in Stage:
             assert jobs.at(stage) == sorted(n for n, job in plain.items() if job.stage is stage)
         for device in ("", "a", "b", "c"):
-            assert jobs.load(device) == sum(job.device == device for job in plain.values())
+            here = {n: job for n, job in plain.items() if job.device == device}
+            held = {n for n, job in here.items() if job.stage is Stage.HELD}
+            assert set(jobs.held.get(device, ())) == held
+            assert jobs.load(device) == len(here) - len(held)
         assert jobs.open_batches == len({job.batch for job in plain.values()} - {0})

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kit.stand_ins import (
+    StandInClient,
     StandInDevices,
     StandInExecutor,
     cycles_of_tile,
@@ -19,18 +20,19 @@ from kit.stand_ins import (
 from tilefarm.clock import SystemClock
 from tilefarm.errors import DeviceLostError, DeviceSilentError, SuspectError
 from tilefarm.lease import Lease
-from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status, Trial
+from tilefarm.measurement import Measurement, RunFailure, RunJob, Status, Trial
 from tilefarm.trace import Trace
 
 from driver.report.summary import Span
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
-from driver.search.terms import SearchResult, SearchSettings, Unconfirmed
+from driver.search.terms import SearchResult, SearchSettings
 from driver.stop import StopSwitch
 from driver.terminal.events import DeviceLeft, Notice, Progress, TrialEnded
+from tuner.lookahead import Lookahead
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
-from tuner.store import Voucher
+from tuner.store import Place
 
 
 @dataclass
@@ -40,43 +42,31 @@ class Scene:
     devices: StandInDevices
     executor: StandInExecutor = field(default_factory=StandInExecutor)
     trials: int = 20
+    extent: int = 12
+    lookahead: int = 40
     device_wait: float = 5.0
     count: int = 1
     kept: list[Trial] = field(default_factory=list)
-    doubted: list[Trial] = field(default_factory=list)
-    unconfirmed: list[tuple[Trial, Voucher]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
     events: list[Progress | Span] = field(default_factory=list)
-    left: Sequence[Unconfirmed] = ()
     stop: StopSwitch = field(default_factory=StopSwitch)
     windows: Windows = field(default_factory=lambda: Windows(workers=2))
     on_trial: Callable[[], None] = lambda: None
 
-    def insert(self, trial: Trial, *, run: str, unconfirmed: Voucher | None = None) -> bool:
+    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
+        assert place is not None
         self.kept.append(trial)
-        if unconfirmed is not None:
-            self.unconfirmed.append((trial, unconfirmed))
+        self.places.append(place.number)
         self.on_trial()
         return True
 
-    def confirm(self, device: str) -> None:
-        self.unconfirmed = [(t, who) for t, who in self.unconfirmed if who.device != device]
-
-    def doubt(self, trial: Trial, why: str) -> bool:
-        self.kept.remove(trial)
-        self.unconfirmed = [(t, who) for t, who in self.unconfirmed if t is not trial]
-        self.doubted.append(trial)
-        return True
-
     def play(self) -> SearchResult:
-        tasks = {task.name: task for task in (toy_task(1), toy_task(2))}
+        tasks = {t.name: t for t in (toy_task(1, self.extent), toy_task(2, self.extent))}
         session = TuningSession(
             {name: SessionTask(task.space, task.count) for name, task in tasks.items()},
             trials=self.trials,
             proposer="random",
-            history={
-                task.name: [t for t in self.kept if t.workload == task.digest]
-                for task in tasks.values()
-            },
+            lookahead=Lookahead(self.lookahead),
         )
         self.loop = Loop(
             tasks=tasks,
@@ -95,7 +85,6 @@ class Scene:
             clock=SystemClock(),
             wall_origin=0.0,
             listen=self.events.append,
-            unconfirmed=self.left,
         )
         return self.loop.run(self.stop)
 
@@ -153,107 +142,45 @@ def test_what_a_device_gave_since_it_was_last_right_is_measured_on_another() -> 
     assert result.why == "exhausted"
     assert result.trials == len(scene.kept) == 12
     assert len({(t.workload, t.trace) for t in scene.kept}) == 12
-    assert len(scene.doubted) == 3
-    assert not set(map(id, scene.doubted)) & set(map(id, scene.kept))
-    assert any("3 results are suspect" in e.text for e in scene.events if isinstance(e, Notice))
     assert scene.ended()[-1].number == 12
-    assert devices.confirmed == ["sim1"]
+    assert "sim1" in devices.confirmed
 
 
-def test_what_is_kept_is_in_doubt_until_its_device_was_right() -> None:
+def test_nothing_is_kept_before_its_device_was_right() -> None:
     devices = StandInDevices(unchecked=1)
     scene = Scene(devices, trials=5)
-    doubted: list[int] = []
-    scene.on_trial = lambda: doubted.append(len(scene.unconfirmed))
+    confirmed: list[int] = []
+    scene.on_trial = lambda: confirmed.append(len(devices.confirmed))
     scene.play()
-    assert doubted == [1, 2, 3, 4, 5]
-    assert devices.confirmed == ["sim0"]
-    assert scene.unconfirmed == []
+    assert len(confirmed) == 5
+    assert min(confirmed) >= 1
 
 
-def after_a_kill(devices: StandInDevices, *, fence: int, trials: int = 12) -> Scene:
-    """A search whose earlier session was killed: it left six trials of sim0, none confirmed."""
-    earlier = Scene(StandInDevices(1, seven_less, unchecked=1), trials=6)
-    earlier.play()
-    names = {task.digest: task.name for task in (toy_task(1), toy_task(2))}
-    left = [
-        Unconfirmed(task=names[trial.workload], trial=trial, voucher=Voucher("sim0", fence))
-        for trial in earlier.kept
-    ]
-    held = [(unconfirmed.trial, unconfirmed.voucher) for unconfirmed in left]
-    return Scene(devices, trials=trials, kept=earlier.kept, unconfirmed=held, left=left)
+def test_what_one_session_has_not_confirmed_counts_for_nothing() -> None:
+    """A device that turns wrong before it confirms: all it gave is measured again, and told."""
 
+    class Wrong(StandInClient):
+        def confirm(self) -> None:
+            if not wrong:
+                wrong.append(self.name)
+                self.faults[:] = [SuspectError(f"{self.name} is not right any more")]
+                raise self.faults[0]
+            super().confirm()
 
-def seven_less(code: bytes, job: RunJob) -> Measurement | RunFailure:
-    right = cycles_of_tile(code, job)
-    return replace(right, counters=Counters(cycles=right.counted.cycles - 7))
-
-
-def cycles_left(scene: Scene) -> set[int]:
-    """How far the kept trials are from what the toy schedules take: 7 where they are wrong."""
-    wholes = {1000 // inner for inner in range(1, 13)}
-    return {0 if t.cycles in wholes else 7 for t in scene.kept if t.cycles is not None}
-
-
-def test_what_a_killed_session_left_is_confirmed_by_its_device() -> None:
-    devices = StandInDevices(unchecked=1)
-    scene = after_a_kill(devices, fence=1)
-    assert scene.play().trials == 6
-    assert (len(scene.kept), scene.doubted, scene.unconfirmed) == (12, [], [])
-    assert cycles_left(scene) == {0, 7}
-    assert devices.confirmed == ["sim0"]
-
-
-def test_what_a_killed_session_left_is_confirmed_also_when_nothing_else_is_to_do() -> None:
-    devices = StandInDevices(unchecked=1)
-    scene = after_a_kill(devices, fence=1, trials=6)
-    assert scene.play().trials == 0
-    assert (len(scene.kept), scene.unconfirmed, devices.confirmed) == (6, [], ["sim0"])
-
-
-def test_what_a_killed_session_left_is_measured_again_when_the_device_was_wrong_since() -> None:
-    devices = StandInDevices(unchecked=1)
-    devices.spoiled["sim0"] = 4
-    scene = after_a_kill(devices, fence=4)
-    result = scene.play()
-    assert (result.why, len(scene.kept), len(scene.doubted)) == ("exhausted", 12, 6)
-    assert len({(t.workload, t.trace) for t in scene.kept}) == 12
-    assert cycles_left(scene) == {0}
-    assert scene.unconfirmed == []
-    last = {e.workload: e for e in scene.ended()}
-    assert {e.best_cycles for e in last.values()} == {83}, "not the wrong one"
-    assert scene.ended()[-1].number == 12
+    wrong: list[str] = []
+    scene = Scene(StandInDevices(unchecked=1, client=Wrong))
+    assert scene.play().why == "exhausted"
+    assert len(scene.kept) == 12
     notices = [e.text for e in scene.events if isinstance(e, Notice)]
-    assert any("6 results are suspect" in text for text in notices)
+    (said,) = notices
+    assert said.startswith("measured again, as it was not confirmed: ")
+    assert said.endswith("(sim0 is not right any more)")
 
 
-def test_a_device_was_wrong_before_it_measured_what_is_left() -> None:
-    devices = StandInDevices(unchecked=1)
-    devices.spoiled["sim0"] = 3
-    scene = after_a_kill(devices, fence=4)
+def test_what_is_told_carries_its_place_in_the_order_of_asking() -> None:
+    scene = Scene(StandInDevices(3), count=3)
     scene.play()
-    assert (scene.doubted, scene.unconfirmed) == ([], [])
-
-
-def test_a_device_that_is_in_quarantine_by_now_is_asked_without_a_lease() -> None:
-    devices = StandInDevices(unchecked=1)
-    devices.rename("sim0", "sim7")
-    devices.spoiled["sim0"] = 4
-    scene = after_a_kill(devices, fence=4)
-    scene.play()
-    assert devices.inquired == ["sim0"]
-    assert (len(scene.kept), len(scene.doubted), scene.unconfirmed) == (12, 6, [])
-    assert cycles_left(scene) == {0}
-
-
-def test_a_device_that_stays_away_is_believed_and_asked_by_the_next_session() -> None:
-    devices = StandInDevices(unchecked=1)
-    devices.rename("sim0", "sim7")
-    scene = after_a_kill(devices, fence=4)
-    scene.play()
-    assert devices.inquired == ["sim0"]
-    assert (len(scene.kept), scene.doubted) == (12, [])
-    assert [who.device for _, who in scene.unconfirmed] == ["sim0"] * 6
+    assert sorted(scene.places) == [*range(1, 13)]
 
 
 def test_spans_say_who_did_what() -> None:
@@ -280,13 +207,14 @@ def test_a_failed_build_is_a_record_without_a_time() -> None:
 
 def test_a_workload_that_only_fails_alike_is_given_up_with_the_reason() -> None:
     executor = StandInExecutor(refuse=lambda job: Status.COMPILE_ERROR)
-    scene = Scene(StandInDevices(), executor, windows=Windows(workers=2, alike=4))
+    scene = Scene(StandInDevices(), executor, trials=200, extent=720, lookahead=4)
     result = scene.play()
     assert result.why == "exhausted"
     assert {t.status for t in scene.kept} == {Status.COMPILE_ERROR}
     notices = [e.text for e in scene.events if isinstance(e, Notice)]
     assert len(notices) == 2
-    assert all("is given up: 4 candidates and no other failed alike" in n for n in notices)
+    assert all("is given up: 20 candidates and no other failed alike" in n for n in notices)
+    assert len(scene.kept) < 50
 
 
 def test_a_crashing_kernel_costs_one_trial() -> None:
@@ -408,7 +336,7 @@ def test_one_that_costs_every_device_is_found_though_it_came_with_others() -> No
 
 
 def test_stopping_keeps_what_was_measured_and_drops_the_rest() -> None:
-    scene = Scene(StandInDevices())
+    scene = Scene(StandInDevices(), lookahead=4)
 
     def stop_at_three() -> None:
         if len(scene.kept) == 3:

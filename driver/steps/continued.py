@@ -1,0 +1,104 @@
+"""The tuning session that goes on where a folder's records end.
+
+The records say which trials ended, and where they stood in the order in which they were asked for.
+A session with the same settings asks for the same again, and is told at once what is known. Where
+the settings are others (more devices, another version), what there is counts as told before all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tilefarm.measurement import Trial
+
+from driver.search.measuring import Task
+from driver.search.scores import Scores
+from driver.steps.prepared import trials_of
+from driver.steps.summarise import best_trial, default_trial
+from tuner.lookahead import Lookahead
+from tuner.session import OtherOrderError, TuningSession
+from tuner.session import Task as SessionTask
+from tuner.store import Place, Store
+
+LOOKAHEAD: Final = "lookahead"
+"""What a run's description calls it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    """A session that knows the earlier trials.
+
+    Attributes:
+        search: its number in the records.
+        known: the earlier trials of each task, as they were asked for.
+        is_another: they were asked for under other settings.
+    """
+
+    session: TuningSession
+    search: int
+    known: Mapping[str, list[Trial]]
+    is_another: bool = False
+
+    def scores(self, tasks: Mapping[str, Task]) -> Scores:
+        """What is known of each task's best and default schedule."""
+        best = {name: best_trial(trials) for name, trials in self.known.items()}
+        defaults = {name: default_trial(tasks[name], trials) for name, trials in self.known.items()}
+        return Scores(_cycles(best), _cycles(defaults))
+
+
+def continued(
+    tasks: Mapping[str, Task],
+    store: Store,
+    *,
+    trials: int,
+    proposer: str,
+    seed: int,
+    lookahead: Lookahead,
+) -> Continued:
+    """The session for these tasks and settings.
+
+    Args:
+        lookahead: what keeps the farm busy; a folder keeps a wider one that it was searched with.
+    """
+    known = {name: trials_of(task, store) for name, task in tasks.items()}
+    places = store.places()
+    last = max((place.search for place in places.values()), default=1)
+
+    def place_of(trial: Trial) -> Place:
+        return places.get((trial.workload, trial.trace), Place(0, 0))
+
+    def session(search: int, lookahead: Lookahead) -> TuningSession:
+        return TuningSession(
+            {name: SessionTask(t.space, t.count, t.ideal_cycles) for name, t in tasks.items()},
+            trials=trials,
+            proposer=proposer,
+            seed=seed,
+            lookahead=lookahead,
+            history={
+                name: [trial for trial in known[name] if place_of(trial).search < search]
+                for name in tasks
+            },
+            ended={
+                place_of(trial).number: (name, trial)
+                for name in tasks
+                for trial in known[name]
+                if place_of(trial).search == search
+            },
+        )
+
+    kept = max((int(str(r.description.get(LOOKAHEAD, 0))) for r in store.runs()[-1:]), default=0)
+    ours = {(trial.workload, trial.trace) for trials in known.values() for trial in trials}
+    if all(key in ours for key, place in places.items() if place.search == last):
+        wider = Lookahead(max(kept, lookahead.most))
+        with contextlib.suppress(OtherOrderError):
+            return Continued(session=session(last, wider), search=last, known=known)
+    return Continued(
+        session=session(last + 1, lookahead), search=last + 1, known=known, is_another=True
+    )
+
+
+def _cycles(trials: Mapping[str, Trial | None]) -> dict[str, int]:
+    return {name: t.cycles for name, t in trials.items() if t and t.cycles is not None}

@@ -1,0 +1,128 @@
+"""One sequence of proposals: whatever ends when, and however often the tuner is killed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.toy_spaces import conv_like_cycles, conv_like_space, empty_space, pair_space, trial_of
+from tilefarm.measurement import Status, Trial
+
+from tuner import PROPOSERS
+from tuner.lookahead import Lookahead
+from tuner.session import OtherOrderError, Proposal, Task, TuningSession
+
+TRIALS = 70
+
+
+def tasks() -> dict[str, Task]:
+    """Some that are large, one that soon has no more, one without points, one that only fails."""
+    return {
+        "small": Task(conv_like_space(14, 14, 2, 2, 3), 1),
+        "hopeless": Task(conv_like_space(28, 28, 4, 4, 1), 4),
+        "few": Task(pair_space()),
+        "none": Task(empty_space()),
+        "large": Task(conv_like_space(28, 28, 2, 2, 3), 3, 1),
+    }
+
+
+def end_of(proposal: Proposal) -> Trial:
+    """How a candidate ends does not depend on anything but itself."""
+    point, total = proposal.point, sum(proposal.point.values())
+    if proposal.task == "hopeless":
+        return replace(trial_of(point, Status.COMPILE_ERROR), why=f"too big by {total}")
+    if total % 7 == 0:
+        return trial_of(point, Status.RUN_CRASH)
+    return trial_of(point, cycles=total if proposal.task == "few" else conv_like_cycles(point))
+
+
+@dataclass
+class Farm:
+    """Measures what it is given at its own pace, and kills the tuner now and then."""
+
+    chance: random.Random
+    lookahead: Lookahead
+    proposer: str
+    trials: int = TRIALS
+    kill_share: float = 0.0
+    asked: dict[int, tuple[str, tuple[tuple[str, int], ...]]] = field(default_factory=dict)
+    kept: dict[int, tuple[str, Trial]] = field(default_factory=dict)
+
+    def session(self, seed: int) -> TuningSession:
+        return TuningSession(
+            tasks(),
+            trials=self.trials,
+            proposer=self.proposer,
+            seed=seed,
+            lookahead=self.lookahead,
+            ended=self.kept,
+        )
+
+    def play(self, seed: int) -> Mapping[int, tuple[str, tuple[tuple[str, int], ...]]]:
+        session, out = self.session(seed), list[Proposal]()
+        while True:
+            if self.chance.random() < self.kill_share:
+                session, out = self.session(seed), []
+            asked = session.ask(self.chance.randrange(1, 9))
+            out += asked
+            for each in asked:
+                what = each.task, tuple(sorted(each.point.items()))
+                assert self.asked.setdefault(each.number, what) == what
+            if not out:
+                return self.asked
+            for _ in range(self.chance.randrange(1 + len(out))):
+                ended = out.pop(self.chance.randrange(len(out)))
+                end = end_of(ended)
+                session.tell(ended.number, end)
+                self.kept[ended.number] = ended.task, end
+
+
+@pytest.mark.parametrize("proposer", PROPOSERS)
+@settings(max_examples=6, deadline=None)
+@given(chance=st.integers(0, 2**32), most=st.integers(1, 24))
+def test_the_same_seed_asks_for_the_same(proposer: str, chance: int, most: int) -> None:
+    expected = Farm(random.Random(0), Lookahead(most), proposer).play(3)
+    disturbed = Farm(random.Random(chance), Lookahead(most), proposer, kill_share=0.2)
+    assert disturbed.play(3) == expected
+    assert sorted(expected) == [*range(1, TRIALS + 1)]
+    assert disturbed.kept.keys() == expected.keys()
+
+
+def test_what_may_be_known_decides_and_not_what_is() -> None:
+    """Two that differ in nothing but how much ended early ask for different things if they may."""
+
+    def asked(most: int) -> Mapping[int, object]:
+        return Farm(random.Random(1), Lookahead(most), "guided").play(3)
+
+    assert asked(4) != asked(16)
+
+
+def test_a_larger_budget_goes_on_where_the_smaller_one_ended() -> None:
+    farm = Farm(random.Random(5), Lookahead(8), "guided", trials=200, kill_share=0.1)
+    farm.play(3)
+    farm.trials = 240
+    longer = farm.play(3)
+    assert len(longer) > 200
+    assert longer == Farm(random.Random(6), Lookahead(8), "guided", trials=240).play(3)
+    farm.trials = 160
+    session = farm.session(3)
+    assert session.told == len(longer)
+    assert session.ask(9) == []
+
+
+@pytest.mark.parametrize("other", ["seed", "lookahead", "place", "gap"])
+def test_what_was_asked_for_under_other_settings_is_refused(other: str) -> None:
+    farm = Farm(random.Random(5), Lookahead(8), "guided")
+    farm.play(3)
+    if other == "lookahead":
+        farm.lookahead = Lookahead(20)
+    if other == "place":
+        farm.kept[30], farm.kept[31] = farm.kept[31], farm.kept[30]
+    if other == "gap":
+        del farm.kept[20]
+    with pytest.raises(OtherOrderError):
+        farm.session(4 if other == "seed" else 3)
