@@ -10,7 +10,14 @@ from typing import Final
 from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, DeviceLostError, ProtocolError
-from tilefarm.measurement import Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.measurement import (
+    DeviceClock,
+    Measurement,
+    Role,
+    RunFailure,
+    RunJob,
+    Status,
+)
 from tilefarm.rpc import run_wire
 from tilefarm.rpc.device_calls import RunReply
 from tilefarm.rpc.timing import note_phases, phase
@@ -44,6 +51,7 @@ class BenchSettings:
 
     device: str
     machine: elf.Machine
+    clock: DeviceClock
 
 
 class Bench:
@@ -136,11 +144,12 @@ class Bench:
         if rejection:
             return self._failure(job, Status.VERIFY_REJECTED, rejection)
         try:
-            return await self._thread.call(
+            outcome = await self._thread.call(
                 lambda: self._runner.run(job, self._store.path),
                 job.timeout_seconds,
                 what=f"a run of artifact {job.artifact.short}",
             )
+            return self._by_its_clock(outcome)
         except DeviceLostError as error:
             self._quarantined.hung(job, error.what)
             raise
@@ -153,6 +162,13 @@ class Bench:
                 error=repr(error),
             )
             return self._failure(job, Status.INFRA_ERROR, f"the runner failed: {error!r}")
+
+    def _by_its_clock(self, outcome: Measurement | RunFailure) -> Measurement | RunFailure:
+        """Without the counters of a library that has them, but never counts anything."""
+        if isinstance(outcome, RunFailure) or self._settings.clock is DeviceClock.CYCLES:
+            return outcome
+        profile = tuple(replace(call, cycles=None) for call in outcome.profile)
+        return replace(outcome, counters=None, sample_cycles=(), profile=profile)
 
     def _failure(self, job: RunJob, status: Status, why: str) -> RunFailure:
         return RunFailure(
@@ -231,6 +247,10 @@ def _faults(job: RunJob, nbytes_of: Callable[[Digest], int]) -> Iterator[str]:
         yield f"a timeout of {job.timeout_seconds} s is not within 0..{_MAX_TIMEOUT_SECONDS} s"
     if not 1 <= job.samples <= _MOST_CALLS:
         yield f"{job.samples} samples are not within 1..{_MOST_CALLS}"
+    if job.precision is not None and job.precision.seconds > job.timeout_seconds:
+        yield (
+            f"{job.precision.seconds} s of timing are over the timeout of {job.timeout_seconds} s"
+        )
     if job.repeats > _MOST_CALLS:
         yield f"{job.repeats} repeats are over {_MOST_CALLS}"
     for buffer in job.buffers:

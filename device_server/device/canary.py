@@ -7,21 +7,31 @@ time, is found out after few kernels, and so is what it measured meanwhile.
 from __future__ import annotations
 
 import errno
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, SelfTestError, TilefarmError
-from tilefarm.measurement import DeviceClock, Measurement, RunFailure, Status
+from tilefarm.measurement import (
+    DeviceClock,
+    Measurement,
+    Precision,
+    RunFailure,
+    Status,
+    WallTime,
+)
 
+from device_server.device.clock_history import ClockHistory
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.known_kernel import KnownKernel
 
-_TOLERANCE: Final = 0.03
-"""How far the time may be from the first one before the device counts as drifting."""
+_PROOF: Final = Precision(error=0.003, seconds=0.5)
+"""Of the known kernel by a host's clock at the self-test: all later times are held to it."""
+_CHECK: Final = Precision(error=0.01, seconds=0.1)
+"""Of the later ones, every few dozen runs."""
 _ATTEMPTS: Final = 3
-"""A host that was busy for a moment is no drift: the best time of so many runs counts."""
+"""A host that was busy for a moment is no drift: the best time of so many counts."""
 _HINT: Final = "see that --target, --runtime and the bitstream are for one another"
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _ROOM: Final = "free some space on its disk"
@@ -35,32 +45,29 @@ class Proof:
     Attributes:
         runtime: identity of the VTA library.
         answer: digest of the outputs.
-        cycles: of one call; 0 where the library does not count.
-        seconds: of the fastest timed call on the host.
+        cycles: of one call; None where the library does not count.
+        wall_time: of one call, where it does not.
     """
 
     runtime: str
     answer: Digest
-    cycles: int
-    seconds: float
+    cycles: int | None
+    wall_time: WallTime | None = None
 
     @property
     def digest(self) -> Digest:
         """Equal for devices whose measurements can be compared."""
-        return Digest.of_json([self.runtime, self.answer.hex, self.cycles])
+        return Digest.of_json([self.runtime, self.answer.hex, self.cycles or 0])
 
     @property
     def clock(self) -> DeviceClock:
         """What tells how long a kernel takes there."""
-        return DeviceClock.CYCLES if self.cycles else DeviceClock.SECONDS
-
-    @property
-    def pace(self) -> float:
-        """Cycles where they are counted, else seconds."""
-        return self.cycles or self.seconds
+        return DeviceClock.SECONDS if self.cycles is None else DeviceClock.CYCLES
 
     def __str__(self) -> str:
-        took = f"{self.cycles} cycles" if self.cycles else f"{self.seconds * 1e6:.1f} us"
+        took = f"{self.cycles} cycles"
+        if self.wall_time is not None:
+            took = f"{self.wall_time.median_seconds * 1e6:.1f} us by the host's clock"
         return f"{self.digest.short} {took}"
 
 
@@ -112,6 +119,7 @@ class Canary:
         self._folder = folder
         self._device = device
         self._proof: Proof | None = None
+        self._history: ClockHistory | None = None
         try:
             known.keep_in(folder)
         except OSError as error:
@@ -128,47 +136,81 @@ class Canary:
     def prove(self) -> Proof:
         """The self-test: right answer, right counters, and on simulators the known cycles.
 
+        A library that counts no cycles is timed by the host's clock.
+
         Raises:
             SelfTestError: what differs.
-            InfraError: the known kernel could not be run.
+            InfraError: the known kernel could not be run, or not be timed.
         """
+        proof = self._proven(self._run())
+        known = self._known.cycles
+        if proof.cycles is not None and known is not None and proof.cycles != known:
+            raise SelfTestError(
+                f"device {self._device} fails its self-test: the known kernel takes {proof.cycles}"
+                f" cycles, not {known}",
+                "build the runtime library anew; it may be of another version",
+            )
+        if proof.cycles is None:
+            times = [_timed(self._proven(self._run(_PROOF))) for _ in range(_ATTEMPTS)]
+            best = min(times, key=lambda time: time.minimum_seconds)
+            proof = replace(proof, wall_time=best)
+            self._history = ClockHistory(best)
+        self._proof = proof
+        return proof
+
+    def check(self) -> Wrong | Drift | NotMade | None:
+        """Whether the device is still as it was at the self-test; None if so."""
+        assert self._proof is not None, "a device proves itself first"
+        if self._history is not None:
+            return self._check_time(self._history)
         found = self._run()
+        if not isinstance(found, Proof):
+            return found
+        if found.cycles is None or self._proof.cycles is None:
+            return Wrong("the known kernel counts no cycles any more")
+        return self._drift(found.cycles / self._proof.cycles - 1)
+
+    def _check_time(self, history: ClockHistory) -> Wrong | Drift | NotMade | None:
+        """As `check`, by the clock. A host too busy to time anything says nothing about a board."""
+        times = []
+        for _ in range(_ATTEMPTS):
+            found = self._run(_CHECK)
+            if isinstance(found, NotMade):
+                answer = self._run()
+                return None if isinstance(answer, Proof) else answer
+            if isinstance(found, Wrong):
+                return found
+            times.append(_timed(found))
+            if not history.change(times[-1]):
+                history.keep(times[-1])
+                return None
+        best = min(times, key=lambda time: time.minimum_seconds)
+        change = history.change(best)
+        if change < 0:
+            history.begin_anew(best)
+        return self._drift(change)
+
+    def _drift(self, change: float) -> Drift | None:
+        if not change:
+            return None
+        return Drift(
+            f"the known kernel takes {abs(change):.1%} {'more' if change > 0 else 'less'} time"
+            f" than at first ({self._proof})"
+        )
+
+    def _proven(self, found: Proof | Wrong | NotMade) -> Proof:
         if isinstance(found, NotMade):
             raise InfraError(
                 f"device {self._device} cannot make its self-test: {found.why}", found.remedy
             )
         if isinstance(found, Wrong):
             raise SelfTestError(f"device {self._device} fails its self-test: {found.why}", _HINT)
-        known = self._known.cycles
-        if found.cycles and known is not None and found.cycles != known:
-            raise SelfTestError(
-                f"device {self._device} fails its self-test: the known kernel takes {found.cycles}"
-                f" cycles, not {known}",
-                "build the runtime library anew; it may be of another version",
-            )
-        self._proof = found
         return found
 
-    def check(self) -> Wrong | Drift | NotMade | None:
-        """Whether the device is still as it was at the self-test; None if so."""
-        assert self._proof is not None, "a device proves itself first"
-        paces = []
-        for _ in range(_ATTEMPTS):
-            found = self._run()
-            if not isinstance(found, Proof):
-                return found
-            paces.append(found.pace)
-            if abs(found.pace / self._proof.pace - 1) <= _TOLERANCE:
-                return None
-        change = min(paces) / self._proof.pace - 1
-        return Drift(
-            f"the known kernel takes {abs(change):.1%} {'more' if change > 0 else 'less'} time"
-            f" than at first ({self._proof})"
-        )
-
-    def _run(self) -> Proof | Wrong | NotMade:
+    def _run(self, precision: Precision | None = None) -> Proof | Wrong | NotMade:
+        job = replace(self._known.job, precision=precision)
         try:
-            outcome = self._runner.run(self._known.job, lambda digest: self._folder / digest.hex)
+            outcome = self._runner.run(job, lambda digest: self._folder / digest.hex)
         except InfraError as error:
             return NotMade(error.what, error.hint or _SPARE)
         except TilefarmError as error:
@@ -193,6 +235,9 @@ class Canary:
             for name, value in expected.items()
             if value and found[name] != value
         ]
+        least = self._known.counters.gemm_uops + self._known.counters.alu_uops
+        if cycles < least:
+            odd.append(f"cycles {cycles} for {least} micro-ops")
         if set(measurement.sample_cycles) - {cycles}:
             odd.append(f"cycles {measurement.sample_cycles} of calls that are the same")
         return Wrong(f"the known kernel counts {'; '.join(odd)}") if odd else None
@@ -202,6 +247,11 @@ class Canary:
         return Proof(
             runtime=self._runner.runtime_id,
             answer=answer,
-            cycles=measurement.cycles or 0,
-            seconds=min(measurement.seconds, default=measurement.run_seconds),
+            cycles=measurement.cycles or None,
+            wall_time=measurement.wall_time,
         )
+
+
+def _timed(proof: Proof) -> WallTime:
+    assert proof.wall_time is not None, "a runner times what it is asked to time"
+    return proof.wall_time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from tilefarm.quiet import quiet_libraries
 from tilefarm.rpc.security import security
@@ -13,6 +14,8 @@ from tilefarm.watch.operations import add_operation_options, operations
 
 from device_server import lifetime
 from device_server.device.temporary import temporary_folder
+
+_STAND_IN: Final = "stand-in"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_security_options(parser, "the farm's one secret, or the device's token at the tracker")
     option("--listen", default="127.0.0.1:0", metavar="HOST:PORT", help="(default: any free port)")
     option("--folder", type=Path, metavar="DIR", help="keeps uploads (default: a temporary one)")
-    option("--runtime", type=Path, metavar="LIB", help="a board's own VTA library")
+    option(
+        "--runtime",
+        type=Path,
+        metavar="LIB|stand-in",
+        help="a board's own VTA library, or one that passes for a board: it counts no cycles, and"
+        " lets them pass as real time (TILEFARM_BOARD_MHZ, default 100)",
+    )
     add_label_option(option, "for those who lease, board=de10 for example")
     option("--signing-key", type=Path, metavar="FILE", help="run artifacts signed with it only")
     option(
@@ -42,8 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "example:\n"
         "  tilefarm device --name sim0 --tracker 127.0.0.1:9190 --token-file farm.token\n"
         "  tilefarm device --self-test --target board.json --runtime libvta.so\n"
+        "  tilefarm device --self-test --runtime stand-in\n"
         "It prints `ready HOST:PORT` when it serves, and ends on Ctrl-C. First it runs a kernel\n"
         "whose answer is known, on simulators its cycles too; if that is wrong it never serves.\n"
+        "A library that counts no cycles, as boards have, is timed by the clock of this machine.\n"
         "Hooks are sections power_cycle (command, seconds) and bitstream (file, command, seconds,\n"
         "report); commands are lists of arguments; device_server/README.md has an example.\n"
         "exit codes: 2 an option is wrong; 70 the self-test fails or cannot be made, or\n"
@@ -67,9 +78,16 @@ def _self_test(args: argparse.Namespace) -> int:
     from device_server.device.self_test import self_test
 
     target = load_target(args.target)
-    proof = self_test(target, runtime=args.runtime, device=args.name or "here")
+    proof = self_test(target, runtime=_runtime(args), device=args.name or "here")
     print(f"self-test of {target.name}: right answer, {proof}\nruntime: {proof.runtime}")
     return 0
+
+
+def _runtime(args: argparse.Namespace) -> Path | None:
+    from device_server.library.native import find_stand_in
+
+    chosen: Path | None = args.runtime
+    return find_stand_in() if chosen == Path(_STAND_IN) else chosen
 
 
 def _serve(args: argparse.Namespace, folder: Path) -> int:
@@ -103,7 +121,7 @@ def _serve(args: argparse.Namespace, folder: Path) -> int:
         ),
         credentials=shown,
         folder=folder,
-        runtime=args.runtime,
+        runtime=_runtime(args),
         threads=args.threads,
         on_ready=lifetime.announce,
         operations=operations(args),

@@ -30,7 +30,6 @@ _SHIFT: Final = 6
 _CLIP: Final = 127
 _ALU_STEPS: Final = 3
 _CALLS: Final = 2
-_TIMED_CALLS: Final = 10
 _TIMEOUT_SECONDS: Final = 10.0
 
 
@@ -39,7 +38,7 @@ class KnownKernel:
     """What to run on one target and what must come out.
 
     Attributes:
-        job: two checked calls, then timed ones; carries the digest of the right answer.
+        job: two checked calls; carries the digest of the right answer.
         blobs: what the job names, by digest.
         counters: what one call makes the accelerator do, time aside.
         cycles: what one call takes on a simulator; None where nobody has said it.
@@ -93,7 +92,6 @@ def known_kernel(target: Target, artifact: bytes) -> KnownKernel:
             entry=ENTRY,
             buffers=tuple(buffers),
             samples=_CALLS,
-            repeats=_TIMED_CALLS,
             timeout_seconds=_TIMEOUT_SECONDS,
         ),
         blobs={code: artifact, **{Digest.of(content): content for content in contents.values()}},

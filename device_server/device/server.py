@@ -169,7 +169,9 @@ async def run_device(
         except SelfTestError:
             spoiled.spoil()
             raise
-        bench_settings = BenchSettings(device=settings.name, machine=machine_of(settings.target))
+        bench_settings = BenchSettings(
+            device=settings.name, machine=machine_of(settings.target), clock=proof.clock
+        )
         quarantined = QuarantinedRuns(
             settings.folder / "quarantined.json", log, clock, device=settings.name
         )

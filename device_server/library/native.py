@@ -14,6 +14,7 @@ from tilefarm.target import Target
 import device_server
 
 LIBRARY_NAME: Final = "libtilefarm_vta.so"
+STAND_IN_NAME: Final = "libtilefarm_board.so"
 EXECUTABLE_NAME: Final = "vta-runner"
 KNOWN_KERNEL_NAME: Final = "vta-known.so"
 BUILD_COMMAND: Final = (
@@ -106,6 +107,15 @@ def find_library() -> Path:
 def find_executable() -> Path:
     """The newest built runner; raises as `find_library` does."""
     return _find(EXECUTABLE_NAME)
+
+
+def find_stand_in() -> Path:
+    """The newest built stand-in for a board: a VTA library without counters, whose time is real.
+
+    Raises:
+        InfraError: as `find_library` does.
+    """
+    return _find(STAND_IN_NAME)
 
 
 def find_known_kernel() -> Path:

@@ -12,7 +12,8 @@ from tilefarm.target import Target
 
 from device_server.runner.child import RunnerChild
 from device_server.runner.connection import ChildGone, ChildSilent
-from device_server.runner.frames import Failed, Ready, Request
+from device_server.runner.frames import Failed, Fault, Ready, Request
+from device_server.runner.verdicts import death
 from device_server.runner.zygote import RunnerLimits, Zygote
 
 
@@ -92,6 +93,11 @@ class Children(Closing):
         if not isinstance(hello, Ready):
             if isinstance(hello, Failed):
                 raise LibraryError(hello.why)
+            if isinstance(hello, Fault):
+                why = death(hello.signal, -hello.signal, hello).why
+                wrote = zygote.last_words()
+                words = f"{why}; it wrote: {wrote}" if wrote else why
+                raise LibraryError(f"the VTA library {self._library} cannot be loaded: {words}")
             raise InfraError(f"{self._executable} does not start: {hello}")
         ready = zygote.configure(self._target, self._limits.start_seconds)
         if isinstance(ready, Failed):

@@ -12,7 +12,15 @@ from enum import IntEnum
 from typing import Final, Protocol
 
 from tilefarm.errors import InfraError
-from tilefarm.measurement import BufferSpec, Counters, Role, RunJob, TimelineEvent
+from tilefarm.measurement import (
+    BufferSpec,
+    CallTime,
+    Counters,
+    Role,
+    RunJob,
+    TimelineEvent,
+    WallTime,
+)
 
 from device_server.library.native import COUNTER_FIELDS, counters_from_words, timeline_event
 
@@ -29,6 +37,7 @@ class FailureKind(IntEnum):
     MEMORY = 3
     UNSTABLE = 4
     PROTOCOL = 5
+    UNTIMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +53,11 @@ class Done:
     """A run that went to its end. Output bytes lie in the results file."""
 
     run_seconds: float
-    counters: Counters
+    counters: Counters | None
     sample_cycles: tuple[int, ...]
     seconds: tuple[float, ...]
+    wall_time: WallTime | None
+    profile: tuple[CallTime, ...]
     timeline: tuple[TimelineEvent, ...]
 
 
@@ -110,10 +121,18 @@ def run_request(job: RunJob, contents: Sequence[int], results: int) -> Request:
         contents: one file for each buffer with content.
         results: a file for the outputs, large enough.
     """
-    head = struct.pack("<IIB", job.samples, job.repeats, job.timeline)
-    buffers = b"".join(_buffer(spec) for spec in job.buffers)
-    payload = b"\x03" + _text(job.entry) + head + struct.pack("<I", len(job.buffers)) + buffers
-    return Request(_framed(payload), (*contents, results))
+    wanted = job.precision
+    precision = (wanted.error, wanted.seconds) if wanted else (0.0, 0.0)
+    parts = [
+        b"\x03",
+        _text(job.entry),
+        struct.pack("<IIB2d", job.samples, job.repeats, job.timeline, *precision),
+        struct.pack("<I", len(job.profile)),
+        *map(_text, job.profile),
+        struct.pack("<I", len(job.buffers)),
+        *map(_buffer, job.buffers),
+    ]
+    return Request(_framed(b"".join(parts)), (*contents, results))
 
 
 def spawn_request(theirs: int, log: int) -> Request:
@@ -186,19 +205,47 @@ def _ready(cursor: _Cursor) -> Ready:
 
 def _done(cursor: _Cursor) -> Done:
     (run_seconds,) = cursor.floats(1)
+    (counts,) = cursor.numbers("B")
     counters = counters_from_words(cursor.numbers(f"{len(COUNTER_FIELDS)}Q"))
     (samples,) = cursor.numbers("I")
     sample_cycles = cursor.numbers(f"{samples}Q")
     (repeats,) = cursor.numbers("I")
     seconds = cursor.floats(repeats)
+    wall_time = _wall_time(cursor)
+    (parts,) = cursor.numbers("I")
+    profile = tuple(_call_time(cursor, counts=bool(counts)) for _ in range(parts))
     (events,) = cursor.numbers("I")
     return Done(
         run_seconds=run_seconds,
-        counters=counters,
+        counters=counters if counts else None,
         sample_cycles=sample_cycles,
         seconds=seconds,
+        wall_time=wall_time,
+        profile=profile,
         timeline=tuple(_event(cursor) for _ in range(events)),
     )
+
+
+def _wall_time(cursor: _Cursor) -> WallTime | None:
+    (timed,) = cursor.numbers("B")
+    if not timed:
+        return None
+    minimum, p10, median, p90 = cursor.floats(4)
+    calls, regions, rejected = cursor.numbers("3I")
+    return WallTime(
+        minimum_seconds=minimum,
+        p10_seconds=p10,
+        median_seconds=median,
+        p90_seconds=p90,
+        calls=calls,
+        regions=regions,
+        rejected=rejected,
+    )
+
+
+def _call_time(cursor: _Cursor, *, counts: bool) -> CallTime:
+    (cycles,) = cursor.numbers("Q")
+    return CallTime(cycles=cycles if counts else None, wall_time=_wall_time(cursor))
 
 
 def _event(cursor: _Cursor) -> TimelineEvent:

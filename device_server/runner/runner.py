@@ -164,6 +164,8 @@ class Runner(Closing):
             artifact=job.artifact,
             device=self._device,
             counters=done.counters,
+            wall_time=done.wall_time,
+            profile=done.profile,
             seconds=done.seconds,
             sample_cycles=done.sample_cycles,
             outputs=tuple(outputs),

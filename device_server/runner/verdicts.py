@@ -23,6 +23,7 @@ _STATUSES: Final = {
     FailureKind.MEMORY: Status.RESOURCE_EXCEEDED,
     FailureKind.UNSTABLE: Status.WRONG_RESULT,
     FailureKind.PROTOCOL: Status.INFRA_ERROR,
+    FailureKind.UNTIMED: Status.INFRA_ERROR,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -27,6 +28,8 @@ from device_server.runner.last_words import LastWords
 
 _ENVIRONMENT: Final = {"LIBC_FATAL_STDERR_": "1", "LD_BIND_NOW": "1"}
 """Last words go to where they are read; symbols are resolved before children are made, for all."""
+_BOARD: Final = "TILEFARM_BOARD_"
+"""With this begin the variables that are for a board's library, and are passed on to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,7 @@ class Zygote(Closing):
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._log.descriptor,
-                env=_ENVIRONMENT,
+                env={**_ENVIRONMENT, **_board_settings()},
                 cwd="/",
                 start_new_session=True,
             )
@@ -116,6 +119,10 @@ class Zygote(Closing):
         self._process.wait()
         self._connection.close()
         self._log.close()
+
+
+def _board_settings() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_BOARD)}
 
 
 def _command(executable: Path, descriptor: int, library: Path, limits: RunnerLimits) -> list[str]:

@@ -142,7 +142,9 @@ class RunJob:
 
     Every sample runs once (checked), then the last one `repeats` times (each call timed by itself),
     then as often as the wanted precision of the wall time takes; each call must give the same
-    outputs again.
+    outputs again. Then the entries of `profile` do the same one after the other, each called and
+    waited for by itself: what they take is the measurement's `profile`, by the clock if a precision
+    is wanted.
 
     `timeout_seconds` bounds the kernel's own time over the job, not the waiting for a device.
     `timeline` asks for the accelerator's instruction timeline of the last checked call.
@@ -154,6 +156,7 @@ class RunJob:
     samples: int = 1
     repeats: int = 0
     precision: Precision | None = None
+    profile: tuple[str, ...] = ()
     timeout_seconds: float = 10.0
     timeline: bool = False
 
@@ -208,11 +211,20 @@ class TimelineEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallTime:
+    """What one entry of a profile took: cycles where they are counted, else wall time."""
+
+    cycles: int | None = None
+    wall_time: WallTime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """A run that ended well: counters of the last call, host seconds of timed calls, outputs.
 
     `counters` is None on a device that counts nothing, and `sample_cycles` is empty there.
-    `wall_time` is there if the job asked for a precision.
+    `wall_time` is there if the job asked for a precision; `profile` has a row for each entry that
+    the job's names.
     `outputs` holds (buffer name, bytes of all samples) for buffers with `fetch`.
     """
 
@@ -220,6 +232,7 @@ class Measurement:
     device: str
     counters: Counters | None
     wall_time: WallTime | None = None
+    profile: tuple[CallTime, ...] = ()
     seconds: tuple[float, ...] = ()
     sample_cycles: tuple[int, ...] = ()
     outputs: tuple[tuple[str, bytes], ...] = ()

@@ -16,7 +16,7 @@ from device_server.device.watch import WatchLimits
 def warm(runner: CountingRunner, runs: int) -> None:
     """A clock that is a tenth slower from the 60th run on, until it has been looked at twice."""
     if runs == 60:
-        runner.pace, runner.cool_after = 1.1, runner.checks + 4
+        runner.pace, runner.cool_after = 1.1, runner.checks + 2
 
 
 def soon(settings: DeviceSettings) -> DeviceSettings:

@@ -61,7 +61,6 @@ class FlakyRunner(FakeRunner):
             device="fake",
             counters=replace(self.kernel.counters, cycles=cycles),
             sample_cycles=(cycles,) * job.samples,
-            seconds=(1e-5,) * job.repeats,
         )
 
     def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:

@@ -7,6 +7,7 @@ from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
 from tilefarm.measurement import (
     BufferSpec,
+    CallTime,
     Counters,
     DeviceClock,
     Measurement,
@@ -44,6 +45,7 @@ def wall_times(draw: st.DrawFn) -> WallTime:
     )
 
 
+CALL_TIMES = st.builds(CallTime, cycles=st.none() | COUNTS, wall_time=st.none() | wall_times())
 BUFFERS = st.builds(
     BufferSpec,
     name=NAMES,
@@ -61,6 +63,7 @@ JOBS = st.builds(
     samples=SMALL_COUNTS,
     repeats=SMALL_COUNTS,
     precision=st.none() | PRECISIONS,
+    profile=st.lists(NAMES, max_size=2).map(tuple),
     timeout_seconds=SECONDS,
     timeline=st.booleans(),
 )
@@ -72,6 +75,7 @@ MEASUREMENTS = st.builds(
     device=NAMES,
     counters=st.none() | COUNTERS,
     wall_time=st.none() | wall_times(),
+    profile=st.lists(CALL_TIMES, max_size=2).map(tuple),
     seconds=st.lists(SECONDS, max_size=3).map(tuple),
     sample_cycles=st.lists(COUNTS, max_size=3).map(tuple),
     load_seconds=SECONDS,

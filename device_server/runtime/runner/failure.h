@@ -13,7 +13,8 @@ enum class FailureKind : uint8_t {
   kRuntime = 2,   // the VTA runtime refused, or the entry returned an error
   kMemory = 3,    // no room
   kUnstable = 4,  // equal inputs gave different outputs
-  kProtocol = 5   // the request, the library or the machine is at fault, not the artifact
+  kProtocol = 5,  // the request, the library or the machine is at fault, not the artifact
+  kUntimed = 6    // it ran well, but the host cannot tell how long it takes
 };
 
 struct Failure {

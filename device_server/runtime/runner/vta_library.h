@@ -31,6 +31,8 @@ class VtaLibrary {
   // Around one call of an entry. `after_call` fails with the runtime's reason.
   void before_call(bool record_timeline);
   void after_call();
+  // Whether the library has counters at all; what they are worth the known kernel shows.
+  bool counts() const { return read_counters_ != nullptr && clear_counters_ != nullptr; }
   tilefarm_vta_counters counters() const;
   std::vector<tilefarm_vta_event> timeline() const;
 

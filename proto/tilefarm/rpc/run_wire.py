@@ -8,6 +8,7 @@ from typing import Final
 
 from tilefarm.measurement import (
     BufferSpec,
+    CallTime,
     Counters,
     Measurement,
     Precision,
@@ -84,6 +85,7 @@ def job_to_wire(job: RunJob) -> dev.RunJob:
         repeats=job.repeats,
         timeout_seconds=job.timeout_seconds,
         timeline=job.timeline,
+        profile=job.profile,
         precision=dev.Precision(**asdict(job.precision)) if job.precision else None,
     )
 
@@ -98,9 +100,21 @@ def job_from_wire(message: dev.RunJob) -> RunJob:
         repeats=message.repeats,
         timeout_seconds=message.timeout_seconds,
         timeline=message.timeline,
+        profile=tuple(message.profile),
         precision=_precision_from_wire(message.precision)
         if message.HasField("precision")
         else None,
+    )
+
+
+def _call_time_to_wire(time: CallTime) -> dev.CallTime:
+    return dev.CallTime(cycles=time.cycles, wall_time=_wall_time_to_wire(time.wall_time))
+
+
+def _call_time_from_wire(message: dev.CallTime) -> CallTime:
+    return CallTime(
+        cycles=message.cycles if message.HasField("cycles") else None,
+        wall_time=_wall_time_of(message),
     )
 
 
@@ -108,7 +122,14 @@ def _precision_from_wire(message: dev.Precision) -> Precision:
     return Precision(error=message.error, seconds=message.seconds)
 
 
-def _wall_time_from_wire(message: dev.WallTime) -> WallTime:
+def _wall_time_to_wire(time: WallTime | None) -> dev.WallTime | None:
+    return None if time is None else dev.WallTime(**asdict(time))
+
+
+def _wall_time_of(holder: dev.Measurement | dev.CallTime) -> WallTime | None:
+    if not holder.HasField("wall_time"):
+        return None
+    message = holder.wall_time
     return WallTime(**{name: getattr(message, name) for name in WallTime.__dataclass_fields__})
 
 
@@ -130,7 +151,8 @@ def measurement_to_wire(measurement: Measurement) -> dev.Measurement:
         sample_cycles=measurement.sample_cycles,
         load_seconds=measurement.load_seconds,
         run_seconds=measurement.run_seconds,
-        wall_time=dev.WallTime(**asdict(measurement.wall_time)) if measurement.wall_time else None,
+        wall_time=_wall_time_to_wire(measurement.wall_time),
+        profile=map(_call_time_to_wire, measurement.profile),
     )
 
 
@@ -144,9 +166,8 @@ def measurement_from_wire(message: dev.Measurement) -> Measurement:
         sample_cycles=tuple(message.sample_cycles),
         load_seconds=message.load_seconds,
         run_seconds=message.run_seconds,
-        wall_time=_wall_time_from_wire(message.wall_time)
-        if message.HasField("wall_time")
-        else None,
+        wall_time=_wall_time_of(message),
+        profile=tuple(map(_call_time_from_wire, message.profile)),
     )
 
 

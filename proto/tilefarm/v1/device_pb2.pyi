@@ -178,7 +178,7 @@ class Precision(_message.Message):
     def __init__(self, error: _Optional[float] = ..., seconds: _Optional[float] = ...) -> None: ...
 
 class RunJob(_message.Message):
-    __slots__ = ("artifact", "entry", "buffers", "samples", "repeats", "timeout_seconds", "timeline", "precision")
+    __slots__ = ("artifact", "entry", "buffers", "samples", "repeats", "timeout_seconds", "timeline", "precision", "profile")
     ARTIFACT_FIELD_NUMBER: _ClassVar[int]
     ENTRY_FIELD_NUMBER: _ClassVar[int]
     BUFFERS_FIELD_NUMBER: _ClassVar[int]
@@ -187,6 +187,7 @@ class RunJob(_message.Message):
     TIMEOUT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     PRECISION_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
     artifact: bytes
     entry: str
     buffers: _containers.RepeatedCompositeFieldContainer[BufferSpec]
@@ -195,7 +196,8 @@ class RunJob(_message.Message):
     timeout_seconds: float
     timeline: bool
     precision: Precision
-    def __init__(self, artifact: _Optional[bytes] = ..., entry: _Optional[str] = ..., buffers: _Optional[_Iterable[_Union[BufferSpec, _Mapping]]] = ..., samples: _Optional[int] = ..., repeats: _Optional[int] = ..., timeout_seconds: _Optional[float] = ..., timeline: _Optional[bool] = ..., precision: _Optional[_Union[Precision, _Mapping]] = ...) -> None: ...
+    profile: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, artifact: _Optional[bytes] = ..., entry: _Optional[str] = ..., buffers: _Optional[_Iterable[_Union[BufferSpec, _Mapping]]] = ..., samples: _Optional[int] = ..., repeats: _Optional[int] = ..., timeout_seconds: _Optional[float] = ..., timeline: _Optional[bool] = ..., precision: _Optional[_Union[Precision, _Mapping]] = ..., profile: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RunRequest(_message.Message):
     __slots__ = ("claim", "request_id", "job", "signature", "blobs", "candidate")
@@ -291,8 +293,16 @@ class WallTime(_message.Message):
     rejected: int
     def __init__(self, minimum_seconds: _Optional[float] = ..., p10_seconds: _Optional[float] = ..., median_seconds: _Optional[float] = ..., p90_seconds: _Optional[float] = ..., calls: _Optional[int] = ..., regions: _Optional[int] = ..., rejected: _Optional[int] = ...) -> None: ...
 
+class CallTime(_message.Message):
+    __slots__ = ("cycles", "wall_time")
+    CYCLES_FIELD_NUMBER: _ClassVar[int]
+    WALL_TIME_FIELD_NUMBER: _ClassVar[int]
+    cycles: int
+    wall_time: WallTime
+    def __init__(self, cycles: _Optional[int] = ..., wall_time: _Optional[_Union[WallTime, _Mapping]] = ...) -> None: ...
+
 class Measurement(_message.Message):
-    __slots__ = ("artifact", "device", "counters", "seconds", "sample_cycles", "load_seconds", "run_seconds", "wall_time")
+    __slots__ = ("artifact", "device", "counters", "seconds", "sample_cycles", "load_seconds", "run_seconds", "wall_time", "profile")
     ARTIFACT_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
@@ -301,6 +311,7 @@ class Measurement(_message.Message):
     LOAD_SECONDS_FIELD_NUMBER: _ClassVar[int]
     RUN_SECONDS_FIELD_NUMBER: _ClassVar[int]
     WALL_TIME_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
     artifact: bytes
     device: str
     counters: Counters
@@ -309,7 +320,8 @@ class Measurement(_message.Message):
     load_seconds: float
     run_seconds: float
     wall_time: WallTime
-    def __init__(self, artifact: _Optional[bytes] = ..., device: _Optional[str] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., seconds: _Optional[_Iterable[float]] = ..., sample_cycles: _Optional[_Iterable[int]] = ..., load_seconds: _Optional[float] = ..., run_seconds: _Optional[float] = ..., wall_time: _Optional[_Union[WallTime, _Mapping]] = ...) -> None: ...
+    profile: _containers.RepeatedCompositeFieldContainer[CallTime]
+    def __init__(self, artifact: _Optional[bytes] = ..., device: _Optional[str] = ..., counters: _Optional[_Union[Counters, _Mapping]] = ..., seconds: _Optional[_Iterable[float]] = ..., sample_cycles: _Optional[_Iterable[int]] = ..., load_seconds: _Optional[float] = ..., run_seconds: _Optional[float] = ..., wall_time: _Optional[_Union[WallTime, _Mapping]] = ..., profile: _Optional[_Iterable[_Union[CallTime, _Mapping]]] = ...) -> None: ...
 
 class RunFailure(_message.Message):
     __slots__ = ("artifact", "status", "why", "device", "signal", "mismatch", "run_seconds")

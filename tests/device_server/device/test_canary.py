@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, InfraError, SelfTestError, TargetError
-from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
+from tilefarm.measurement import (
+    Counters,
+    DeviceClock,
+    Measurement,
+    RunFailure,
+    RunJob,
+    Status,
+    WallTime,
+)
 from tilefarm.target import TARGETS
 
 from device_server.device.canary import Canary, Drift, NotMade, Wrong
@@ -21,14 +29,34 @@ KNOWN = known_kernel(TARGETS["sim"], b"code")
 Answer = Measurement | RunFailure | Exception
 
 
-def right(cycles: int = 1364, *, seconds: float = 1e-5, **counters: int) -> Measurement:
+def right(cycles: int = 1364, **counters: int) -> Measurement:
     return Measurement(
         artifact=KNOWN.job.artifact,
         device="d",
         counters=replace(KNOWN.counters, cycles=cycles, **counters),
         sample_cycles=(cycles, cycles),
-        seconds=(seconds, 2 * seconds),
     )
+
+
+def timed(shortest: float, *, spread: float = 0.02) -> Measurement:
+    """The right answer on a board, in so many microseconds at least."""
+    seconds = shortest * 1e-6
+    return Measurement(
+        artifact=KNOWN.job.artifact,
+        device="d",
+        counters=None,
+        wall_time=WallTime(
+            minimum_seconds=seconds,
+            p10_seconds=seconds,
+            median_seconds=seconds,
+            p90_seconds=seconds * (1 + spread),
+            calls=100,
+            regions=9,
+        ),
+    )
+
+
+SILENT = Measurement(artifact=KNOWN.job.artifact, device="d", counters=None)
 
 
 WRONG = RunFailure(artifact=KNOWN.job.artifact, status=Status.WRONG_RESULT, why="1 byte differs")
@@ -49,9 +77,11 @@ class Scripted:
 
     def __init__(self, *answers: Answer) -> None:
         self._answers: Iterator[Answer] = iter(answers)
+        self.jobs: list[RunJob] = []
 
     def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
         assert all(blob(b.content).is_file() for b in job.buffers if b.content)
+        self.jobs.append(job)
         answer = next(self._answers)
         if isinstance(answer, Exception):
             raise answer
@@ -67,12 +97,13 @@ def canary(folder: Path, *answers: Answer) -> Canary:
 
 def test_a_device_that_is_right_proves_it(tmp_path: Path) -> None:
     proof = canary(tmp_path, right()).prove()
-    assert (proof.cycles, proof.seconds, proof.runtime) == (1364, 1e-5, "scripted")
+    assert (proof.cycles, proof.wall_time, proof.runtime) == (1364, None, "scripted")
+    assert proof.clock is DeviceClock.CYCLES
     assert str(proof) == f"{proof.digest.short} 1364 cycles"
 
 
 def test_proofs_are_equal_where_runtime_answer_and_cycles_are(tmp_path: Path) -> None:
-    one, other = (canary(tmp_path, right(seconds=s)).prove() for s in (1e-5, 2e-5))
+    one, other = (canary(tmp_path, right()).prove() for _ in range(2))
     assert one.digest == other.digest
     assert replace(one, runtime="another").digest != one.digest
     assert replace(one, cycles=1).digest != one.digest
@@ -85,6 +116,8 @@ def test_proofs_are_equal_where_runtime_answer_and_cycles_are(tmp_path: Path) ->
         (right(1365), "takes 1365 cycles, not 1364"),
         (right(gemm_uops=63), "counts gemm_uops 63, not 64"),
         (replace(right(), sample_cycles=(1364, 1366)), r"cycles \(1364, 1366\) of calls that are"),
+        (right(7), "counts cycles 7 for 256 micro-ops"),
+        (right(0xDEADBEEF, gemm_uops=0xDEADBEEF), "counts gemm_uops 3735928559, not 64"),
         (TargetError("sim: no such hardware"), "sim: no such hardware"),
     ],
 )
@@ -125,29 +158,102 @@ def test_a_check_that_cannot_be_made_says_nothing_about_the_device(
     assert refused.value.hint == unmade.remedy
 
 
-def test_a_board_that_counts_nothing_is_paced_by_its_seconds(tmp_path: Path) -> None:
-    silent = replace(right(), counters=Counters(), sample_cycles=(0, 0))
-    slower = replace(silent, seconds=(1.2e-5, 1.3e-5))
-    found = canary(tmp_path, silent, silent, slower, slower, slower)
-    proof = found.prove()
-    assert str(proof).endswith("10.0 us")
-    assert found.check() is None
-    assert found.check() == Drift(f"the known kernel takes 20.0% more time than at first ({proof})")
-
-
-def test_times_within_three_percent_are_no_drift(tmp_path: Path) -> None:
-    found = canary(tmp_path, right(), right(1400), right(1410), right(1410), right(1410))
+def test_any_other_count_is_a_drift(tmp_path: Path) -> None:
+    found = canary(tmp_path, right(), right(), right(1365), right())
     found.prove()
     assert found.check() is None
     drift = found.check()
     assert isinstance(drift, Drift)
-    assert "takes 3.4% more time than at first" in drift.why
-
-
-def test_one_slow_moment_of_the_host_is_no_drift(tmp_path: Path) -> None:
-    found = canary(tmp_path, right(), right(2000), right(2000), right())
-    found.prove()
+    assert "takes 0.1% more time than at first" in drift.why
     assert found.check() is None
+
+
+def test_what_counted_once_counts_for_ever(tmp_path: Path) -> None:
+    found = canary(tmp_path, right(), SILENT)
+    found.prove()
+    assert found.check() == Wrong("the known kernel counts no cycles any more")
+
+
+def board(folder: Path, *answers: Answer) -> Canary:
+    """One that took 10 us at the self-test."""
+    found = canary(folder, SILENT, timed(10.2), timed(10), timed(10.1), *answers)
+    found.prove()
+    return found
+
+
+@pytest.mark.parametrize(
+    "counters", [None, Counters(), Counters(gemm_uops=7)], ids=["none", "zeros", "no cycles"]
+)
+def test_a_board_that_counts_nothing_is_timed_by_the_clock(
+    tmp_path: Path, counters: Counters | None
+) -> None:
+    answers = [replace(a, counters=counters) for a in (SILENT, timed(10.2), timed(10), timed(11))]
+    proof = canary(tmp_path, *answers).prove()
+    assert (proof.clock, proof.cycles) == (DeviceClock.SECONDS, None)
+    assert proof.wall_time == timed(10).wall_time
+    assert str(proof) == f"{proof.digest.short} 10.0 us by the host's clock"
+
+
+def test_a_board_is_asked_for_a_finer_time_at_the_self_test(tmp_path: Path) -> None:
+    runner = Scripted(SILENT, *[timed(10)] * 4)
+    found = Canary(KNOWN, runner, tmp_path / "known", device="d")
+    found.prove()
+    found.check()
+    first, *proof, check = (job.precision for job in runner.jobs)
+    assert first is None
+    assert all(each and check and each.error < check.error for each in proof)
+
+
+def test_noise_is_no_drift(tmp_path: Path) -> None:
+    noisy = [timed(10 + k % 7 / 10) for k in range(100)]
+    found = board(tmp_path, *noisy)
+    assert [found.check() for _ in noisy] == [None] * 100
+
+
+def test_a_board_whose_times_spread_more_is_held_to_less(tmp_path: Path) -> None:
+    wide = [timed(t, spread=0.4) for t in (10, 10, 10, 13, 13, 13, 13)]
+    found = canary(tmp_path, SILENT, *wide, *[timed(15, spread=0.4)] * 3)
+    found.prove()
+    assert [found.check() for _ in range(4)] == [None] * 4
+    assert isinstance(found.check(), Drift)
+
+
+def test_a_board_that_is_throttled_rests_until_it_is_not(tmp_path: Path) -> None:
+    found = board(tmp_path, timed(10.3), *[timed(15)] * 6, timed(10.2))
+    assert found.check() is None
+    for _ in range(2):
+        drift = found.check()
+        assert isinstance(drift, Drift)
+        assert drift.why.startswith("the known kernel takes 50.0% more time than at first")
+    assert found.check() is None
+
+
+def test_a_busy_moment_is_no_drift(tmp_path: Path) -> None:
+    found = board(tmp_path, timed(20), timed(30), timed(10))
+    assert found.check() is None
+
+
+def test_a_board_that_was_slow_at_first_is_found_out_once(tmp_path: Path) -> None:
+    found = board(tmp_path, *[timed(6)] * 5)
+    drift = found.check()
+    assert isinstance(drift, Drift)
+    assert "takes 40.0% less time than at first" in drift.why
+    assert found.check() is None
+    assert found.check() is None
+
+
+def test_a_host_too_busy_to_time_anything_does_not_stop_a_board(tmp_path: Path) -> None:
+    busy = RunFailure(artifact=KNOWN.job.artifact, status=Status.INFRA_ERROR, why="too busy")
+    found = board(tmp_path, busy, SILENT, busy, WRONG, busy, INFRA)
+    assert found.check() is None
+    assert isinstance(found.check(), Wrong)
+    assert isinstance(found.check(), NotMade)
+
+
+def test_a_host_too_busy_for_a_self_test_says_so(tmp_path: Path) -> None:
+    busy = RunFailure(artifact=KNOWN.job.artifact, status=Status.INFRA_ERROR, why="too busy")
+    with pytest.raises(InfraError, match=r"cannot make its self-test: .* too busy"):
+        canary(tmp_path, SILENT, busy).prove()
 
 
 def test_a_wrong_answer_later_is_wrong_at_once(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_one_that_drifts_rests_until_its_pace_is_right(bed: Bed) -> None:
             device.confirm()
     bed.says(lambda t: any("5.0% more time" in s.resting for s in t.states()))
     assert not bed.recovered
-    bed.runner.pace = 1.01
+    bed.runner.pace = 1.0
     bed.says(lambda t: [s.resting for s in t.states()] == [""])
     assert bed.recovered
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tilefarm.errors import SelfTestError
+from tilefarm.measurement import DeviceClock
 from tilefarm.target import TARGETS, Host, Target, VtaConfig, impossibilities
 
 from device_server.device.known_kernel import KNOWN_CYCLES, known_kernel
@@ -52,7 +53,9 @@ def test_every_built_in_target_passes_with_known_cycles(name: str) -> None:
 @pytest.mark.parametrize("name", OWN)
 def test_targets_of_ones_own_pass(name: str) -> None:
     assert known_kernel(OWN[name], b"").cycles is None
-    assert self_test(OWN[name], runtime=None, device="d").cycles > 0
+    proof = self_test(OWN[name], runtime=None, device="d")
+    assert proof.cycles
+    assert (proof.clock, proof.wall_time) == (DeviceClock.CYCLES, None)
 
 
 def test_known_cycles_name_built_in_targets() -> None:

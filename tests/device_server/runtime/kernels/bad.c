@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vta.h"
@@ -111,6 +112,22 @@ KERNEL(counts_its_calls) {
   char* to = VTABufferCPUPtr(VTATLSCommandHandle(), buffers[0]);
   (void)offsets;
   memset(to, ++calls, 64);
+  return 0;
+}
+
+KERNEL(works_once) {
+  static int done;
+  char* to = VTABufferCPUPtr(VTATLSCommandHandle(), buffers[0]);
+  (void)offsets;
+  if (!done) memset(to, 7, 64);
+  done = 1;
+  return 0;
+}
+
+KERNEL(takes_a_tenth_of_a_second) {
+  struct timespec tenth = {0, 100000000};
+  UNUSED();
+  nanosleep(&tenth, 0);
   return 0;
 }
 

@@ -1,0 +1,81 @@
+#include "profile.h"
+
+#include <algorithm>
+#include <string>
+
+#include "failure.h"
+
+namespace tilefarm::runner {
+namespace {
+
+constexpr size_t kLeastRounds = 5;
+
+class ProfiledCall final : public Timed {
+ public:
+  ProfiledCall(Session& session, Entry entry) : session_(session), entry_(entry) {}
+  void prepare() override {}
+  void call() override { session_.call(entry_, false); }
+  void check() override {}
+
+  std::vector<double> kept;
+  uint32_t rejected = 0;
+  uint64_t cycles = 0;
+
+ private:
+  Session& session_;
+  Entry entry_;
+};
+
+void run_round(std::vector<ProfiledCall>& calls, Session& session, VtaLibrary& library,
+               Host& host) {
+  session.refill();
+  for (ProfiledCall& each : calls) {
+    const Region region = measure(each, 1, host);
+    each.cycles = library.counters().cycles;
+    if (region.disturbed) {
+      ++each.rejected;
+      host.move();
+    } else {
+      each.kept.push_back(region.seconds);
+    }
+  }
+  session.require_same_outputs();
+}
+
+bool any_untimed(const std::vector<ProfiledCall>& calls) {
+  return std::any_of(calls.begin(), calls.end(),
+                     [](const ProfiledCall& each) { return each.kept.empty(); });
+}
+
+}  // namespace
+
+std::vector<CallTime> profile(Session& session, const Artifact& artifact, const Request& request,
+                              VtaLibrary& library, Host& host) {
+  std::vector<ProfiledCall> calls;
+  for (const std::string& name : request.profile) calls.emplace_back(session, artifact.entry(name));
+  if (calls.empty()) return {};
+  const bool by_clock = request.precision.seconds > 0;
+  if (!by_clock && !library.counts()) {
+    fail(FailureKind::kUntimed, "a library without counters is timed with a precision alone");
+  }
+  const double deadline = host.seconds() + request.precision.seconds;
+  size_t rounds = 0;
+  do {
+    run_round(calls, session, library, host);
+    ++rounds;
+  } while (by_clock &&
+           (host.seconds() < deadline || (any_untimed(calls) && rounds < kLeastRounds)));
+  std::vector<CallTime> found;
+  for (const ProfiledCall& each : calls) {
+    CallTime time;
+    time.cycles = each.cycles;
+    if (by_clock) {
+      if (each.kept.empty()) fail(FailureKind::kUntimed, disturbed_words(each.rejected));
+      time.seconds = summary(each.kept, 1, each.rejected);
+    }
+    found.push_back(time);
+  }
+  return found;
+}
+
+}  // namespace tilefarm::runner

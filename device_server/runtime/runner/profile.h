@@ -1,0 +1,26 @@
+// What each call of a program takes, made and waited for one after the other.
+#ifndef TILEFARM_RUNNER_PROFILE_H_
+#define TILEFARM_RUNNER_PROFILE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "session.h"
+
+namespace tilefarm::runner {
+
+struct CallTime {
+  uint64_t cycles = 0;              // where the library counts
+  std::optional<WallTime> seconds;  // where a precision is wanted
+};
+
+// The entries that `request.profile` names, in order, on the inputs of the last sample; together
+// they must give its outputs. A call may overwrite what it reads, so none is repeated by itself:
+// where a precision is wanted all of them are, for its seconds.
+std::vector<CallTime> profile(Session& session, const Artifact& artifact, const Request& request,
+                              VtaLibrary& library, Host& host);
+
+}  // namespace tilefarm::runner
+
+#endif  // TILEFARM_RUNNER_PROFILE_H_
