@@ -170,6 +170,16 @@ def operation_exists(target: Target, opcode: str) -> Violation | None:
     return Violation("alu_mul", f"the ALU of {target.name} has no MUL")
 
 
+def shift_fits(target: Target, bits: int) -> Violation | None:
+    """Whether one ALU instruction shifts accumulators to the right by that many bits."""
+    most = target.limits.max_shift
+    if 0 <= bits <= most:
+        return None
+    return Violation(
+        "max_shift", f"a shift by {bits}, and the ALU of {target.name} has 0 to {most}"
+    )
+
+
 def instruction_capacity() -> int:
     """Instructions that one run may queue before the runtime would synchronize by itself."""
     return INSTRUCTION_QUEUE_NBYTES // INSTRUCTION_NBYTES - QUEUE_RESERVE

@@ -1,11 +1,12 @@
-"""Targets as the user names them, which there is code for."""
+"""Targets as the user names them: which there is code for, and which can be simulated here."""
 
 from __future__ import annotations
 
+import platform
 from typing import Final
 
 from tilefarm.errors import TargetError
-from tilefarm.target import Target, load_target
+from tilefarm.target import TARGETS, Target, load_target
 
 from compile_worker.codegen.hosts import check_host
 
@@ -35,3 +36,37 @@ def usable_target(name_or_path: str) -> Target:
             "`tilefarm targets --show sim` prints a target that can be used",
         )
     return target
+
+
+def playable_target(name_or_path: str) -> Target:
+    """The target as `usable_target`, if this machine can simulate it.
+
+    Raises:
+        TargetError: as `usable_target` and `require_playable`.
+    """
+    target = usable_target(name_or_path)
+    require_playable(target)
+    return target
+
+
+def require_playable(target: Target) -> None:
+    """Refuse a target whose kernels this machine cannot run beside the simulator.
+
+    Raises:
+        TargetError: its host is another processor than this machine's.
+    """
+    theirs, ours = target.host.triple.partition("-")[0], platform.machine()
+    if _family(theirs) == _family(ours):
+        return
+    twin = TARGETS.get(f"sim-{target.name}")
+    same = "the same accelerator beside an x86-64 host"
+    raise TargetError(
+        f"{target.name}: its host is {theirs}, and simulated devices run here, on {ours}",
+        (f"--target {twin.name}, {same}" if twin else "a target file without its section host")
+        + ", or --tracker with a device of that target",
+    )
+
+
+def _family(processor: str) -> str:
+    """Processors that run one another's code have one name."""
+    return "arm" if processor.startswith("armv7") else processor

@@ -21,7 +21,7 @@ from compile_worker.ir.expr import Add, Binary, Const, Expr, Load, Max, Min, Mul
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
 from compile_worker.ir.visit import substitute, variables
-from compile_worker.limits import operation_exists
+from compile_worker.limits import operation_exists, shift_fits
 from compile_worker.passes.elements import Place, element_loops, place_of, unsupported
 from compile_worker.passes.micro import Step, folded, merged
 from compile_worker.passes.nests import lower_blocks, wrap
@@ -57,6 +57,8 @@ def _operation(
     require(STAGE, operation_exists(target, opcode))
     dst = place_of(STAGE, store, extents)
     imm = _immediate(block, operation, operand)
+    if opcode == "shr" and isinstance(imm, int):
+        require(STAGE, shift_fits(target, imm))
     src = place_of(STAGE, operand, extents) if imm is None and isinstance(operand, Load) else None
     if src is not None and src.lanes != dst.lanes:
         raise unsupported(STAGE, f"{block.name} combines different lanes")

@@ -158,7 +158,8 @@ def _inlined_epilogue(workload: Workload) -> list[Call]:
     """What follows the sums of a layer and their bias, done where the result is stored."""
     optional = {"factor": "multiplied", "shift": "shifted"}
     stages = [stage for name, stage in optional.items() if workload.tensor(name) is not None]
-    return [("compute_inline", stage) for stage in (*stages, "lower", "upper")]
+    first = ["shifted_first"] if workload.first_shift else []
+    return [("compute_inline", stage) for stage in (*first, *stages, "lower", "upper")]
 
 
 def _products(workload: Workload) -> int:

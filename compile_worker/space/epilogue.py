@@ -32,6 +32,9 @@ def declare_epilogue(draft: Draft, layer: Layer, target: Target) -> None:
     """acc_slots, hold, bias_at; what is kept in each memory; micro-ops of the whole kernel."""
     if layer.epilogue.factor and (lacking := limits.operation_exists(target, "mul")) is not None:
         raise Emptied(lacking.name, lacking.why)
+    lacking = limits.shift_fits(target, layer.epilogue.first_shift)
+    if lacking is not None:
+        raise Emptied(lacking.name, lacking.why)
     draft.tunable("acc_slots", range(1, target.limits.buffers + 1))
     draft.at_most("canonical_acc_slots", "acc_slots", "tiles", why="one tile needs one slot")
     if target.limits.buffers > 1:
@@ -157,7 +160,7 @@ def _uops(draft: Draft, layer: Layer, target: Target) -> None:
     epilogue, tiles = layer.epilogue, layer.epilogue.bias_tiles
     declare_slot_keys(draft, layer, target)
     draft.prod("all_gemm_uops", "gemm_uops", "gemm_keys")
-    terms = {"all_gemm_uops": 1, "acc_slots": 1 + len(CLIPS)}
+    terms = {"all_gemm_uops": 1, "acc_slots": 1 + len(CLIPS) + (epilogue.first_shift > 0)}
     if epilogue.by_lane:
         draft.select("lane_cases", "bias_at", ["one", "one", "bias_trips"])
         draft.prod("lane_keys", "lane_cases", "acc_slots")

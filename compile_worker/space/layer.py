@@ -24,18 +24,24 @@ class Epilogue:
     A bias is `bias_tiles` tiles of weights for each block of channels that a constant vector is
     multiplied by, or for all of them where it is `one_bias`; 0 without one. A `factor` is a
     register operand. `shift` is "" without one, "block" for an immediate, "lanes" for a register
-    operand.
+    operand; another immediate one by `first_shift` is before it, 0 for none.
     """
 
     bias_tiles: int = 0
     one_bias: bool = False
     factor: bool = False
     shift: str = ""
+    first_shift: int = 0
 
     @property
     def stages(self) -> tuple[str, ...]:
         """Stages between the multiplication and the output, the last one first."""
-        parts = {"shifted": self.shift, "multiplied": self.factor, "biased": self.bias_tiles}
+        parts = {
+            "shifted": self.shift,
+            "shifted_first": self.first_shift,
+            "multiplied": self.factor,
+            "biased": self.bias_tiles,
+        }
         return ("upper", "lower", *(stage for stage, there in parts.items() if there))
 
     @property
@@ -56,8 +62,9 @@ class Epilogue:
 
     @property
     def vector_cycles(self) -> int:
-        """Cycles for an output vector: reset, bias, immediate shift, 2 for a register, 2 clips."""
-        return 1 + self.bias_tiles + (self.shift == "block") + 2 * len(self.by_lane) + 2
+        """Cycles for an output vector: reset, bias, immediate shifts, 2 for a register, 2 clips."""
+        shifts = (self.shift == "block") + (self.first_shift > 0)
+        return 1 + self.bias_tiles + shifts + 2 * len(self.by_lane) + 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,4 +298,5 @@ def epilogue_of(workload: Workload) -> Epilogue:
         one_bias=bias is not None and len(bias.shape) == 3,
         factor=workload.tensor("factor") is not None,
         shift="" if shift is None else "block" if len(shift.shape) == 1 else "lanes",
+        first_shift=workload.first_shift,
     )

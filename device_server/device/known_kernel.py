@@ -20,8 +20,15 @@ from tilefarm.measurement import BufferSpec, Counters, Role, RunJob
 from tilefarm.target import TARGETS, Target
 
 ENTRY: Final = "tilefarm_known_kernel"
-KNOWN_CYCLES: Final[Mapping[str, int]] = {"sim": 1364, "sim-de10": 1336}
-"""Cycles of one call by built-in target; others with the same geometry and memory take as many."""
+KNOWN_CYCLES: Final[Mapping[str, int]] = {
+    "sim": 1364,
+    "sim-de10": 1336,
+    "sim-pynq-z1": 2388,
+    "sim-de10-nano": 1406,
+    "sim-ultra96": 2028,
+}
+"""Cycles of one call by built-in target; others with the same geometry, memory, design and runtime
+take as many."""
 
 _TILES: Final = 4
 _MOST_ROWS: Final = 16
@@ -132,8 +139,13 @@ def _answer(x: array[int], w: array[int], bias: array[int], block: int) -> Itera
 
 
 def _cycles(target: Target) -> int | None:
-    """The cycles of the built-in target with this geometry and memory."""
+    """The cycles of the built-in target with this geometry, memory, design and runtime."""
     for name, cycles in KNOWN_CYCLES.items():
-        if (TARGETS[name].vta, TARGETS[name].timing) == (target.vta, target.timing):
+        if _what_counts(TARGETS[name]) == _what_counts(target):
             return cycles
     return None
+
+
+def _what_counts(target: Target) -> tuple[object, ...]:
+    """What cycles depend on."""
+    return target.vta, target.timing, target.board.design, target.board.runtime

@@ -101,10 +101,12 @@ class VtaLibrary:
         target: Target,
         *,
         functional_only: bool = False,
-        strictness: Strictness = Strictness.FUNCTIONAL,
-        model: TimingModel = TimingModel.CHISEL,
+        strictness: Strictness | None = None,
+        model: TimingModel | None = None,
     ) -> None:
         """Start over as that accelerator; buffers and recordings of the one before are gone.
+
+        Whose rules and time hold where nothing is said, the target's design decides.
 
         Raises:
             TargetError: no hardware can have these parameters.

@@ -40,7 +40,7 @@ TIMING_FIELDS: Final = (
     "queue_entries",
     "outstanding_bursts",
 )
-CHOICE_FIELDS: Final = ("functional_only", "strictness", "time_model", "alu_mul")
+CHOICE_FIELDS: Final = ("functional_only", "strictness", "time_model", "features")
 COUNTER_FIELDS: Final = (
     "cycles",
     "instructions",
@@ -89,6 +89,10 @@ class TimingBasis(Enum):
     ESTIMATE = "an estimate"
 
 
+_ALU_MUL: Final = 1
+_ORIGINAL_UOP_CACHE: Final = 2
+"""Bits of `tilefarm_vta_feature`."""
+
 STRICTNESSES: Final = tuple(Strictness)
 TIMING_MODELS: Final = tuple(TimingModel)
 TIMING_BASES: Final = tuple(TimingBasis)
@@ -127,14 +131,23 @@ def hardware_words(
     target: Target,
     *,
     functional_only: bool = False,
-    strictness: Strictness = Strictness.FUNCTIONAL,
-    model: TimingModel = TimingModel.CHISEL,
+    strictness: Strictness | None = None,
+    model: TimingModel | None = None,
 ) -> tuple[int, ...]:
-    """The integers of `tilefarm_vta_config`, in the order of its fields."""
+    """The integers of `tilefarm_vta_config`, in the order of its fields.
+
+    Where nothing is said, time and rules are those of the design that the target's board is made
+    from. The functional rules stand for the Chisel design, too: they differ in what no kernel does.
+    """
     geometry = (getattr(target.vta, name) for name in CONFIG_FIELDS)
     timing = (getattr(target.timing, name) for name in TIMING_FIELDS)
-    choices = STRICTNESSES.index(strictness), TIMING_MODELS.index(model)
-    return (*geometry, *timing, int(functional_only), *choices, int(target.limits.alu_mul))
+    hls = target.board.design == "hls"
+    rules = strictness or (Strictness.HLS if hls else Strictness.FUNCTIONAL)
+    time = model or (TimingModel.HLS if hls else TimingModel.CHISEL)
+    choices = STRICTNESSES.index(rules), TIMING_MODELS.index(time)
+    features = _ALU_MUL * target.limits.alu_mul
+    features += _ORIGINAL_UOP_CACHE * (target.board.runtime == "original")
+    return (*geometry, *timing, int(functional_only), *choices, features)
 
 
 def counters_from_words(words: Iterable[int]) -> Counters:

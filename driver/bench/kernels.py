@@ -19,7 +19,7 @@ from driver.bench.isolated import Crashed, isolated
 from driver.bench.measuring import Bench, Failed, Measured
 from driver.bench.old_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
 from driver.bench.search import best_point
-from driver.targets import usable_target
+from driver.targets import playable_target
 from driver.terminal.text_table import text_table
 from driver.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, Epilogue
 from driver.vta.spent import CAUSES, Spent
@@ -201,7 +201,7 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
             raise SettingsError(f"--{name} {getattr(args, name)}: at least {least}")
     templates = {name: old.best for name, old in OLD_FLOW.items()}
     templates |= read_template(args.old) if args.old else {}
-    target = usable_target(args.target)
+    target = playable_target(args.target)
     for name in names:
         yield LayerTask(
             name=name,

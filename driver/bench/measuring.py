@@ -64,7 +64,7 @@ class Bench:
         self.workload = workload
         self.target = target
         self._isa = InstructionSet(target.vta)
-        self._inputs = sample_inputs(workload, seed)
+        self._inputs = sample_inputs(workload, seed, target.limits.max_shift)
         self._wanted: dict[str, bytes] = {}
         library.configure(target)
 

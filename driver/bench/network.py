@@ -21,7 +21,7 @@ from driver.networks import forms_of
 from driver.options.networks import MODEL, add_network_options, source_of
 from driver.program.simulated import WholeRun, whole_run
 from driver.report.cycles_page import Bar, cycles_page
-from driver.targets import usable_target
+from driver.targets import playable_target
 from driver.terminal.text_table import text_table
 from driver.vta.spent import CAUSES, Spent
 
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ("trials", "jobs"):
         if getattr(args, name) < 1:
             raise SettingsError(f"--{name} {getattr(args, name)}: at least 1")
-    forms = forms_of(source_of(args), usable_target(args.target))
+    forms = forms_of(source_of(args), playable_target(args.target))
     network = forms.network
 
     def told(workload: Workload, outcome: Outcome) -> None:

@@ -51,7 +51,7 @@ class Sandbox(Closing):
     def __init__(self, workload: Workload, target: Target, seed: int) -> None:
         self._workload = workload
         self._target = target
-        inputs = sample_inputs(workload, seed)
+        inputs = sample_inputs(workload, seed, target.limits.max_shift)
         self._buffers, blobs = kernel_buffers(workload, inputs, run_workload(workload, inputs))
         self._runner = Runner(target=target)
         self._folder = tempfile.TemporaryDirectory(prefix="tilefarm-bench-")

@@ -28,7 +28,7 @@ from driver.bench.validity_figures import (
     progress,
     tables,
 )
-from driver.targets import usable_target
+from driver.targets import playable_target
 from tuner.sampler import Sampler
 
 POINTS: Final = 2000
@@ -114,7 +114,7 @@ def check_layer(task: LayerTask) -> LayerValidity:
 
 
 def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
-    target = usable_target(args.target)
+    target = playable_target(args.target)
     known = {name: w for name, w in workloads(target).items() if has_space(w)}
     names = args.layers.split(",") if args.layers else list(known)
     for name in names:

@@ -68,10 +68,10 @@ def run(args: argparse.Namespace) -> int:
     quiet_libraries()
     from driver.networks import forms_of
     from driver.proof.checking import checked
-    from driver.targets import usable_target
+    from driver.targets import playable_target
 
     args.calibrate = args.calibrate or args.data
-    forms = forms_of(source_of(args), usable_target(args.target))
+    forms = forms_of(source_of(args), playable_target(args.target))
     if forms.is_seeded:
         print(SEEDED, file=sys.stderr)
     data = forms.samples(args.data, args.images)

@@ -22,6 +22,7 @@ from driver.farm.fleet import Farm, LocalFarm, RemoteFarm
 from driver.farm.held import HeldLeases
 from driver.farm.leases import Leases
 from driver.settings import FarmSettings
+from driver.targets import require_playable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,9 @@ class Farmhouse(Closing):
     """Starts Ray, tracker and devices at once, in the background; ends them all.
 
     A context manager.
+
+    Raises:
+        TargetError: without a tracker, when this machine cannot simulate the target.
     """
 
     def __init__(
@@ -55,6 +59,8 @@ class Farmhouse(Closing):
         compile_workers: bool = True,
         style: LogStyle = PLAIN,
     ) -> None:
+        if settings.tracker is None:
+            require_playable(target)
         self._settings = settings
         self._style = style
         self._clock = clock

@@ -99,7 +99,9 @@ def rounded(workload: Workload, total: Array) -> Array:
 
 
 def requantized(workload: Workload, sums: Array, arrays: Arrays) -> Array:
-    """int8(clip(((sums + bias) * factor) >> shift, lo, hi)) of int32 sums [N/b, C/c, ..., b, c].
+    """int8(clip(((sums + bias) * factor) >> first >> shift, lo, hi)) of int32 sums.
+
+    They are [N/b, C/c, ..., b, c], `first` is the workload's `first_shift`.
 
     What is absent does nothing.
     """
@@ -107,6 +109,7 @@ def requantized(workload: Workload, sums: Array, arrays: Arrays) -> Array:
         sums = sums + _spread(_biases(arrays), sums.ndim)
     if "factor" in arrays:
         sums = sums * _spread(arrays["factor"], sums.ndim)
+    sums = sums >> workload.first_shift
     if "shift" in arrays:
         sums = sums >> _spread(arrays["shift"], sums.ndim)
     return _clipped(workload, sums)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +13,24 @@ from tilefarm.workload import TensorSpec, Workload
 _WANTED_SPREAD = 64.0
 _INT8_SPREAD = 74.0
 """Standard deviation of integers that are uniform over -128..127."""
-_MAX_SHIFT = 30
+MOST_SHIFT: Final = 30
 _MOST_FACTOR = 300
 
 
-def sample_inputs(workload: Workload, seed: int) -> dict[str, NDArray[Any]]:
+def sample_inputs(
+    workload: Workload, seed: int, max_shift: int = MOST_SHIFT
+) -> dict[str, NDArray[Any]]:
     """An array for every input by name; the same for equal workloads and seeds.
 
     int8 operands are uniform over their whole range, float32 ones normal. Shifts differ between
     lanes and are chosen so that the spread of most results is about half of int8: a kernel that
-    drops a term, a lane or the rounding is seen.
+    drops a term, a lane or the rounding is seen. None is above `max_shift`.
     """
     rng = np.random.default_rng([seed, int(workload.digest.hex[:8], 16)])
     arrays = {spec.name: _operand(spec, rng) for spec in workload.inputs}
     match workload.operator:
         case "conv2d" | "dense" | "conv2d_transpose" | "matmul":
-            arrays |= _layer_lanes(workload, rng)
+            arrays |= _layer_lanes(workload, rng, max_shift)
         case "scaled_add" | "window_max2d" | "window_sum2d":
             arrays |= _diagonal_tiles(workload, rng)
         case "affine":
@@ -59,17 +61,19 @@ def _operand(spec: TensorSpec, rng: np.random.Generator) -> NDArray[Any]:
     return np.zeros(spec.shape, spec.dtype.numpy)
 
 
-def _layer_lanes(workload: Workload, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+def _layer_lanes(
+    workload: Workload, rng: np.random.Generator, max_shift: int
+) -> dict[str, NDArray[Any]]:
     """Factors, and shifts that fit the sums. Biases are uniform, as are the rows for them."""
     factor, shift = workload.tensor("factor"), workload.tensor("shift")
     lanes: dict[str, NDArray[Any]] = {}
-    spread = _INT8_SPREAD**2 * math.sqrt(_terms(workload))
+    spread = _INT8_SPREAD**2 * math.sqrt(_terms(workload)) / (1 << workload.first_shift)
     if factor is not None:
         lanes["factor"] = _lane_values(factor, rng, -_MOST_FACTOR, _MOST_FACTOR + 1)
         spread *= _MOST_FACTOR / math.sqrt(3)
     if shift is not None:
         base = round(math.log2(spread / _WANTED_SPREAD))
-        moved = np.clip(base + _lane_values(shift, rng, -1, 2), 0, _MAX_SHIFT)
+        moved = np.clip(base + _lane_values(shift, rng, -1, 2), 0, min(max_shift, MOST_SHIFT))
         lanes["shift"] = moved.astype(np.int32)
     return lanes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from tilefarm.errors import ModelError
 from tilefarm.target import Target
 from tilefarm.workload import AttrValue
 
@@ -33,7 +34,17 @@ Attrs = dict[str, AttrValue]
 def epilogue(
     name: str, bias: Int32Array, factor: Int32Array | None, shift: Int32Array, target: Target
 ) -> Constants:
-    """What follows the sums of a layer; no bias where all of them are zero."""
+    """What follows the sums of a layer; no bias where all of them are zero.
+
+    Raises:
+        ModelError: a shift is more than the target has; the network was made for another one.
+    """
+    widest, most = int(shift.max(initial=0)), target.limits.max_shift
+    if widest > most:
+        raise ModelError(
+            f"{name}: shifts by {widest} bits, and the ALU of {target.name} has {most}",
+            f"quantize the network for {target.name}",
+        )
     constants = {}
     if bias.any():
         constants["bias"] = Constant(f"{name}.bias", bias_tiles(bias, target))

@@ -73,7 +73,7 @@ class MatMuls:
             "matmul",
             {"data": data, "weight": (weight, tiles)},
             _rounding(node.name, op.shift, self._target),
-            {"lo": INT8_MIN, "hi": INT8_MAX},
+            {"lo": INT8_MIN, "hi": INT8_MAX, **_first_shift(op.shift, self._target)},
             result=result,
             shape=shape,
             why=MULTIPLIES,
@@ -151,13 +151,20 @@ class MatMuls:
         )
 
 
+def _first_shift(shift: int, target: Target) -> dict[str, int]:
+    """The part of a shift that the target needs another instruction for."""
+    most = target.limits.max_shift
+    return {"first_shift": most} if shift > most else {}
+
+
 def _rounding(name: str, shift: int, target: Target) -> Constants:
     """What makes the sums int8: half of what is shifted out is added to all of them first."""
     if not shift:
         return {}
     rounds = np.full(target.vta.block, half(shift), np.int32)
+    last = shift - sum(_first_shift(shift, target).values())
     return {
         "bias": Constant(f"{name}.round", bias_tiles(rounds, target)[0]),
         "unit": Constant("unit", unit_rows(target)),
-        "shift": Constant(f"{name}.shift", np.array([shift], np.int32)),
+        "shift": Constant(f"{name}.shift", np.array([last], np.int32)),
     }

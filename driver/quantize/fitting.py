@@ -1,4 +1,4 @@
-"""The integer network of a target: as wide as its vectors, and with MUL only where there is one."""
+"""The integer network of a target: as wide as its vectors, with shifts and MUL that it has."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from driver.graph.ir import FloatArray, Graph
 from driver.integer.qir import QuantGraph
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import quantize
+from driver.quantize.shift_exact import MAX_SHIFT
 
 
 def quantize_for(
@@ -31,4 +32,5 @@ def quantize_for(
             f"--requantize mul: the ALU of {target.name} has no MUL",
             f"--target {known}, a target whose JSON has limits.alu_mul, or --requantize shift",
         )
-    return quantize(graph, calibration, how, block=target.vta.block)
+    most = min(target.limits.max_shift, MAX_SHIFT)
+    return quantize(graph, calibration, how, block=target.vta.block, max_shift=most)

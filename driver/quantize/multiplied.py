@@ -44,12 +44,14 @@ def multiplied_parameters(
     out_scale: float,
     block: int,
     were_whole: bool = False,
+    max_shift: int = MAX_SHIFT,
 ) -> LayerParameters:
     """Integer parameters of a layer with factors; `weight` is [Co, ...], `bias` [Co] in real units.
 
     Where the weights `were_whole`, those of a channel are multiples of one number: they are kept as
     these multiples where its nearest factor is closer than rounding them again. Factors are larger
-    than the weights need where the bias fits into `most_bias` then, at no loss that shows.
+    than the weights need where the bias fits into `most_bias` then, at no loss that shows. No shift
+    is above `max_shift`.
 
     Raises:
         OverflowError: even without a shift the worst sum leaves int32.
@@ -57,7 +59,7 @@ def multiplied_parameters(
     rows = weight.reshape(weight.shape[0], -1).astype(np.float64) * (in_scale / out_scale)
     offsets = within_reach(rows, bias.astype(np.float64) / out_scale)
     units = _units(rows) if were_whole else None
-    shift = _first_shifts(rows, offsets, block)
+    shift = _first_shifts(rows, offsets, block, max_shift)
     while True:
         least = _least_factors(offsets, shift, most_bias(block))
         factor, whole = _nearest(rows, shift, least, units)
@@ -76,11 +78,11 @@ def multiplied_parameters(
     )
 
 
-def _first_shifts(rows: Reals, offsets: Reals, block: int) -> Integers:
+def _first_shifts(rows: Reals, offsets: Reals, block: int, max_shift: int) -> Integers:
     """Shifts to begin with, the same in a block: the worst results times 2^s are about int32."""
     worst = np.abs(rows).sum(axis=1) * LARGEST_INPUT + np.abs(offsets)
     bits = np.ceil(np.log2(np.maximum(worst, 2.0**-MAX_SHIFT)))
-    fit = np.clip(_ACC_BITS - bits + 1, 0, MAX_SHIFT).astype(np.int64)
+    fit = np.clip(_ACC_BITS - bits + 1, 0, max_shift).astype(np.int64)
     return _by_block(fit, block, np.minimum)
 
 

@@ -44,7 +44,7 @@ from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from driver.quantize.ranges import ranges_of
 from driver.quantize.rules import Surroundings, rescale_rule, rule_for
 from driver.quantize.scales import Ties
-from driver.quantize.shift_exact import LEAST_SNR_DB
+from driver.quantize.shift_exact import LEAST_SNR_DB, MAX_SHIFT
 from driver.quantize.whole_weights import read_by_layers
 
 _SOFTMAX_ENTRIES = 256
@@ -62,6 +62,7 @@ def quantize(
     *,
     block: int = _BLOCK,
     least_snr_db: float | None = None,
+    max_shift: int = MAX_SHIFT,
 ) -> QuantGraph:
     """The integer network whose scales cover the ranges that the model gives, else the data's.
 
@@ -74,6 +75,7 @@ def quantize(
         least_snr_db: how near the weights of a layer must stay where channels of a block share a
             shift; infinity gives every channel its own. None: `LEAST_SNR_DB`, or infinity for a
             model that was quantized before, whose weights have been rounded once already.
+        max_shift: by how many bits sums of weights are shifted at most.
 
     Raises:
         ModelError: a layer whose sums cannot be kept within 32 bits; every such layer is listed.
@@ -95,6 +97,7 @@ def quantize(
         least_snr_db,
         how.keep_float,
         multiplied=how.requantize == "mul",
+        max_shift=max_shift,
     )
     if middle:
         quantized = with_rounded_middles(quantized, graph, middle)
@@ -134,6 +137,7 @@ def quantize_with(
     keep_float: Sequence[str] = (),
     *,
     multiplied: bool = False,
+    max_shift: int = MAX_SHIFT,
 ) -> QuantGraph:
     """The integer network for given ranges: the largest magnitude of every tensor.
 
@@ -143,7 +147,9 @@ def quantize_with(
         ModelError, SettingsError: as for `quantize`.
     """
     floats = float_nodes(graph, keep_float)
-    quantizer = _Quantizer(graph, ranges, floats, block, least_snr_db, multiplied=multiplied)
+    quantizer = _Quantizer(
+        graph, ranges, floats, block, least_snr_db, multiplied=multiplied, max_shift=max_shift
+    )
     reasons = []
     for node in graph.nodes:
         try:
@@ -168,6 +174,7 @@ class _Quantizer:
         least_snr_db: float,
         *,
         multiplied: bool,
+        max_shift: int,
     ) -> None:
         self._graph = graph
         self._floats = floats
@@ -177,6 +184,7 @@ class _Quantizer:
         self._block = block
         self._least_snr_db = least_snr_db
         self._multiplied = multiplied
+        self._max_shift = max_shift
         self._coarser = read_by_layers(graph) if graph.ranges else frozenset()
         self._nodes: list[QuantNode] = []
         self._int8_of: dict[str, str] = {}
@@ -220,6 +228,7 @@ class _Quantizer:
             may_be_coarser=node.output in self._coarser,
             multiplied=self._multiplied,
             were_whole=bool(self._graph.ranges),
+            max_shift=self._max_shift,
         )
         rule = rule_for(node.op, at)
         self._emit(node.name, rule.op, names, node.output, rule.scale)

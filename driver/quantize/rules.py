@@ -44,6 +44,7 @@ from driver.integer.qir import (
 )
 from driver.quantize.multiplied import multiplied_parameters
 from driver.quantize.shift_exact import (
+    MAX_SHIFT,
     LayerParameters,
     bounds,
     layer_parameters,
@@ -72,7 +73,8 @@ class Surroundings:
     `block` is the number of channels in a vector of the target; `least_snr_db` says when those of a
     block share a shift, see `driver.quantize.shift_exact`. A result that `may_be_coarser` may have
     a larger scale for the sake of the weights, see `driver.quantize.whole_weights`. Where sums are
-    `multiplied`, scales stay as wanted; weights that `were_whole` may stay so.
+    `multiplied`, scales stay as wanted; weights that `were_whole` may stay so. No shift behind sums
+    of weights is above `max_shift`.
     """
 
     in_scales: tuple[float, ...]
@@ -83,6 +85,7 @@ class Surroundings:
     may_be_coarser: bool = False
     multiplied: bool = False
     were_whole: bool = False
+    max_shift: int = MAX_SHIFT
 
 
 def rule_for(op: Operator, at: Surroundings) -> Rule:
@@ -190,6 +193,7 @@ def _parameters(
             out_scale=least,
             block=at.block,
             were_whole=at.were_whole,
+            max_shift=at.max_shift,
         )
         return layer, least
 
@@ -201,6 +205,7 @@ def _parameters(
             out_scale=scale,
             block=at.block,
             least_snr_db=at.least_snr_db,
+            max_shift=at.max_shift,
         )
 
     exact = exact_out_scales(weight, in_scale, least) if at.may_be_coarser else ()

@@ -79,20 +79,22 @@ def layer_parameters(
     out_scale: float,
     block: int,
     least_snr_db: float = LEAST_SNR_DB,
+    max_shift: int = MAX_SHIFT,
 ) -> LayerParameters:
     """Integer parameters of a layer; `weight` is [Co, ...], `bias` [Co] in real units.
 
-    Every shift is the largest within 0..30 at which the weights fit, the sum of the worst input
-    stays within int32, and (as long as it is above ENOUGH_SHIFT) the bias fits into `most_bias`.
+    Every shift is the largest within 0..`max_shift` at which the weights fit, the sum of the worst
+    input stays within int32, and (as long as it is above ENOUGH_SHIFT) the bias fits `most_bias`.
     Then the channels of every block share their smallest one, if that keeps `least_snr_db`. A bias
-    that saturates every result is the smallest that does.
+    that saturates every result is the smallest that does. A limit of 15 instead of 30 costs weights
+    their low bits where all of them together move the result by a few steps, which does not show.
 
     Raises:
         OverflowError: even without a shift the worst sum leaves int32.
     """
     rows = weight.reshape(weight.shape[0], -1).astype(np.float64) * (in_scale / out_scale)
     offsets = within_reach(rows, bias.astype(np.float64) / out_scale)
-    shift = _largest_shifts(np.abs(rows).max(axis=1))
+    shift = _largest_shifts(np.abs(rows).max(axis=1), max_shift)
     while (over := _overflows(rows, offsets, shift)).any():
         if (shift[over] == 0).any():
             raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
@@ -189,11 +191,11 @@ def bounds(lo: float, hi: float, scale: float) -> tuple[int, int]:
     return low, high
 
 
-def _largest_shifts(top: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The largest s in 0..30 with top * 2^s <= 127, elementwise."""
+def _largest_shifts(top: NDArray[np.float64], most: int = MAX_SHIFT) -> NDArray[np.int64]:
+    """The largest s in 0..most with top * 2^s <= 127, elementwise."""
     with np.errstate(divide="ignore"):
         shift = np.floor(np.log2(MAX_MUL / top))
-    shift = np.clip(shift, 0, MAX_SHIFT)
+    shift = np.clip(shift, 0, most)
     shift -= (top * np.exp2(shift) > MAX_MUL) & (shift > 0)
     return shift.astype(np.int64)
 

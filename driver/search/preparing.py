@@ -26,7 +26,7 @@ def tasks_of(network: Network, seed: int) -> dict[str, Task]:
 def task_of(workload: Workload, target: Target, *, count: int, macs: int, seed: int) -> Task:
     """One workload as a task; see `Task` for `count` and `macs`."""
     generated = generate(workload, target)
-    inputs = sample_inputs(workload, seed)
+    inputs = sample_inputs(workload, seed, target.limits.max_shift)
     buffers, blobs = kernel_buffers(workload, inputs, run_workload(workload, inputs))
     return Task(
         workload=workload,

@@ -47,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     from device_server.library.library import VtaLibrary
     from device_server.programs.program import write_program
-    from driver.targets import usable_target
+    from driver.targets import playable_target
     from driver.vta.recording import record_workload
 
-    target = usable_target(args.target)
+    target = playable_target(args.target)
     layers = dict(_layers(args, target))
     folder = _folder(args.out)
     library = VtaLibrary()

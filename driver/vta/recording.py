@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tilefarm.artifact import BuildFailure, CompileJob
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.target import Target
@@ -44,8 +46,9 @@ def record_workload(
     if isinstance(artifact, BuildFailure):
         raise SettingsError(f"{name} does not compile: {artifact.stage}: {artifact.why}")
     library.configure(target)
-    result, streams = _run(library, artifact.code, workload, seed)
-    _check_result(workload, result, seed, name)
+    inputs = sample_inputs(workload, seed, target.limits.max_shift)
+    result, streams = _run(library, artifact.code, workload, inputs)
+    _check_result(workload, result, inputs, name)
     about: dict[str, Any] = {
         "kind": "kernel",
         "exercises": f"{workload.operator}, compiled by tilefarm",
@@ -90,9 +93,8 @@ def program_of(stream: RecordedStream, target: Target, meta: dict[str, Any]) -> 
 
 
 def _run(
-    library: VtaLibrary, code: bytes, workload: Workload, seed: int
+    library: VtaLibrary, code: bytes, workload: Workload, inputs: Mapping[str, NDArray[Any]]
 ) -> tuple[EntryResult, tuple[RecordedStream, ...]]:
-    inputs = sample_inputs(workload, seed)
     buffers: list[bytes | int] = [inputs[spec.name].tobytes() for spec in workload.inputs]
     buffers += [spec.nbytes for spec in workload.outputs]
     with tempfile.TemporaryDirectory(prefix="tilefarm-vta-") as folder:
@@ -107,8 +109,10 @@ def _run(
     return result, streams
 
 
-def _check_result(workload: Workload, result: EntryResult, seed: int, name: str) -> None:
-    wanted = run_workload(workload, sample_inputs(workload, seed))
+def _check_result(
+    workload: Workload, result: EntryResult, inputs: Mapping[str, NDArray[Any]], name: str
+) -> None:
+    wanted = run_workload(workload, inputs)
     found = result.buffers[len(workload.inputs) :]
     for spec, content in zip(workload.outputs, found, strict=True):
         if wanted[spec.name].tobytes() != content:

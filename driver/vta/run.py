@@ -32,15 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option(
         "--model",
         choices=MODELS,
-        default="chisel",
-        help="whose time: VTA's Chisel design, exact (the default), its HLS design, an estimate,"
-        " or nobody's, results only",
+        help="whose time: VTA's Chisel design, exact, its HLS design, an estimate, or nobody's,"
+        " results only (default: the design of the file's target)",
     )
     option(
         "--strictness",
         choices=STRICTNESSES,
-        default="functional",
-        help="whose rules: the functional simulator's (the default), or also a hardware's",
+        help="whose rules: the functional simulator's, or also a hardware's (default: the HLS"
+        " design's where the file's target has it, else the functional simulator's)",
     )
     option("--len-bits", type=int, metavar="N", help="bursts of 2^N beats (default: the file's)")
     option("--timeline", type=Path, metavar="OUT.json", help="Chrome trace of every instruction")
@@ -61,28 +60,29 @@ def run(args: argparse.Namespace) -> int:
     from device_server.programs.program import read_program
     from driver.vta.simulate import simulate
 
-    timed = args.model != "functional"
+    program = read_program(args.program)
+    model = args.model or program.target.board.design
+    timed = model != "functional"
     drawn = bool(args.timeline or args.svg)
     if drawn and not timed:
         raise SettingsError("the functional model knows no time", "leave out --timeline and --svg")
-    program = read_program(args.program)
     target = _target(program, args.len_bits)
     library = VtaLibrary()
     library.configure(
         target,
         functional_only=not timed,
-        strictness=Strictness(args.strictness),
-        model=TimingModel.HLS if args.model == "hls" else TimingModel.CHISEL,
+        strictness=Strictness(args.strictness) if args.strictness else None,
+        model=TimingModel(model) if timed else None,
     )
     result = simulate(library, program, args.program, timeline=drawn)
     if drawn:
         _draw(args, program, result)
-    comparable = args.model == "chisel" and target == program.target
+    comparable = model == target.board.design and target == program.target
     told = _promises(program, result) if comparable else []
     if args.json:
-        print(json.dumps(_document(program, result, args.model, told)))
+        print(json.dumps(_document(program, result, model, told)))
         return _exit_code(result)
-    for line in _lines(program, target, result, args.model):
+    for line in _lines(program, target, result, model):
         print(line)
     for finding in result.findings:
         where = f"{finding.rule} at instruction {finding.instruction}"

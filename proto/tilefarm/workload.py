@@ -41,7 +41,8 @@ OPERATORS: Final[Mapping[str, str]] = {
     "matmul": "(data [B, Ki/c, M/b, b, c], weight [B, Ki/c, No/c, c, c][, bias, unit][, shift int32"
     " [1]]) -> out [B, No/c, M/b, b, c] = int8(min(max((data·weight summed over Ki/c + bias) >>"
     " shift, lo), hi)); both operands are activations: a weight tile is c vectors of c lanes,"
-    " output lane first. bias is int8 [T, c, c], as conv2d's but for all blocks; attrs lo, hi",
+    " output lane first. bias is int8 [T, c, c], as conv2d's but for all blocks; attrs lo, hi, and"
+    " first_shift where the sums are shifted by that before",
     "scaled_add": "(a, b, scale_a int8 [c, c], scale_b int8 [c, c]) -> clip((a·scale_a + b·scale_b"
     " + round) >> shift, lo, hi); attrs shift, lo, hi",
     "window_max2d": "(x, identity int8 [c, c]) -> max(0, max over the window of x·identity),"
@@ -158,6 +159,11 @@ class Workload:
         if not isinstance(value, float | int):
             raise TypeError(f"{self.operator}.{name} is {value!r}, not a number")
         return float(value)
+
+    @property
+    def first_shift(self) -> int:
+        """By how much the sums of a `matmul` are shifted before its `shift`; 0 where by nothing."""
+        return self.attr_int("first_shift") if "first_shift" in dict(self.attrs) else 0
 
     @property
     def fill(self) -> float:

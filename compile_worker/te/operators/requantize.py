@@ -21,8 +21,9 @@ from compile_worker.te.tensor import Reduction, Tensor, compute, total
 
 
 def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
-    """Stages [biased], [multiplied], [shifted], lower, upper and the output, of int32 sums.
+    """Stages [biased], [multiplied], [shifted_first], [shifted], lower, upper and the output.
 
+    They follow int32 sums.
     `inputs` are all of the workload's. A bias is int8 tiles [Co, T, o, i] that the rows of `unit`
     are multiplied by, or [T, o, i] for all blocks; a factor is int32 [Co, b, o], and so is a shift,
     or it is [Co] for all of a block, or [1] for all. Co may be two axes, [G, Co].
@@ -33,6 +34,8 @@ def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> l
         stages.append(_biased(wide, named["unit"], named["bias"]))
     if "factor" in named:
         stages.append(_multiplied(stages[-1] if stages else wide, named["factor"]))
+    if workload.first_shift:
+        stages.append(_shifted_first(stages[-1] if stages else wide, workload.first_shift))
     if "shift" in named:
         stages.append(_shifted(stages[-1] if stages else wide, named["shift"]))
     low, high = workload.attr_int("lo"), workload.attr_int("hi")
@@ -71,6 +74,11 @@ def _blocks(at: tuple[Var, ...], axes: int) -> tuple[Var, ...]:
 def _multiplied(wide: Tensor, factor: Tensor) -> Tensor:
     """A stage that multiplies every channel by its own number."""
     return elementwise("multiplied", wide, lambda *at: wide[at] * _by_lane(at, factor))
+
+
+def _shifted_first(wide: Tensor, bits: int) -> Tensor:
+    """A stage that shifts all channels by a part of what they are shifted by in all."""
+    return elementwise("shifted_first", wide, lambda *at: wide[at] >> bits)
 
 
 def _shifted(wide: Tensor, shift: Tensor) -> Tensor:

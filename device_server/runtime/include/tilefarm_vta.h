@@ -54,6 +54,13 @@ typedef enum {
   TILEFARM_VTA_BASIS_ESTIMATE = 2
 } tilefarm_vta_basis;
 
+/* Bits of `features`: the ALU has MUL, which the Chisel and HLS designs lack; micro-ops are managed
+ * as the original runtime does, which loads equal ones again for each call site. */
+typedef enum {
+  TILEFARM_VTA_ALU_MUL = 1,
+  TILEFARM_VTA_ORIGINAL_UOP_CACHE = 2
+} tilefarm_vta_feature;
+
 /* The keys of vta_config.json (log2 values), then the bus and memory behind it. */
 typedef struct {
   int32_t log_batch, log_block;
@@ -63,7 +70,7 @@ typedef struct {
   int32_t functional_only; /* 1: results only, cycles stay 0 */
   int32_t strictness;      /* tilefarm_vta_strictness */
   int32_t time_model;      /* tilefarm_vta_time_model */
-  int32_t alu_mul;         /* 1: the ALU has MUL, which the Chisel and HLS designs lack */
+  int32_t features;        /* tilefarm_vta_feature, added */
 } tilefarm_vta_config;
 
 /* What the accelerator did since tilefarm_vta_clear_counters; padding is not counted as moved.

@@ -80,8 +80,10 @@ Config config_of(const tilefarm_vta_config& raw) {
   c.queue_entries = static_cast<uint32_t>(raw.queue_entries);
   c.outstanding_bursts = static_cast<uint32_t>(raw.outstanding_bursts);
   c.functional_only = raw.functional_only != 0;
-  require(raw.alu_mul == 0 || raw.alu_mul == 1, "alu_mul is 0 or 1");
-  c.alu_mul = raw.alu_mul != 0;
+  constexpr int32_t known_features = TILEFARM_VTA_ALU_MUL | TILEFARM_VTA_ORIGINAL_UOP_CACHE;
+  require((raw.features & ~known_features) == 0, "features are within 0..3");
+  c.alu_mul = (raw.features & TILEFARM_VTA_ALU_MUL) != 0;
+  c.original_uop_cache = (raw.features & TILEFARM_VTA_ORIGINAL_UOP_CACHE) != 0;
   require(raw.strictness >= 0 && raw.strictness <= TILEFARM_VTA_HLS, "strictness is within 0..2");
   require(raw.time_model >= 0 && raw.time_model <= TILEFARM_VTA_TIME_HLS, "time_model is 0 or 1");
   c.strictness = static_cast<Strictness>(raw.strictness);

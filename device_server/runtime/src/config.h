@@ -30,6 +30,7 @@ struct Config {
   uint32_t outstanding_bursts = 16;
   bool functional_only = false;
   bool alu_mul = false;
+  bool original_uop_cache = false;
   Strictness strictness = Strictness::kFunctional;
   TimeModel time_model = TimeModel::kChisel;
 

@@ -32,7 +32,7 @@ tilefarm_vta_counters difference(tilefarm_vta_counters a, const tilefarm_vta_cou
 Runtime::Runtime(const Config& config, uint64_t stream_nbytes)
     : accelerator_(config),
       queue_(accelerator_.encoding(), stream_nbytes),
-      uop_cache_(config.uop_depth()),
+      uop_cache_(config.uop_depth(), config.original_uop_cache),
       uop_image_(accelerator_.dram().reserve(kUopImageNbytes)) {}
 
 void Runtime::append_transfer(Opcode opcode, const void* handle, uint32_t offset,

@@ -13,7 +13,7 @@ bool UopCache::would_overflow(const UopKernel& kernel) const {
 
 bool UopCache::admit(UopKernel& kernel) {
   if (kernel.place.epoch == epoch_ && kernel.place.resident) return false;
-  if (share(kernel)) return false;
+  if (!as_original_ && share(kernel)) return false;
   const size_t count = kernel.words().size();
   if (count > depth_) {
     fail(TILEFARM_VTA_SRAM_RANGE, "a kernel of %zu micro-ops exceeds the buffer's %u", count,
@@ -44,7 +44,14 @@ uint32_t UopCache::make_room(uint32_t count) {
   end_ = begin + count;
   const auto overlaps = [&](const Resident& r) { return r.begin < end_ && begin < r.end; };
   for (const Resident& r : residents_) {
-    if (overlaps(r)) r.kernel->place.resident = false;
+    if (!overlaps(r)) continue;
+    if (as_original_) {
+      fail(TILEFARM_VTA_SRAM_RANGE,
+           "more than %u micro-ops in one run: the original runtime evicts the first ones and then "
+           "loads others in their place",
+           depth_);
+    }
+    r.kernel->place.resident = false;
   }
   residents_.erase(std::remove_if(residents_.begin(), residents_.end(), overlaps),
                    residents_.end());

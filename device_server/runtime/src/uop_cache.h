@@ -4,6 +4,9 @@
 // when it is full. Unlike there, the DRAM image only grows within a run, so a kernel that was
 // evicted is still where its earlier LOAD expects it, and a kernel whose micro-ops are in the buffer
 // already, as another one's, is not loaded once more.
+//
+// Asked to do as the original, it loads every kernel for itself, and fails where the original would
+// load wrong micro-ops: there the image loses what is evicted, before the run has begun.
 #ifndef TILEFARM_UOP_CACHE_H_
 #define TILEFARM_UOP_CACHE_H_
 
@@ -18,7 +21,8 @@ namespace tilefarm {
 
 class UopCache {
  public:
-  explicit UopCache(uint32_t depth) : depth_(depth) {}
+  explicit UopCache(uint32_t depth, bool as_original = false)
+      : depth_(depth), as_original_(as_original) {}
 
   // Makes the kernel resident. Returns true when that needs a LOAD to `kernel.place`.
   bool admit(UopKernel& kernel);
@@ -40,6 +44,7 @@ class UopCache {
   void append_to_image(UopKernel& kernel);
 
   uint32_t depth_;
+  bool as_original_;
   uint64_t epoch_ = 1;
   uint32_t end_ = 0;                 // of the most recently admitted kernel
   std::vector<Resident> residents_;  // in the order of admission

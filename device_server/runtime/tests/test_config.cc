@@ -42,5 +42,5 @@ int main() {
   refused([](auto& c) { c.log_burst_beats = 0; });
   refused([](auto& c) { c.dram_delay_cycles = -1; });
   refused([](auto& c) { c.queue_entries = 0; });
-  refused([](auto& c) { c.alu_mul = 2; });
+  refused([](auto& c) { c.features = 4; });
 }

@@ -18,7 +18,7 @@ from driver.bench.zoo.recipes import NAMED_TOPOLOGIES, RECIPES, TOPOLOGY, UNKNOW
 from driver.bench.zoo.records import Attempt, Refused, Tried
 from driver.bench.zoo.tables import document, tables
 from driver.options.quantizing import add_quantization_options, quantization
-from driver.targets import usable_target
+from driver.targets import playable_target
 
 EXIT_FAILS: Final = 1
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             raise SettingsError(f"--{name} {value}: at least 1")
     if args.onnxruntime:
         check_peer()
-    usable_target(args.target)
+    playable_target(args.target)
     chosen, skipped = _chosen(args)
     rows, refused = [], []
     for task, end in zip(chosen, isolated(attempt, chosen, jobs=args.jobs), strict=True):

@@ -1,0 +1,186 @@
+"""What a target is made of: geometry, bus, host, limits, and what its board really runs.
+
+The VTA part has the keys of `vta_config.json` (apache/tvm-vta, hw/config) with the derived sizes of
+`hw/include/vta/hw_spec_const.h`; the timing part describes the bus and the memory behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+from tilefarm.digest import Digest
+
+DESIGNS: Final = ("chisel", "hls")
+"""Descriptions of VTA that hardware is made from."""
+
+RUNTIMES: Final = ("tilefarm", "original")
+"""Libraries with the functions of VTA's runtime."""
+
+HLS_MAX_SHIFT: Final = 15
+"""The HLS design takes shifts as signed numbers of five bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VtaConfig:
+    """The accelerator's geometry, as powers of two; elements are int8 in, int32 accumulated."""
+
+    log_batch: int = 0
+    log_block: int = 4
+    log_inp_width: int = 3
+    log_wgt_width: int = 3
+    log_acc_width: int = 5
+    log_uop_buff_size: int = 15
+    log_inp_buff_size: int = 15
+    log_wgt_buff_size: int = 18
+    log_acc_buff_size: int = 17
+
+    @property
+    def batch(self) -> int:
+        """Rows of one input vector."""
+        return 1 << self.log_batch
+
+    @property
+    def block(self) -> int:
+        """Lanes of one vector: input and output channels of one GEMM tile."""
+        return 1 << self.log_block
+
+    @property
+    def uop_nbytes(self) -> int:
+        return 4
+
+    @property
+    def inp_nbytes(self) -> int:
+        """Bytes of one INP element: a batch x block tile of int8."""
+        return (self.batch * self.block << self.log_inp_width) // 8
+
+    @property
+    def wgt_nbytes(self) -> int:
+        """Bytes of one WGT element: a block x block tile of int8."""
+        return (self.block * self.block << self.log_wgt_width) // 8
+
+    @property
+    def acc_nbytes(self) -> int:
+        """Bytes of one ACC element: a batch x block tile of int32."""
+        return (self.batch * self.block << self.log_acc_width) // 8
+
+    @property
+    def out_nbytes(self) -> int:
+        """Bytes of one OUT element: a batch x block tile of int8."""
+        return self.inp_nbytes
+
+    @property
+    def uop_depth(self) -> int:
+        return (1 << self.log_uop_buff_size) // self.uop_nbytes
+
+    @property
+    def inp_depth(self) -> int:
+        return (1 << self.log_inp_buff_size) // self.inp_nbytes
+
+    @property
+    def wgt_depth(self) -> int:
+        return (1 << self.log_wgt_buff_size) // self.wgt_nbytes
+
+    @property
+    def acc_depth(self) -> int:
+        return (1 << self.log_acc_buff_size) // self.acc_nbytes
+
+    def to_json(self) -> str:
+        """The text of a `vta_config.json` with the same meaning."""
+        upper = {key.upper(): value for key, value in asdict(self).items()}
+        return json.dumps({"TARGET": "sim", **upper}, indent=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The bus and the DRAM behind it, as the cycle model needs them."""
+
+    bus_nbytes: int = 8
+    log_burst_beats: int = 8
+    dram_delay_cycles: int = 16
+    queue_entries: int = 512
+    outstanding_bursts: int = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The processor next to the accelerator, for which objects are made."""
+
+    triple: str = "x86_64-unknown-linux-gnu"
+    cpu: str = "x86-64-v2"
+    features: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the accelerator's programs must respect beyond buffer depths.
+
+    `acc_distance`: an accumulator may be written again by the third micro-op at the earliest
+    (runtime recorder, HLS pipeline). `kernel_uops`: micro-ops that may be resident at once; the RTL
+    wraps its index at 2048 whatever the configuration says. `alu_mul`: the ALU has MUL, as VTA's
+    specification says and its OpenCL design does; the Chisel and HLS designs lack it. `max_shift`:
+    by how many bits one ALU instruction shifts to the right at most; the HLS design takes 16 to 31
+    for shifts to the left.
+    """
+
+    acc_distance: int = 3
+    kernel_uops: int = 2048
+    buffers: int = 2
+    alu_mul: bool = False
+    max_shift: int = 31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """What runs on the board, and how fast: it decides what programs may hold and what they take.
+
+    `model`: which board it is; those of another model have another memory, so their times are not
+    compared. `design`: the description that the hardware was made from. "chisel", the RTL of the
+    simulator's exact cycles; "hls", which the bitstreams for Pynq, Ultra96 and ZCU104 come from:
+    its time is an estimate, its programs are held to its rules. `runtime`: the library below the
+    programs. Both keep micro-ops on the chip; "original" loads equal ones again for each call site.
+    `clock_mhz`: cycles in a microsecond; 0 where nobody knows.
+    """
+
+    model: str = ""
+    design: str = "chisel"
+    runtime: str = "tilefarm"
+    clock_mhz: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One accelerator with its host: everything that a compiled program depends on."""
+
+    name: str
+    vta: VtaConfig = field(default_factory=VtaConfig)
+    timing: Timing = field(default_factory=Timing)
+    host: Host = field(default_factory=Host)
+    limits: Limits = field(default_factory=Limits)
+    board: Board = field(default_factory=Board)
+
+    @property
+    def digest(self) -> Digest:
+        """Identity of everything but the name.
+
+        Parameters that came later count where they are not what they always were: other targets
+        keep the identity that is in their records.
+        """
+        document = asdict(self)
+        del document["name"]
+        for section, usual in _LATER:
+            kept = document[section]
+            for key, value in usual.items():
+                if kept[key] == value:
+                    del kept[key]
+            if not kept:
+                del document[section]
+        return Digest.of_json(document)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2)
+
+
+_LATER: Final = (("limits", {"alu_mul": False, "max_shift": 31}), ("board", asdict(Board())))
+"""Parameters that targets had not from the start, and what holds where nothing is said."""
