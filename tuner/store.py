@@ -54,13 +54,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run of the tuner on this file. Times are wall seconds; `ended` is None while it runs."""
+    """One run of the tuner on this file. Times are wall seconds; `ended` is None while it runs.
+
+    `trials` is how many of its trials are kept.
+    """
 
     run: str
     begun: float
     description: Mapping[str, object]
     ended: float | None = None
     outcome: str = ""
+    trials: int = 0
 
 
 class Store(Closing):
@@ -164,7 +168,8 @@ class Store(Closing):
     def runs(self) -> list[RunRecord]:
         """All runs in the order in which they began."""
         rows = self._db.execute(
-            "SELECT run, begun, description, ended, outcome FROM runs ORDER BY begun, run"
+            "SELECT run, begun, description, ended, outcome, (SELECT count(*) FROM trials"
+            " WHERE trials.run = runs.run) FROM runs ORDER BY begun, run"
         )
         return [
             RunRecord(
@@ -173,8 +178,9 @@ class Store(Closing):
                 description=json.loads(description),
                 ended=ended,
                 outcome=outcome or "",
+                trials=trials,
             )
-            for run, begun, description, ended, outcome in rows
+            for run, begun, description, ended, outcome, trials in rows
         ]
 
     # -- life --------------------------------------------------------------------------------------

@@ -46,6 +46,16 @@ def aligned(exchanges: Iterable[Exchange], wall_origin: float) -> Iterator[Align
         yield from (_span(exchange, arrived, each) for each in served.phases if each.part)
 
 
+def free_lane(ends: list[float], begin_seconds: float, end_seconds: float) -> int:
+    """The first lane whose last bar has ended by then; `ends` are those of all lanes, kept."""
+    for lane, end in enumerate(ends):
+        if end <= begin_seconds:
+            ends[lane] = end_seconds
+            return lane
+    ends.append(end_seconds)
+    return len(ends) - 1
+
+
 def _span(exchange: Exchange, arrived: float, phase: Phase) -> AlignedSpan:
     """A phase of a call that arrived then; none is outside its call."""
     server, longest = exchange.served.component, exchange.served.seconds

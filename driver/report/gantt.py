@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from driver.report.summary import Span
 from driver.report.svg import Scale, box, drawing, element, label, short
 
@@ -14,18 +16,26 @@ _COLOURS = {
     "run": "#059669",
     "network": "#be185d",
 }
+_LONGEST_IDLE_SECONDS = 10.0
+"""Longer than that nobody does anything only between sessions, which may be days."""
+_SHOWN_IDLE_SECONDS = 1.0
 _LANE, _LEFT, _RIGHT, _TOP = 24.0, 130.0, 905.0, 34.0
 
 
 def gantt_chart(spans: tuple[Span, ...]) -> str:
-    """One bar a span; the share of time in which a lane was busy stands at its end."""
+    """One bar a span; the share of time in which a lane was busy stands at its end.
+
+    Where nobody did anything for long, as between two sessions, a second stands for that time.
+    """
     if not spans:
-        return "<p>Nothing was compiled or measured in this session.</p>"
+        return "<p>Nothing was compiled or measured.</p>"
+    spans, seams = _closed_up(spans)
     lanes = _lanes(spans)
     end = max(s.end_seconds for s in spans)
     bottom = _TOP + _LANE * len(lanes)
     x = Scale(0, end, _LEFT, _RIGHT)
     parts = _key() + _seconds(x, bottom)
+    parts += [_seam(at, seconds, x, bottom) for at, seconds in seams]
     for row, lane in enumerate(lanes):
         y = _TOP + _LANE * row
         mine = [s for s in spans if s.lane == lane]
@@ -44,6 +54,29 @@ def busy_seconds(spans: list[Span]) -> float:
         total += max(0.0, span.end_seconds - max(reached, span.begin_seconds))
         reached = max(reached, span.end_seconds)
     return total
+
+
+def _closed_up(
+    spans: tuple[Span, ...],
+) -> tuple[tuple[Span, ...], list[tuple[float, float]]]:
+    """The spans without long idle times, and where how much was left out."""
+    reached = removed = 0.0
+    seams: list[tuple[float, float]] = []
+    closed: list[Span] = []
+    for span in sorted(spans, key=lambda s: s.begin_seconds):
+        idle = span.begin_seconds - reached
+        if idle > _LONGEST_IDLE_SECONDS:
+            removed += idle - _SHOWN_IDLE_SECONDS
+            seams.append((span.begin_seconds - removed - _SHOWN_IDLE_SECONDS / 2, idle))
+        reached = max(reached, span.end_seconds)
+        begin, end = span.begin_seconds - removed, span.end_seconds - removed
+        closed.append(replace(span, begin_seconds=begin, end_seconds=end))
+    return tuple(closed), seams
+
+
+def _seam(at: float, seconds: float, x: Scale, bottom: float) -> str:
+    tip = element("title", f"{seconds:.0f} s in which nobody did anything are left out")
+    return element("line", tip, x1=x(at), x2=x(at), y1=_TOP, y2=bottom, class_="bound")
 
 
 def _lanes(spans: tuple[Span, ...]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Final
 
 from driver.report.arena import arena_chart
 from driver.report.gantt import gantt_chart
@@ -13,6 +14,7 @@ from driver.report.tables import (
     count,
     failure_table,
     layer_table,
+    session_table,
     table,
     times,
     workload_table,
@@ -43,6 +45,9 @@ svg .curve{fill:none;stroke-width:2}svg .tensor{stroke:#fff;stroke-width:1;fill-
 svg .on{fill:#fff}svg .bound{stroke:#111827;stroke-dasharray:5 4}
 """
 """Of every page with charts and tables."""
+
+
+_TRIAL_KINDS: Final = ("propose", "compile", "transfer", "run")
 
 
 def page(summary: RunSummary) -> str:
@@ -85,6 +90,8 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
         sections.append(("Memory of intermediate tensors", words + arena_chart(plan)))
     sections.append(("Layers", layer_table(summary.layers)))
     sections.append(("Failed trials", failure_table(summary)))
+    if summary.sessions:
+        sections.append(("Sessions", session_table(summary.sessions)))
     rows = [(escape(name), escape(value)) for name, value in _facts(summary)]
     sections.append(("About this run", table(("fact", "value"), rows, words=2)))
     return sections
@@ -114,15 +121,19 @@ def _tiles(summary: RunSummary) -> str:
     return f"<div class=tiles>{cells}</div>"
 
 
+def _spent(summary: RunSummary, kind: str) -> float:
+    """Seconds of a kind of work, over the trials of all sessions."""
+    return sum(s.end_seconds - s.begin_seconds for s in summary.spans if s.kind == kind)
+
+
 def _facts(summary: RunSummary) -> list[tuple[str, str]]:
-    split = summary.split
     facts = [
         ("model digest", summary.model_digest),
         ("target digest", summary.target_digest),
         ("proposer", summary.proposer),
         ("seed", str(summary.seed)),
-        ("seconds in all", f"{summary.total_seconds:.1f}"),
-        ("seconds of search", f"{summary.search_seconds:.1f}"),
+        ("seconds in all, this session", f"{summary.total_seconds:.1f}"),
+        ("seconds of search, this session", f"{summary.search_seconds:.1f}"),
     ]
     if summary.first_measured_seconds is not None:
         facts.append(
@@ -131,8 +142,7 @@ def _facts(summary: RunSummary) -> list[tuple[str, str]]:
     facts.append(
         (
             "seconds of all trials by stage (they overlap)",
-            f"propose {split.propose_seconds:.1f}, compile {split.compile_seconds:.1f}, "
-            f"transfer {split.transfer_seconds:.1f}, run {split.run_seconds:.1f}",
+            ", ".join(f"{kind} {_spent(summary, kind):.1f}" for kind in _TRIAL_KINDS),
         )
     )
     return facts + list(summary.facts)

@@ -57,6 +57,23 @@ class TrialRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """One search on the run's folder: a killed or repeated command is a session each.
+
+    Attributes:
+        began: wall time in ISO 8601, UTC.
+        seconds: of its search; None: it was killed, or goes on.
+        trials: of it that are kept.
+        outcome: why its search ended; empty where `seconds` is None.
+    """
+
+    began: str
+    seconds: float | None
+    trials: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRow:
     """One distinct workload of the accelerator: what the terminal's table shows.
 
@@ -197,7 +214,8 @@ class RunSummary:
         title: name of the model, as the user gave it (untrusted text).
         began: wall time in ISO 8601, UTC.
         trials: all trials known, earlier sessions' first.
-        spans: of this session.
+        spans: of all sessions, in seconds since the first one began.
+        sessions: all that there were, the first one first.
         network_cycles: accelerator cycles of one image through the assembled program.
         trials_per_second: of this session's search; None when it measured nothing.
         first_measured_seconds: from the start of the command to its first measured kernel.
@@ -228,6 +246,7 @@ class RunSummary:
     network_cycles: int | None = None
     facts: tuple[tuple[str, str], ...] = ()
     interrupted: bool = False
+    sessions: tuple[SessionRow, ...] = ()
 
     @property
     def default_cycles(self) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from driver.report.summary import Accuracy, LayerRow, RunSummary, WorkloadRow
+from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
@@ -108,6 +108,20 @@ def failure_table(summary: RunSummary) -> str:
         return f"<p>None: all {len(summary.trials)} trials ended well.</p>"
     rows = ((escape(kind), escape(whys[0]), str(len(whys))) for kind, whys in sorted(kinds.items()))
     return table(("status", "for example", "trials"), rows, words=2)
+
+
+def session_table(sessions: Sequence[SessionRow]) -> str:
+    """A row per search: what each session of the folder measured, and how it ended."""
+    rows = (
+        (
+            escape(each.began),
+            escape(each.outcome or "killed, or going on"),
+            "–" if each.seconds is None else f"{each.seconds:.1f}",
+            str(each.trials),
+        )
+        for each in sessions
+    )
+    return table(("search began", "ended", "seconds", "trials"), rows, words=2)
 
 
 def count(value: int | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tilefarm.digest import canonical_json
 
-from driver.report.aligned import AlignedSpan
+from driver.report.aligned import AlignedSpan, free_lane
 from driver.report.summary import KernelTimeline, RunSummary, Span
 
 _DRIVER: Final = "driver"
@@ -93,7 +93,7 @@ def _server_slices(calls: Sequence[AlignedSpan]) -> Iterator[_Slice]:
     """Calls side by side where they overlap, each with its phases in its lane."""
     ends: dict[str, list[float]] = defaultdict(list)
     for call in sorted(calls, key=lambda call: (call.process, call.begin_seconds)):
-        lane = _free_lane(ends[call.process], call)
+        lane = free_lane(ends[call.process], call.begin_seconds, call.end_seconds)
         for each in (call, *call.inner):
             yield _Slice(
                 process=each.process,
@@ -104,16 +104,6 @@ def _server_slices(calls: Sequence[AlignedSpan]) -> Iterator[_Slice]:
                 end=each.end_seconds * 1e6,
                 candidate=each.candidate,
             )
-
-
-def _free_lane(ends: list[float], call: AlignedSpan) -> int:
-    """The first lane whose last call has ended by then; `ends` are those of all lanes."""
-    for lane, end in enumerate(ends):
-        if end <= call.begin_seconds:
-            ends[lane] = call.end_seconds
-            return lane
-    ends.append(call.end_seconds)
-    return len(ends) - 1
 
 
 def _kernel_slices(timeline: KernelTimeline) -> Iterator[_Slice]:
@@ -154,15 +144,17 @@ def _name(kind: str, process: int, lane: int, name: str) -> Event:
 
 
 def _complete(numbers: _Numbers, each: _Slice) -> Event:
+    """One bar. Its ends are rounded, not its length: what abuts does so to the nanosecond."""
     process, lane = numbers.of(each)
+    begin, end = _nanoseconds(each.begin), _nanoseconds(each.end)
     event: Event = {
         "ph": "X",
         "pid": process,
         "tid": lane,
         "name": each.name,
         "cat": each.category,
-        "ts": round(each.begin, 3),
-        "dur": round(each.end - each.begin, 3),
+        "ts": begin / 1000,
+        "dur": (end - begin) / 1000,
     }
     return event | ({"args": {"candidate": each.candidate}} if each.candidate else {})
 
@@ -172,6 +164,8 @@ def _arrows(numbers: _Numbers, slices: Iterable[_Slice]) -> Iterator[Event]:
     compiled: dict[str, _Slice] = {}
     number = 0
     for each in sorted(slices, key=lambda each: each.begin):
+        if not each.candidate:
+            continue
         if each.category == "compile":
             compiled[each.candidate] = each
         elif each.category == "run" and each.candidate in compiled:
@@ -191,5 +185,9 @@ def _arrow(numbers: _Numbers, kind: str, number: int, each: _Slice, at: float) -
         "tid": lane,
         "name": "candidate",
         "cat": "candidate",
-        "ts": round(at, 3),
+        "ts": _nanoseconds(at) / 1000,
     }
+
+
+def _nanoseconds(microseconds: float) -> int:
+    return round(microseconds * 1000)

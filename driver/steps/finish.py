@@ -151,7 +151,7 @@ class Finish:
 
     def _note_network_run(self, done: Done) -> None:
         origin = self._stages.wall_origin
-        self._stages.spans.append(
+        self._stages.listen(
             Span(
                 lane=done.device,
                 kind="network",

@@ -65,6 +65,11 @@ class OutputFolder:
         return self.path / "records.sqlite"
 
     @property
+    def spans(self) -> Path:
+        """What all sessions did when, for trace and report."""
+        return self.path / "spans.jsonl"
+
+    @property
     def report(self) -> Path:
         return self.path / "report.html"
 

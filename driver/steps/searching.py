@@ -84,6 +84,5 @@ def search(
         if earlier.is_another:
             say("which asked in another order")
         say(f"compiled on {house.compiled_on}")
-    stages.spans += loop.spans
     store.end_run(stages.run_id, result.why, ended=stages.clock.wall_seconds())
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tilefarm.clock import Clock
@@ -24,7 +24,6 @@ class Stages:
         wall_origin: wall seconds when the command began; everything is counted from it.
         scratch: a temporary folder of the run's own.
         watch: its log and the calls that it makes; told of everything by `listen`.
-        spans: what the Gantt chart shows, besides the trials.
     """
 
     settings: TuneSettings
@@ -34,7 +33,6 @@ class Stages:
     scratch: Path
     run_id: str
     wall_origin: float
-    spans: list[Span] = field(default_factory=list)
 
     @property
     def listen(self) -> Listener:
@@ -56,7 +54,7 @@ class Stages:
             yield detail.append
         ended = self.now
         self.listen(StepEnded(step=name, seconds=ended, detail=", ".join(detail)))
-        self.spans.append(
+        self.listen(
             Span(lane="driver", kind=name, label=name, begin_seconds=began, end_seconds=ended)
         )
 

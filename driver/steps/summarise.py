@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from tilefarm.measurement import Status, Trial
 from tilefarm.workload import Workload
 
 from driver.integer.network import Network
-from driver.report.summary import LayerRow, TrialRow, WorkloadRow
+from driver.report.aligned import free_lane
+from driver.report.summary import LayerRow, SessionRow, Span, TrialRow, WorkloadRow
 from driver.search.measuring import Task
 from driver.terminal.events import Standing
+from tuner.store import RunRecord
 
 
 def default_trial(task: Task, trials: Iterable[Trial]) -> Trial | None:
@@ -105,6 +109,45 @@ def trial_rows(
             )
         )
     return tuple(rows)
+
+
+def session_rows(runs: Iterable[RunRecord]) -> tuple[SessionRow, ...]:
+    """The searches of a folder in the order in which they began."""
+    return tuple(
+        SessionRow(
+            began=datetime.fromtimestamp(run.begun, UTC).isoformat(timespec="seconds"),
+            seconds=None if run.ended is None else run.ended - run.begun,
+            trials=run.trials,
+            outcome=run.outcome,
+        )
+        for run in runs
+    )
+
+
+def recorded_spans(tasks: Iterable[Task], trials: Iterable[Trial]) -> list[Span]:
+    """What records know of when trials were worked at, in wall seconds.
+
+    They do not know which worker compiled a trial; as many stand here as compiled at a time.
+    """
+    names = {task.workload.digest: task.name for task in tasks}
+    lanes = {"propose": "driver"}
+    spans = [
+        Span(
+            lane=lanes.get(kind, trial.device),
+            kind=kind,
+            label=names.get(trial.workload, trial.workload.short),
+            begin_seconds=begin,
+            end_seconds=end,
+        )
+        for trial in trials
+        for kind, begin, end in trial.spans
+    ]
+    ends: list[float] = []
+    for at in sorted(range(len(spans)), key=lambda at: spans[at].begin_seconds):
+        if spans[at].kind == "compile":
+            worker = free_lane(ends, spans[at].begin_seconds, spans[at].end_seconds)
+            spans[at] = replace(spans[at], lane=f"compile {worker + 1}")
+    return spans
 
 
 def shape_text(workload: Workload) -> str:

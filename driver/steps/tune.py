@@ -32,6 +32,8 @@ from driver.steps.stages import Stages
 from driver.steps.summarise import (
     best_trial,
     layer_rows,
+    recorded_spans,
+    session_rows,
     trial_rows,
     workload_row,
 )
@@ -123,6 +125,9 @@ class _Tune:
                 )
             )
             prepared = prepare(self._stages, files, target)
+            self._stages.watch.spans.open(
+                folder.spans, recorded_spans(prepared.tasks.values(), store.trials())
+            )
             story = owned.enter_context(folder.search_log.open("a", encoding="utf-8", buffering=1))
             result = search(self._stages, prepared, store, house, story)
             if result.error is not None and not store.count():
@@ -202,7 +207,8 @@ class _Tune:
             workloads=tuple(rows.values()),
             layers=layer_rows(prepared.network, rows),
             trials=trial_rows(tasks, store.trials(), stages.wall_origin),
-            spans=tuple(stages.spans),
+            spans=stages.watch.spans.spans(),
+            sessions=session_rows(store.runs()),
             arena=arena.picture,
             timeline=done.timeline if done else None,
             accuracy=done.accuracy if done else None,
@@ -215,7 +221,7 @@ class _Tune:
         self, folder: OutputFolder, summary: RunSummary, done: Finished | None
     ) -> tuple[tuple[str, str], ...]:
         write_report(summary, folder.report)
-        write_whole(folder.trace, chrome_trace(summary, self._stages.watch.calls()).encode())
+        write_whole(folder.trace, chrome_trace(summary, self._stages.watch.spans.calls()).encode())
         folder.write_summary(summary)
         paths = [
             ("report", folder.report),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TextIO
 
 from tilefarm.clock import Clock
-from tilefarm.rpc.served import Exchange
 from tilefarm.rpc.timing import Watch, watching
 from tilefarm.watch.log import Level, LineLog
 from tilefarm.watch.metrics import RUN_METRICS
@@ -18,15 +16,12 @@ from tilefarm.watch.operations import Operations
 from tilefarm.watch.prometheus import metrics_at
 from tilefarm.watch.work import Work, doing
 
-from driver.report.aligned import AlignedSpan, aligned
 from driver.report.summary import Span
 from driver.steps.silence import Silence
+from driver.steps.span_log import SpanLog
 from driver.terminal.events import Listener, Notice, Progress
 from driver.terminal.logged import log_event
 from driver.terminal.metered import Meter
-
-_MOST_CALLS: Final = 50_000
-"""The trace of a very long run has its last calls."""
 
 
 class LateFile:
@@ -61,6 +56,7 @@ class Watched:
         log: gets a line for each event.
         meter: counts them.
         file: behind the log.
+        spans: keeps what the trace and the report show.
         clock: tells how long nothing was said.
         wall_origin: from which the run's seconds are counted.
     """
@@ -71,6 +67,7 @@ class Watched:
         log: LineLog,
         meter: Meter,
         file: LateFile,
+        spans: SpanLog,
         *,
         clock: Clock,
         wall_origin: float,
@@ -81,7 +78,7 @@ class Watched:
         self._file = file
         self._origin = wall_origin
         self._clock = clock
-        self._exchanges: deque[Exchange] = deque(maxlen=_MOST_CALLS)
+        self.spans = spans
         self._lock = threading.Lock()
         self._silence = Silence(self._say, clock=clock)
 
@@ -90,7 +87,9 @@ class Watched:
             self._listen(event)
             self._meter(event)
             log_event(self._log, event)
-        if not isinstance(event, Span):
+        if isinstance(event, Span):
+            self.spans.span(event)
+        else:
             self._silence.heard()
 
     def close(self) -> None:
@@ -104,14 +103,6 @@ class Watched:
     def write_into(self, folder: Path) -> None:
         """Now it is known where the log lies."""
         self._file.open(folder / "driver.log")
-
-    def take(self, exchange: Exchange) -> None:
-        """Keep a call for the trace; from any thread."""
-        self._exchanges.append(exchange)
-
-    def calls(self) -> tuple[AlignedSpan, ...]:
-        """What the farm's servers told of the run's calls, on the run's clock."""
-        return tuple(aligned(tuple(self._exchanges), self._origin))
 
     def _say(self, text: str) -> None:
         self(Notice(text=text, seconds=self._clock.wall_seconds() - self._origin))
@@ -138,7 +129,11 @@ def watched(
         owned.callback(file.close)
         owned.enter_context(doing(Work.of(run_id)))
         metrics = owned.enter_context(metrics_at(operations.metrics, RUN_METRICS, log=where))
-        watch = Watched(listen, log, Meter(metrics), file, clock=clock, wall_origin=wall_origin)
+        spans = SpanLog(run_id, began_seconds=wall_origin)
+        owned.callback(spans.close)
+        watch = Watched(
+            listen, log, Meter(metrics), file, spans, clock=clock, wall_origin=wall_origin
+        )
         owned.callback(watch.close)
-        owned.enter_context(watching(Watch(watch.take, clock)))
+        owned.enter_context(watching(Watch(spans.call, clock)))
         yield watch

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 _WORD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
-_ROUNDING_MICROSECONDS = 0.003
+_ROUNDING_MICROSECONDS = 0.0005
+"""Times are whole nanoseconds; their sum in floating point may be off by less than half of one."""
 
 
 def log_lines(file: Path) -> list[dict[str, str]]:
@@ -49,6 +50,16 @@ def events_of(trace: str) -> tuple[list[dict[str, Any]], dict[int, str]]:
     events: list[dict[str, Any]] = json.loads(trace)["traceEvents"]
     named = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     return events, named
+
+
+def bars_of(trace: str) -> Counter[tuple[str, str, str, str]]:
+    """How many bars there are of each process, name, category and candidate; no instructions."""
+    events, named = events_of(trace)
+    return Counter(
+        (named[e["pid"]], e["name"], e["cat"], e.get("args", {}).get("candidate", ""))
+        for e in events
+        if e["ph"] == "X" and e["cat"] != "instruction"
+    )
 
 
 def assert_sound_trace(trace: str, processes: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.observed import assert_logs_agree, assert_sound_trace
+from kit.observed import assert_logs_agree, assert_sound_trace, bars_of
 from kit.shared import shared_folder
 
 from driver.demo import TEST
@@ -134,13 +134,19 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     assert "http://" not in html.replace("http://www.w3.org/", "")
     assert_logs_agree(tmp_path / "o" / "log")
     parts = ("driver", "compile 1", "tracker", "sim0", "runner of sim0")
-    assert_sound_trace((tmp_path / "o" / "trace.json").read_text(), parts)
+    trace = (tmp_path / "o" / "trace.json").read_text()
+    assert_sound_trace(trace, parts)
 
     code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "30")).end()
     again = summary_of(out)
     assert code == 0
     assert again["trials_this_session"] == 6, "what was measured is not measured again"
     assert again["best_cycles"] <= first["best_cycles"]
+    both = (tmp_path / "o" / "trace.json").read_text()
+    assert_sound_trace(both, parts)
+    assert not bars_of(trace) - bars_of(both), "the picture of the first session is still there"
+    html = (tmp_path / "o" / "report.html").read_text()
+    assert html.count("exhausted</td>") == 2, "a row for each session"
 
     answers = tmp_path / "answers.npz"
     words = ["run", str(tmp_path / "o" / "program"), "--input", str(TEST)]
