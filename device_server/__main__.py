@@ -40,7 +40,8 @@ def main(argv: Sequence[str]) -> int:
         return _SERVERS[args.server][0].run(args)
 
     server = next(iter(argv), "")
-    return guarded(f"tilefarm-{server if server in _SERVERS else 'device'}", body)
+    where = f"tilefarm-{server if server in _SERVERS else 'device'}"
+    return guarded(lambda: where, body)
 
 
 def device() -> NoReturn:

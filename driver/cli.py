@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from tilefarm.command_line import Parser, guarded, leave
-from tilefarm.errors import SettingsError
 
 from driver.commands import COMMANDS, Command
 
@@ -24,7 +23,7 @@ try it:
   tilefarm COMMAND --help                          what a command does, with examples
 
 exit codes: 0 done; 2 something given cannot be used; 3 no device; 70 a fault of the farm or of the
-program; 75 interrupted, the same command continues; 130 interrupted twice
+program; 75 interrupted, or the disk is full: the same command continues; 130 interrupted twice
 """
 
 
@@ -59,14 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder: Path | None = None
 
     def body() -> int:
-        nonlocal folder
+        nonlocal folder, where
         top = parser(wanted)
-        args, strange = top.parse_known_args(words)
-        if strange:
-            raise SettingsError(
-                f"unrecognized arguments: {' '.join(strange)}",
-                f"`{where} --help` lists what there is",
-            )
+        args = top.parse_args(words)
+        where = args.prog
         if args.version:
             return _version()
         if args.command is None:
@@ -75,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = getattr(args, "out", None)
         return _load(COMMANDS[args.command][0]).run(args)
 
-    return guarded(where, body, out=lambda: folder)
+    return guarded(lambda: where, body, out=lambda: folder)
 
 
 def entry_point() -> NoReturn:

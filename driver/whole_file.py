@@ -6,14 +6,14 @@ import os
 import tempfile
 from pathlib import Path
 
-from tilefarm.errors import OutputError
+from tilefarm.system_errors import unwritable
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     """Write a file that readers see old or new, never half.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: it cannot be written; `DiskError` where the disk is full.
     """
     try:
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path))
@@ -28,10 +28,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o644) -> None:
             Path(draft).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written: {error.strerror}",
-            "free some space, or use another --out",
-        ) from None
+        raise unwritable(path, error) from None
 
 
 def drafts(path: Path) -> list[Path]:

@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from tilefarm.errors import OutputError
+from tilefarm.errors import DiskError, OutputError
+from tilefarm.system_errors import unwritable
 
 _MIGRATIONS: Final = (
     """
@@ -80,6 +81,9 @@ _MIGRATIONS: Final = (
 """Step i brings a file of user_version i to i + 1. Only ever appended to."""
 
 
+_PRIMARY_CODE: Final = 0xFF
+"""Of a result code: its other bits say more (https://www.sqlite.org/rescode.html)."""
+
 Database: TypeAlias = sqlite3.Connection
 
 
@@ -92,9 +96,7 @@ def locked(path: Path) -> Any:
     try:
         lock = path.with_name(path.name + ".lock").open("a")
     except OSError as error:
-        raise OutputError(
-            f"cannot write next to {path}: {error.strerror}", "choose another folder"
-        ) from None
+        raise unwritable(path, error, "choose another folder") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -196,9 +198,11 @@ def _version(db: Database) -> int:
 
 
 def _unwritable(path: Path, error: sqlite3.OperationalError) -> OutputError:
-    return OutputError(
-        f"cannot write {path}: {error}", "see that the disk has space and the file can be written"
-    )
+    what = f"cannot write {path}: {error}"
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return DiskError(what, "see that the disk has space; the same command then goes on")
+    return OutputError(what, "see that the file can be written, or choose another folder")
 
 
 def _damaged(path: Path, reason: str) -> DamagedError:

@@ -31,7 +31,9 @@ def machine(host: Host, level: int) -> Any:
     try:
         target = llvm.Target.from_triple(host.triple)
     except RuntimeError as error:
-        raise TargetError(f"no code generator for {host.triple}: {error}") from None
+        raise TargetError(
+            f"no code generator for {host.triple}: {error}", "`llc --version` lists what there is"
+        ) from None
     return target.create_target_machine(
         cpu=host.cpu, features=host.features, opt=level, reloc="pic", codemodel="default"
     )

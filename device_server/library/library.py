@@ -116,7 +116,9 @@ class VtaLibrary:
         )
         status = self._c.tilefarm_vta_configure(ctypes.byref(structures.Config(*words)))
         if status == _BAD_CONFIG:
-            raise TargetError(f"{target.name}: {self._why()}")
+            raise TargetError(
+                f"{target.name}: {self._why()}", "`tilefarm targets --show sim` prints one that is"
+            )
         self._check(status)
 
     def vector_paths(self) -> tuple[str, ...]:
@@ -193,7 +195,7 @@ class VtaLibrary:
             returned = function((ctypes.c_void_p * len(handles))(*handles), offsets)
             self._check(self._c.tilefarm_vta_check_idle())
             if returned != 0:
-                raise DataError(f"{entry} of {artifact} returned {returned}")
+                raise DataError(f"{entry} of {artifact} returned {returned}", "compile it again")
             contents = tuple(
                 self._content(handle, content)
                 for handle, content in zip(handles, buffers, strict=True)
@@ -319,8 +321,8 @@ def _entry_of(artifact: Path, entry: str) -> Any:
     try:
         function = ctypes.CDLL(str(artifact.resolve()))[entry]
     except OSError as error:
-        raise DataError(f"cannot load {artifact}: {error}") from None
+        raise DataError(f"cannot load {artifact}: {error}", "compile it for this host") from None
     except AttributeError:
-        raise DataError(f"{artifact} has no entry {entry}") from None
+        raise DataError(f"{artifact} has no entry {entry}", "compile it again") from None
     function.restype = ctypes.c_int32
     return function

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from tilefarm.closing import Closing
 from tilefarm.errors import DataError
+from tilefarm.system_errors import unreadable
 
 _MOST_NBYTES: Final = 1 << 30
 _MOST_HEADER_NBYTES: Final = 4096
@@ -22,6 +23,8 @@ _HEADERS: Final[Mapping[tuple[int, int], Any]] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+
+_HINT: Final = "`tilefarm vta dump` writes program files; device_server/README.md has their fields"
 
 
 class ArrayFile(Closing):
@@ -36,9 +39,11 @@ class ArrayFile(Closing):
         try:
             self._archive = zipfile.ZipFile(path)
         except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+            raise unreadable(path, error, _HINT) from None
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise DataError(f"{path}: is not an .npz archive, or is cut short: {error}") from None
+            raise DataError(
+                f"{path}: is not an .npz archive, or is cut short: {error}", _HINT
+            ) from None
         self._names = set(self._archive.namelist())
 
     def close(self) -> None:
@@ -49,7 +54,7 @@ class ArrayFile(Closing):
 
     def refuse(self, field: str, why: str) -> DataError:
         """The error that says what is wrong with a field."""
-        return DataError(f"{self.path}: field {field!r} {why}")
+        return DataError(f"{self.path}: field {field!r} {why}", _HINT)
 
     def array(self, field: str, dtype: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
         """The array of that name, read-only.
@@ -94,7 +99,7 @@ class ArrayFile(Closing):
 
     def _content(self, field: str) -> io.BytesIO:
         if field not in self:
-            raise DataError(f"{self.path}: field {field!r} is missing")
+            raise self.refuse(field, "is missing")
         name = f"{field}.npy"
         if self._archive.getinfo(name).file_size > _MOST_NBYTES:
             raise self.refuse(field, f"is larger than {_MOST_NBYTES} bytes")

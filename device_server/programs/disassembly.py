@@ -63,13 +63,14 @@ class _Operand:
     def values(self, text: str) -> dict[str, int]:
         parts = text.split(self.separator)
         if len(parts) != len(self.fields):
-            raise DataError(f"{self.key}={text}: {len(self.fields)} numbers are needed")
+            raise DataError(f"{self.key}={text}: {len(self.fields)} numbers are needed", _HINT)
         try:
             return {name: int(part, 0) for name, part in zip(self.fields, parts, strict=True)}
         except ValueError:
-            raise DataError(f"{self.key}={text}: not a number") from None
+            raise DataError(f"{self.key}={text}: not a number", _HINT) from None
 
 
+_HINT: Final = "`tilefarm vta show` prints instructions as they are written"
 _TRANSFER: Final = (
     _Operand(key="sram", fields=("sram",)),
     _Operand(key="dram", fields=("dram",), hexadecimal=True),
@@ -114,7 +115,7 @@ def assemble(records: Sequence[Instruction], isa: InstructionSet) -> npt.NDArray
         try:
             words[number] = isa.encode(record)
         except DataError as error:
-            raise DataError(f"instruction {number}: {error.what}") from None
+            raise DataError(f"instruction {number}: {error.what}", error.hint) from None
     return words
 
 
@@ -135,11 +136,11 @@ def parse_line(text: str) -> Instruction:
     """
     words = text.split()
     if len(words) < 3:
-        raise DataError(f"not an instruction: {text.strip()!r}")
+        raise DataError(f"not an instruction: {text.strip()!r}", _HINT)
     _, module, name, *operands = words
     record = _record(name, dict(_split(word) for word in operands))
     if module_of(record) != module:
-        raise DataError(f"{name} does not run on {module!r}")
+        raise DataError(f"{name} does not run on {module!r}", _HINT)
     return record
 
 
@@ -242,12 +243,12 @@ def _record(name: str, operands: Mapping[str, str]) -> Instruction:
         case "unknown", []:
             return Unknown(**_values(_UNKNOWN, given))
         case _:
-            raise DataError(f"no such instruction: {name!r}")
+            raise DataError(f"no such instruction: {name!r}", _HINT)
     bare = kind(**fixed)
     tokens = _tokens(popped, pushed, module_of(bare))
     made: Instruction = kind(**fixed, **_values(_operands(bare), given), tokens=tokens)
     if mnemonic(made) != name:
-        raise DataError(f"{name} with these operands is {mnemonic(made)}")
+        raise DataError(f"{name} with these operands is {mnemonic(made)}", _HINT)
     return made
 
 
@@ -256,7 +257,7 @@ def _values(operands: tuple[_Operand, ...], given: Mapping[str, str]) -> dict[st
     values: dict[str, int] = {}
     for key, text in given.items():
         if key not in known:
-            raise DataError(f"no such operand: {key!r}")
+            raise DataError(f"no such operand: {key!r}", _HINT)
         values |= known[key].values(text)
     return values
 
@@ -267,7 +268,7 @@ def _tokens(popped: str, pushed: str, module: str) -> Tokens:
         names = text.split(",") if text else []
         for name in names:
             if name not in NEIGHBOURS[module]:
-                raise DataError(f"{verb}={text}: {name!r} is no neighbour of {module}")
+                raise DataError(f"{verb}={text}: {name!r} is no neighbour of {module}", _HINT)
         for side, neighbour in zip(("prev", "next"), NEIGHBOURS[module], strict=True):
             flags[f"{verb}_{side}"] = int(neighbour in names)
     return Tokens(**flags)
@@ -276,5 +277,5 @@ def _tokens(popped: str, pushed: str, module: str) -> Tokens:
 def _split(word: str) -> tuple[str, str]:
     key, equals, value = word.partition("=")
     if not equals:
-        raise DataError(f"not an operand: {word!r}")
+        raise DataError(f"not an operand: {word!r}", _HINT)
     return key, value

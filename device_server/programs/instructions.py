@@ -256,7 +256,9 @@ def _put(layout: tuple[_Field, ...], record: object) -> int:
         else:
             low, high = 0, reach
         if not low <= value < high:
-            raise DataError(f"{name} = {value} does not fit its {width} bits")
+            raise DataError(
+                f"{name} = {value} does not fit its {width} bits", f"{low} to {high - 1}"
+            )
         word |= (value & (reach - 1)) << bit
     return word
 

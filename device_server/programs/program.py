@@ -16,7 +16,8 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 from tilefarm.digest import canonical_json
-from tilefarm.errors import OutputError, TargetError
+from tilefarm.errors import TargetError
+from tilefarm.system_errors import unwritable
 from tilefarm.target import Target, Timing, impossibilities, target_from_document
 
 from device_server.programs.arrays import ArrayFile
@@ -186,7 +187,7 @@ def write_program(path: Path, program: Program) -> None:
         with path.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **fields)
     except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+        raise unwritable(path, error) from None
 
 
 def _regions(file: ArrayFile, places: str, content: str, dram_nbytes: int) -> Regions:
@@ -239,4 +240,6 @@ def _check_target(path: Path, program: Program) -> None:
     except TargetError as error:
         raise TargetError(f"{path}: {error.what}", error.hint) from None
     if reasons:
-        raise TargetError(f"{path}: meta: " + "; ".join(reasons))
+        raise TargetError(
+            f"{path}: meta: " + "; ".join(reasons), "`tilefarm vta dump` writes such a file anew"
+        )

@@ -101,7 +101,10 @@ class Children(Closing):
             raise InfraError(f"{self._executable} does not start: {hello}")
         ready = zygote.configure(self._target, self._limits.start_seconds)
         if isinstance(ready, Failed):
-            raise TargetError(f"{self._target.name}: {ready.why}")
+            raise TargetError(
+                f"{self._target.name}: {ready.why}",
+                "`tilefarm targets --show sim` prints one that is",
+            )
         if not isinstance(ready, Ready):
             raise InfraError(f"{self._executable} does not take a configuration: {ready}")
         return ready

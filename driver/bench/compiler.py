@@ -65,7 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     if min(args.points, args.compiles) < 1:
-        raise SettingsError("--points and --compiles must be at least 1")
+        raise SettingsError(
+            f"--points {args.points} --compiles {args.compiles}: at least 1 of each",
+            "leave them out for the defaults",
+        )
     jobs = candidates(usable_target(args.target), args.points, args.seed)
     layers = [
         layer_figures(name, some, processor_seconds, time.perf_counter)

@@ -169,7 +169,7 @@ def _hosts(names: Sequence[str] | None, target: Target) -> list[Host]:
         hosts = [replace(target.host, cpu=name) for name in names]
         reasons = [reason for host in hosts for reason in check_host(host)]
         if reasons:
-            raise SettingsError(f"--cpu: {'; '.join(reasons)}")
+            raise SettingsError(f"--cpu: {'; '.join(reasons)}", "`llc -mcpu=help` lists the names")
         return hosts
     ours = this_host()
     hosts = [target.host]

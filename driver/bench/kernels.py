@@ -198,7 +198,9 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
     names = _names(args.layers)
     for name, least in (("trials", 1), ("jobs", 1)):
         if getattr(args, name) < least:
-            raise SettingsError(f"--{name} {getattr(args, name)}: at least {least}")
+            raise SettingsError(
+                f"--{name} {getattr(args, name)}: at least {least}", f"--{name} {least}"
+            )
     templates = {name: old.best for name, old in OLD_FLOW.items()}
     templates |= read_template(args.old) if args.old else {}
     target = playable_target(args.target)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
-from tilefarm.errors import SettingsError, TilefarmError
+from tilefarm.errors import InfraError, TilefarmError
 from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
@@ -117,7 +117,10 @@ class Bench:
         for stream in streams:
             again = self._library.run_stream(stream.instructions, stream.before, timeline=True)
             if again.spans is None or again.counters.cycles != stream.counters.cycles:
-                raise SettingsError("a program alone takes other cycles than in its kernel")
+                raise InfraError(
+                    "a program alone takes other cycles than in its kernel",
+                    "report it: a fault of ours",
+                )
             total += spent(disassemble(stream.instructions, self._isa), again.spans, again.counters)
         counters = result.counters
         return Measured(

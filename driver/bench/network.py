@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tilefarm.errors import InfraError, OutputError, SettingsError
+from tilefarm.errors import InfraError, SettingsError
+from tilefarm.system_errors import unwritable
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     for name in ("trials", "jobs"):
         if getattr(args, name) < 1:
-            raise SettingsError(f"--{name} {getattr(args, name)}: at least 1")
+            raise SettingsError(f"--{name} {getattr(args, name)}: at least 1", f"--{name} 1")
     forms = forms_of(source_of(args), playable_target(args.target))
     network = forms.network
 
@@ -259,4 +260,4 @@ def _write_page(path: Path, figures: NetworkFigures) -> None:
     try:
         path.write_text(cycles_page(figures.name, facts, CAUSES, bars), encoding="utf-8")
     except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+        raise unwritable(path, error, "name a file in a folder that there is") from None

@@ -16,11 +16,13 @@ from typing import Any, Final
 import numpy as np
 from tilefarm.errors import DataError
 from tilefarm.space import Point
+from tilefarm.system_errors import unreadable
 
 from compile_worker.space import Generated
 from tuner.sampler import Sampler
 
 SPATIAL: Final = ("co", "oh", "ow")
+_TABLE: Final = "a CSV file with a row per point of the template; `--old` may be left out"
 TEMPLATE_ORDER: Final = ("oh", "co", "ow")
 """The template's loops over output tiles, outermost first; it has no choice of them."""
 
@@ -115,12 +117,12 @@ def read_template(path: Path) -> dict[str, TemplatePoint]:
                 if layer not in best or point.cycles < best[layer].cycles:
                     best[layer] = point
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise unreadable(path, error, _TABLE) from None
     except (KeyError, TypeError, ValueError) as error:
         wanted = ", ".join(("layer", *names))
-        raise DataError(f"{path}: not a table of {wanted}: {error}") from None
+        raise DataError(f"{path}: not a table of {wanted}: {error}", _TABLE) from None
     if not best:
-        raise DataError(f"{path}: no rows")
+        raise DataError(f"{path}: no rows", _TABLE)
     return best
 
 

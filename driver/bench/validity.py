@@ -121,7 +121,11 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
         if name not in known:
             raise SettingsError(f"--layers: no layer {name!r}", f"of {', '.join(known)}")
     if args.points < 1 or args.forbidden < 0 or args.jobs < 1:
-        raise SettingsError("--points and --jobs: at least 1; --forbidden: at least 0")
+        raise SettingsError(
+            f"--points {args.points} --forbidden {args.forbidden} --jobs {args.jobs}: at least 1,"
+            " 0 and 1",
+            "leave them out for the defaults",
+        )
     sizes = [_size(known[name], target) for name in names]
     points_of = _shares(args.points, sizes)
     forbidden_of = _shares(round(_SURPLUS * args.forbidden), sizes)

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     if args.images < 1:
-        raise SettingsError(f"--images {args.images}: at least 1")
+        raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
     quiet_libraries()
     from driver.networks import forms_of
     from driver.proof.checking import checked

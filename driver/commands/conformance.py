@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilefarm.errors import OutputError
+from tilefarm.system_errors import unwritable
 
 if TYPE_CHECKING:
     from driver.frontend.conformance.conformance import Result
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             args.reasons.write_text(reasons_text(found), encoding="utf-8")
         except OSError as error:
-            raise OutputError(f"cannot write {args.reasons}: {error.strerror or error}") from None
+            raise unwritable(args.reasons, error, "name a file in a folder that there is") from None
     if args.json:
         print(json.dumps({"sums": sums(found), "cases": [asdict(each) for each in found]}))
     else:

@@ -10,8 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilefarm.errors import OutputError, SettingsError
+from tilefarm.errors import SettingsError
 from tilefarm.quiet import quiet_libraries
+from tilefarm.system_errors import unwritable
 
 from driver.options.networks import MODEL, SEEDED, add_network_options, source_of
 
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     if args.images < 1:
-        raise SettingsError(f"--images {args.images}: at least 1")
+        raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
     quiet_libraries()
     from driver.networks import forms_of
     from driver.proof.explaining import explain
@@ -113,4 +114,4 @@ def _write_page(path: Path, told: Explanation) -> None:
     try:
         path.write_text(page(told), encoding="utf-8")
     except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+        raise unwritable(path, error, "name a file in a folder that there is") from None

@@ -43,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     if args.timeout <= 0 or args.memory <= 0:
-        raise SettingsError("--timeout and --memory must be more than 0")
+        raise SettingsError(
+            f"--timeout {args.timeout:g} --memory {args.memory}: more than 0 of each",
+            "leave them out for the defaults",
+        )
     from driver.compiling.replaying import ReplayLimits, kept_compile, replay
 
     folders = _folders(args.out)

@@ -9,8 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilefarm.errors import OutputError, SettingsError
+from tilefarm.errors import SettingsError
 from tilefarm.quiet import quiet_libraries
+from tilefarm.system_errors import unwritable
 
 from driver.options.networks import MODEL, add_network_options, source_of
 
@@ -281,5 +282,5 @@ def _write_page(
     try:
         args.html.write_text(page_of(made, workload, choice.words, stream), encoding="utf-8")
     except OSError as error:
-        raise OutputError(f"cannot write {args.html}: {error.strerror or error}") from None
+        raise unwritable(args.html, error, "name a file in a folder that there is") from None
     print(args.html)

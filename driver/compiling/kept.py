@@ -7,7 +7,6 @@ IR that the last good step left.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,11 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest, canonical_json
-from tilefarm.errors import DataError, OutputError, TilefarmError
+from tilefarm.errors import DataError, TilefarmError
 from tilefarm.measurement import Status
+from tilefarm.system_errors import unwritable
 
 from compile_worker.trail import LastStep, Trail
 from driver.compiling.job_json import job_document, job_from_document
+from driver.whole_file import write_whole
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job
@@ -107,15 +108,11 @@ class KeptCompiles:
             OutputError: it cannot be written.
         """
         file = self._folder / f"{kept.digest.hex}.json"
-        draft = file.with_suffix(f".draft-{threading.get_ident()}")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(kept.content)
-            draft.replace(file)
         except OSError as error:
-            raise OutputError(
-                f"{file}: cannot be written: {error.strerror}", "free some space"
-            ) from None
+            raise unwritable(self._folder, error) from None
+        write_whole(file, kept.content)
         return kept.digest
 
     def find(self, digest: str) -> Iterator[KeptCompile]:

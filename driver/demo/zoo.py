@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from tilefarm.errors import OutputError, SettingsError
+from tilefarm.errors import SettingsError
+from tilefarm.system_errors import unwritable
 
 from driver.demo import CALIBRATION, MODEL
 from driver.demo.topologies import TOPOLOGIES, images, topology
@@ -73,7 +74,7 @@ def _built_in(model: Path | str, folder: Path) -> ModelFiles:
         model.write_bytes(topology(name))
         np.savez(data, x=images(_SAMPLES))
     except OSError as error:
-        raise OutputError(f"cannot write to {folder}: {error.strerror or error}") from None
+        raise unwritable(folder, error) from None
     return ModelFiles(*files)
 
 

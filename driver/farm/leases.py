@@ -126,7 +126,7 @@ class Leases:
             if lease is None:
                 self._keep(request_id, None)
         if lease is None and gone():
-            raise NoDeviceError("nobody waits for a device any more")
+            raise NoDeviceError("nobody waits for a device any more", "give the command again")
         if lease is None:
             raise self._missing(tracker, wait_seconds)
         with self._lock:

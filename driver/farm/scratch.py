@@ -1,7 +1,8 @@
 """A run's temporary folder: its own, with a short path, and gone with it even when it was killed.
 
 A lock that ends with its process tells a living run's folder from a dead one's; every run removes
-the dead ones that it finds.
+the dead ones that it finds. A folder without a lock is that of a run that begins just now, or one
+that was killed before it had the lock or while it tidied up: its age tells.
 """
 
 from __future__ import annotations
@@ -9,16 +10,22 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
+from tilefarm.system_errors import unwritable
+
 _PREFIX: Final = "tilefarm-run-"
 _LOCK: Final = "lock"
 _LONGEST: Final = 32
 """Ray puts UNIX sockets into it, whose whole path must stay below 108 bytes."""
+_LOCKLESS_SECONDS: Final = 3600.0
+"""A run takes milliseconds from its folder to the lock in it."""
 
 
 @contextmanager
@@ -27,7 +34,8 @@ def scratch_folder() -> Iterator[Path]:
     folder = _make()
     lock = _locked(folder)
     try:
-        _sweep(folder.parent)
+        for parent in {folder.parent, Path(tempfile.gettempdir())}:
+            _sweep(parent)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -35,11 +43,16 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _make() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    if len(str(folder)) <= _LONGEST:
-        return folder
-    folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
+    """A new folder with a short path; an `OutputError` where there is no place for it."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        if len(str(folder)) <= _LONGEST:
+            return folder
+        folder.rmdir()
+        return Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
+    except OSError as error:
+        hint = "set TMPDIR to a folder that you can write"
+        raise unwritable(error.filename or "a temporary folder", error, hint) from None
 
 
 def _locked(folder: Path) -> IO[Any]:
@@ -55,15 +68,21 @@ def _sweep(parent: Path) -> None:
     """Remove what runs of this user left that were killed."""
     for folder in parent.glob(f"{_PREFIX}*"):
         try:
-            if folder.stat().st_uid == os.getuid() and _is_dead(folder):
+            status = folder.lstat()
+            ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+            if ours and _is_dead(folder, age_seconds=time.time() - status.st_mtime):
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError:
             continue
 
 
-def _is_dead(folder: Path) -> bool:
-    """Whether there is a lock that nobody holds."""
-    with (folder / _LOCK).open() as file:
+def _is_dead(folder: Path, *, age_seconds: float) -> bool:
+    """Whether there is a lock that nobody holds, or none though there was time enough."""
+    try:
+        file = (folder / _LOCK).open()
+    except FileNotFoundError:
+        return age_seconds > _LOCKLESS_SECONDS
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

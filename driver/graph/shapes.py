@@ -74,7 +74,7 @@ def graph_of(
         except ValueError as reason:
             reasons.append(f"{node.name} ({type(node.op).__name__}): {reason}")
     if reasons:
-        raise ModelError("; ".join(reasons))
+        raise ModelError("; ".join(reasons), "see that the shapes of its operands fit together")
     return Graph(
         name=name, inputs=tuple(inputs), outputs=tuple(outputs), nodes=tuple(kept), shapes=shapes
     )

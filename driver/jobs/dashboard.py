@@ -173,7 +173,8 @@ class Dashboard:
         except http.client.HTTPException:
             raise self._stranger() from None
         except (OSError, ValueError) as error:
-            reason = getattr(error, "reason", None) or error
+            cause = getattr(error, "reason", None) or error
+            reason = getattr(cause, "strerror", None) or cause
             raise UnreachableError(
                 f"no Ray dashboard answers at {self.address}: {reason}", _NO_CLUSTER
             ) from None

@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tilefarm.digest import Digest
-from tilefarm.errors import CapacityError, CorruptBlobError, DataError
+from tilefarm.errors import CapacityError, CorruptBlobError
+from tilefarm.system_errors import unreadable
 
 from driver.whole_file import write_whole
 
@@ -40,7 +41,7 @@ def packed(files: Mapping[str, Path], most_nbytes: int | None = None) -> bytes:
                         packing.write(piece)
                         _require_room(content, most_nbytes)
             except OSError as error:
-                raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+                raise unreadable(path, error, "name a file that you can read") from None
     _require_room(content, most_nbytes)
     return content.getvalue()
 

@@ -12,11 +12,11 @@ from tilefarm.code import code_digest
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.errors import (
     CorruptBlobError,
-    DataError,
     ModelError,
     ProtocolError,
     SettingsError,
 )
+from tilefarm.system_errors import unreadable
 from tilefarm.target import TARGETS
 
 from driver.quantize.options import Quantization
@@ -227,7 +227,7 @@ def _digest_of(path: Path) -> Digest:
     try:
         return Digest.of_file(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+        raise unreadable(path, error, "name a file that you can read") from None
 
 
 def _placed(sent: SentFile, parcel: Path, folder: Path) -> Path:

@@ -46,7 +46,9 @@ def calibrate(
             histograms[name].add(values)
 
     if not all(len(values) for values in arrays.values()):
-        raise DataError(f"no samples to calibrate {graph.name} on")
+        raise DataError(
+            f"no samples to calibrate {graph.name} on", "give a file with at least one sample"
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         run_float(graph, arrays, observe=observe)
     for i in graph.inputs:

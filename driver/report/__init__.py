@@ -6,6 +6,7 @@ from pathlib import Path
 
 from driver.report.page import page
 from driver.report.summary import RunSummary
+from driver.whole_file import write_whole
 
 __all__ = ["page", "write_report"]
 
@@ -14,8 +15,6 @@ def write_report(summary: RunSummary, path: Path) -> None:
     """Write the report of a run to `path`, whole or not at all.
 
     Raises:
-        OSError: the folder cannot be written.
+        OutputError: it cannot be written.
     """
-    draft = path.with_suffix(".draft")
-    draft.write_text(page(summary), encoding="utf-8")
-    draft.replace(path)
+    write_whole(path, page(summary).encode())

@@ -68,7 +68,10 @@ class Compile:
             if each.name == wanted:
                 return each
         if self.refusal is not None and name in known_names():
-            raise SettingsError(f"--after {name}: the compile stopped before: {self.refusal}")
+            raise SettingsError(
+                f"--after {name}: the compile stopped before: {self.refusal.what}",
+                self.refusal.hint or "without --after the steps up to there are listed",
+            )
         numbers = sum(each.kind == "trace" for each in self.shown)
         trace = f"a step of the trace, 1 to {numbers}, or " if numbers else ""
         raise SettingsError(

@@ -42,14 +42,20 @@ def _loaded(file: Path, function: str) -> Any:
     """The function of a file, which is run as a module of its own."""
     spec = importlib.util.spec_from_file_location(f"user_pass_{file.stem}", file)
     if spec is None or spec.loader is None or not file.is_file():
-        raise SettingsError(f"--pass: there is no file {file}")
+        raise SettingsError(
+            f"--pass: there is no file {file}", "name a .py file: FILE.py:FUNCTION@STEP"
+        )
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
-        raise SettingsError(f"--pass: {file} cannot be loaded: {why}") from None
+        raise SettingsError(
+            f"--pass: {file} cannot be loaded: {why}", f"`python {file}` shows where it fails"
+        ) from None
     run = getattr(module, function, None)
     if not callable(run):
-        raise SettingsError(f"--pass: {file} has no function {function}")
+        raise SettingsError(
+            f"--pass: {file} has no function {function}", "define it at the top of the file"
+        )
     return run

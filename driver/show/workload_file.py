@@ -25,6 +25,8 @@ _MOST_WINDOW: Final = 1 << 8
 _WINDOW: Final = slice(2, 4)
 """The axes of a convolution's weights that are its window."""
 
+_HINT: Final = "`tilefarm show NETWORK --json` has workloads as they are written"
+
 
 def read_workload(path: Path, target: Target) -> Workload:
     """A workload from the JSON that `Workload.to_json` writes.
@@ -36,11 +38,13 @@ def read_workload(path: Path, target: Target) -> Workload:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from None
+        raise DataError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', error)}", _HINT
+        ) from None
     try:
         workload = Workload.from_json(text)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path}: not a workload: {type(error).__name__} {error}") from None
+        raise DataError(f"{path}: not a workload: {type(error).__name__} {error}", _HINT) from None
     wrong = next(_wrong(workload, target), None)
     if wrong is not None:
         operator = workload.operator

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
+from tilefarm.system_errors import unwritable
 
 from driver.program.folder import program_files
 from driver.program.model import NetworkProgram
@@ -20,6 +21,7 @@ from driver.whole_file import drafts, write_whole
 SCHEMA: Final = 1
 
 _RUN_FILE: Final = "run.json"
+_ELSEWHERE: Final = "choose another folder with --out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,10 @@ class OutputFolder:
 
     def write_program(self, program: NetworkProgram, versions: Mapping[str, str]) -> None:
         """Write everything that `program_files` lists, in its order: the manifest last."""
-        self.program.mkdir(exist_ok=True)
+        try:
+            self.program.mkdir(exist_ok=True)
+        except OSError as error:
+            raise unwritable(self.program, error, _ELSEWHERE) from None
         for name, content in program_files(program, versions).items():
             write_whole(self.program / name, content)
 
@@ -139,7 +144,7 @@ class OutputFolder:
                     f"{self.path}: belongs to {' and '.join(differences)}",
                     "choose another folder with --out, or delete this one",
                 )
-            self.log.mkdir(exist_ok=True)
+            self._make_log_folder()
             return
         if self.path.exists() and not self._is_unclaimed():
             raise OutputError(
@@ -148,9 +153,7 @@ class OutputFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(
-                f"{self.path}: cannot be made: {error.strerror}", "choose another with --out"
-            ) from None
+            raise unwritable(self.path, error, _ELSEWHERE) from None
         document = {
             "schema": SCHEMA,
             "model_digest": identity.model.hex,
@@ -162,7 +165,13 @@ class OutputFolder:
         for draft in drafts(file):
             draft.unlink(missing_ok=True)
         write_whole(file, (json.dumps(document, indent=2) + "\n").encode())
-        self.log.mkdir(exist_ok=True)
+        self._make_log_folder()
+
+    def _make_log_folder(self) -> None:
+        try:
+            self.log.mkdir(exist_ok=True)
+        except OSError as error:
+            raise unwritable(self.log, error, _ELSEWHERE) from None
 
     def _is_unclaimed(self) -> bool:
         """Whether it holds nothing, but for what runs left that were killed as they claimed it."""
@@ -185,7 +194,11 @@ def _identity_in(file: Path) -> Identity:
             seed=int(document["seed"]),
             proposer=str(document["proposer"]),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except OSError as error:
+        raise OutputError(
+            f"cannot read {file}: {error.strerror}", "choose another folder with --out"
+        ) from None
+    except (ValueError, KeyError, TypeError):
         raise OutputError(
             f"{file}: not a file that tilefarm wrote", "choose another folder with --out"
         ) from None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TextIO
-
-from tilefarm.watch.log import LineLog
+from tilefarm.watch.log import LineLog, Sink
 
 from driver.farm.farmhouse import Farmhouse
 from driver.search.campaign import Windows
@@ -19,7 +17,7 @@ from tuner.store import Store
 
 
 def search(
-    stages: Stages, prepared: Prepared, store: Store, house: Farmhouse, story: TextIO
+    stages: Stages, prepared: Prepared, store: Store, house: Farmhouse, story: Sink
 ) -> SearchResult:
     """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
     settings = stages.settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Final
@@ -37,7 +37,7 @@ from driver.steps.summarise import (
     trial_rows,
     workload_row,
 )
-from driver.steps.watched import watched
+from driver.steps.watched import LogFile, watched
 from driver.stop import StopSwitch
 from driver.targets import usable_target
 from driver.terminal.events import Ended, Listener
@@ -128,7 +128,8 @@ class _Tune:
             self._stages.watch.spans.open(
                 folder.spans, recorded_spans(prepared.tasks.values(), store.trials())
             )
-            story = owned.enter_context(folder.search_log.open("a", encoding="utf-8", buffering=1))
+            story = owned.enter_context(closing(LogFile()))
+            story.open(folder.search_log)
             result = search(self._stages, prepared, store, house, story)
             if result.error is not None and not store.count():
                 raise result.error
@@ -140,7 +141,9 @@ class _Tune:
             paths = self._write(folder, summary, done)
         self._stages.listen(Ended(summary=summary, paths=paths, seconds=self._stages.now))
         if result.why == "no device":
-            raise result.error or NoDeviceError("no device is left")
+            raise result.error or NoDeviceError(
+                "no device is left", "`tilefarm devices` says why; the same command continues"
+            )
         if done is not None and done.accuracy.differing:
             raise InfraError(
                 f"{done.accuracy.differing} of {done.accuracy.images} images come out otherwise"

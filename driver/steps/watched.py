@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import TextIO
 
 from tilefarm.clock import Clock
 from tilefarm.rpc.timing import Watch, watching
+from tilefarm.system_errors import unwritable
 from tilefarm.watch.log import Level, LineLog
 from tilefarm.watch.metrics import RUN_METRICS
 from tilefarm.watch.operations import Operations
@@ -24,24 +26,37 @@ from driver.terminal.logged import log_event
 from driver.terminal.metered import Meter
 
 
-class LateFile:
-    """A text file that is opened when its folder is known; what came before is not lost."""
+class LogFile:
+    """A text file that is opened when its folder is known; what came before is not lost.
+
+    Nothing is held back, so what a full disk did not take is gone, and is not written when it is
+    closed: a log is worth less than the run.
+    """
 
     def __init__(self) -> None:
         self._early: list[str] = []
-        self._file: TextIO | None = None
+        self._file: FileIO | None = None
 
     def open(self, path: Path) -> None:
-        """From now on it is this one; appended to."""
-        self._file = path.open("a", encoding="utf-8", buffering=1)
-        self._file.writelines(self._early)
+        """From now on it is this one; appended to.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        try:
+            self._file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise unwritable(path, error) from None
+        for text in self._early:
+            self.write(text)
         self._early.clear()
 
-    def write(self, text: str) -> int:
+    def write(self, text: str) -> None:
         if self._file is None:
             self._early.append(text)
-            return len(text)
-        return self._file.write(text)
+            return
+        with contextlib.suppress(OSError):
+            self._file.write(text.encode(errors="backslashreplace"))
 
     def close(self) -> None:
         if self._file is not None:
@@ -66,7 +81,7 @@ class Watched:
         listen: Listener,
         log: LineLog,
         meter: Meter,
-        file: LateFile,
+        file: LogFile,
         spans: SpanLog,
         *,
         clock: Clock,
@@ -117,7 +132,7 @@ def watched(
     Raises:
         SettingsError: the metrics cannot be served.
     """
-    file = LateFile()
+    file = LogFile()
     log = LineLog("driver", file, style=operations.style, clock=clock)
 
     def where(event: str, *, level: Level = Level.INFO, **fields: object) -> None:

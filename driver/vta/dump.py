@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilefarm.errors import OutputError, SettingsError
+from tilefarm.errors import SettingsError
+from tilefarm.system_errors import unwritable
 
 from driver.options.networks import MODEL, add_network_options, source_of
 
@@ -96,5 +97,5 @@ def _folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"cannot make the folder {path}: {error.strerror or error}") from None
+        raise unwritable(path, error) from None
     return path

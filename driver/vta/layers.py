@@ -72,10 +72,15 @@ class Convolution:
         for name, value in zip(_FIELDS.split(","), numbers, strict=True):
             least = 0 if name == "PAD" else 1
             if not least <= value <= _MOST:
-                raise SettingsError(f"--conv {text}: {name} = {value} is not in {least}..{_MOST}")
+                raise SettingsError(
+                    f"--conv {text}: {name} = {value} is not in {least}..{_MOST}", _FIELDS
+                )
         made = cls(ci, co, height, width, kernel, stride, pad)
         if min(made.out_height, made.out_width) < 1:
-            raise SettingsError(f"--conv {text}: the window is larger than the padded image")
+            raise SettingsError(
+                f"--conv {text}: the window is larger than the padded image",
+                "a smaller K, or more PAD",
+            )
         return made
 
     @property

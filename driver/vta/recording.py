@@ -44,7 +44,10 @@ def record_workload(
     job = CompileJob(workload=workload, trace=trace, target=target, symbol=_ENTRY)
     artifact = compile_kernel(job)
     if isinstance(artifact, BuildFailure):
-        raise SettingsError(f"{name} does not compile: {artifact.stage}: {artifact.why}")
+        raise SettingsError(
+            f"{name} does not compile: {artifact.stage}: {artifact.why}",
+            "another schedule: --trace default, or --predicted",
+        )
     library.configure(target)
     inputs = sample_inputs(workload, seed, target.limits.max_shift)
     result, streams = _run(library, artifact.code, workload, inputs)

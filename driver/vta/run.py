@@ -9,7 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tilefarm.errors import OutputError, SettingsError, TargetError
+from tilefarm.errors import SettingsError, TargetError
+from tilefarm.system_errors import unwritable
 
 if TYPE_CHECKING:
     from tilefarm.measurement import Counters
@@ -106,7 +107,9 @@ def _target(program: Program, len_bits: int | None) -> Target:
     other = replace(target, timing=replace(target.timing, log_burst_beats=len_bits))
     reasons = impossibilities(other)
     if reasons:
-        raise TargetError(f"--len-bits {len_bits}: " + "; ".join(reasons))
+        raise TargetError(
+            f"--len-bits {len_bits}: " + "; ".join(reasons), "leave it out for the program's own"
+        )
     return other
 
 
@@ -128,7 +131,7 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text)
     except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+        raise unwritable(path, error, "name a file in a folder that there is") from None
 
 
 def _promises(program: Program, result: StreamResult) -> list[str]:

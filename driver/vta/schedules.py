@@ -20,6 +20,8 @@ from tuner.store import Store
 
 PLAIN: Final = "default"
 PREDICTED: Final = "predicted"
+_TRACE: Final = "`tilefarm show NETWORK --workload W --json` has one; or `default`, or `predicted`"
+_POINT: Final = 'a file with some of the space\'s variables, for example {"tile_h": 4}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +78,9 @@ def read_trace(path: Path) -> Trace:
         DataError: it cannot be read, or is not a trace.
     """
     try:
-        return Trace.from_json(_text(path))
+        return Trace.from_json(_text(path, _TRACE))
     except ValueError as error:
-        raise DataError(f"{path}: not a trace: {error}") from None
+        raise DataError(f"{path}: not a trace: {error}", _TRACE) from None
 
 
 def read_point(path: Path, made: Generated) -> dict[str, int]:
@@ -88,21 +90,24 @@ def read_point(path: Path, made: Generated) -> dict[str, int]:
         DataError: it cannot be read, names unknown variables, or breaks constraints.
     """
     try:
-        document = json.loads(_text(path))
+        document = json.loads(_text(path, _POINT))
     except ValueError as error:
-        raise DataError(f"{path}: not JSON: {error}") from None
+        raise DataError(f"{path}: not JSON: {error}", _POINT) from None
     if not isinstance(document, dict) or not all(type(v) is int for v in document.values()):
-        raise DataError(f"{path}: a point is a JSON object of integers")
+        raise DataError(f"{path}: a point is a JSON object of integers", _POINT)
     space = made.space
     unknown = sorted(document.keys() - {v.name for v in space.variables})
     if unknown:
-        raise DataError(f"{path}: {unknown[0]!r} is no variable of {space.name}")
+        names = ", ".join(v.name for v in space.tunables)
+        raise DataError(f"{path}: {unknown[0]!r} is no variable of {space.name}", f"of {names}")
     plain = dict(space.default)
     tunables = {v.name: document.get(v.name, plain[v.name]) for v in space.tunables}
     point = made.completed(tunables)
     broken = violations(space, point)
     if broken:
-        raise DataError(f"{path}: the point breaks {', '.join(broken)}")
+        raise DataError(
+            f"{path}: the point breaks {', '.join(broken)}", "smaller tiles need less memory"
+        )
     return point
 
 
@@ -110,7 +115,9 @@ def _space(workload: Workload, target: Target) -> Generated:
     try:
         return generate(workload, target)
     except ValueError as error:
-        raise SettingsError(str(error)) from None
+        raise SettingsError(
+            str(error), "`tilefarm show NETWORK` lists which workloads have schedules to choose"
+        ) from None
 
 
 def _best_trace(folder: Path, workload: Workload, made: Generated) -> Trace:
@@ -120,7 +127,10 @@ def _best_trace(folder: Path, workload: Workload, made: Generated) -> Trace:
     with Store(records, read_only=True) as store:
         best = store.best(workload.digest)
     if best is None:
-        raise DataError(f"{folder}: no good trial of {workload.name} in its records")
+        raise DataError(
+            f"{folder}: no good trial of {workload.name} in its records",
+            "the folder of a run of this network, or more --trials",
+        )
     trace = made.trace(dict(best.point))
     if trace.digest != best.trace:
         raise DataError(
@@ -129,8 +139,10 @@ def _best_trace(folder: Path, workload: Workload, made: Generated) -> Trace:
     return trace
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, hint: str) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
+        raise DataError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', error)}", hint
+        ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from tilefarm.errors import DataError
 
@@ -11,6 +12,8 @@ from device_server.programs.disassembly import disassemble
 from device_server.programs.instructions import Instruction, InstructionSet, Unknown
 from device_server.programs.program import Program
 from device_server.programs.stream_statistics import unbalanced
+
+_HINT: Final = "`tilefarm vta show` prints its instructions"
 
 
 def simulate(
@@ -26,7 +29,7 @@ def simulate(
     try:
         result = library.run_stream(program.instructions, program.image(), timeline=timeline)
     except VtaError as error:
-        raise DataError(f"{path}: {error.what}") from None
+        raise DataError(f"{path}: {error.what}", error.hint or _HINT) from None
     _refuse_leftovers(records, path)
     return result
 
@@ -34,12 +37,13 @@ def simulate(
 def _refuse(records: tuple[Instruction, ...], path: Path) -> None:
     for number, record in enumerate(records):
         if isinstance(record, Unknown):
-            raise DataError(f"{path}: instruction {number}: unknown opcode {record.low & 7}")
+            raise DataError(f"{path}: instruction {number}: unknown opcode {record.low & 7}", _HINT)
 
 
 def _refuse_leftovers(records: tuple[Instruction, ...], path: Path) -> None:
     for queue, (tokens, number) in unbalanced(records).items():
         if tokens > 0:
             raise DataError(
-                f"{path}: instruction {number}: nobody takes {tokens} of the tokens {queue}"
+                f"{path}: instruction {number}: nobody takes {tokens} of the tokens {queue}",
+                _HINT,
             )

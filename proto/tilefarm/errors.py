@@ -7,6 +7,7 @@ TilefarmError
 │   ├── TargetError       unknown target, or hardware parameters that cannot be
 │   ├── SettingsError     an option or a settings file says something impossible
 │   ├── OutputError       the output folder belongs to something else or cannot be written
+│   │   └── DiskError         the disk is full or fails: exit code 75, the same command goes on
 │   └── ScheduleError     a primitive was asked for something the program does not allow
 ├── NoDeviceError         nobody has a fitting device right now: exit code 3
 │   └── DevicesInUseError     there are some, and others use them
@@ -87,6 +88,12 @@ class SettingsError(UserError):
 
 class OutputError(UserError):
     """The output folder belongs to something else, or cannot be written."""
+
+
+class DiskError(OutputError):
+    """The disk takes nothing more: it is full, or fails. Nobody gave anything wrong."""
+
+    exit_code = 75
 
 
 class ScheduleError(UserError):

@@ -101,22 +101,29 @@ def test_a_trackers_disk(real_farm: RealFarm) -> None:
     real_farm.ask(again.address).renew(newer)
 
 
-def test_a_drivers_disk(real_farm: RealFarm, tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", ["trial", "step_ended"])
+def test_a_drivers_disk(real_farm: RealFarm, tmp_path: Path, last: str) -> None:
+    """It is full in the middle of the search, or when program and pictures are to be written."""
     out = tmp_path / "out"
     tracker = real_farm.tracker()
     real_farm.device(tracker.address)
     with tuning(real_farm, tracker.address, out, 60) as first:
         number = first.wait_for("trial", 5)["number"]
+        if last == "step_ended":
+            assert first.wait_for(last)["step"] == "search"
         with full_disk(first.process.pid):
             code, errors = first.end()
-    assert code == 2
-    assert "records.sqlite" in errors
-    assert "see that the disk has space" in errors
+    assert code == 75, errors
+    assert ("records.sqlite" in errors) == (last == "trial")
+    assert "the same command then goes on" in errors
     assert "Traceback" not in errors
     with Store(out / "records.sqlite", read_only=True) as store:
         kept = store.count()
     assert kept >= number
     with tuning(real_farm, tracker.address, out, 60) as second:
-        assert second.wait_for("trial")["number"] == kept + 1
+        if last == "trial":
+            assert second.wait_for("trial")["number"] == kept + 1
+        else:
+            assert kept == 60, "what was measured is not measured again"
         code, errors = second.end()
     assert (code, errors) == (0, "")

@@ -340,5 +340,5 @@ def test_a_newer_file_is_refused(path: Path) -> None:
 def test_a_missing_file_or_folder_is_named(path: Path) -> None:
     with pytest.raises(OutputError, match="cannot open"):
         Store(path, read_only=True)
-    with pytest.raises(OutputError, match="cannot write"):
+    with pytest.raises(OutputError, match="cannot be written"):
         Store(path.parent / "nowhere" / "r.sqlite")

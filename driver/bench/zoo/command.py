@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ("jobs", "samples"):
         value = getattr(args, name)
         if value is not None and value < 1:
-            raise SettingsError(f"--{name} {value}: at least 1")
+            raise SettingsError(f"--{name} {value}: at least 1", f"--{name} 1")
     if args.onnxruntime:
         check_peer()
     playable_target(args.target)

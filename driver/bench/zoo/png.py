@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.errors import DataError
+from tilefarm.system_errors import unreadable
 
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _PIXEL_NBYTES: Final = 3
@@ -29,7 +30,7 @@ def read_png(path: Path) -> NDArray[np.uint8]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+        raise unreadable(path, error, "see that the folder of the zoo is complete") from None
     try:
         return _pixels(content)
     except (ValueError, struct.error, zlib.error) as error:

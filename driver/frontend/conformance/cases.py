@@ -110,7 +110,9 @@ def _stored(folder: Path) -> Iterator[Case]:
                 outputs=_arrays(data, "output"),
             )
         except Exception as error:  # damaged protobufs raise nearly anything
-            raise DataError(f"{place}: cannot be read: {error}") from None
+            raise DataError(
+                f"{place}: cannot be read: {error}", "repair the case, or take it out"
+            ) from None
 
 
 def _arrays(folder: Path, what: str) -> tuple[NDArray[Any], ...]:

@@ -24,6 +24,7 @@ CODES: Final[Mapping[type[errors.TilefarmError], grpc.StatusCode]] = {
     errors.TargetError: _Code.INVALID_ARGUMENT,
     errors.SettingsError: _Code.INVALID_ARGUMENT,
     errors.OutputError: _Code.INVALID_ARGUMENT,
+    errors.DiskError: _Code.RESOURCE_EXHAUSTED,
     errors.ScheduleError: _Code.INVALID_ARGUMENT,
     errors.NoDeviceError: _Code.NOT_FOUND,
     errors.DevicesInUseError: _Code.NOT_FOUND,

@@ -244,7 +244,7 @@ def test_regions_far_apart_stay_apart() -> None:
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="cannot write"):
+    with pytest.raises(OutputError, match="cannot be written"):
         write_program(tmp_path / "no" / "such.npz", dense_program())
 
 

@@ -249,8 +249,8 @@ def test_output_to_a_full_disk_is_one_line() -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-    assert ended.returncode == 2
+    assert ended.returncode == 75
     assert ended.stderr == (
-        "tilefarm targets: the disk that this writes to is full\n"
-        "  try: free some space, or write elsewhere\n"
+        "tilefarm targets: output: cannot be written: No space left on device\n"
+        "  try: free some space; the same command then goes on\n"
     )

@@ -72,7 +72,7 @@ def test_a_good_compile_is_short(out: Path, capsys: pytest.CaptureFixture[str]) 
     [
         (["00"], "no such compile is kept"),
         (["00", "--out", "nosuch"], "no such folder"),
-        (["00", "--timeout", "0"], "must be more than 0"),
+        (["00", "--timeout", "0"], "--timeout 0 --memory 4096: more than 0"),
     ],
 )
 def test_bad_input_is_one_error(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tilefarm.errors import OutputError
 
 from driver.farm.scratch import scratch_folder
 
@@ -56,6 +59,53 @@ def test_folders_of_others_stay(parent: Path) -> None:
     with scratch_folder():
         pass
     assert {p.name for p in parent.iterdir()} == {"tilefarm-run-nolock", "something"}
+
+
+def test_one_without_a_lock_is_removed_when_it_is_old_and_ours(parent: Path) -> None:
+    """Its run was killed before it had the lock, or when it had removed it."""
+    two_hours_ago = time.time() - 7200
+    old, fresh, elsewhere = (parent / f"tilefarm-run-{name}" for name in ("old", "fresh", "link"))
+    kept = parent / "kept"
+    for folder in (old, fresh, kept):
+        (folder / "part").mkdir(parents=True)
+    elsewhere.symlink_to(kept)
+    for folder in (old, kept):
+        os.utime(folder, (two_hours_ago, two_hours_ago))
+    with scratch_folder():
+        pass
+    assert {p.name for p in parent.iterdir()} == {fresh.name, elsewhere.name, kept.name}
+    assert (kept / "part").exists()
+
+
+def test_a_lock_that_is_held_keeps_a_folder_however_old(parent: Path) -> None:
+    with scratch_folder() as folder:
+        os.utime(folder, (0, 0))
+        with scratch_folder():
+            pass
+        assert folder.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to somebody")
+def test_those_of_other_users_stay(parent: Path) -> None:
+    other = parent / "tilefarm-run-other"
+    other.mkdir()
+    os.utime(other, (0, 0))
+    os.chown(other, 65534, 65534)
+    with scratch_folder():
+        pass
+    assert other.exists()
+
+
+def test_no_place_for_it_is_an_error_that_names_the_remedy(
+    parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(parent / "gone"))
+    with (
+        pytest.raises(OutputError, match="cannot be written: No such file") as error,
+        scratch_folder(),
+    ):
+        pass
+    assert "TMPDIR" in error.value.hint
 
 
 def test_a_long_path_is_avoided(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:

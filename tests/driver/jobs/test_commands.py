@@ -163,7 +163,7 @@ def test_a_job_that_fails_at_once_says_why(
     monkeypatch.setattr("driver.jobs.watching._BEGIN_SECONDS", 110.0)
     dashboard.runs = True
     why = said(*SUBMIT, "--folder", "/dev/null/x", code=70)
-    assert "failed at once: tilefarm job: /dev/null/x/" in why
+    assert "failed at once: tilefarm job run: /dev/null/x/" in why
     assert "cannot make the folder: Not a directory" in why
 
 

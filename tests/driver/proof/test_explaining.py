@@ -167,7 +167,7 @@ def test_a_network_without_work_is_whole() -> None:
         (("zoo:vgg",), "zoo:vgg: no such network"),
         (("zoo:digits", "--images", "0"), "--images 0: at least 1"),
         (("absent.onnx",), "cannot read absent.onnx"),
-        (("zoo:digits", "--html", "/absent/x.html"), "cannot write /absent/x.html"),
+        (("zoo:digits", "--html", "/absent/x.html"), "/absent/x.html: cannot be written"),
     ],
 )
 def test_bad_input(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], why: str) -> None:

@@ -76,7 +76,7 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(OutputError):
         OutputFolder.open(tmp_path / "out", identity(), {})
-    with pytest.raises(OutputError, match="cannot be made"):
+    with pytest.raises(OutputError, match="cannot be written: Not a directory"):
         OutputFolder.open(tmp_path / "out" / "deeper", identity(), {})
 
 

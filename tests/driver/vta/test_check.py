@@ -162,7 +162,7 @@ def test_nothing_to_check_is_a_mistake(vta: Vta, tmp_path: Path, name: str) -> N
     (tmp_path / "empty").mkdir()
     code, _, err = vta("check", tmp_path / name)
     assert code == 2
-    assert err.startswith("tilefarm vta: ")
+    assert err.startswith("tilefarm vta check: ")
     assert name in err
 
 

@@ -93,7 +93,7 @@ def test_the_timeline_as_trace_and_picture(vta: Vta, save: Save, tmp_path: Path)
         (("--len-bits", "x"), "invalid int value"),
         (("--model", "quartus"), "invalid choice"),
         (("--model", "functional", "--svg", "x.svg"), "knows no time"),
-        (("--svg", "/no/such/folder/x.svg"), "cannot write"),
+        (("--svg", "/no/such/folder/x.svg"), "x.svg: cannot be written"),
     ],
 )
 def test_impossible_options_are_told(
@@ -139,9 +139,10 @@ def test_cycles_of_a_module_add_up(vta: Vta, save: Save) -> None:
 def test_a_file_that_is_not_there_is_told(vta: Vta, tmp_path: Path, action: str) -> None:
     code, _, err = vta(action, tmp_path / "no.npz")
     assert code == 2
-    assert (
-        err == f"tilefarm vta: {tmp_path / 'no.npz'}: cannot be read: No such file or directory\n"
-    )
+    what, remedy = err.splitlines()
+    path = tmp_path / "no.npz"
+    assert what == f"tilefarm vta {action}: {path}: cannot be read: No such file or directory"
+    assert remedy.startswith("  try: `tilefarm vta dump`")
 
 
 def test_help_names_the_actions(vta: Vta, capsys: pytest.CaptureFixture[str]) -> None:
