@@ -163,7 +163,15 @@ def copied(db: Database, file: Path) -> None:
 
 @contextmanager
 def writing(db: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """One transaction; trouble with the disk becomes an error that says so."""
+    """One transaction; trouble with the disk becomes an error that says so.
+
+    A file that was removed can be written as long as it is open, and nobody would ever read it.
+    """
+    if not path.exists():
+        raise OutputError(
+            f"{path}: has been removed while this ran",
+            "the same command begins anew",
+        )
     try:
         with db:
             yield

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from kit.records import wall_times
 from kit.toy_spaces import trial_of
 from tilefarm.digest import Digest
-from tilefarm.errors import OutputError
+from tilefarm.errors import DiskError, OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
 from tuner.store import Place, Store
-from tuner.store_file import _MIGRATIONS
+from tuner.store_file import _MIGRATIONS, writing
 
 
 @pytest.fixture
@@ -211,6 +211,7 @@ import os, sys, signal
 from pathlib import Path
 from kit.toy_spaces import trial_of
 from tuner.store import Store
+from tuner.store_file import writing
 store = Store(Path(sys.argv[1]))
 store.begin_run("r", {}, begun=0.0)
 for x in range(5):
@@ -253,6 +254,31 @@ def test_a_file_that_cannot_be_written_is_not_called_damaged(
     with pytest.raises(OutputError, match=r"cannot write .*readonly database") as caught:
         Store(path)
     assert "can be written" in caught.value.hint
+
+
+def test_a_file_that_somebody_removes_is_told_with_the_next_trial(path: Path) -> None:
+    """The system would let it be written on, and nobody would find it."""
+    with Store(path) as store:
+        store.begin_run("r", {}, begun=0.0)
+        path.unlink()
+        with pytest.raises(OutputError, match="has been removed while this ran") as gone:
+            store.insert(trial_of({"x": 1}, cycles=9), run="r")
+        assert "same command" in gone.value.hint
+
+
+@pytest.mark.parametrize(("code", "full"), [("FULL", True), ("IOERR_WRITE", True), ("PERM", False)])
+def test_a_full_disk_is_nobodys_mistake(path: Path, code: str, full: bool) -> None:
+    error = sqlite3.OperationalError("of the disk")
+    error.sqlite_errorcode = getattr(sqlite3, f"SQLITE_{code}")
+
+    def change() -> None:
+        with writing(sqlite3.connect(":memory:"), path):
+            raise error
+
+    path.touch()
+    with pytest.raises(OutputError) as told:
+        change()
+    assert isinstance(told.value, DiskError) == full
 
 
 def test_a_damaged_file_is_named(path: Path) -> None:
