@@ -18,6 +18,8 @@ from driver.bench.farm.figures import (
     Figure,
     Limit,
     board_figures,
+    figure_row,
+    figure_table,
     limits,
     real_figures,
     scale_figures,
@@ -114,16 +116,20 @@ def run(args: argparse.Namespace) -> int:
             found = measure_boards(trials, scratch=scratch, clock=clock)
             boards = list(board_figures(found))
         figures += real + boards
-        document |= {"real": list(map(_row, real)), "boards": list(map(_row, boards))}
-        _tell(args, f"{args.trials} trials on two simulators, two compile processes", _table(real))
-        _tell(args, f"{trials} trials on two boards", _table(boards))
+        document |= {"real": list(map(figure_row, real)), "boards": list(map(figure_row, boards))}
+        _tell(
+            args,
+            f"{args.trials} trials on two simulators, two compile processes",
+            figure_table(real),
+        )
+        _tell(args, f"{trials} trials on two boards", figure_table(boards))
     with scratch_folder() as scratch:
         scaled = measure_scale(scale, scratch=scratch, clock=clock)
     simulated, bounds = list(scale_figures(scaled)), limits(scale, scaled)
     figures += simulated
-    document |= {"simulated": list(map(_row, simulated)), "limits": list(map(asdict, bounds))}
+    document |= {"simulated": list(map(figure_row, simulated)), "limits": list(map(asdict, bounds))}
     title = f"{scale.devices} simulated devices, {scale.workers} compile workers"
-    _tell(args, title, _table(simulated))
+    _tell(args, title, figure_table(simulated))
     _tell(args, "devices that would take all of", _limit_table(bounds))
     _tell(args, f"first bottleneck: {bounds[0].resource}, at {bounds[0].devices:.0f} devices", ())
     if args.json:
@@ -155,21 +161,5 @@ def _tell(args: argparse.Namespace, title: str, lines: Iterable[str]) -> None:
         print(flush=True)
 
 
-def _table(figures: Sequence[Figure]) -> Iterator[str]:
-    rows = [(f.name, f"{f.value:.4g}", f.unit, *_verdict(f)) for f in figures]
-    return text_table(("", "measured", "", "goal", ""), rows)
-
-
-def _verdict(figure: Figure) -> tuple[str, str]:
-    if figure.goal is None:
-        return "", ""
-    sign = ">=" if figure.more_is_better else "<="
-    return f"{sign} {figure.goal:g}", "met" if figure.is_met else "missed"
-
-
 def _limit_table(bounds: Sequence[Limit]) -> Iterator[str]:
     return text_table(("", "devices"), [(b.resource, f"{b.devices:.0f}") for b in bounds])
-
-
-def _row(figure: Figure) -> dict[str, Any]:
-    return asdict(figure) | {"met": figure.is_met if figure.goal is not None else None}

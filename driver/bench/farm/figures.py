@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from driver.bench.farm.busy import Path, Shares, runs_per_second
 from driver.bench.farm.real import RealFigures
 from driver.bench.farm.scale import Scale, ScaleFigures
 from driver.bench.farm.uploading import UploadFigures
+from driver.terminal.text_table import text_table
 
 _MIB = 1 << 20
 _TRACKER_NBYTES = 200 * _MIB
@@ -30,6 +32,24 @@ class Figure:
         if self.goal is None:
             return True
         return self.value >= self.goal if self.more_is_better else self.value <= self.goal
+
+
+def figure_table(figures: Sequence[Figure]) -> Iterator[str]:
+    """Lines for people: what was measured, and the goal."""
+    rows = [(f.name, f"{f.value:.4g}", f.unit, *_verdict(f)) for f in figures]
+    return text_table(("", "measured", "", "goal", ""), rows)
+
+
+def figure_row(figure: Figure) -> dict[str, Any]:
+    """For `--json`."""
+    return asdict(figure) | {"met": figure.is_met if figure.goal is not None else None}
+
+
+def _verdict(figure: Figure) -> tuple[str, str]:
+    if figure.goal is None:
+        return "", ""
+    sign = ">=" if figure.more_is_better else "<="
+    return f"{sign} {figure.goal:g}", "met" if figure.is_met else "missed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
