@@ -27,7 +27,13 @@ _RUNS: Final = 30
 _TRIALS: Final = 120
 _LOAD: Final = 4
 _MOST_KILLS: Final = 3
-_BUSY: Final = "while True: pass"
+_BUSY: Final = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    sum(range(100_000))
+"""
+"""Computes for as long as whoever has started it lives."""
 
 _EPILOG: Final = f"""\
 examples:

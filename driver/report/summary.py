@@ -36,7 +36,7 @@ class TrialRow:
     """One trial of the search as the charts need it.
 
     Attributes:
-        number: 1, 2, 3 … in the order of ending; trials of earlier sessions come first.
+        number: 1, 2, 3 … in the order in which they were asked for.
         workload: name of the workload.
         status: value of `tilefarm.measurement.Status`.
         cycles: None unless the status is "ok".

@@ -25,7 +25,7 @@ def default_trial(task: Task, trials: Iterable[Trial]) -> Trial | None:
 
 
 def best_trial(trials: Iterable[Trial]) -> Trial | None:
-    """The good trial with the fewest cycles; the earliest of equals."""
+    """The good trial with the fewest cycles; of equals the first one."""
     good = [t for t in trials if t.status is Status.OK and t.cycles is not None]
     return min(good, key=lambda t: t.cycles or 0, default=None)
 
@@ -86,7 +86,7 @@ def layer_rows(network: Network, rows: Mapping[str, WorkloadRow]) -> tuple[Layer
 def trial_rows(
     tasks: Mapping[str, Task], trials: Sequence[Trial], wall_origin: float
 ) -> tuple[TrialRow, ...]:
-    """The trials in the order of ending; those that ended before `wall_origin` have no time."""
+    """The trials in the order of asking; those that ended before `wall_origin` have no time."""
     by_digest = {task.workload.digest: task for task in tasks.values()}
     rows: list[TrialRow] = []
     for trial in trials:
