@@ -38,7 +38,7 @@ def bytes_beside(tensor: onnx.TensorProto, folder: Path) -> bytes:
     file = file_beside(location, folder)
     try:
         size = file.stat().st_size
-        start, length = _range(tensor, size)
+        start, length = range_of(tensor, size)
         if start + length > size:
             why = f"cut off: {length} bytes from byte {start} on, of {size}"
             raise BesideError(location, why, _COPY)
@@ -75,7 +75,7 @@ def _confined(location: str, folder: Path) -> Path:
     return file
 
 
-def _range(tensor: onnx.TensorProto, size: int) -> tuple[int, int]:
+def range_of(tensor: onnx.TensorProto, size: int) -> tuple[int, int]:
     """First byte and number of bytes, in a file of that size."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     try:

@@ -196,7 +196,9 @@ class Scope:
         if values.dtype.kind not in "fiu":
             raise RefusedError(f"{what} {call.inputs[index]!r} has type {values.dtype}")
         with np.errstate(over="ignore"):
-            single = np.clip(values.astype(np.float32), -infinity, infinity)
+            single = np.asarray(values, np.float32)
+        if infinity < math.inf:
+            single = np.clip(single, -infinity, infinity)
         if not np.isfinite(single).all():
             kind = "NaN" if np.isnan(single).any() else "an infinity"
             raise RefusedError(f"{what} {call.inputs[index]!r} contains {kind}")

@@ -1,9 +1,11 @@
-"""The file on disk: bytes to an ONNX model whose weights are all in memory and readable."""
+"""The file on disk: bytes to an ONNX model, and its weights one by one."""
 
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -12,9 +14,10 @@ import onnx
 from google.protobuf.message import DecodeError
 from tilefarm.errors import ModelError
 
-from driver.frontend.beside import BesideError, bytes_beside, location_of
+from driver.frontend.beside import BesideError, bytes_beside, location_of, range_of
 from driver.frontend.call import Array
 from driver.frontend.reasons import Reasons
+from driver.frontend.thin import HERE, thin_model
 
 OPSETS: Final = range(8, 29)
 
@@ -26,21 +29,21 @@ _AGAIN: Final = "export or download the model again"
 
 
 def read_model(path: Path) -> onnx.ModelProto:
-    """The model in a file.
+    """The model in a file; its large weights are left there, see `driver.frontend.thin`.
 
     Raises:
         ModelError: the file cannot be read, is too large, is not ONNX, or is cut off or damaged.
     """
-    content = _content(path)
+    content, nbytes = _content(path)
     try:
         model = onnx.ModelProto.FromString(content)
     except DecodeError:
         raise ModelError(
-            f"{path}: not an ONNX file, or one that was cut off ({len(content)} bytes)", _AGAIN
+            f"{path}: not an ONNX file, or one that was cut off ({nbytes} bytes)", _AGAIN
         ) from None
     if not model.HasField("graph") or not model.graph.node:
         raise ModelError(
-            f"{path}: not an ONNX file, or one that was cut off: no graph in {len(content)} bytes",
+            f"{path}: not an ONNX file, or one that was cut off: no graph in {nbytes} bytes",
             _AGAIN,
         )
     if not all(isinstance(name, str) for name in _names(model)):
@@ -48,8 +51,8 @@ def read_model(path: Path) -> onnx.ModelProto:
     return model
 
 
-def _content(path: Path) -> bytes:
-    """The bytes of a file that may hold a model."""
+def _content(path: Path) -> tuple[bytes, int]:
+    """The bytes of a file that may hold a model, without large weights, and how many it has."""
     try:
         if path.exists() and not path.is_file():
             raise ModelError(f"cannot read {path}: it is not a file", "give an .onnx file")
@@ -58,11 +61,24 @@ def _content(path: Path) -> bytes:
                 f"{path}: larger than 2 GiB, which no ONNX file can be",
                 "store the weights as external data",
             )
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return _without_large_weights(file.fileno(), path.stat().st_size)
     except OSError as error:
         raise ModelError(f"cannot read {path}: {error.strerror}", "give an .onnx file") from None
     except ValueError as error:
         raise ModelError(f"cannot read {path}: {error}", "give an .onnx file") from None
+
+
+def _without_large_weights(descriptor: int, nbytes: int) -> tuple[bytes, int]:
+    if not nbytes:
+        return b"", 0
+    with (
+        mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as mapped,
+        memoryview(mapped) as content,
+    ):
+        with suppress(ValueError):  # protobuf says what is wrong with it
+            return thin_model(content), nbytes
+        return bytes(content), nbytes
 
 
 def _names(model: onnx.ModelProto) -> Iterator[object]:
@@ -99,8 +115,8 @@ def opset_of(model: onnx.ModelProto, reasons: Reasons) -> int:
     return min(max(int(versions[0]), OPSETS[0]), OPSETS[-1])
 
 
-def read_initializers(graph: onnx.GraphProto, folder: Path, reasons: Reasons) -> dict[str, Array]:
-    """The good weights by name; external data are read from files of `folder`."""
+def read_initializers(graph: onnx.GraphProto, path: Path, reasons: Reasons) -> dict[str, Array]:
+    """The good weights by name, from the model's file and from those beside it."""
     weights: dict[str, Array] = {}
     spoilt = set[str | None]()
     for tensor in graph.initializer:
@@ -110,7 +126,7 @@ def read_initializers(graph: onnx.GraphProto, folder: Path, reasons: Reasons) ->
         if location_of(tensor) in spoilt:
             continue  # One reason for a file, not for each weight in it.
         try:
-            weights[tensor.name] = tensor_array(tensor, folder)
+            weights[tensor.name] = tensor_array(tensor, path)
         except BesideError as reason:
             spoilt.add(location_of(tensor))
             reasons.add(f"weight {tensor.name!r}: {reason}", reason.remedy)
@@ -124,17 +140,23 @@ def read_initializers(graph: onnx.GraphProto, folder: Path, reasons: Reasons) ->
     return weights
 
 
-def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:
-    """The values of a stored tensor; external data are read from `folder`.
+def tensor_array(tensor: onnx.TensorProto, path: Path | None = None) -> Array:
+    """The values of a stored tensor; what is not in it is read from the model's file, or beside it.
 
     Raises:
         BesideError: the external file is not usable.
         ValueError: sizes do not agree, or the type is unknown.
     """
-    if location_of(tensor) is not None:
-        if folder is None:
+    if (location := location_of(tensor)) is not None:
+        if path is None:
             raise ValueError("has external data, which only weights of the graph may")
-        raw = bytes_beside(tensor, folder)
+        if location == HERE:
+            raw = _bytes_of(path, *range_of(tensor, path.stat().st_size))
+        else:
+            raw = bytes_beside(tensor, path.parent)
+        if _is_plain(tensor, len(raw)):
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            return np.frombuffer(raw, dtype).reshape(tensor.dims)
         tensor = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
         tensor.raw_data = raw
     if any(extent < 0 for extent in tensor.dims):
@@ -146,3 +168,39 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:
         return np.asarray(onnx.numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ValueError(f"cannot be decoded ({error})") from None
+
+
+_PLAIN: Final = frozenset(
+    {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.INT8,
+        onnx.TensorProto.UINT8,
+        onnx.TensorProto.INT32,
+        onnx.TensorProto.INT64,
+    }
+)
+"""Types that numpy has as ONNX stores them, on the little-endian machines that tilefarm runs on."""
+
+
+def _is_plain(tensor: onnx.TensorProto, nbytes: int) -> bool:
+    """Whether so many bytes are the tensor's array just as they are."""
+    if tensor.data_type not in _PLAIN or any(extent < 0 for extent in tensor.dims):
+        return False
+    itemsize = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize
+    return math.prod(tensor.dims) * itemsize == nbytes
+
+
+def _bytes_of(path: Path, start: int, length: int) -> bytes:
+    """Some bytes of the model's own file.
+
+    Raises:
+        ValueError: it cannot be read any more.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(length)
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None

@@ -57,7 +57,7 @@ def import_model(path: Path, extents: Extents | None = None) -> Graph:
 def _read(model: onnx.ModelProto, path: Path, batch: int, reasons: Reasons) -> Graph | None:
     """The network, if a batch of so many samples can be seen in it."""
     opset = opset_of(model, reasons)
-    scope = _opening(model.graph, path.parent, batch, reasons)
+    scope = _opening(model.graph, path, batch, reasons)
     nodes, stuck = needed_in_order(model.graph, reasons)
     scope.unknown.update(name for node in stuck for name in node.output)
     scope.readers = _reader_counts(model.graph, [*nodes, *stuck])
@@ -67,6 +67,7 @@ def _read(model: onnx.ModelProto, path: Path, batch: int, reasons: Reasons) -> G
     if reasons:
         return None
     open_doors(scope, {output.tensor for output in outputs})
+    scope.constants.clear()  # What is needed of them is in the nodes, often in another order.
     inputs = list(scope.inputs.values())
     with np.errstate(over="ignore", invalid="ignore"):
         graph = fold(graph_of(path.stem, inputs, outputs, scope.nodes))
@@ -85,9 +86,9 @@ def _copy_inputs(graph: onnx.GraphProto, scope: Scope) -> None:
             scope.emit(name, name, Lowered((Reshape(shape=scope.held(given)[1:]),), (given,)))
 
 
-def _opening(graph: onnx.GraphProto, folder: Path, batch: int, reasons: Reasons) -> Scope:
+def _opening(graph: onnx.GraphProto, path: Path, batch: int, reasons: Reasons) -> Scope:
     """What is known before the first node; inputs and weights that are no good are unknown."""
-    constants = read_initializers(graph, folder, reasons)
+    constants = read_initializers(graph, path, reasons)
     scope = Scope(constants=constants, inputs={}, shapes={}, batch=batch)
     for name, shape in inputs_of(graph, reasons).items():
         held = held_shape(shape, batch)

@@ -9,6 +9,7 @@ from tilefarm.errors import ModelError
 
 from driver.frontend.beside import BesideError, file_beside, location_of
 from driver.frontend.file import read_model
+from driver.frontend.thin import HERE
 
 
 def files_beside(path: Path) -> dict[str, Path]:
@@ -17,11 +18,11 @@ def files_beside(path: Path) -> dict[str, Path]:
     Raises:
         ModelError: the model cannot be read, or such a file is not in its folder.
     """
-    locations = {location_of(tensor) for tensor in read_model(path).graph.initializer}
+    named = {location_of(tensor) for tensor in read_model(path).graph.initializer}
     try:
         return {
             location: file_beside(location, path.parent)
-            for location in sorted(filter(None, locations))
+            for location in sorted(filter(None, named - {HERE}))
         }
     except BesideError as reason:
         raise ModelError(f"{path}: {reason}", reason.remedy) from None

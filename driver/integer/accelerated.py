@@ -14,7 +14,7 @@ from tilefarm.workload import Workload
 
 from driver.graph.columns import correlate, padded, patches
 from driver.graph.ir import Window
-from driver.integer.arithmetic import exact, half, narrowed, wrapped
+from driver.integer.arithmetic import exact, half, narrowed, products, wrapped
 from driver.integer.blocks import from_blocks, to_blocks, weight_from_blocks
 from driver.integer.workload_window import window_of
 
@@ -39,8 +39,7 @@ def conv2d(workload: Workload, arrays: Arrays) -> Array:
 def dense(workload: Workload, arrays: Arrays) -> Array:
     """A matrix product with its epilogue."""
     data, weight = arrays["data"], arrays["weight"]
-    kernel = exact(weight_from_blocks(weight))
-    sums = from_blocks(data).astype(kernel.dtype) @ kernel.T
+    sums = products(from_blocks(data), weight_from_blocks(weight))
     return requantized(workload, to_blocks(wrapped(sums), *data.shape[-2:]), arrays)
 
 

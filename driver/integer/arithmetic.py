@@ -15,6 +15,8 @@ from driver.graph.columns import correlate_groups, correlate_phases, multiplied,
 from driver.graph.ir import FloatArray, Window
 from driver.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int32Array
 
+_ROWS_ELEMENTS = 4 << 20
+"""Of a matrix of weights that is in float at a time."""
 _EXACT_FLOAT32_TERMS = (1 << 24) // (128 * 128)
 
 
@@ -62,8 +64,22 @@ def dense(
     factor: Int32Array | None = None,
 ) -> Int8Array:
     """int8 [N, Co] of x [N, Ci] and weight [Co, Ci]."""
-    kernel = exact(weight)
-    return _by_channel(x.astype(kernel.dtype) @ kernel.T, bias, factor, shift, lo, hi)
+    return _by_channel(products(x, weight), bias, factor, shift, lo, hi)
+
+
+def products(x: Int8Array, weight: Int8Array) -> NDArray[Any]:
+    """The sums [N, Co] of x [N, Ci] and weight [Co, Ci], as whole numbers in a float type.
+
+    Weights become floats some rows at a time: they are eight times as large then.
+    """
+    exactly = _exact_type(weight.shape[1])
+    left = x.astype(exactly)
+    sums = np.empty((len(x), len(weight)), exactly)
+    rows = max(1, _ROWS_ELEMENTS // max(1, weight.shape[1]))
+    for begin in range(0, len(weight), rows):
+        part = slice(begin, begin + rows)
+        np.matmul(left, weight[part].astype(exactly).T, out=sums[:, part])
+    return sums
 
 
 def matmul(a: Int8Array, b: Int8Array, *, groups: int, shift: int) -> Int8Array:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.graph.ir import FloatArray
+from driver.quantize.bands import bands
 from driver.quantize.shift_exact import (
     ACC_LIMIT,
     ENOUGH_SHIFT,
@@ -48,6 +49,8 @@ def multiplied_parameters(
 ) -> LayerParameters:
     """Integer parameters of a layer with factors; `weight` is [Co, ...], `bias` [Co] in real units.
 
+    Blocks of channels know nothing of one another.
+
     Where the weights `were_whole`, those of a channel are multiples of one number: they are kept as
     these multiples where its nearest factor is closer than rounding them again. Factors are larger
     than the weights need where the bias fits into `most_bias` then, at no loss that shows. No shift
@@ -56,8 +59,31 @@ def multiplied_parameters(
     Raises:
         OverflowError: even without a shift the worst sum leaves int32.
     """
-    rows = weight.reshape(weight.shape[0], -1).astype(np.float64) * (in_scale / out_scale)
-    offsets = within_reach(rows, bias.astype(np.float64) / out_scale)
+    flat, offset = weight.reshape(len(weight), -1), bias.astype(np.float64) / out_scale
+    layers = [
+        _some_rows(
+            flat[band].astype(np.float64) * (in_scale / out_scale),
+            offset[band],
+            block,
+            were_whole=were_whole,
+        )
+        for band in bands(weight, block)
+    ]
+    whole, biases, shift, factor = map(np.concatenate, zip(*layers, strict=True))
+    return LayerParameters(
+        weight=whole.reshape(weight.shape), bias=biases, shift=shift, factor=factor
+    )
+
+
+def _some_rows(
+    rows: Reals, offset: Reals, block: int, *, were_whole: bool
+) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Weights, biases, shifts and factors of some blocks of channels, in the result's steps.
+
+    Raises:
+        OverflowError: even without a shift the worst sum leaves int32.
+    """
+    offsets = within_reach(rows, offset)
     units = _units(rows) if were_whole else None
     shift = _first_shifts(rows, offsets, block, max_shift)
     while True:
@@ -70,11 +96,11 @@ def multiplied_parameters(
         if (shift[over] == 0).any():
             raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
         shift = shift - over
-    return LayerParameters(
-        weight=whole.astype(np.int8).reshape(weight.shape),
-        bias=biases.astype(np.int32),
-        shift=shift.astype(np.int32),
-        factor=factor.astype(np.int32),
+    return (
+        whole.astype(np.int8),
+        biases.astype(np.int32),
+        shift.astype(np.int32),
+        factor.astype(np.int32),
     )
 
 

@@ -13,6 +13,7 @@ bits, so a layer has such shifts only if its weights stay near enough (`LEAST_SN
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from driver.graph.ir import FloatArray
 from driver.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int32Array
+from driver.quantize.bands import bands
 
 MAX_SHIFT: Final = 30
 MAX_MUL: Final = 127
@@ -92,21 +94,16 @@ def layer_parameters(
     Raises:
         OverflowError: even without a shift the worst sum leaves int32.
     """
-    rows = weight.reshape(weight.shape[0], -1).astype(np.float64) * (in_scale / out_scale)
-    offsets = within_reach(rows, bias.astype(np.float64) / out_scale)
-    shift = _largest_shifts(np.abs(rows).max(axis=1), max_shift)
-    while (over := _overflows(rows, offsets, shift)).any():
-        if (shift[over] == 0).any():
-            raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
-        shift = shift - over
-    while (far := _far_biases(offsets, shift, most_bias(block))).any():
-        shift = shift - far
-    shared = _shared(shift, block)
-    if _snr_db(rows, shared) >= least_snr_db:
-        shift = shared
-    power = np.exp2(shift)
+    rows = _Rows(weight.reshape(weight.shape[0], -1), in_scale / out_scale, block)
+    offset = bias.astype(np.float64) / out_scale
+    offsets = rows.map(lambda part, at: within_reach(part, offset[at]))
+    own = rows.map(lambda part, at: _own_shifts(part, offsets[at], block, max_shift))
+    shift = _shared(own, block)
+    if _snr_db(rows, shift) < least_snr_db:
+        shift = own
+    whole = rows.map(lambda part, at: np.rint(part * np.exp2(shift[at, None])).astype(np.int8))
     return LayerParameters(
-        weight=np.rint(rows * power[:, None]).astype(np.int8).reshape(weight.shape),
+        weight=whole.reshape(weight.shape),
         bias=_biases(offsets, shift).astype(np.int32),
         shift=shift.astype(np.int32),
     )
@@ -200,6 +197,43 @@ def _largest_shifts(top: NDArray[np.float64], most: int = MAX_SHIFT) -> NDArray[
     return shift.astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Weights [Co, K] in units of the result's scale, in float64, some blocks of them at a time."""
+
+    weight: FloatArray
+    scale: float
+    block: int
+
+    def parts(self) -> Iterator[tuple[NDArray[np.float64], slice]]:
+        """Rows, and which ones they are."""
+        for band in bands(self.weight, self.block):
+            yield self.weight[band].astype(np.float64) * self.scale, band
+
+    def map(self, work: Callable[[NDArray[np.float64], slice], NDArray[Any]]) -> NDArray[Any]:
+        """What `work` makes of every row."""
+        made = [work(part, band) for part, band in self.parts()]
+        return made[0] if len(made) == 1 else np.concatenate(made)
+
+
+def _own_shifts(
+    rows: NDArray[np.float64], offsets: NDArray[np.float64], block: int, max_shift: int
+) -> NDArray[np.int64]:
+    """The largest shift of every channel by itself, within 0..`max_shift`.
+
+    Raises:
+        OverflowError: even without a shift a worst sum leaves int32.
+    """
+    shift = _largest_shifts(np.abs(rows).max(axis=1), max_shift)
+    while (over := _overflows(rows, offsets, shift)).any():
+        if (shift[over] == 0).any():
+            raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
+        shift = shift - over
+    while (far := _far_biases(offsets, shift, most_bias(block))).any():
+        shift = shift - far
+    return shift
+
+
 def within_reach(rows: NDArray[np.float64], offsets: NDArray[np.float64]) -> NDArray[np.float64]:
     """Biases, none so far from zero that it saturates whatever the sums are and by more than that.
 
@@ -227,11 +261,13 @@ def _shared(shift: NDArray[np.int64], block: int) -> NDArray[np.int64]:
     return np.repeat(np.minimum.reduceat(shift, starts), block)[: len(shift)]
 
 
-def _snr_db(rows: NDArray[Any], shift: NDArray[np.int64]) -> float:
+def _snr_db(rows: _Rows, shift: NDArray[np.int64]) -> float:
     """Energy of the weights over that of what rounding adds to them, in decibels."""
-    power = np.exp2(shift)[:, None]
-    noise = np.square(np.rint(rows * power) / power - rows).sum()
-    energy = np.square(rows).sum()
+    noise = energy = 0.0
+    for part, band in rows.parts():
+        power = np.exp2(shift[band])[:, None]
+        noise += np.square(np.rint(part * power) / power - part).sum()
+        energy += np.square(part).sum()
     return float(10 * np.log10(energy / noise)) if noise and energy else math.inf
 
 

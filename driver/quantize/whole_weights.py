@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from driver.graph.ir import FloatArray, Graph, Layer
+from driver.quantize.bands import bands
 from driver.quantize.shift_exact import LayerParameters
 
 _MOST_MULTIPLE: Final = 255
@@ -67,6 +68,11 @@ def added_noise(
 ) -> float:
     """The mean square that rounding weights and results is expected to add to the results."""
     gain = np.exp2(-layer.shift.astype(np.float64)) * (out_scale / in_scale)
-    rows = layer.weight.reshape(len(gain), -1) * gain[:, None]
-    wrong = np.square(rows - weight.reshape(rows.shape)).sum(axis=1).mean()
+    whole, flat = (each.reshape(len(gain), -1) for each in (layer.weight, weight))
+    wrong = np.concatenate(
+        [
+            np.square(whole[band] * gain[band, None] - flat[band]).sum(axis=1)
+            for band in bands(weight)
+        ]
+    ).mean()
     return float(wrong * (in_scale * _SPREAD) ** 2 + out_scale**2 / 12)

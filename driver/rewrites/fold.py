@@ -266,7 +266,7 @@ def _scaled(layer: Layer, after: Affine) -> Layer:
     mul = after.mul.reshape(-1, *(1,) * (layer.weight.ndim - 1))
     return replace(
         layer,
-        weight=layer.weight * mul,
+        weight=layer.weight if (mul == 1).all() else layer.weight * mul,
         bias=layer.bias * after.mul + after.add,
         lo=after.lo,
         hi=after.hi,

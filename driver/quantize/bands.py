@@ -1,0 +1,20 @@
+"""Large weights some rows at a time: a whole layer in float64 would be gigabytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+_MOST_ELEMENTS: Final = 4 << 20
+"""32 MiB of float64; several such arrays are alive at once."""
+
+
+def bands(weight: NDArray[Any], block: int = 1) -> Iterator[slice]:
+    """Rows of [Co, ...] that are worked on together, in order: whole blocks of channels."""
+    rows = len(weight)
+    most = _MOST_ELEMENTS // max(1, weight.size // max(1, rows))
+    step = max(1, most // block) * block
+    for start in range(0, max(1, rows), step):
+        yield slice(start, start + step)
