@@ -30,7 +30,8 @@ examples:
 
 The data are arrays that numpy.savez wrote: x (inputs, samples first) and, to evaluate, y (labels).
 Networks that come with tilefarm: zoo:digits (of `tilefarm demo`, trained), and with random weights
-zoo:resnet18, zoo:mobilenet_v1, zoo:squeezenet; these bring data to calibrate with.
+zoo:resnet18, zoo:mobilenet_v1, zoo:squeezenet, zoo:resnet50, zoo:densenet121, zoo:inception_v1,
+zoo:vgg19; these bring data to calibrate with.
 The same command with the same folder continues where an earlier one ended. Exit codes: 0 done,
 2 bad input, 3 no device, 70 fault, 75 interrupted (continue with the same command), 130 killed.
 """

@@ -12,7 +12,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.system_errors import unwritable
 
 from driver.demo import CALIBRATION, MODEL
-from driver.demo.topologies import TOPOLOGIES, images, topology
+from driver.demo.topologies import TOPOLOGIES, images, write_topology
 
 PREFIX: Final = "zoo:"
 DIGITS: Final = "digits"
@@ -23,6 +23,10 @@ CAPTIONS: Final[Mapping[str, str]] = {
     "resnet18": "ResNet-18 at 224x224, random weights",
     "mobilenet_v1": "MobileNet v1 at 224x224, random weights",
     "squeezenet": "SqueezeNet 1.1 at 224x224, random weights",
+    "resnet50": "ResNet-50 at 224x224, random weights",
+    "densenet121": "DenseNet-121 at 224x224, random weights",
+    "inception_v1": "Inception v1 (GoogLeNet) at 224x224, random weights",
+    "vgg19": "VGG-19 at 224x224, random weights (575 MB)",
 }
 """What `zoo:NAME` is, by name."""
 
@@ -71,7 +75,7 @@ def _built_in(model: Path | str, folder: Path) -> ModelFiles:
     files = model, data = folder / f"{name}.onnx", folder / f"{name}.npz"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        model.write_bytes(topology(name))
+        write_topology(name, model)
         np.savez(data, x=images(_SAMPLES))
     except OSError as error:
         raise unwritable(folder, error) from None

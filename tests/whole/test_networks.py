@@ -12,7 +12,7 @@ from kit.networks import networks, samples_for
 from kit.simulated import PAIRS, Simulators
 from tilefarm.target import TARGETS, Target
 
-from driver.demo.topologies import TOPOLOGIES, images, topology
+from driver.demo.topologies import SMALL, images, write_topology
 from driver.frontend import import_model
 from driver.graph.ir import Graph
 from driver.quantize.fitting import quantize_for
@@ -37,12 +37,12 @@ def test_any_small_network(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", SMALL)
 def test_a_large_network_is_on_the_accelerator_but_for_its_ends(
     simulators: Simulators, name: str, tmp_path: Path
 ) -> None:
     model = tmp_path / f"{name}.onnx"
-    model.write_bytes(topology(name))
+    write_topology(name, model)
     graph = import_model(model)
     data = {graph.inputs[0].name: images(2)}
     network = simulators.assert_same(quantize(graph, data), SIM, data)

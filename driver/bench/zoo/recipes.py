@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from driver.bench.zoo.samples import Archive, Idx, Noise, Sheets, Source, Windows
-from driver.demo.topologies import TOPOLOGIES
+from driver.demo.topologies import SMALL
 from driver.demo.zoo import PREFIX
 
 WITHIN_OF_PEER: Final = 0.005
@@ -133,5 +133,5 @@ RECIPES: Final[Mapping[str, Recipe]] = {
 TOPOLOGY: Final = Recipe(task="topology, random weights", data=Noise())
 UNKNOWN: Final = Recipe(task="not in the table", data=Noise())
 
-NAMED_TOPOLOGIES: Final = tuple(f"{PREFIX}{name}" for name in TOPOLOGIES)
+NAMED_TOPOLOGIES: Final = tuple(f"{PREFIX}{name}" for name in SMALL)
 """Networks that need no folder."""
