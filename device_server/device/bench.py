@@ -9,7 +9,7 @@ from typing import Final
 
 from tilefarm.clock import Clock
 from tilefarm.digest import Digest
-from tilefarm.errors import CapacityError, DeviceLostError, ProtocolError
+from tilefarm.errors import CapacityError, DeviceLostError, InfraError, ProtocolError
 from tilefarm.measurement import (
     DeviceClock,
     Measurement,
@@ -30,7 +30,8 @@ from device_server.device.runner_thread import RunnerThread
 from device_server.device.store import BlobStore
 from device_server.device.watch import Watch
 
-_MAX_TIMEOUT_SECONDS: Final = 3600.0
+_MAX_RUN_SECONDS: Final = 3600.0
+"""No run keeps others from the device for longer, whatever it asks for."""
 _REMEMBERED_VERDICTS: Final = 4096
 _MOST_CALLS: Final = 100_000
 """Samples and repeats of one job; the reply has a number for each and is one message."""
@@ -104,6 +105,8 @@ class Bench:
     async def run(self, job: RunJob, still_mine: Callable[[], None], holder: Holder) -> RunReply:
         """Waits for its turn, runs the job and keeps its outputs as blobs.
 
+        One that asks for more time than a run may have gets what it may have.
+
         Args:
             job: what to run; its blobs are here.
             still_mine: raises if the caller has lost the device while it waited.
@@ -116,6 +119,7 @@ class Bench:
             SuspectError: the known kernel failed after the run.
         """
         arrived = self._clock.seconds()
+        job = replace(job, timeout_seconds=min(job.timeout_seconds, _MAX_RUN_SECONDS))
         with self._store.pinned(job.blobs):
             for fault in _faults(job, self._store.nbytes_of):
                 raise ProtocolError(f"run {job.artifact.short}: {fault}")
@@ -183,10 +187,11 @@ class Bench:
             outputs = tuple((name, self._store.put(content)) for name, content in outcome.outputs)
             events = outcome.timeline
             timeline = self._store.put(run_wire.timeline_to_bytes(events)) if events else None
-        except CapacityError as error:
+        except InfraError as error:
+            too_large = isinstance(error, CapacityError)
             failure = RunFailure(
                 artifact=outcome.artifact,
-                status=Status.INFRA_ERROR,
+                status=Status.RESOURCE_EXCEEDED if too_large else Status.INFRA_ERROR,
                 why=f"no room for the outputs: {error.what}",
                 device=self._settings.device,
             )
@@ -243,8 +248,8 @@ def _note_runner(outcome: Measurement | RunFailure) -> None:
 
 def _faults(job: RunJob, nbytes_of: Callable[[Digest], int]) -> Iterator[str]:
     """What is wrong with a job, before anything runs."""
-    if not 0 < job.timeout_seconds <= _MAX_TIMEOUT_SECONDS:
-        yield f"a timeout of {job.timeout_seconds} s is not within 0..{_MAX_TIMEOUT_SECONDS} s"
+    if not job.timeout_seconds > 0:
+        yield f"a timeout of {job.timeout_seconds} s is not above 0 s"
     if not 1 <= job.samples <= _MOST_CALLS:
         yield f"{job.samples} samples are not within 1..{_MOST_CALLS}"
     if job.precision is not None and job.precision.seconds > job.timeout_seconds:

@@ -9,6 +9,7 @@ from typing import Final
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest
 from tilefarm.errors import (
+    CapacityError,
     CorruptBlobError,
     DeviceSilentError,
     InfraError,
@@ -156,13 +157,7 @@ class DeviceClient(Closing):
         Raises:
             What `run` does, if that is the answer of the first.
         """
-        try:
-            replies = self._ask(asked)
-        except MissingBlobError:
-            if not self._there.intersection(asked[0].blobs):
-                raise
-            self._there.clear()  # It had to make room since.
-            replies = self._ask(asked)
+        replies = self._asked(asked)
         for one in asked[: len(replies)]:
             self._remember(one.blobs)
         return [Answer(self._fetched(reply), reply.unchecked) for reply in replies]
@@ -196,6 +191,34 @@ class DeviceClient(Closing):
         if Digest.of(content) != digest:
             raise CorruptBlobError(f"blob {digest.short} arrived damaged", "read it again")
         return content
+
+    def _asked(self, asked: Sequence[Ask]) -> Sequence[device_calls.RunReply]:
+        """The answers; blobs that were believed to be there, and are not any more, are sent again.
+
+        Raises:
+            CapacityError: the device has forgotten what was just sent.
+        """
+        first = asked[0]
+        for tries_left in (1, 0):
+            try:
+                return self._ask(asked)
+            except MissingBlobError as missing:
+                believed = self._there.intersection(first.blobs)
+                self._there.clear()  # It had to make room since.
+                if not (tries_left and believed):
+                    raise self._too_large(missing, first) from None
+        raise AssertionError("the second try answers or fails")
+
+    def _too_large(self, missing: MissingBlobError, one: Ask) -> InfraError:
+        """Why a device lacks a blob: it had no room, if the run brought all that it names."""
+        if not one.blobs.keys() >= set(one.job.blobs):
+            return missing
+        nbytes = sum(map(len, one.blobs.values()))
+        return CapacityError(
+            f"{missing.what} any more, though it was just sent: device {self._lease.device.name}"
+            f" cannot hold the {nbytes} bytes of this run together",
+            "fewer samples in a run, or a device whose store is larger",
+        )
 
     def _ask(self, asked: Sequence[Ask]) -> Sequence[device_calls.RunReply]:
         self.send_ahead(asked[0].blobs)

@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest
-from tilefarm.errors import CapacityError, CorruptBlobError
+from tilefarm.errors import CapacityError, CorruptBlobError, InfraError
 
 _MOST_CUT: Final = 16
 """Uploads that were cut short and are kept; the oldest are forgotten."""
@@ -87,7 +87,8 @@ class IncomingBlobs:
         """A blob that is all here, and whose digest is right.
 
         Raises:
-            CapacityError: it is over the cap, does not fit, or the disk is full.
+            CapacityError: it is over the cap, or does not fit.
+            InfraError: the disk is full.
         """
         if len(content) > self.blob_nbytes:
             raise _too_much(digest, self.blob_nbytes)
@@ -163,7 +164,8 @@ class BlobWriter(Closing):
         Raises:
             CorruptBlobError: they do not begin where the last ones ended, or another upload of the
                 blob has begun meanwhile.
-            CapacityError: the blob is over its cap, or the disk is full.
+            CapacityError: the blob is over its cap.
+            InfraError: the disk is full.
         """
         partial = self._partial
         self._require_current()
@@ -239,7 +241,8 @@ def _too_much(digest: Digest, most_nbytes: int) -> CapacityError:
     return CapacityError(f"blob {digest.short} is over {most_nbytes} bytes")
 
 
-def _cannot_write(error: OSError) -> CapacityError:
-    return CapacityError(
+def _cannot_write(error: OSError) -> InfraError:
+    """The device's own trouble: another blob would not fit either."""
+    return InfraError(
         f"cannot write a blob: {error.strerror}", "free some space in the device's --folder"
     )

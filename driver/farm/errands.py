@@ -70,7 +70,6 @@ class Errands:
     Args:
         devices: how many to use at most.
         wait_seconds: for a device, and for a farm that spoils a run again and again.
-        watch: sees every answer as it comes.
     """
 
     def __init__(
@@ -80,13 +79,11 @@ class Errands:
         devices: int,
         wait_seconds: float,
         clock: Clock,
-        watch: Callable[[Done], None] | None = None,
     ) -> None:
+        self.devices = devices
         self._source = source
-        self._devices = devices
         self._wait_seconds = wait_seconds
         self._clock = clock
-        self._watch = watch
         self._left = 0
         self._devices_up = 0
 
@@ -94,8 +91,13 @@ class Errands:
         """What is not done yet, and on how many devices, in words; for any thread."""
         return f"{self._left} runs to do; devices: {self._devices_up or 'none just now'}"
 
-    def run(self, orders: Sequence[Order]) -> list[Done]:
+    def run(
+        self, orders: Sequence[Order], watch: Callable[[Done], None] | None = None
+    ) -> list[Done]:
         """The answers, in the order of the orders; a fault of the farm only if that does not end.
+
+        Args:
+            watch: sees every answer as it comes; one that turns out to be wrong comes again.
 
         Raises:
             DeviceLostError: devices were lost under one order too often, and for too long.
@@ -110,10 +112,10 @@ class Errands:
                 report=messages.put,
                 clock=self._clock,
             )
-            for slot in range(min(self._devices, len(orders)))
+            for slot in range(min(self.devices, len(orders)))
         ]
         try:
-            return self._collect(orders, threads, messages)
+            return self._collect(orders, threads, messages, watch or (lambda _: None))
         finally:
             for thread in threads:
                 thread.close()
@@ -125,6 +127,7 @@ class Errands:
         orders: Sequence[Order],
         threads: Sequence[DeviceThread],
         messages: queue.SimpleQueue[Message],
+        watch: Callable[[Done], None],
     ) -> list[Done]:
         errands = [_Errand(order) for order in orders]
         waiting = list(range(len(orders)))
@@ -156,8 +159,7 @@ class Errands:
                     else:
                         answers[number - 1] = message
                         unsure.setdefault(message.slot, []).append(number - 1)
-                        if self._watch is not None:
-                            self._watch(message)
+                        watch(message)
                     if not message.unchecked:
                         unsure.pop(message.slot, None)
                 case Lost(number=number, why=why):

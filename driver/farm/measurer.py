@@ -4,17 +4,25 @@
                                        └─► silence: 1 is asked for alone, and patiently
 
 If the device is lost after such a silence, one of all those that were asked for may have done it.
+What a device refuses to run is a result: it is well, and every other one would refuse it too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Final
 
 from tilefarm.clock import Clock
-from tilefarm.errors import DeviceSilentError
-from tilefarm.measurement import Measurement, RunFailure, is_spoiled
+from tilefarm.errors import (
+    BusyError,
+    CapacityError,
+    DeviceSilentError,
+    ProtocolError,
+    TilefarmError,
+    UserError,
+)
+from tilefarm.measurement import Measurement, RunFailure, Status, is_spoiled
 from tilefarm.watch.work import about
 
 from device_server.device.batch import Answer, Ask
@@ -24,6 +32,12 @@ from driver.farm.patient import PatientClient
 TOGETHER_SECONDS: Final = 0.1
 """What a call with several runs may last: whoever else wants the device waits for it."""
 MOST_TOGETHER: Final = 8
+_REFUSED: Final[Mapping[type[TilefarmError], Status]] = {
+    CapacityError: Status.RESOURCE_EXCEEDED,
+    ProtocolError: Status.LOAD_ERROR,
+    UserError: Status.LOAD_ERROR,
+}
+"""How a run ends that asks for more than a device has, or for what makes no sense."""
 _MEMORY: Final = 0.5
 """Weight of the past in the running mean of a run's seconds."""
 
@@ -59,15 +73,20 @@ class Measurer:
         """How the first of these orders ended, one at least.
 
         Raises:
-            What `Client.run_batch` does, but a device's silence only when it lasts.
+            What `Client.run_batch` does but refusals, and a device's silence only when it lasts.
         """
         first = orders[0]
         self.number, self.perhaps = first.number, ()
-        began = self._clock.wall_seconds()
-        with about(first.candidate, first.request_id):
-            self._client.send_ahead(first.blobs)
-        sent = self._clock.wall_seconds()
-        answers = self._answers(orders)
+        began = sent = self._clock.wall_seconds()
+        try:
+            with about(first.candidate, first.request_id):
+                self._client.send_ahead(first.blobs)
+            sent = self._clock.wall_seconds()
+            answers = self._answers(orders)
+        except BusyError:
+            raise
+        except tuple(_REFUSED) as refusal:
+            answers = [self._refused(first, refusal)]
         ended = self._clock.wall_seconds()
         self.number, self.perhaps = 0, ()
         self._learn((ended - sent) / len(answers), answers)
@@ -90,6 +109,15 @@ class Measurer:
                 self.number, self.perhaps = 0, tuple(order.number for order in orders)
         with about(asked[0].candidate, asked[0].request_id):
             return [self._client.run(asked[0])]
+
+    def _refused(self, order: Order, refusal: TilefarmError) -> Answer:
+        """A result that confirms none of those before it."""
+        status = next(status for kind, status in _REFUSED.items() if isinstance(refusal, kind))
+        why = f"{refusal.what} (try: {refusal.hint})" if refusal.hint else refusal.what
+        failure = RunFailure(
+            artifact=order.job.artifact, status=status, why=why, device=self._device
+        )
+        return Answer(failure, unchecked=1)
 
     def _learn(self, seconds: float, answers: Sequence[Answer]) -> None:
         if any(is_spoiled(answer.outcome) for answer in answers):

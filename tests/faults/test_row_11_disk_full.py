@@ -12,7 +12,7 @@ from kit.farm import Farm, eventually
 from kit.full_disk import full_disk
 from kit.real_farm import RealFarm
 from kit.tuning import tuning
-from tilefarm.errors import CapacityError, DeviceLostError, SuspectError
+from tilefarm.errors import DeviceLostError, InfraError, SuspectError
 from tilefarm.measurement import Measurement, Status
 
 from device_server.device.server import DeviceSettings
@@ -24,7 +24,7 @@ def test_a_devices_disk(real_farm: RealFarm) -> None:
     tracker = real_farm.tracker()
     device = real_farm.device(tracker.address)
     client = real_farm.use(real_farm.lease(real_farm.ask(tracker.address)))
-    with full_disk(device.pid), pytest.raises(CapacityError, match="cannot write a blob") as full:
+    with full_disk(device.pid), pytest.raises(InfraError, match="cannot write a blob") as full:
         client.ensure(blobs())
     assert "free some space" in full.value.hint
     assert device.alive
