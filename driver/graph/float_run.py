@@ -42,7 +42,7 @@ from driver.graph.ir import (
     Softmax,
     Unary,
 )
-from driver.graph.parts import in_parts
+from driver.graph.parts import in_parts, samples_at_once
 
 
 def look_away(_name: str, _values: FloatArray) -> None:
@@ -54,12 +54,15 @@ def run_float(
     inputs: Mapping[str, FloatArray],
     *,
     observe: Callable[[str, FloatArray], None] = look_away,
+    heard: Callable[[int], None] | None = None,
 ) -> dict[str, FloatArray]:
     """The outputs by name, float32 [samples, ...], for inputs [samples, ...] in the graph's layout.
 
-    `observe` sees every tensor, the inputs included, a part of the samples at a time.
+    `observe` sees every tensor, the inputs included, a part of the samples at a time; `heard` gets
+    the number of samples of a part that is done.
     """
-    return in_parts(lambda part: _run_part(graph, part, observe), inputs)
+    most = samples_at_once(graph.shapes.values())
+    return in_parts(lambda part: _run_part(graph, part, observe), inputs, most, heard)
 
 
 def _run_part(

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-_SAMPLES_AT_ONCE = 64
+from driver.graph.ir import Shape
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
+_SAMPLES_AT_ONCE: Final = 64
+_TENSOR_ELEMENTS: Final = 8 << 20
+"""Of one tensor of all samples at once, where that is possible: 32 MiB of float32."""
 
 
-def parts_of(inputs: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, NDArray[Any]]]:
-    """The samples in order, a few at a time."""
+def samples_at_once(shapes: Iterable[Shape]) -> int:
+    """How many samples to run together through a network with tensors of these shapes."""
+    largest = max((math.prod(shape[1:]) for shape in shapes), default=1)
+    return max(1, min(_SAMPLES_AT_ONCE, _TENSOR_ELEMENTS // max(1, largest)))
+
+
+def parts_of(inputs: Arrays, most: int) -> Iterator[dict[str, NDArray[Any]]]:
+    """The samples in order, at most so many at a time."""
     samples = min(len(values) for values in inputs.values())
-    for start in range(0, max(1, samples), _SAMPLES_AT_ONCE):
-        yield {name: values[start : start + _SAMPLES_AT_ONCE] for name, values in inputs.items()}
+    for start in range(0, max(1, samples), most):
+        yield {name: values[start : start + most] for name, values in inputs.items()}
 
 
 def in_parts(
-    run: Callable[[dict[str, NDArray[Any]]], dict[str, NDArray[Any]]],
-    inputs: Mapping[str, NDArray[Any]],
+    run: Callable[[Arrays], Arrays],
+    inputs: Arrays,
+    most: int,
+    heard: Callable[[int], None] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """The results of `run` on every part, joined along the samples."""
-    results = [run(part) for part in parts_of(inputs)]
+    """The results of `run` on every part, joined along the samples; `heard` gets their sizes."""
+    results = []
+    for part in parts_of(inputs, most):
+        results.append(run(part))
+        if heard is not None:
+            heard(len(next(iter(part.values()))))
     return {name: np.concatenate([result[name] for result in results]) for name in results[0]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from tilefarm.workload import TensorSpec, Workload
 
 from driver.graph.columns import gathered
 from driver.graph.ir import FloatArray
-from driver.graph.parts import in_parts
+from driver.graph.parts import in_parts, samples_at_once
 from driver.integer import arithmetic as integer
 from driver.integer.accelerated import ACCELERATED_KERNELS
 from driver.integer.cpu_kernels import CPU_KERNELS
@@ -49,14 +49,19 @@ Array: TypeAlias = NDArray[Any]
 
 
 def run(
-    graph: QuantGraph, inputs: Mapping[str, FloatArray], *, keep: bool = False
+    graph: QuantGraph,
+    inputs: Mapping[str, FloatArray],
+    *,
+    keep: bool = False,
+    heard: Callable[[int], None] | None = None,
 ) -> dict[str, Array]:
     """The outputs by name, float32 [samples, ...], for inputs [samples, ...] in the graph's layout.
 
     With `keep` every tensor by its own name comes with them; an output that shares the name of a
-    tensor is left out.
+    tensor is left out. `heard` gets the number of samples of a part that is done.
     """
-    return in_parts(lambda part: _run_part(graph, part, keep=keep), inputs)
+    most = samples_at_once(tensor.shape for tensor in graph.tensors.values())
+    return in_parts(lambda part: _run_part(graph, part, keep=keep), inputs, most, heard)
 
 
 def _run_part(

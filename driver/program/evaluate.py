@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.errors import InfraError
-from tilefarm.measurement import Measurement, RunFailure
+from tilefarm.errors import InfraError, SettingsError
+from tilefarm.measurement import Measurement, Status
 
 from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.program.model import NetworkProgram
 from driver.program.parts import whole_batches
 
-_CHUNK_SAMPLES: Final = 25
+_RUN_SECONDS: Final = 10.0
+"""About so long a run of several samples lasts: who watches sees it go on, and what a lost device
+takes with it is soon done again."""
+_MOST_SAMPLES: Final = 25
+_MOST_NBYTES: Final = 64 << 20
+"""Of the inputs, and of the outputs, of one run; far below what a device takes as one blob."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,35 +37,94 @@ def run_program(
     inputs: Mapping[str, NDArray[Any]],
     errands: Errands,
     *,
-    seconds_per_sample: float,
+    limit_seconds: float,
     run_id: str,
+    watch: Callable[[Done, int], None] = lambda _done, _samples: None,
 ) -> ProgramRun:
     """Run all samples of `inputs` [samples, ...]; a last part that fills no batch is padded.
 
+    Every device begins with one batch. What that takes says how many samples the runs behind it
+    have.
+
+    Args:
+        limit_seconds: that a device may take for one batch.
+        watch: sees every answer, with the number of its samples.
+
     Raises:
+        SettingsError: a device refuses the program, or a batch takes longer than its limit.
         InfraError: the program itself failed on a device.
         DeviceLostError, NoDeviceError: see `Errands.run`.
     """
-    orders = [
-        Order(
-            number=0,
-            job=program.run_job(chunk, seconds_per_sample=seconds_per_sample),
-            blobs=program.blobs(chunk),
-            request_id=f"{run_id}-network-{index}",
-        )
-        for index, chunk in enumerate(whole_batches(inputs, program.batch, _CHUNK_SAMPLES))
-    ]
-    answers = [_good(done) for done in errands.run(orders)]
-    return _joined(program, answers, len(next(iter(inputs.values()))))
+    parts = _Parts(program, errands, limit_seconds, run_id, watch)
+    samples = len(next(iter(inputs.values())))
+    first = min(samples, errands.devices * program.batch)
+    answers = parts.run(_between(inputs, 0, first), program.batch)
+    if first < samples:
+        seconds = max(answer.run_seconds for answer in answers)
+        batches = max(1, int(_RUN_SECONDS / max(seconds, 1e-9)))
+        most = min(batches * program.batch, _MOST_SAMPLES, _most_samples(program))
+        answers += parts.run(_between(inputs, first, samples), most)
+    return _joined(program, answers, samples)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Parts of the samples as runs of a program."""
+
+    program: NetworkProgram
+    errands: Errands
+    limit_seconds: float
+    run_id: str
+    watch: Callable[[Done, int], None]
+    runs: int = 0
+
+    def run(self, inputs: Mapping[str, NDArray[Any]], most: int) -> list[Measurement]:
+        """The answers for these samples, at most so many a run."""
+        chunks = list(whole_batches(inputs, self.program.batch, most))
+        sizes = [len(next(iter(chunk.values()))) for chunk in chunks]
+        orders = [
+            Order(
+                number=0,
+                job=self.program.run_job(
+                    chunk, timeout_seconds=self.limit_seconds * size / self.program.batch
+                ),
+                blobs=self.program.blobs(chunk),
+                request_id=f"{self.run_id}-network-{self.runs + index}",
+            )
+            for index, (chunk, size) in enumerate(zip(chunks, sizes, strict=True))
+        ]
+        self.runs += len(orders)
+        answers = self.errands.run(orders, lambda done: self.watch(done, sizes[done.number - 1]))
+        return [_good(done) for done in answers]
+
+
+def _between(inputs: Mapping[str, NDArray[Any]], begin: int, end: int) -> dict[str, NDArray[Any]]:
+    return {name: values[begin:end] for name, values in inputs.items()}
+
+
+def _most_samples(program: NetworkProgram) -> int:
+    """So many samples that inputs and outputs of a run stay small."""
+    largest = max(p.nbytes for p in (*program.inputs, *program.outputs))
+    return max(1, _MOST_NBYTES // largest) * program.batch
 
 
 def _good(done: Done) -> Measurement:
-    if isinstance(done.result, RunFailure):
-        failure = done.result
-        raise InfraError(
-            f"the assembled program failed on {done.device}: {failure.status.value}: {failure.why}"
-        )
-    return done.result
+    failure = done.result
+    if isinstance(failure, Measurement):
+        return failure
+    what = f"the program failed on {done.device}: {failure.status.value}: {failure.why}"
+    if hint := _REMEDIES.get(failure.status):
+        raise SettingsError(what, hint)
+    raise InfraError(what)
+
+
+_REMEDIES: Final[Mapping[Status, str]] = {
+    Status.RESOURCE_EXCEEDED: "a device with more room, a smaller network, or a smaller batch:"
+    " --shape",
+    Status.RUN_TIMEOUT: "more time for a sample: --run-timeout; a faster device, or fewer at a"
+    " time on this machine: --devices",
+}
+"""What a user can do about it, where that is not a fault of the program."""
 
 
 def _joined(program: NetworkProgram, answers: Sequence[Measurement], samples: int) -> ProgramRun:

@@ -79,8 +79,8 @@ def _manifest(
         "name": program.name,
         "digest": program.digest.hex,
         "entry": program.entry,
-        "code": _file_row(CODE_FILE, program.code),
-        "constants": _file_row(CONSTANTS_FILE, program.constants),
+        "code": _file_row(CODE_FILE, program.code, program.code_digest),
+        "constants": _file_row(CONSTANTS_FILE, program.constants, program.constants_digest),
         "files": {name: Digest.of(content).hex for name, content in files.items()},
         "arena_nbytes": program.arena_nbytes,
         "buffers": list(_buffer_rows(program)),
@@ -93,8 +93,8 @@ def _manifest(
     }
 
 
-def _file_row(name: str, content: bytes) -> dict[str, object]:
-    return {"file": name, "sha256": Digest.of(content).hex, "nbytes": len(content)}
+def _file_row(name: str, content: bytes, digest: Digest) -> dict[str, object]:
+    return {"file": name, "sha256": digest.hex, "nbytes": len(content)}
 
 
 def _buffer_rows(program: NetworkProgram) -> Iterator[dict[str, Any]]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.digest import Digest
@@ -52,7 +53,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkProgram:
-    """What is deployed: code, constants, and what a caller must know to run them."""
+    """What is deployed: code, constants, and what a caller must know to run them.
+
+    The digests of code and constants, which may be large, are made once.
+    """
 
     name: str
     target: Target
@@ -62,11 +66,17 @@ class NetworkProgram:
     arena_nbytes: int
     inputs: tuple[Parameter, ...]
     outputs: tuple[Parameter, ...]
+    code_digest: Digest = field(init=False)
+    constants_digest: Digest = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code_digest", Digest.of(self.code))
+        object.__setattr__(self, "constants_digest", Digest.of(self.constants))
 
     @property
     def digest(self) -> Digest:
         """Identity of code and constants."""
-        return Digest.of_json([Digest.of(self.code).hex, Digest.of(self.constants).hex])
+        return Digest.of_json([self.code_digest.hex, self.constants_digest.hex])
 
     @property
     def batch(self) -> int:
@@ -80,15 +90,15 @@ class NetworkProgram:
 
     def blobs(self, inputs: Mapping[str, NDArray[Any]]) -> dict[Digest, bytes]:
         """Everything that a device must hold to run these inputs."""
-        parts = [self.code, self.constants]
-        parts += [inputs[parameter.name].tobytes() for parameter in self.inputs]
-        return {Digest.of(part): part for part in parts}
+        own = {self.code_digest: self.code, self.constants_digest: self.constants}
+        given = (inputs[parameter.name].tobytes() for parameter in self.inputs)
+        return own | {Digest.of(part): part for part in given}
 
     def run_job(
         self,
         inputs: Mapping[str, NDArray[Any]],
         *,
-        seconds_per_sample: float,
+        timeout_seconds: float,
         timeline: bool = False,
     ) -> RunJob:
         """Run all samples of float32 `inputs` [samples, ...] and bring the outputs back."""
@@ -99,7 +109,7 @@ class NetworkProgram:
                 name="constants",
                 role=Role.CONSTANT,
                 nbytes=len(self.constants),
-                content=Digest.of(self.constants),
+                content=self.constants_digest,
             ),
         ]
         for i in self.inputs:
@@ -108,11 +118,11 @@ class NetworkProgram:
         for o in self.outputs:
             specs.append(BufferSpec(name=o.name, role=Role.OUTPUT, nbytes=o.nbytes, fetch=True))
         return RunJob(
-            artifact=Digest.of(self.code),
+            artifact=self.code_digest,
             entry=self.entry,
             buffers=tuple(specs),
             samples=samples,
-            timeout_seconds=max(10.0, seconds_per_sample * samples),
+            timeout_seconds=timeout_seconds,
             timeline=timeline,
         )
 
@@ -214,19 +224,20 @@ def _kernels(network: Network, traces: Mapping[Workload, Trace]) -> dict[Workloa
 
 def _constants(network: Network) -> tuple[bytes, dict[str, tuple[int, int]]]:
     """All constants in one run of bytes, equal ones once; (buffer, offset) of each."""
-    offsets: dict[bytes, int] = {}
+    offsets: dict[Digest, int] = {}
     places: dict[str, tuple[int, int]] = {}
     begin, total = alignment(network.target), 0
+    pieces: list[bytes | memoryview] = []
     for name, values in network.constants.items():
-        content = values.tobytes()
-        if content not in offsets:
-            offsets[content] = total
-            total += -(-len(content) // begin) * begin
-        places[name] = (_CONSTANTS, offsets[content])
-    blob = bytearray(max(total, begin))
-    for content, offset in offsets.items():
-        blob[offset : offset + len(content)] = content
-    return bytes(blob), places
+        content = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+        digest = Digest.of(content)
+        if digest not in offsets:
+            offsets[digest] = total
+            padding = -len(content) % begin
+            pieces += [content, bytes(padding)]
+            total += len(content) + padding
+        places[name] = (_CONSTANTS, offsets[digest])
+    return b"".join(pieces) if total else bytes(begin), places
 
 
 def _buffer_tensors(network: Network) -> Sequence[str]:

@@ -1,26 +1,14 @@
-"""Samples in parts, so that memory stays small, and in whole batches."""
+"""Samples in whole batches, a few of them at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Arrays: TypeAlias = Mapping[str, NDArray[Any]]
-
-_SAMPLES_AT_ONCE: Final = 64
-
-
-def in_parts(execute: Callable[[Arrays], Arrays], inputs: Arrays) -> dict[str, NDArray[Any]]:
-    """The outputs of `execute` for all samples of `inputs` [samples, ...], a part at a time."""
-    samples = len(next(iter(inputs.values())))
-    parts = [
-        execute({name: values[at : at + _SAMPLES_AT_ONCE] for name, values in inputs.items()})
-        for at in range(0, samples, _SAMPLES_AT_ONCE)
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+from driver.graph.parts import Arrays
 
 
 def whole_batches(

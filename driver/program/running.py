@@ -46,7 +46,7 @@ def answers(
         program,
         inputs,
         errands,
-        seconds_per_sample=settings.run_timeout_seconds,
+        limit_seconds=settings.run_timeout_seconds,
         run_id=RandomIds().fresh("run"),
     )
     return replace(answer, outputs=in_types_of_model(program, answer.outputs))

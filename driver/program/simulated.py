@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from driver.integer.reference import run
 from driver.program.arena import plan_arena
 from driver.program.evaluate import ProgramRun
 from driver.program.model import NetworkProgram, network_program, program_job
+
+_SECONDS_PER_BATCH: Final = 120.0
+"""Of the largest network that anybody would simulate, on a machine that has more to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +100,7 @@ def on_simulator(program: NetworkProgram, batch: Mapping[str, NDArray[Any]]) -> 
     Raises:
         InfraError: it does not run.
     """
+    runs = len(next(iter(batch.values()))) // program.batch
     with tempfile.TemporaryDirectory(prefix="tilefarm-program-") as folder:
 
         def place(digest: Digest) -> Path:
@@ -105,7 +109,8 @@ def on_simulator(program: NetworkProgram, batch: Mapping[str, NDArray[Any]]) -> 
         for digest, content in program.blobs(batch).items():
             place(digest).write_bytes(content)
         with Runner(target=program.target) as runner:
-            result = runner.run(program.run_job(batch, seconds_per_sample=120.0), place)
+            job = program.run_job(batch, timeout_seconds=_SECONDS_PER_BATCH * runs)
+            result = runner.run(job, place)
     if not isinstance(result, Measurement):
         raise InfraError(f"the program failed: {result.status.value}: {result.why}")
     return result

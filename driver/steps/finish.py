@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,11 +18,11 @@ from driver.farm.errands import Errands
 from driver.farm.farmhouse import Farmhouse
 from driver.frontend import Dataset
 from driver.graph.float_run import run_float
+from driver.graph.parts import Arrays
 from driver.integer.reference import run
 from driver.program.arena import Arena
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job
-from driver.program.parts import Arrays, in_parts
 from driver.report.summary import Accuracy, KernelTimeline, Span
 from driver.search.measuring import Task
 from driver.steps.machine import versions
@@ -32,8 +32,9 @@ from driver.steps.stages import Stages
 from driver.steps.summarise import best_trial
 from tuner.store import Store
 
-_SECONDS_PER_GMAC: Final = 100.0
-"""A slow simulator's time, for the limit on a run of the network."""
+_PATIENCE: Final = 20.0
+"""How much longer the whole network may take than its kernels took, one by one: what the processor
+does is not in these, and other machines and other moments are slower."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,24 @@ class Finished:
     accuracy: Accuracy
     network_cycles: int | None
     timeline: KernelTimeline | None
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far an evaluation has come; written by one thread, read by another."""
+
+    of: int
+    who: str = "float reference"
+    samples: int = 0
+
+    def begin(self, who: str) -> None:
+        self.who, self.samples = who, 0
+
+    def done(self, samples: int) -> None:
+        self.samples += samples
+
+    def words(self) -> str:
+        return f"{self.who}: sample {min(self.samples + 1, self.of)} of {self.of}"
 
 
 class Finish:
@@ -124,29 +143,43 @@ class Finish:
     def _evaluate(self, program: NetworkProgram) -> tuple[Accuracy, int | None]:
         prepared, data = self._prepared, self._prepared.evaluation
         with self._stages.step("evaluate") as say:
-            floats = in_parts(lambda part: run_float(prepared.graph, part), data.inputs)
-            integers = in_parts(lambda part: run(prepared.quantized, part), data.inputs)
-            errands = self._errands(watch=self._note_network_run)
-            with self._stages.watch.waiting(errands.waits_for):
+            inputs, at = data.inputs, _Place(of=data.samples)
+            with self._stages.watch.waiting(at.words):
+                floats = run_float(prepared.graph, inputs, heard=at.done)
+                at.begin("integer reference")
+                integers = run(prepared.quantized, inputs, heard=at.done)
+                at.begin("devices")
+
+                def watch(done: Done, samples: int) -> None:
+                    self._note_network_run(done)
+                    at.done(samples)
+
                 answer = run_program(
                     program,
-                    data.inputs,
-                    errands,
-                    seconds_per_sample=1.0 + prepared.network.macs / 1e9 * _SECONDS_PER_GMAC,
+                    inputs,
+                    self._errands(),
+                    limit_seconds=self._limit_seconds(),
                     run_id=self._stages.run_id,
+                    watch=watch,
                 )
             differing = differing_samples(answer.outputs, integers)
             say(f"{data.samples} samples on the device, {differing} differ from the reference")
         accuracy = _accuracy(data, floats, integers, answer.outputs, differing)
         return accuracy, answer.cycles[-1] if answer.cycles else None
 
-    def _errands(self, watch: Callable[[Done], None] | None = None) -> Errands:
+    def _limit_seconds(self) -> float:
+        """What a device may take for one batch, by what the best kernels took on these devices."""
+        seconds = {name: _run_seconds(trial) for name, trial in self._best.items()}
+        steps = self._prepared.network.steps
+        kernels = sum(seconds.get(step.workload.name, 0.0) for step in steps)
+        return max(self._farm_settings.run_timeout_seconds, _PATIENCE * kernels)
+
+    def _errands(self) -> Errands:
         return Errands(
             self._house.leases,
             devices=self._farm_settings.devices,
             wait_seconds=self._farm_settings.device_wait_seconds,
             clock=self._stages.clock,
-            watch=watch,
         )
 
     def _note_network_run(self, done: Done) -> None:
@@ -203,6 +236,11 @@ def _best(task: Task, trials: Sequence[Trial]) -> Trial:
         why = next((f"{t.status.value}: {t.why}" for t in trials), "nothing was measured")
         raise InfraError(f"no schedule of {task.name} ended well; first: {why}")
     return best
+
+
+def _run_seconds(trial: Trial) -> float:
+    """How long a device had the trial's run."""
+    return sum(end - begin for stage, begin, end in trial.spans if stage == "run")
 
 
 def _kib(content: bytes) -> str:

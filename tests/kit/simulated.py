@@ -84,7 +84,7 @@ class Simulators:
         for digest, content in program.blobs(inputs).items():
             if not self._place(digest).exists():  # the runner may hold it open
                 self._place(digest).write_bytes(content)
-        job = program.run_job(inputs, seconds_per_sample=60)
+        job = program.run_job(inputs, timeout_seconds=60)
         result = self._runner(program.target).run(job, self._place)
         assert isinstance(result, Measurement), result
         shapes = {output.name: (-1, *output.shape[1:]) for output in program.outputs}

@@ -29,12 +29,12 @@ from driver.frontend.data import dataset_of
 from driver.frontend.seeded import seeded_data
 from driver.graph.float_run import run_float
 from driver.graph.ir import Graph
+from driver.graph.parts import Arrays
 from driver.integer.network import Network
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 from driver.partition.partitioner import partition
 from driver.program.evaluate import differing_samples
-from driver.program.parts import Arrays, in_parts
 from driver.proof.explaining import crossings
 from driver.proof.noise import between
 from driver.quantize.fitting import quantize_for
@@ -121,8 +121,8 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
         network=network,
         scored=scored,
         device=on_device(network, scored, say, clock=clock, began=began),
-        integers=in_parts(lambda part: run(quantized, part), scored.inputs),
-        floats=in_parts(lambda part: run_float(graph, part), scored.inputs),
+        integers=run(quantized, scored.inputs),
+        floats=run_float(graph, scored.inputs),
         peer=_peer(path, graph, scored, say) if task.with_peer else None,
     )
 

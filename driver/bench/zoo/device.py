@@ -10,10 +10,11 @@ import numpy as np
 from tilefarm.clock import Clock
 
 from driver.frontend import Dataset
+from driver.graph.parts import Arrays
 from driver.integer.network import Network
 from driver.program.evaluate import ProgramRun
 from driver.program.model import NetworkProgram
-from driver.program.parts import Arrays, whole_batches
+from driver.program.parts import whole_batches
 from driver.program.simulated import answers_of, assembled
 from driver.vta.schedules import PLAIN, PREDICTED, Choice, trace_of
 

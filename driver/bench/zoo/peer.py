@@ -10,7 +10,7 @@ import numpy as np
 from tilefarm.errors import InfraError, SettingsError
 
 from driver.graph.ir import FloatArray, Graph, GraphInput
-from driver.program.parts import Arrays
+from driver.graph.parts import Arrays
 
 _ERRORS_ONLY: Final = 3
 

@@ -243,7 +243,7 @@ def test_a_program_runs_all_samples_in_parts(samples: int, batch: int) -> None:
     x = np.arange(3 * samples, dtype=np.float32).reshape(samples, 3)
     devices = DoublingDevices(2)
     answer = run_program(
-        doubling(batch), {"x": x}, errands(devices, 2), seconds_per_sample=1.0, run_id="r"
+        doubling(batch), {"x": x}, errands(devices, 2), limit_seconds=10.0, run_id="r"
     )
     assert np.array_equal(answer.outputs["y"], 2 * x)
     assert sum(devices.samples) * batch >= samples
@@ -257,7 +257,7 @@ def test_a_program_that_fails_is_a_fault_and_says_where() -> None:
     x = {"x": np.zeros((1, 3), np.float32)}
     with pytest.raises(InfraError, match="failed on sim0: run_crash: signal 11"):
         run_program(
-            doubling(), x, errands(StandInDevices(1, crash)), seconds_per_sample=1.0, run_id="r"
+            doubling(), x, errands(StandInDevices(1, crash)), limit_seconds=10.0, run_id="r"
         )
 
 

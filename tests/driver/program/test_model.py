@@ -144,7 +144,7 @@ def a_program() -> NetworkProgram:
 def test_equal_workloads_are_one_kernel_and_buffers_have_their_order() -> None:
     program = a_program()
     x = {"x": np.zeros((5, 3, 6, 6), np.float32)}
-    job = program.run_job(x, seconds_per_sample=0.1)
+    job = program.run_job(x, timeout_seconds=0.1)
     assert [b.role for b in job.buffers] == [Role.SCRATCH, Role.CONSTANT, Role.INPUT, Role.OUTPUT]
     assert job.samples == 5
     assert job.buffers[2].nbytes * 5 == x["x"].nbytes
