@@ -16,6 +16,7 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
     "demo": ("driver.bench.demo", "whole runs of the demo, from nothing to the tuned program"),
     "farm": ("driver.bench.farm.command", "what a farm costs, and what gives way first"),
     "kernels": ("driver.bench.kernels", "cycles of ResNet-18's convolutions, against the old flow"),
+    "large": ("driver.bench.large", "large networks, from file to program: seconds and memory"),
     "network": ("driver.bench.network", "cycles of a whole network, a row a step, by cause"),
     "seed": ("driver.bench.seed", "the same search many times, under load and kills: one result"),
     "simulator": ("driver.bench.simulator", "speed of the simulator on ResNet-18's convolutions"),

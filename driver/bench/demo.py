@@ -8,7 +8,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,11 +16,10 @@ from typing import Any, Final
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import InfraError
 
-from driver.processes import descendants
+from driver.bench.process_watch import ProcessWatch
 from driver.steps.machine import machine
 
 _RUNS: Final = 3
-_SAMPLE_SECONDS: Final = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,12 +91,12 @@ def measure_demo(words: Sequence[str], clock: Clock) -> DemoFigures:
             stdout=subprocess.PIPE,
             text=True,
         )
-        with _MemoryWatch(process.pid) as memory:
+        with ProcessWatch(process.pid) as watch:
             stdout, _ = process.communicate()
         total = clock.seconds() - began
     if process.returncode:
         raise InfraError(f"the demo ended with exit code {process.returncode}")
-    return _figures(json.loads(stdout.splitlines()[-1]), total, memory.peak_nbytes)
+    return _figures(json.loads(stdout.splitlines()[-1]), total, watch.together_nbytes)
 
 
 def medians(runs: Sequence[DemoFigures]) -> DemoFigures:
@@ -149,37 +147,3 @@ def _figures(summary: dict[str, Any], total_seconds: float, peak_nbytes: int) ->
         peak_nbytes=peak_nbytes,
         differing=summary["accuracy"]["differing"],
     )
-
-
-class _MemoryWatch:
-    """Looks at the proportional memory of a process and all below it, now and then."""
-
-    def __init__(self, root: int) -> None:
-        self._root = root
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self.peak_nbytes = 0
-
-    def __enter__(self) -> _MemoryWatch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._ended.wait(_SAMPLE_SECONDS):
-            pids = [self._root, *descendants(self._root)]
-            self.peak_nbytes = max(self.peak_nbytes, sum(map(_proportional_nbytes, pids)))
-
-
-def _proportional_nbytes(pid: int) -> int:
-    """A process's memory, shared pages counted by their share; 0 when it is gone."""
-    try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tilefarm.errors import InfraError, SettingsError
 
-from driver.bench.farm.figures import Figure, figure_row, figure_table
+from driver.bench.figures import Figure, figure_table
 from driver.farm.scratch import scratch_folder
 from driver.processes import kill_descendants
 from driver.steps.machine import machine
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     figures = list(seed_figures(searches))
     if args.json:
         document = {"machine": machine(), "load": args.load}
-        rows = {"figures": list(map(figure_row, figures)), "searches": list(map(asdict, searches))}
+        rows = {"figures": [f.row() for f in figures], "searches": list(map(asdict, searches))}
         print(json.dumps(document | rows))
     else:
         print("\n".join(figure_table(figures)))

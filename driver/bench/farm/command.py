@@ -15,11 +15,8 @@ from tilefarm.quiet import quiet_libraries
 from driver.bench.farm.boards import KERNEL_SECONDS, measure_boards
 from driver.bench.farm.clients import CLIENTS, HOLD_SECONDS
 from driver.bench.farm.figures import (
-    Figure,
     Limit,
     board_figures,
-    figure_row,
-    figure_table,
     limits,
     real_figures,
     scale_figures,
@@ -28,6 +25,7 @@ from driver.bench.farm.figures import (
 from driver.bench.farm.real import measure_real
 from driver.bench.farm.scale import Scale, measure_scale
 from driver.bench.farm.uploading import BLOB_NBYTES, measure_upload
+from driver.bench.figures import Figure, figure_table
 from driver.farm.scratch import scratch_folder
 from driver.steps.machine import machine
 from driver.terminal.text_table import text_table
@@ -116,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
             found = measure_boards(trials, scratch=scratch, clock=clock)
             boards = list(board_figures(found))
         figures += real + boards
-        document |= {"real": list(map(figure_row, real)), "boards": list(map(figure_row, boards))}
+        document |= {"real": [f.row() for f in real], "boards": [f.row() for f in boards]}
         _tell(
             args,
             f"{args.trials} trials on two simulators, two compile processes",
@@ -127,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         scaled = measure_scale(scale, scratch=scratch, clock=clock)
     simulated, bounds = list(scale_figures(scaled)), limits(scale, scaled)
     figures += simulated
-    document |= {"simulated": list(map(figure_row, simulated)), "limits": list(map(asdict, bounds))}
+    document |= {"simulated": [f.row() for f in simulated], "limits": list(map(asdict, bounds))}
     title = f"{scale.devices} simulated devices, {scale.workers} compile workers"
     _tell(args, title, figure_table(simulated))
     _tell(args, "devices that would take all of", _limit_table(bounds))

@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from driver.bench.farm.busy import Path, Shares, runs_per_second
 from driver.bench.farm.real import RealFigures
 from driver.bench.farm.scale import Scale, ScaleFigures
 from driver.bench.farm.uploading import UploadFigures
-from driver.terminal.text_table import text_table
+from driver.bench.figures import Figure
 
 _MIB = 1 << 20
 _TRACKER_NBYTES = 200 * _MIB
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """One number. With a goal it must be at most that, or at least that where more is better."""
-
-    name: str
-    value: float
-    unit: str
-    goal: float | None = None
-    more_is_better: bool = False
-
-    @property
-    def is_met(self) -> bool:
-        """Whether there is no goal, or it is reached; what is not a number reaches none."""
-        if self.goal is None:
-            return True
-        return self.value >= self.goal if self.more_is_better else self.value <= self.goal
-
-
-def figure_table(figures: Sequence[Figure]) -> Iterator[str]:
-    """Lines for people: what was measured, and the goal."""
-    rows = [(f.name, f"{f.value:.4g}", f.unit, *_verdict(f)) for f in figures]
-    return text_table(("", "measured", "", "goal", ""), rows)
-
-
-def figure_row(figure: Figure) -> dict[str, Any]:
-    """For `--json`."""
-    return asdict(figure) | {"met": figure.is_met if figure.goal is not None else None}
-
-
-def _verdict(figure: Figure) -> tuple[str, str]:
-    if figure.goal is None:
-        return "", ""
-    sign = ">=" if figure.more_is_better else "<="
-    return f"{sign} {figure.goal:g}", "met" if figure.is_met else "missed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, fields, replace
 
 import pytest
@@ -41,11 +40,6 @@ def test_a_summary_becomes_figures() -> None:
     figures = demo._figures(summary, 20.0, 1 << 20)
     assert (figures.propose_seconds, figures.run_seconds) == (0.1, 0.4)
     assert figures.peak_nbytes == 1 << 20
-
-
-def test_memory_of_a_process_is_known_and_of_none_is_nothing() -> None:
-    assert demo._proportional_nbytes(os.getpid()) > 1 << 20
-    assert demo._proportional_nbytes(1 << 30) == 0
 
 
 def test_the_command_shows_medians(

@@ -1,0 +1,22 @@
+"""Large networks, by the command, from their files to programs that ran on samples."""
+
+from __future__ import annotations
+
+import pytest
+from tilefarm.clock import SystemClock
+
+from driver.bench.large import measure
+from driver.demo.topologies import LARGE
+
+TRIALS = 160
+SAMPLES = 3
+"""More than two devices take in their first runs."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_network_runs_whole(name: str) -> None:
+    found = measure(name, TRIALS, SAMPLES, SystemClock())
+    assert found.differing == 0
+    assert found.largest_nbytes < 2 << 30
+    assert set(found.by_step) >= {"import", "search", "evaluate"}
