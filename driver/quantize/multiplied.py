@@ -66,6 +66,7 @@ def multiplied_parameters(
             offset[band],
             block,
             were_whole=were_whole,
+            max_shift=max_shift,
         )
         for band in bands(weight, block)
     ]
@@ -76,7 +77,7 @@ def multiplied_parameters(
 
 
 def _some_rows(
-    rows: Reals, offset: Reals, block: int, *, were_whole: bool
+    rows: Reals, offset: Reals, block: int, *, were_whole: bool, max_shift: int
 ) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Weights, biases, shifts and factors of some blocks of channels, in the result's steps.
 
