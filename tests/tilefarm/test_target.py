@@ -24,6 +24,10 @@ KEYS = [
 ]
 
 
+HLS = [("board", "design", "hls"), ("limits", "max_shift", 15)]
+ORIGINAL = [("board", "runtime", "original")]
+
+
 def edited(*changes: tuple[str, str, object]) -> dict[str, Any]:
     """A whole target's document with some values changed."""
     document = deepcopy(asdict(SIM))
@@ -83,12 +87,36 @@ def test_every_parameter_is_part_of_the_identity(section: str, key: str) -> None
     assert replace(SIM, **{section: part}).digest != SIM.digest
 
 
-def test_mul_is_no_part_of_the_identity_of_what_lacks_it() -> None:
+def test_parameters_that_came_later_are_no_part_of_the_identity_where_they_are_as_ever() -> None:
     document = asdict(SIM)
-    del document["name"], document["limits"]["alu_mul"]
+    del document["name"], document["limits"]["alu_mul"], document["limits"]["max_shift"]
+    del document["board"]
     assert SIM.digest == Digest.of_json(document)
     assert target_from_document({"name": "old", **document}, where="t").digest == SIM.digest
     assert TARGETS["sim-mul"].digest != SIM.digest
+
+
+def test_records_of_earlier_versions_name_these_targets() -> None:
+    known = {"sim": "952dfbffc30b", "sim-de10": "c7a10bba95d8", "sim-mul": "acfc21ec283d"}
+    assert {name: TARGETS[name].digest.short for name in known} == known
+
+
+def test_no_two_built_in_targets_are_the_same() -> None:
+    assert len({target.digest for target in TARGETS.values()}) == len(TARGETS)
+
+
+def test_a_board_has_a_twin_that_differs_in_its_host_alone() -> None:
+    boards = [target for name, target in TARGETS.items() if f"sim-{name}" in TARGETS]
+    assert [board.name for board in boards] == ["pynq-z1", "de10-nano", "ultra96", "zcu104"]
+    for board in boards:
+        twin = TARGETS[f"sim-{board.name}"]
+        assert board.host != SIM.host
+        assert twin == replace(board, name=twin.name, host=SIM.host)
+
+
+def test_the_hls_design_has_its_limit_where_nothing_is_said() -> None:
+    document = {"name": "mine", "vta": asdict(SIM.vta), "board": {"design": "hls"}}
+    assert target_from_document(document, where="t").limits.max_shift == 15
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", None])
@@ -162,6 +190,16 @@ def test_a_number_that_is_not_an_integer_is_named(section: str, key: str) -> Non
         ([("limits", "acc_distance", 0)], "acc_distance and kernel_uops"),
         ([("limits", "kernel_uops", 0)], "acc_distance and kernel_uops"),
         ([("limits", "buffers", 3)], "buffers is 1 or 2"),
+        ([("limits", "max_shift", 14)], "limits.max_shift: 14 is not within 15..31; no network"),
+        ([("limits", "max_shift", 32)], "limits.max_shift: 32 is not within 15..31"),
+        ([("board", "design", "opencl")], "board.design: 'opencl' is none of chisel, hls"),
+        ([("board", "runtime", "mine")], "board.runtime: 'mine' is none of tilefarm, original"),
+        ([("board", "clock_mhz", -1)], "board.clock_mhz: -1 is not within 0..10000"),
+        ([("board", "design", "hls")], "limits.max_shift: 31, but the HLS design takes shifts"),
+        ([*HLS, ("limits", "alu_mul", True)], "the ALU of the HLS design has no MUL"),
+        ([*HLS, ("limits", "acc_distance", 2)], "loses updates of an accumulator"),
+        ([*ORIGINAL, ("vta", "log_batch", 1)], "the first row of a batch only"),
+        ([*ORIGINAL, ("limits", "kernel_uops", 2049)], "the Chisel design holds 2048 micro-ops"),
     ],
 )
 def test_impossible_hardware_is_refused(

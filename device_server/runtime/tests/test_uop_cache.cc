@@ -99,6 +99,16 @@ void equal_micro_ops_are_loaded_once() {
   CHECK(cache.image().size() == 18);
 }
 
+void the_original_loads_equal_micro_ops_again_and_cannot_evict() {
+  UopCache cache(16, true);
+  const auto a = kernel_of(6, 1), same = kernel_of(6, 1), c = kernel_of(5, 2);
+  CHECK(cache.admit(*a) && cache.admit(*same) && !cache.admit(*a) && !cache.admit(*same));
+  CHECK(same->place.sram_begin == 6 && cache.image().size() == 12);
+  CHECK_FAULT(TILEFARM_VTA_SRAM_RANGE, cache.admit(*c));
+  cache.clear();
+  CHECK(cache.admit(*c) && c->place.sram_begin == 0);
+}
+
 void evicted_kernels_stay_in_the_image() {
   UopCache cache(16);
   const auto a = kernel_of(6, 1), b = kernel_of(6, 2), c = kernel_of(8, 3);
@@ -129,6 +139,7 @@ int main() {
   a_slot_with_an_unknown_handle_counts_as_empty();
   resident_kernels_are_loaded_once();
   equal_micro_ops_are_loaded_once();
+  the_original_loads_equal_micro_ops_again_and_cannot_evict();
   evicted_kernels_stay_in_the_image();
   a_new_run_starts_empty();
 }

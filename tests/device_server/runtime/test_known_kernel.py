@@ -43,7 +43,7 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", [n for n, t in TARGETS.items() if t.host == Host()])
 def test_every_built_in_target_passes_with_known_cycles(name: str) -> None:
     known = known_kernel(TARGETS[name], b"")
     assert known.cycles
