@@ -59,11 +59,14 @@ def require_playable(target: Target) -> None:
     if _family(theirs) == _family(ours):
         return
     twin = TARGETS.get(f"sim-{target.name}")
-    same = "the same accelerator beside an x86-64 host"
+    instead = (
+        f"--target {twin.name}, the same accelerator beside an x86-64 host"
+        if twin
+        else "what `tilefarm targets --show` prints of it, without the section host"
+    )
     raise TargetError(
         f"{target.name}: its host is {theirs}, and simulated devices run here, on {ours}",
-        (f"--target {twin.name}, {same}" if twin else "a target file without its section host")
-        + ", or --tracker with a device of that target",
+        f"{instead}, or --tracker with a device of that target",
     )
 
 

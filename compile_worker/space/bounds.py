@@ -5,8 +5,8 @@ from __future__ import annotations
 from tilefarm.target import Target
 from tilefarm.workload import Workload
 
+from compile_worker.space.costs import costs_of
 from compile_worker.space.layer import Layer, layer_of
-from compile_worker.space.traffic import STORE_ELEMENT
 from compile_worker.space.vector_layer import VectorLayer, vector_layer_of
 
 
@@ -22,18 +22,19 @@ def ideal_cycles(workload: Workload, target: Target) -> int:
 def lower_bound_cycles(workload: Workload, target: Target) -> int:
     """What the busiest of compute, load and store modules needs when everything is moved once."""
     layer = _layer(workload)
-    bus = target.timing.bus_nbytes
+    bus, costs = target.timing.bus_nbytes, costs_of(target)
+    store = costs.store_element
     if isinstance(layer, VectorLayer):
         return max(
             layer.gemm_cycles + layer.other_cycles,
             layer.loading_cycles(target),
-            STORE_ELEMENT * layer.output_vectors,
+            store * layer.output_vectors,
         )
     read = layer.read_vectors * target.vta.inp_nbytes + workload.inputs[1].nbytes
     return max(
-        layer.gemm_cycles + layer.epilogue.vector_cycles * layer.output_vectors,
+        layer.gemm_cycles + costs.epilogue(layer.epilogue) * layer.output_vectors,
         read // bus,
-        STORE_ELEMENT * layer.output_vectors,
+        store * layer.output_vectors,
     )
 
 

@@ -63,8 +63,12 @@ class Epilogue:
     @property
     def vector_cycles(self) -> int:
         """Cycles for an output vector: reset, bias, immediate shifts, 2 for a register, 2 clips."""
-        shifts = (self.shift == "block") + (self.first_shift > 0)
-        return 1 + self.bias_tiles + shifts + 2 * len(self.by_lane) + 2
+        return 1 + self.bias_tiles + self.immediates + 2 * len(self.by_lane)
+
+    @property
+    def immediates(self) -> int:
+        """ALU operations whose second operand is part of the instruction: shifts and two clips."""
+        return (self.shift == "block") + (self.first_shift > 0) + 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What a schedule moves and does, in closed form: the cost model's features, and one last limit.
 
-Cycles are those of VTA's Chisel RTL (GEMM and immediate ALU operations N + 6, register ALU 2N + 6,
-one more to start; loads: beats + 22; stores: 3 an element). Fires on every layer.
+What the modules take is in `compile_worker.space.costs`, by the design of the target's board. Fires
+on every layer.
 """
 
 from __future__ import annotations
@@ -14,25 +14,18 @@ from tilefarm.target import Target
 
 from compile_worker import limits
 from compile_worker.space.constraints import Draft
+from compile_worker.space.costs import Costs, costs_of
 from compile_worker.space.layer import SPATIAL, Layer
+from compile_worker.space.rows import declare_rows
 
-START: Final = 7
-"""Cycles of a GEMM or ALU instruction beyond one for each micro-op."""
-
-LOAD_LATENCY: Final = 23
-STORE_ELEMENT: Final = 3
 LAST_STORE: Final = 600
 """About what is left of a large tile's store when its last part has been computed."""
 
-UOP_LOAD: Final = 25
 UOP_WAIT: Final = 80
-"""Cycles to load the micro-ops of a kernel, and to wait for that while operands are loaded."""
+"""Cycles that the load of a kernel's micro-ops waits for operands that are loaded meanwhile."""
 
 FETCH: Final = 280
 """Cycles before the first instruction has been fetched."""
-
-SCATTERED_ELEMENT: Final = 6
-"""Cycles of a store for an element that is alone in its row."""
 
 
 def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
@@ -70,17 +63,18 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
 
     The first tile is reset while the first load is under way.
     """
-    vta, bus = target.vta, target.timing.bus_nbytes
-    vectors, latency = layer.output_vectors, LOAD_LATENCY
-    inp, wgt, acc = (n // bus for n in (vta.inp_nbytes, vta.wgt_nbytes, vta.acc_nbytes))
+    costs = costs_of(target)
+    vectors, latency = layer.output_vectors, costs.load_latency
+    inp, wgt, acc = costs.inp_element, costs.wgt_element, costs.acc_element
     epilogue = layer.epilogue
-    busy = {"steps": START, "tiles": START * (1 + len(epilogue.stages)), "lanes_moved": acc}
+    start = costs.start
+    busy = {"steps": start, "tiles": start * (1 + len(epilogue.stages)), "lanes_moved": acc}
     if epilogue.by_lane:
         busy["bias_loads"] = latency * len(epilogue.by_lane)
     if epilogue.shift == "block":
-        draft.prod("shifts", "tiles", "tile_co", coefficient=START)
+        draft.prod("shifts", "tiles", "tile_co", coefficient=start)
         busy["shifts"] = 1
-    _ends(draft, layer)
+    _ends(draft, layer, costs)
     draft.total(
         "cycles_first_load", {"inp_elements": inp, "wgt_elements": wgt}, constant=2 * latency
     )
@@ -88,17 +82,22 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
     draft.total(
         "cycles_computing",
         {**busy, "cycles_begun": 1, "later_resets": 1},
-        constant=layer.gemm_cycles + (epilogue.vector_cycles - 1) * vectors,
+        constant=layer.gemm_cycles + (costs.epilogue(epilogue) - 1) * vectors,
     )
     loading = {"inp_moved": inp, "wgt_moved": wgt, "inp_copies": latency, "wgt_copies": latency}
+    storing = {"out_copies": 2}
+    if costs.row:
+        declare_rows(draft, layer)
+        loading |= {"inp_rows": costs.row, "wgt_rows": costs.row}
+        storing |= {"out_rows": costs.row}
     draft.total("cycles_loading", {**loading, "bias_tiles_moved": wgt})
-    store = SCATTERED_ELEMENT if layer.scattered else STORE_ELEMENT
-    draft.total("cycles_storing", {"out_copies": 2}, constant=store * vectors)
+    store = costs.scattered_element if layer.scattered else costs.store_element
+    draft.total("cycles_storing", storing, constant=store * vectors)
 
 
-def _ends(draft: Draft, layer: Layer) -> None:
+def _ends(draft: Draft, layer: Layer, costs: Costs) -> None:
     """later_resets: vectors of all tiles but one; cycles_last_store: of a tile cut into parts."""
-    store = SCATTERED_ELEMENT if layer.scattered else STORE_ELEMENT
+    store = costs.scattered_element if layer.scattered else costs.store_element
     names = [f"tile_{axis}" for axis in SPATIAL]
     draft.table(
         "tile_ends",
@@ -118,16 +117,21 @@ def _prediction(draft: Draft, target: Target) -> None:
     every slot key, and wait for operands that are loaded meanwhile unless these are held.
     """
     draft.constant("zero", 0)
+    costs = costs_of(target)
     shifts = {"shift_keys": 1} if draft.has("shift_keys") else {}
-    draft.total("uop_kernels", {"gemm_keys": 1, "acc_slots": 3, **shifts})
-    computing = {"cycles_computing": 4, "uops": 2, "uop_kernels": 4 * UOP_LOAD}
+    draft.total("uop_kernels", {"gemm_keys": 1, "acc_slots": costs.slot_kernels, **shifts})
+    computing = {"cycles_computing": 4, "uops": costs.uop_quarters}
+    computing["uop_kernels"] = 4 * costs.uop_load
     if draft.has("hold"):
         draft.select("waiting_kernels", "hold", ["uop_kernels", "zero"])
         computing["waiting_kernels"] = 4 * UOP_WAIT
     draft.total("quarters_computing", computing)
     draft.prod("quarters_loading", "cycles_loading", coefficient=4)
     draft.total("quarters_serial", {"quarters_computing": 1, "quarters_loading": 1})
-    draft.largest("quarters_overlapped", ["quarters_computing", "quarters_loading"])
+    together = ["quarters_computing", "quarters_loading"]
+    if costs.row:
+        together.append(draft.prod("quarters_storing", "cycles_storing", coefficient=4))
+    draft.largest("quarters_overlapped", together)
     more = target.limits.buffers - 1
     operands = ["zero", "quarters_serial", *["quarters_overlapped"] * more]
     draft.select("quarters_operands", "slots", operands)

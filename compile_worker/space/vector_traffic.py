@@ -8,7 +8,7 @@ from tilefarm.target import Target
 
 from compile_worker import limits
 from compile_worker.space.constraints import Draft
-from compile_worker.space.traffic import LOAD_LATENCY, START, STORE_ELEMENT
+from compile_worker.space.costs import costs_of
 from compile_worker.space.vector_layer import Stage, VectorLayer
 
 
@@ -62,24 +62,50 @@ def _copies(draft: Draft, layer: VectorLayer) -> None:
 
 def _cycles(draft: Draft, layer: VectorLayer, target: Target) -> None:
     """How long each module is busy, and what cannot overlap: the first load, the last store."""
-    bus = target.timing.bus_nbytes
-    inp, wgt = target.vta.inp_nbytes // bus, target.vta.wgt_nbytes // bus
+    costs = costs_of(target)
+    inp, wgt = costs.inp_element, costs.wgt_element
     each: dict[str, int] = {}
     for stage in layer.stages:
         own = 0 if stage.summed else stage.cycles
+        own = costs.alu(own) if stage.engine == "alu" else own
         each[vectors_of(stage)] = each.get(vectors_of(stage), 0) + own + stage.resets
     if layer.starts_rounded:
         each[vectors_of(layer.out)] -= 1
-    draft.total("tile_cycles", each, constant=START * _starts(layer))
+    draft.total("tile_cycles", each, constant=costs.start * _starts(layer))
     draft.prod("all_tile_cycles", "tiles", "tile_cycles")
-    busy = {"all_tile_cycles": 1, **({"sums": START} if layer.summing else {})}
+    busy = {"all_tile_cycles": 1, **({"sums": costs.start} if layer.summing else {})}
     taps = layer.extents["kh"] * layer.extents["kw"] if layer.summing else 0
     draft.total("cycles_computing", busy, constant=taps * layer.output_vectors)
-    draft.total("cycles_loading", {"inp_moved": inp, "inp_copies": LOAD_LATENCY})
-    draft.total("cycles_storing", {"out_copies": 2}, constant=STORE_ELEMENT * layer.output_vectors)
-    factors = len(layer.tiles) * (wgt + LOAD_LATENCY)
-    draft.total("cycles_first_load", {"inp_elements": inp}, constant=factors + LOAD_LATENCY)
-    draft.total("cycles_last_store", {"tile_vectors": STORE_ELEMENT}, constant=LOAD_LATENCY)
+    loading, storing = {"inp_moved": inp, "inp_copies": costs.load_latency}, {"out_copies": 2}
+    if costs.row:
+        _rows(draft, layer)
+        loading |= {"inp_rows": costs.row}
+        storing |= {"out_rows": costs.row}
+    draft.total("cycles_loading", loading)
+    store, latency = costs.store_element, costs.load_latency
+    draft.total("cycles_storing", storing, constant=store * layer.output_vectors)
+    factors = len(layer.tiles) * (wgt + latency)
+    draft.total("cycles_first_load", {"inp_elements": inp}, constant=factors + latency)
+    draft.total("cycles_last_store", {"tile_vectors": store}, constant=latency)
+
+
+def _rows(draft: Draft, layer: VectorLayer) -> None:
+    """inp_rows, out_rows: rows of all copies; those of copies that join channels are channels."""
+    windows = layer.windows
+    keys = [f"tile_{axis}" for axis in ("oh", "kh")]
+    draft.table(
+        "rows_loaded",
+        keys,
+        ["inp_window_rows"],
+        (
+            (oh, kh, windows[0].loaded(oh, kh))
+            for oh, kh in product(*(draft.domain(key) for key in keys))
+        ),
+    )
+    draft.select("inp_copy_rows", "inp_joined", ["inp_window_rows", "tile_co"])
+    draft.prod("inp_rows", "inp_copies", "inp_copy_rows")
+    draft.select("out_copy_rows", "out_joined", ["tile_oh", "tile_co"])
+    draft.prod("out_rows", "out_copies", "out_copy_rows")
 
 
 def _prediction(draft: Draft, layer: VectorLayer, target: Target) -> None:

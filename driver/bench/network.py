@@ -1,4 +1,4 @@
-"""`tilefarm bench network`: a whole network in exact cycles, a row a step, by cause."""
+"""`tilefarm bench network`: a whole network in simulated cycles, a row a step, by cause."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.system_errors import unwritable
+from tilefarm.target import Board
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -35,10 +36,11 @@ examples:
   tilefarm bench network zoo:mobilenet_v1 --trials 400 --html mobilenet.html
   tilefarm bench network net.onnx --calibrate data.npz --json
 
-Every workload of the accelerator is searched on exact cycles (--trials of each; those that differ
-in their clips only share what was found). A row tells what the compute module did in the cycles of
-one step; steps without cycles run on the processor. Below: their sum, and the cycles of the
-network compiled as one program, in which a step's first loads run beside the one before.
+Every workload of the accelerator is searched on simulated cycles (--trials of each; those that
+differ in their clips only share what was found). A row tells what the compute module did in the
+cycles of one step; steps without cycles run on the processor. Below: their sum, and the cycles of
+the network compiled as one program, in which a step's first loads run beside the one before; for
+a target with a board (`sim-pynq-z1`) what they take at its clock.
 """
 
 
@@ -93,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         whole=whole,
         trials=sum(each.trials for each in best.values()),
         failed=sum(each.failed for each in best.values()),
+        board=network.target.board,
     )
     _show(args, figures, traces)
     return 0 if whole.differing == 0 else 1
@@ -122,13 +125,14 @@ class StepFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFigures:
-    """A network's steps in order, and one run of it as a whole."""
+    """A network's steps in order, and one run of it as a whole; on a `board` that takes a time."""
 
     name: str
     steps: tuple[StepFigures, ...]
     whole: WholeRun
     trials: int
     failed: int
+    board: Board = Board()  # noqa: RUF009 (frozen)
 
     @property
     def spent(self) -> Spent:
@@ -160,6 +164,8 @@ def tables(figures: NetworkFigures) -> Iterator[str]:
         f"{counters.cycles} cycles as one program of {counters.instructions} instructions;"
         f" {figures.whole.differing} output elements differ from the reference"
     )
+    if time := figures.board.time_of(counters.cycles):
+        yield f"that is {time}"
     names = ", ".join(f"{step.name} ({step.operator})" for step in figures.on_processor)
     yield f"on the processor: {names or 'nothing'}"
 
@@ -172,6 +178,7 @@ def document(figures: NetworkFigures, traces: Mapping[Workload, Trace]) -> dict[
         "spent": asdict(figures.spent),
         "trials": figures.trials,
         "failed": figures.failed,
+        "board": asdict(figures.board),
         "program": asdict(figures.whole),
         "steps": [{**asdict(step), "cycles": step.cycles} for step in figures.steps],
         "schedules": {

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final
 
-from tilefarm.target import TARGETS
+from tilefarm.target import TARGETS, Target
+
+_PLAYED_BY: Final = "sim"
+
+_EPILOG: Final = """\
+examples:
+  tilefarm targets
+  tilefarm targets --show sim > mine.json      then: tune --target mine.json
+  tilefarm targets --show vta_config.json      the original hardware's file, as a target
+
+A target is an accelerator and its host. `sim` ones are played by the simulator on this machine:
+those without a board in exact cycles, with one as what they predict for it. `pynq-z1` and the like
+are for devices of that board (--tracker); `sim-pynq-z1` is the same beside this machine.
+design: what the hardware was made from. chisel: cycles are exact. hls: cycles are an estimate, and
+shifts are by 15 bits at most, in one instruction. runtime: the library below the programs; the
+original one loads micro-ops again for each call site, tilefarm's shares them. Clocks and hosts are
+those of the original's own builds.
+A file may be the JSON that --show prints, with sections left out that are as usual, or a
+vta_config.json, whose TARGET names the board."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
     parser.add_argument("--show", metavar="NAME|FILE.json", help="print one as JSON")
-    parser.epilog = (
-        "examples:\n"
-        "  tilefarm targets\n"
-        "  tilefarm targets --show sim > mine.json      then: tune --target mine.json"
-    )
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,13 +42,44 @@ def run(args: argparse.Namespace) -> int:
         from driver.targets import usable_target
 
         print(usable_target(args.show).to_json())
-        return 0
-    for name, target in TARGETS.items():
-        vta, timing = target.vta, target.timing
-        print(
-            f"{name:10} {vta.batch}x{vta.block}x{vta.block} int8,"
-            f" inp {vta.inp_depth} wgt {vta.wgt_depth} acc {vta.acc_depth} uop {vta.uop_depth}"
-            f" elements, bursts of {1 << timing.log_burst_beats} x {timing.bus_nbytes} bytes"
-            + (", ALU with MUL" if target.limits.alu_mul else "")
-        )
+    elif args.json:
+        print(json.dumps([_document(target) for target in TARGETS.values()]))
+    else:
+        for line in _lines():
+            print(line)
     return 0
+
+
+def _document(target: Target) -> dict[str, Any]:
+    return {**asdict(target), "digest": target.digest.hex}
+
+
+def _lines() -> Iterator[str]:
+    titles = ("target", "bus", "burst", "clock", "design", "runtime", "host", "")
+    rows = [titles, *(_row(target) for target in TARGETS.values())]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        yield "  ".join(cells).rstrip()
+    vta = TARGETS[_PLAYED_BY].vta
+    yield ""
+    yield (
+        f"all: {vta.batch}x{vta.block}x{vta.block} int8, and on the chip {vta.inp_depth} vectors,"
+        f" {vta.wgt_depth} weight tiles, {vta.acc_depth} accumulators, {vta.uop_depth} micro-ops"
+    )
+
+
+def _row(target: Target) -> tuple[str, ...]:
+    timing, board, limits = target.timing, target.board, target.limits
+    more = ["ALU with MUL"] * limits.alu_mul
+    more += [f"shifts to {limits.max_shift}"] * (board.design == "hls")
+    return (
+        target.name,
+        f"{8 * timing.bus_nbytes} bit",
+        str(1 << timing.log_burst_beats),
+        f"{board.clock_mhz} MHz" if board.clock_mhz else "-",
+        board.design,
+        board.runtime,
+        f"{target.host.triple.partition('-')[0]} {target.host.cpu}",
+        ", ".join(more),
+    )

@@ -217,6 +217,7 @@ class RunSummary:
         spans: of all sessions, in seconds since the first one began.
         sessions: all that there were, the first one first.
         network_cycles: accelerator cycles of one image through the assembled program.
+        network_time: what they take at the clock of the target's board, in words.
         trials_per_second: of this session's search; None when it measured nothing.
         first_measured_seconds: from the start of the command to its first measured kernel.
         facts: (name, value) of anything else worth a line: versions, seed, host.
@@ -244,6 +245,7 @@ class RunSummary:
     timeline: KernelTimeline | None
     accuracy: Accuracy | None
     network_cycles: int | None = None
+    network_time: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     interrupted: bool = False
     sessions: tuple[SessionRow, ...] = ()

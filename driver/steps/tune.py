@@ -193,6 +193,7 @@ class _Tune:
         tasks, stages, settings = prepared.tasks, self._stages, self._settings
         rows = {name: workload_row(task, trials_of(task, store)) for name, task in tasks.items()}
         target = prepared.network.target
+        cycles = done.network_cycles if done else None
         return RunSummary(
             title=settings.model.name,
             model_digest=prepared.model_digest.hex,
@@ -215,7 +216,8 @@ class _Tune:
             arena=arena.picture,
             timeline=done.timeline if done else None,
             accuracy=done.accuracy if done else None,
-            network_cycles=done.network_cycles if done else None,
+            network_cycles=cycles,
+            network_time=target.board.time_of(cycles) if cycles else "",
             facts=(("machine", machine()), *versions().items()),
             interrupted=result.why != "exhausted",
         )

@@ -230,6 +230,7 @@ def _verdict(summary: RunSummary) -> str:
         text += f"\nkernels {number(default)} -> {number(best)} cycles: {summary.speedup:.2f}x"
     if summary.network_cycles is not None:
         text += f"\none image through the program: {number(summary.network_cycles)} cycles"
+        text += f", {summary.network_time}" if summary.network_time else ""
     return text
 
 

@@ -148,6 +148,16 @@ class Board:
     runtime: str = "tilefarm"
     clock_mhz: int = 0
 
+    def time_of(self, cycles: int) -> str:
+        """What so many cycles take on the board, in words; empty where no clock is known.
+
+        Cycles of the HLS design are an estimate, and so is this.
+        """
+        if not self.clock_mhz:
+            return ""
+        about = "about " if self.design == "hls" else ""
+        return f"{about}{cycles / self.clock_mhz / 1000:.3g} ms at {self.clock_mhz} MHz"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:

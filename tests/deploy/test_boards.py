@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from kit.call_numbers import call_numbers
+from kit.demo_program import demo_program
 from kit.emulated import Board, board, compile_shared, missing_tool
 from kit.traced_calls import Verdict, build, children, judged
 from tilefarm.artifact import Artifact
@@ -23,6 +24,7 @@ from device_server.device.canary import Canary
 from device_server.device.known_kernel import KNOWN_CYCLES, known_kernel
 from device_server.runner.runner import Runner, RunnerLimits
 from driver.bench.farm.searching import layer_tasks
+from driver.program.simulated import on_simulator
 from driver.search.measuring import Task
 
 KERNELS = Path(__file__).parents[1] / "device_server" / "runtime" / "kernels"
@@ -80,6 +82,26 @@ def test_compiled_kernels_are_right_and_take_the_cycles_that_they_take_here(
         for task, twin in zip(layer_tasks(there).values(), layer_tasks(here).values(), strict=True):
             measured = run(task, far, tmp_path, emulated.machine)
             assert measured.counters == run(twin, near, tmp_path, native(here)).counters
+
+
+def test_the_demo_for_a_board_is_right_there_and_takes_what_its_twin_predicts(
+    emulated: Board, tmp_path: Path
+) -> None:
+    boards = [n for n, t in TARGETS.items() if f"sim-{n}" in TARGETS and t.host == emulated.host]
+    assert boards
+    for name in boards:
+        program, batch = demo_program(TARGETS[name])
+        twin, _ = demo_program(TARGETS[f"sim-{name}"])
+        blobs = program.blobs(batch)
+        for digest, content in blobs.items():
+            (tmp_path / digest.hex).write_bytes(content)
+        with emulated.runner(program.target) as runner:
+            done = runner.run(
+                program.run_job(batch, seconds_per_sample=120.0), lambda d: tmp_path / d.hex
+            )
+        assert isinstance(done, Measurement), done
+        here = on_simulator(twin, batch)
+        assert (done.counters, done.outputs) == (here.counters, here.outputs)
 
 
 def test_the_rules_judge_its_calls_as_they_should(emulated: Board, tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.target import TARGETS, Board, Limits, Target, VtaConfig
 
 from compile_worker.compiler import compile_kernel
-from compile_worker.space import generate
+from compile_worker.space import generate, lower_bound_cycles
 from device_server.device import elf
 from device_server.library.library import VtaError, VtaLibrary
 from driver.bench.zoo.attempt import attempt
 from driver.bench.zoo.recipes import RECIPES
 from driver.bench.zoo.records import Attempt, Tried
 from driver.graph.ir import Clip, Conv2d, Dense, Graph, MatMul
-from driver.integer.qir import QConv2d
+from driver.integer.qir import QConv2d, QMatMul
 from driver.integer.reference import run_workload
 from driver.integer.samples import sample_inputs
 from driver.program.simulated import on_simulator
@@ -127,6 +127,7 @@ def test_no_schedule_of_any_layer_is_one_that_the_hls_design_warns_of(
         streams = library.recorded()
         library.record(False)
         assert result.buffers[-1] == wanted.tobytes()
+        assert result.counters.cycles >= lower_bound_cycles(case.work, target)
         for stream in streams:
             assert library.run_stream(stream.instructions, stream.before).findings == ()
 
@@ -144,7 +145,7 @@ def test_a_product_of_activations_is_shifted_twice_where_once_is_too_far(
     graph = products(1.0)
     data = {"x": np.full((6, 512, 16), 4.0, np.float32)}
     quantized = quantize(graph, data)
-    (op,) = (node.op for node in quantized.nodes if type(node.op).__name__ == "QMatMul")
+    (op,) = (node.op for node in quantized.nodes if isinstance(node.op, QMatMul))
     assert op.shift > 15
     for target, first in ((SIM, 0), (PYNQ, 15)):
         network = simulators.assert_same(quantized, target, data)
@@ -186,7 +187,10 @@ def test_what_the_limit_keeps_away_is_rejected_below_the_hls_design(tmp_path: Pa
     library.configure(PYNQ)
     for shift in (15, 16):
         arrays = sample_inputs(work, 0) | {"shift": np.array([shift], np.int32)}
-        buffers = [*(arrays[spec.name].tobytes() for spec in work.inputs), work.outputs[0].nbytes]
+        buffers: list[bytes | int] = [
+            *(arrays[spec.name].tobytes() for spec in work.inputs),
+            work.outputs[0].nbytes,
+        ]
         if shift == 15:
             library.run_entry(code, "entry", buffers)
             continue

@@ -1,0 +1,101 @@
+"""What the modules of each design take, as the estimates and bounds of the spaces count it.
+
+The Chisel design: GEMM and immediate ALU operations N + 6, register ALU 2N + 6, one more to start;
+loads beats + 22, with rows at no cost; stores 3 an element. The HLS design as its Verilog does and
+with the memory of one board (`device_server/runtime/HLS.md`): both kinds of ALU operations 2N + 19,
+every row of a copy waits for the memory, weights move at half the speed of the bus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tilefarm.target import Target
+
+from compile_worker.space.layer import Epilogue
+
+_WEIGHT_BYTES_A_CYCLE: Final = 4
+"""Of the HLS design, however wide its bus is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Cycles by what takes them.
+
+    Attributes:
+        start: of a GEMM or ALU instruction beyond its micro-ops.
+        immediate: of an ALU operation with an immediate, for each vector; a register takes 2.
+        inp_element, wgt_element, acc_element: of a load, for each element.
+        load_latency: of a load, beyond its elements and rows.
+        row: of a copy, for each row; 0 where rows follow one another without a gap.
+        store_element: of a store, for each element; scattered_element: for one alone in its row.
+        uop_load: of loading a kernel's micro-ops; uop_quarters: for each of them, in quarters.
+        slot_kernels: kernels that are loaded for each accumulator slot beside the sums.
+    """
+
+    start: int
+    immediate: int
+    inp_element: int
+    wgt_element: int
+    acc_element: int
+    load_latency: int
+    row: int
+    store_element: int
+    scattered_element: int
+    uop_load: int
+    uop_quarters: int
+    slot_kernels: int
+
+    def epilogue(self, epilogue: Epilogue) -> int:
+        """Cycles of what follows the sums, for an output vector."""
+        return epilogue.vector_cycles + (self.immediate - 1) * epilogue.immediates
+
+    def alu(self, operands: int) -> int:
+        """Cycles of an ALU operation on so many vectors, for each vector of its result."""
+        return max(operands, self.immediate)
+
+
+def costs_of(target: Target) -> Costs:
+    """What the design of a target's board takes."""
+    vta, bus = target.vta, target.timing.bus_nbytes
+    inp, wgt, acc = (n // bus for n in (vta.inp_nbytes, vta.wgt_nbytes, vta.acc_nbytes))
+    again = _SLOT_KERNELS_AGAIN if target.board.runtime == "original" else _SLOT_KERNELS
+    if target.board.design == "hls":
+        latency = target.timing.dram_delay_cycles + _MEMORY_PATH
+        return Costs(
+            start=20,
+            immediate=2,
+            inp_element=max(1, inp),
+            wgt_element=max(wgt, vta.wgt_nbytes // _WEIGHT_BYTES_A_CYCLE),
+            acc_element=max(1, acc),
+            load_latency=9,
+            row=18 + latency,
+            store_element=max(1, vta.out_nbytes // bus),
+            scattered_element=13 + latency + max(1, vta.out_nbytes // bus),
+            uop_load=17 + latency,
+            uop_quarters=4,
+            slot_kernels=again,
+        )
+    return Costs(
+        start=7,
+        immediate=1,
+        inp_element=inp,
+        wgt_element=wgt,
+        acc_element=acc,
+        load_latency=23,
+        row=0,
+        store_element=3,
+        scattered_element=6,
+        uop_load=25,
+        uop_quarters=2,
+        slot_kernels=again,
+    )
+
+
+_MEMORY_PATH: Final = 29
+"""Cycles from a request to its first beat beyond the memory's delay; fitted, see `HLS.md`."""
+
+_SLOT_KERNELS: Final = 3
+_SLOT_KERNELS_AGAIN: Final = 6
+"""Reset and two clips, in two parts: the original runtime loads them for every part."""
