@@ -114,6 +114,12 @@ def test_a_board_has_a_twin_that_differs_in_its_host_alone() -> None:
         assert twin == replace(board, name=twin.name, host=SIM.host)
 
 
+def test_a_board_s_clock_makes_time_of_cycles() -> None:
+    assert TARGETS["pynq-z1"].board.time_of(621_790) == "about 6.22 ms at 100 MHz"
+    assert TARGETS["de10-nano"].board.time_of(50_000) == "0.5 ms at 100 MHz"
+    assert SIM.board.time_of(50_000) == ""
+
+
 def test_the_hls_design_has_its_limit_where_nothing_is_said() -> None:
     document = {"name": "mine", "vta": asdict(SIM.vta), "board": {"design": "hls"}}
     assert target_from_document(document, where="t").limits.max_shift == 15

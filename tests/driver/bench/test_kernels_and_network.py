@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,6 @@ def test_tables_of_a_network() -> None:
     assert lines[3].split()[-1] == "100"
     assert lines[-1] == "on the processor: in (quantize)"
     assert "98 cycles as one program of 7 instructions; 0 output" in lines[-2]
+    on_board = replace(figures, board=TARGETS["pynq-z1"].board)
+    assert "that is about 0.00098 ms at 100 MHz" in list(network.tables(on_board))
+    assert network.document(on_board, {})["board"]["clock_mhz"] == 100

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from kit.summaries import a_summary
@@ -146,3 +147,11 @@ def test_a_continued_run_shows_where_it_stands() -> None:
 @pytest.mark.parametrize(("as_json", "kind"), [(True, JsonLines), (False, PlainLines)])
 def test_a_pipe_gets_lines(as_json: bool, kind: type) -> None:
     assert isinstance(view_for(io.StringIO(), as_json=as_json), kind)
+
+
+def test_the_end_says_what_the_program_takes_on_the_board() -> None:
+    stream = io.StringIO()
+    with PlainLines(stream) as view:
+        summary = replace(a_summary(), network_time="about 6.2 ms at 100 MHz")
+        view(Ended(summary=summary, paths=(), seconds=8.0))
+    assert "through the program: 8 123 cycles, about 6.2 ms at 100 MHz" in stream.getvalue()
