@@ -17,6 +17,9 @@ BATCH_SECONDS: Final = 0.25
 HAND_SECONDS: Final = 0.2
 """What a device has in hand shall last so long: its runs are asked for several at a time."""
 
+RERUN_SECONDS: Final = 1.0
+"""What is to be run again when a device turns out to be wrong lasts so long: a small loss."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
@@ -95,6 +98,13 @@ class Campaign:
             return self.windows.run_ahead
         worth = min(math.ceil(HAND_SECONDS / self.run_seconds), self.windows.run_limit)
         return max(worth, self.windows.run_ahead)
+
+    @property
+    def unconfirmed(self) -> int:
+        """Ends that a busy device may have before it confirms them."""
+        if not self.run_seconds:
+            return 1
+        return min(math.ceil(RERUN_SECONDS / self.run_seconds), self.windows.run_limit)
 
     @property
     def room(self) -> int:

@@ -102,12 +102,21 @@ def _ask(c: Campaign) -> tuple[Campaign, list[Command]]:
 
 
 def _confirm(c: Campaign) -> tuple[Campaign, list[Command]]:
-    """Have devices confirm what they gave: idle ones, and those that would have much to do anew."""
-    asked = [
-        device
-        for device, numbers in c.jobs.held.items()
-        if device not in c.confirming and (not c.jobs.load(device) or len(numbers) >= c.hand)
-    ]
+    """Have devices confirm what they gave: those that would have much to run again, and idle ones.
+
+    A check takes some milliseconds, so of short compiles a few come together, unless the tuner has
+    to know their ends before it can give the workers more.
+    """
+    waits = c.jobs.open_batches <= c.windows.workers and not c.jobs.at(Stage.WAITING)
+    is_due = c.dry or c.stopping or (waits and c.room < c.batch)
+
+    def should(device: str, held: int) -> bool:
+        if device in c.confirming:
+            return False
+        idle = not c.jobs.load(device)
+        return held >= c.unconfirmed or (idle and (is_due or 2 * held >= c.batch))
+
+    asked = [device for device, numbers in c.jobs.held.items() if should(device, len(numbers))]
     c = replace(c, confirming=c.confirming | set(asked)) if asked else c
     return c, [*map(Confirm, asked)]
 

@@ -22,14 +22,15 @@ def search(
     """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
     settings = stages.settings
     windows = Windows(workers=settings.farm.processes)
-    earlier = continued(
-        prepared.tasks,
-        store,
-        trials=settings.trials,
-        proposer=settings.proposer,
-        seed=settings.seed,
-        lookahead=windows.lookahead(settings.farm.devices),
-    )
+    with stages.watch.waiting(lambda: "the tuner asks anew for what was measured before"):
+        earlier = continued(
+            prepared.tasks,
+            store,
+            trials=settings.trials,
+            proposer=settings.proposer,
+            seed=settings.seed,
+            lookahead=windows.lookahead(settings.farm.devices),
+        )
     session = earlier.session
     known = session.told
     loop = Loop(

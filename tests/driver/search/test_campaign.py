@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -269,19 +269,46 @@ def test_what_a_device_gave_is_told_when_it_has_confirmed_it() -> None:
 STORY = ("proposed", "compiling", "built", "on sim0", "ok")
 
 
-def test_a_busy_device_confirms_when_much_would_have_to_be_run_again() -> None:
-    jobs = tuple(range(1, 7))
-    campaign, _ = play(DeviceUp("sim0"), Proposed(jobs), windows=Windows(workers=7))
+@pytest.mark.parametrize(("seconds", "together"), [(2.0, 1), (0.3, 4), (0.01, 16)])
+def test_a_busy_device_confirms_when_much_would_have_to_be_run_again(
+    seconds: float, together: int
+) -> None:
+    jobs = tuple(range(1, 33))
+    campaign, _ = play(DeviceUp("sim0"), Proposed(jobs), windows=Windows(workers=33))
     campaign, _ = step(campaign, *map(Built, jobs))
     confirmed_after = []
-    for number in jobs:
-        ran = Measured(number, "sim0", good(), unconfirmed=True, seconds=0.06)
+    for number in jobs[:20]:
+        ran = Measured(number, "sim0", good(), unconfirmed=True, seconds=seconds)
         campaign, commands = step(campaign, ran)
         confirmed_after += [number] * (Confirm("sim0") in commands)
         assert campaign.violations() == []
-    assert confirmed_after == [4]
+    assert confirmed_after == [together]
     campaign, commands = step(campaign, Confirmed("sim0"))
-    assert [c.job for c in commands if isinstance(c, Tell)] == [*jobs]
+    assert [c.job for c in commands if isinstance(c, Tell)] == [*range(1, 21)]
+
+
+def test_an_idle_device_confirms_a_few_short_ones_together() -> None:
+    campaign, _ = step(under_way(), *(Built(n, 0.02) for n in range(2, 8)))
+    confirmed_after = []
+    for number in range(1, 8):
+        ran = Measured(number, "sim0", good(), unconfirmed=True, seconds=0.01)
+        campaign, commands = step(campaign, ran)
+        confirmed_after += [number] * (Confirm("sim0") in commands)
+    assert confirmed_after == [7], "there is nothing more to run"
+
+
+def test_an_idle_device_confirms_what_workers_wait_for() -> None:
+    ran = Measured(1, "sim0", good(), unconfirmed=True, seconds=0.01)
+    campaign, commands = step(under_way(), ran)
+    assert commands == [Confirm("sim0")], "no third compile task is queued"
+    campaign, _ = step(under_way(), Measured(1, "sim0", good(), seconds=0.01))
+    campaign, commands = step(replace(campaign, asking=False), Proposed(tuple(range(22, 32))))
+    assert commands == [Compile(tuple(range(22, 32)))]
+    campaign, commands = step(campaign, Built(2, 0.02))
+    campaign, commands = step(campaign, Measured(2, "sim0", good(), unconfirmed=True, seconds=0.01))
+    assert commands == [], "a task is queued"
+    campaign, commands = step(campaign, Stop())
+    assert commands == [Confirm("sim0")]
 
 
 def test_what_a_device_had_confirmed_stays_when_it_turns_wrong() -> None:
