@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from compile_worker.space import generate, ideal_cycles
@@ -167,7 +168,7 @@ def tables(figures: Sequence[LayerFigures], trials: int) -> Iterator[str]:
     """Cycles against limits and the old flow, then where they go."""
     if not figures:
         return
-    yield f"cycles, best of {trials} trials a layer"
+    yield f"cycles, best of {plural(trials, 'trial')} a layer"
     titles = ("layer", "ideal", "bound", "old", "given old", "best", "over bound", "vs old")
     yield from text_table(titles, [*map(_limits_row, figures), _limits_sum(figures)])
     yield ""
@@ -228,7 +229,8 @@ def _names(words: str) -> list[str]:
 
 def _progress(result: LayerFigures | Failed | Crashed) -> str:
     if isinstance(result, LayerFigures):
-        return f"{result.best.cycles} cycles, {result.trials} trials, {result.failed} failed"
+        trials = plural(result.trials, "trial")
+        return f"{result.best.cycles} cycles, {trials}, {result.failed} failed"
     return result.why
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.errors import InfraError, SettingsError
+from tilefarm.plural import plural
 from tilefarm.system_errors import unwritable
 from tilefarm.target import Board
 from tilefarm.trace import Trace
@@ -159,7 +160,8 @@ def tables(figures: NetworkFigures) -> Iterator[str]:
     yield from text_table(("operator", "steps", "cycles", "share"), list(_shares(figures)))
     yield ""
     cycles, counters = figures.spent.cycles, figures.whole.counters
-    yield f"{cycles} cycles, the steps one by one; {figures.trials} trials, {figures.failed} failed"
+    trials = plural(figures.trials, "trial")
+    yield f"{cycles} cycles, the steps one by one; {trials}, {figures.failed} failed"
     yield (
         f"{counters.cycles} cycles as one program of {counters.instructions} instructions;"
         f" {figures.whole.differing} output elements differ from the reference"
@@ -219,7 +221,7 @@ def _progress(outcome: Outcome) -> str:
     if not isinstance(outcome, Tuned):
         return outcome.why
     cycles = outcome.measured.cycles
-    return f"{cycles} cycles, {outcome.trials} trials, {outcome.failed} failed"
+    return f"{cycles} cycles, {plural(outcome.trials, 'trial')}, {outcome.failed} failed"
 
 
 def _row(name: str, operator: str, bound: int, spent: Spent | None) -> tuple[str, ...]:
@@ -261,8 +263,8 @@ def _write_page(path: Path, figures: NetworkFigures) -> None:
         for step in figures.steps
     ]
     facts = (
-        f"{figures.whole.counters.cycles} cycles as one program; {figures.trials} trials;"
-        f" {len(figures.on_processor)} of {len(figures.steps)} steps on the processor"
+        f"{figures.whole.counters.cycles} cycles as one program; {plural(figures.trials, 'trial')};"
+        f" {len(figures.on_processor)} of {plural(len(figures.steps), 'step')} on the processor"
     )
     try:
         path.write_text(cycles_page(figures.name, facts, CAUSES, bars), encoding="utf-8")

@@ -6,8 +6,10 @@ import argparse
 import json
 
 from tilefarm.clock import SystemClock
+from tilefarm.command_line import EXIT_INTERRUPTED
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
+from driver.jobs.answers import Job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,5 +28,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"id": job.id, "status": job.status}))
     else:
-        print(f"{job.id}: {job.status}; the same `tilefarm submit` continues its run")
+        print(f"{job.id}: {_outcome(job)}")
     return 0
+
+
+def _outcome(job: Job) -> str:
+    """How the job ended, which may have been before it was cancelled, and what comes next."""
+    if job.status == "SUCCEEDED":
+        return f"{job.status} before; `tilefarm fetch {job.id}` brings what it made"
+    if job.status == "FAILED" and job.exit_code != EXIT_INTERRUPTED:
+        return f"{job.status} before; `tilefarm logs {job.id}` says why"
+    return f"{job.status}; the same `tilefarm submit` continues its run"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 from tilefarm.quiet import quiet_libraries
 
 from driver.options.networks import MODEL, SEEDED, add_network_options, source_of
@@ -113,9 +114,9 @@ def verdict(found: Checked) -> Iterator[str]:
         if nodes:
             yield f"  made from {', '.join(f'{node.name} ({node.operator})' for node in nodes)}"
         yield f"  {first.offence or first.failure}"
-    yield f"the program as a whole, {found.samples} samples: {found.whole}"
+    yield f"the program as a whole, {plural(found.samples, 'sample')}: {found.whole}"
     right = sum(step.is_right for step in found.steps)
-    yield f"{right} of {len(found.steps)} steps are bit for bit right"
+    yield f"{right} of {plural(len(found.steps), 'step')} are bit for bit right"
 
 
 def _decibels(ratio: float) -> str:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilefarm.plural import plural
 from tilefarm.system_errors import unwritable
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def lines(found: Sequence[Result]) -> Iterator[str]:
     never = Counter(each.operator for each in found)
     for operator in {each.operator for each in found if each.verdict != "skipped"}:
         del never[operator]
-    yield f"and {never.total()} cases of {len(never)} operators of which none is taken"
+    cases, operators = plural(never.total(), "case"), plural(len(never), "operator")
+    yield f"and {cases} of {operators} of which none is taken"
     yield ""
     yield from (f"FAILED {each.name}: {each.why}" for each in found if each.verdict == "failed")
     for kind, of_kind in sums(found).items():

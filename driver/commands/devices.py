@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilefarm.errors import NoDeviceError, SettingsError
+from tilefarm.plural import plural
 from tilefarm.quiet import quiet_libraries
 from tilefarm.target import TARGETS
 from tilefarm.trust.access import is_name
@@ -118,7 +119,8 @@ def _print_devices(tracker: TrackerClient, *, refused: bool) -> None:
         target = targets.get(device.target, device.target.short)
         labels = " ".join(f"{key}={value}" for key, value in device.labels)
         words = f"{device.name:12} {target:12} {device.address:22} {device.sandbox} {labels}"
-        use = in_words(state) + (f"; refuses {_runs(state.refused)}" if state.refused else "")
+        refuses = f"; refuses {plural(state.refused, 'run')}" if state.refused else ""
+        use = in_words(state) + refuses
         print(f"{words.rstrip()}\n{'':12} {use}; self-test {device.self_test}")
         for run in _refused_runs(tracker, state) if refused else ():
             print(f"{'':12} {_in_words(run)}")
@@ -143,10 +145,6 @@ def _in_words(run: RefusedRun) -> str:
         f"{run.artifact.short} {run.entry}: {run.status} {run.crashes} times, refused for {since};"
         f" {run.why}"
     )
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _document(state: dict[str, Any]) -> dict[str, Any]:

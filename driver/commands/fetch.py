@@ -9,6 +9,7 @@ from pathlib import Path
 from tilefarm.clock import SystemClock
 from tilefarm.errors import OutputError
 from tilefarm.names import RandomIds
+from tilefarm.plural import plural
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
 
@@ -44,5 +45,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([str(path) for path in paths]))
     else:
-        print(f"{out}: {len(paths)} files of {args.job}; open {out / 'report.html'}")
+        print(f"{out}: {plural(len(paths), 'file')} of {args.job}; open {out / 'report.html'}")
     return 0

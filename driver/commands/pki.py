@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 from tilefarm.trust.access import CALLING_ROLES, CertificateName, FarmRole, is_name
 from tilefarm.trust.tokens import read_table
 
@@ -190,7 +191,7 @@ def _revoke(args: argparse.Namespace) -> int:
             raise SettingsError(
                 f"{args.tokens}: no token of {args.user}", f"`tilefarm pki show {args.tokens}`"
             )
-        print(f"{args.tokens}: {count} tokens of {args.user} are void")
+        print(f"{args.tokens}: {plural(count, 'token')} of {args.user} are void")
     if args.revoked is not None:
         from driver.farm.revoking import revoke_certificates
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilefarm.clock import SystemClock
 from tilefarm.errors import TargetError
+from tilefarm.plural import plural
 from tilefarm.quiet import quiet_libraries
 
 from driver.settings import FarmSettings, add_device_options, farm_settings
@@ -90,7 +91,7 @@ def _answers(program: NetworkProgram, data: Path, settings: FarmSettings) -> Pro
 def _as_text(program: NetworkProgram, answer: ProgramRun, out: Path | None) -> str:
     samples = len(next(iter(answer.outputs.values())))
     cycles = f"{answer.cycles[-1]} cycles each" if answer.cycles else "no cycles counted"
-    lines = [f"{program.name}: {samples} samples, {cycles}"]
+    lines = [f"{program.name}: {plural(samples, 'sample')}, {cycles}"]
     lines += [f"{name}  {v.dtype} {list(v.shape)}" for name, v in answer.outputs.items()]
     return "\n".join([*lines, *([f"outputs  {out}"] if out is not None else [])])
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tilefarm.clock import Clock
+from tilefarm.plural import plural
 
 _WORTH_SECONDS: Final = 2.0
 """A shorter wait is not told of: every batch has one, and a new worker takes a second."""
@@ -78,5 +79,5 @@ class RayQueue:
             longest = self._clock.seconds() - min(waiting, default=math.inf)
         if longest < _WORTH_SECONDS:
             return ""
-        batches = f"{len(waiting)} batches" if len(waiting) > 1 else "1 batch"
+        batches = plural(len(waiting), "batch", "batches")
         return f"{batches} in its queue, the first for {longest:.0f} s"

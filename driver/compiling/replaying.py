@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tilefarm.artifact import Artifact, ProgramJob
 from tilefarm.errors import DataError
 from tilefarm.measurement import Status
+from tilefarm.plural import plural
 
 from compile_worker.trail import LastStep, Trail
 from driver.compiling.alone import ALONE_NBYTES
@@ -117,5 +118,5 @@ def rows(folders: Sequence[Path]) -> Iterator[tuple[str, ...]]:
 def title(job: Job) -> str:
     """What a job compiles, in words."""
     if isinstance(job, ProgramJob):
-        return f"program {job.entry} of {len(job.kernels)} kernels"
-    return f"{job.workload.name}, {len(job.trace.steps)} steps, {job.target.name}"
+        return f"program {job.entry} of {plural(len(job.kernels), 'kernel')}"
+    return f"{job.workload.name}, {plural(len(job.trace.steps), 'step')}, {job.target.name}"

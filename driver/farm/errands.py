@@ -16,6 +16,7 @@ from typing import Final
 from tilefarm.clock import Clock
 from tilefarm.errors import DeviceLostError
 from tilefarm.lease import Lease
+from tilefarm.plural import plural
 
 from driver.farm.device_messages import (
     Confirmed,
@@ -89,7 +90,7 @@ class Errands:
 
     def waits_for(self) -> str:
         """What is not done yet, and on how many devices, in words; for any thread."""
-        return f"{self._left} runs to do; devices: {self._devices_up or 'none just now'}"
+        return f"{plural(self._left, 'run')} to do; devices: {self._devices_up or 'none just now'}"
 
     def run(
         self, orders: Sequence[Order], watch: Callable[[Done], None] | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 from tilefarm.clock import Clock
 from tilefarm.closing import Closing
 from tilefarm.errors import InfraError
+from tilefarm.plural import plural
 from tilefarm.target import Target
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.log import PLAIN, LogStyle
@@ -97,14 +98,15 @@ class Farmhouse(Closing):
     @property
     def compiled_on(self) -> str:
         """Where kernels are compiled, in words."""
-        processes = f"{self._settings.processes} processes"
+        processes = plural(self._settings.processes, "process", "processes")
         if self._ray is None:
             return processes
         try:
             up = self._ray.wait(0)
         except InfraError as error:
             return f"{processes}, because {error.what}"
-        return f"Ray, {self._settings.processes} workers" if up else "a process while Ray started"
+        workers = plural(self._settings.processes, "worker")
+        return f"Ray, {workers}" if up else "a process while Ray started"
 
     @property
     def waits_for(self) -> str:

@@ -17,6 +17,8 @@ from driver.graph.ir import GraphOutput, Shape
 
 _FLOATS: Final = ("float", "float16", "double")
 """Taken as float32, whichever it is."""
+_AGAIN: Final = "export the model again"
+_LEAVE_OUT: Final = "leave this output out: it is always the same"
 _MOST_ELEMENTS: Final = 1 << 30
 
 
@@ -40,7 +42,7 @@ def inputs_of(graph: onnx.GraphProto, reasons: Reasons) -> dict[str, Shape]:
     weights = {tensor.name for tensor in graph.initializer}
     values = [value for value in graph.input if value.name not in weights]
     if not values:
-        reasons.add("the network has no input", "export the model again")
+        reasons.add("the network has no input", _AGAIN)
     return dict(_taken(values, reasons))
 
 
@@ -49,7 +51,7 @@ def _taken(values: list[onnx.ValueInfoProto], reasons: Reasons) -> Iterator[tupl
     for value in values:
         if not value.name or value.name in seen:
             why = "the file has two of that name" if value.name else "it has no name"
-            reasons.add(f"input {value.name!r}: {why}", "export the model again")
+            reasons.add(f"input {value.name!r}: {why}", _AGAIN)
         elif _has_numbers(value, reasons):
             shape = _shape(value, reasons)
             if shape is not None:
@@ -101,16 +103,19 @@ def _shape(value: onnx.ValueInfoProto, reasons: Reasons) -> Shape | None:
     fixed = [isinstance(dim, int) and dim > 0 for dim in dims]
     if not all(fixed):
         shown = ", ".join(map(str, dims))
-        reasons.add(
-            f"{label} has the dynamic shape [{shown}]; every extent must be a fixed number",
-            option_for(value),
-        )
+        why = f"the dynamic shape [{shown}]; every extent must be a fixed number"
+        if all(isinstance(dim, int) for dim in dims):
+            why = f"the shape [{shown}]; every extent must be at least 1"
+        reasons.add(f"{label} has {why}", option_for(value))
         if not all(fixed[1:]):
             return None
         dims[0] = 1
     shape = tuple(int(dim) for dim in dims)
     if math.prod(shape) > _MOST_ELEMENTS:
-        reasons.add(f"{label} has {list(shape)} elements: too many")
+        reasons.add(
+            f"{label} has {list(shape)} elements: too many",
+            "a smaller --shape, or a smaller network",
+        )
     else:
         return shape
     return None
@@ -123,11 +128,11 @@ def outputs_of(graph: onnx.GraphProto, scope: Scope, reasons: Reasons) -> list[G
     """
     outputs: dict[str, GraphOutput] = {}
     if not graph.output:
-        reasons.add("the network has no output", "export the model again")
+        reasons.add("the network has no output", _AGAIN)
     for value in graph.output:
         tensor = scope.resolved(value.name)
         if value.name in outputs:
-            reasons.add(f"output {value.name!r}: the file has two of that name")
+            reasons.add(f"output {value.name!r}: the file has two of that name", _AGAIN)
         elif value.name in scope.unknown:
             continue
         elif scope.units.get(value.name):
@@ -136,9 +141,9 @@ def outputs_of(graph: onnx.GraphProto, scope: Scope, reasons: Reasons) -> list[G
                 "end the network where they have been multiplied by the scale",
             )
         elif tensor in scope.constants or _is_given(value.name, scope):
-            reasons.add(f"output {value.name!r} is not computed from the input")
+            reasons.add(f"output {value.name!r} is not computed from the input", _LEAVE_OUT)
         elif tensor not in scope.shapes:
-            reasons.add(f"no node makes the output {value.name!r}")
+            reasons.add(f"no node makes the output {value.name!r}", _AGAIN)
         else:
             outputs[value.name] = _output(value.name, scope)
     return list(outputs.values())

@@ -41,6 +41,11 @@ def read_model(path: Path) -> onnx.ModelProto:
         raise ModelError(
             f"{path}: not an ONNX file, or one that was cut off ({nbytes} bytes)", _AGAIN
         ) from None
+    if model.graph.output and not model.graph.node:
+        raise ModelError(
+            f"{path}: the network computes nothing: it has no nodes",
+            "export the network itself, not only its inputs and outputs",
+        )
     if not model.HasField("graph") or not model.graph.node:
         raise ModelError(
             f"{path}: not an ONNX file, or one that was cut off: no graph in {nbytes} bytes",

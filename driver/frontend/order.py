@@ -10,6 +10,7 @@ import onnx
 from driver.frontend.reasons import Reasons
 
 _MOST_NAMES = 8
+_AGAIN = "export the model again: each result is made once, by a node that does not need it"
 
 
 def needed_in_order(
@@ -31,7 +32,7 @@ def needed_in_order(
     order = _producers_first(waits_for)
     stuck = needed.difference(order)
     if stuck:
-        reasons.add(_ring(graph, {index: waits_for[index] & stuck for index in stuck}))
+        reasons.add(_ring(graph, {index: waits_for[index] & stuck for index in stuck}), _AGAIN)
     return [graph.node[index] for index in order], [graph.node[index] for index in sorted(stuck)]
 
 
@@ -42,7 +43,7 @@ def _makers(graph: onnx.GraphProto, known: set[str], reasons: Reasons) -> dict[s
         for name in filter(None, node.output):
             if name in makers or name in known:
                 label = f"{node.name or name} ({node.op_type})"
-                reasons.add(f"{label}: its output {name!r} is made twice")
+                reasons.add(f"{label}: its output {name!r} is made twice", _AGAIN)
             else:
                 makers[name] = index
     return makers

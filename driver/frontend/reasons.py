@@ -16,7 +16,7 @@ class Reasons:
     def __bool__(self) -> bool:
         return bool(self._found)
 
-    def add(self, why: str, hint: str = "") -> None:
+    def add(self, why: str, hint: str) -> None:
         """Notes one reason, and what to try against it; a reason that is known counts once."""
         self._found.setdefault(why, hint)
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 from tilefarm.errors import InfraError
+from tilefarm.plural import plural
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -114,4 +115,5 @@ def _whole(
     except InfraError as error:
         return error.what
     differing = differing_samples(answers, run(forms.quantized, inputs))
-    return f"{differing} samples differ from the reference" if differing else EQUAL
+    verb = "differs" if differing == 1 else "differ"
+    return f"{plural(differing, 'sample')} {verb} from the reference" if differing else EQUAL

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
+from tilefarm.plural import plural
+
 from driver.proof.explaining import Explanation, Layer
 from driver.proof.telling import principal
 from driver.report.page import STYLE
@@ -27,7 +29,7 @@ def page(told: Explanation) -> str:
         '<meta name=viewport content="width=device-width, initial-scale=1">'
         f"<title>{name} · tilefarm</title><style>{STYLE}td{{white-space:normal}}</style></head>"
         f"<body><h1>{name}</h1><p class=sub>target {escape(told.target)} · noise over "
-        f"{told.samples} samples</p>{_tiles(told)}<h2>Layers</h2>{rows}"
+        f"{plural(told.samples, 'sample')}</p>{_tiles(told)}<h2>Layers</h2>{rows}"
         f"<h2>Subgraphs, in order</h2>{_subgraphs(told)}"
         f"<h2>Crossings between accelerator and processor</h2><p>{crossing}</p></body></html>\n"
     )

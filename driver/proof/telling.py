@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Final
 
+from tilefarm.plural import plural
+
 from driver.frontend.origins import Origin
 from driver.proof.explaining import IN_PLACE, Explanation, Layer, Subgraph
 
@@ -43,16 +45,19 @@ def lines(told: Explanation) -> Iterator[str]:
     )
     on = [layer.place for layer in told.layers]
     yield (
-        f"{on.count('accelerator')} layers on the accelerator, {on.count('cpu')} on the processor,"
+        f"{plural(on.count('accelerator'), 'layer')} on the accelerator,"
+        f" {on.count('cpu')} on the processor,"
         f" {on.count(IN_PLACE)} without work"
     )
     crossing = ", ".join(told.crossings)
-    yield from _wrapped(f"{len(told.crossings)} crossings between the two: {crossing or 'none'}")
+    yield from _wrapped(
+        f"{plural(len(told.crossings), 'crossing')} between the two: {crossing or 'none'}"
+    )
     if dynamic := sum(_is_dynamic(layer) for layer in told.layers):
         yield f"layers whose scales data decide in the file, and calibration here: {dynamic}"
     if zeros := [f"{layer.name} {layer.zero}" for layer in told.layers if layer.zero]:
         yield from _wrapped(f"layers whose real 0 is another integer: {', '.join(zeros)}")
-    yield f"SQNR: signal to quantization noise in dB, over {told.samples} samples"
+    yield f"SQNR: signal to quantization noise in dB, over {plural(told.samples, 'sample')}"
 
 
 def principal(made_from: Sequence[Origin]) -> tuple[Origin, ...]:
@@ -68,7 +73,7 @@ def _is_dynamic(layer: Layer) -> bool:
 def _subgraph_words(subgraph: Subgraph, letters: Mapping[str, str]) -> str:
     what = subgraph.first
     if subgraph.layers > 1:
-        what = f"{subgraph.layers} layers, {subgraph.first} to {subgraph.last}"
+        what = f"{plural(subgraph.layers, 'layer')}, {subgraph.first} to {subgraph.last}"
     macs = f", {subgraph.macs} MACs" if subgraph.macs else ""
     why = ", ".join(letters[why] for why in subgraph.why)
     return f"{_SHORT[subgraph.place]}  {what}{macs}: {why}"

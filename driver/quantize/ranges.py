@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilefarm.errors import DataError
+from tilefarm.plural import plural
 
 from driver.graph.ir import (
     Clip,
@@ -50,7 +51,7 @@ def ranges_of(
         shown = ", ".join(missing[:_MOST_NAMES]) + (", ..." if missing[_MOST_NAMES:] else "")
         raise DataError(
             f"{graph.name} needs --calibrate DATA.npz: it does not give the ranges of"
-            f" {len(missing)} tensors: {shown}",
+            f" {plural(len(missing), 'tensor')}: {shown}",
             "inputs whose ranges decide the int8 scales, saved by numpy.savez('data.npz', x=inputs)"
             + (f", each under its name: {', '.join(names)}" if len(names) > 1 else ""),
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from tilefarm.plural import plural
+
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
 
@@ -81,7 +83,7 @@ def accuracy_table(accuracy: Accuracy) -> str:
         ("device", accuracy.device_correct),
     ]
     if not accuracy.labelled:
-        return f"<p>{accuracy.images} images without labels; {differing(accuracy)}.</p>"
+        return f"<p>{plural(accuracy.images, 'image')} without labels; {differing(accuracy)}.</p>"
     cells = (
         (name, f"{correct} of {accuracy.labelled}", share_bar(accuracy.share(correct)))
         for name, correct in rows
@@ -92,10 +94,14 @@ def accuracy_table(accuracy: Accuracy) -> str:
 def differing(accuracy: Accuracy) -> str:
     """The sentence that matters most: does the device compute what the reference says?"""
     if not accuracy.differing:
-        return (
-            f"The device equals the integer reference bit for bit on all {accuracy.images} images"
-        )
-    return f"<strong class=bad>{accuracy.differing} of {accuracy.images} images differ</strong>"
+        images = plural(accuracy.images, "image")
+        return f"The device equals the integer reference bit for bit on all {images}"
+    return f"<strong class=bad>{_differ(accuracy)}</strong>"
+
+
+def _differ(accuracy: Accuracy) -> str:
+    images = plural(accuracy.images, "image")
+    return f"{accuracy.differing} of {images} {'differs' if accuracy.differing == 1 else 'differ'}"
 
 
 def failure_table(summary: RunSummary) -> str:
@@ -105,7 +111,7 @@ def failure_table(summary: RunSummary) -> str:
         if trial.status != "ok":
             kinds.setdefault(trial.status, []).append(trial.why)
     if not kinds:
-        return f"<p>None: all {len(summary.trials)} trials ended well.</p>"
+        return f"<p>None: all {plural(len(summary.trials), 'trial')} ended well.</p>"
     rows = ((escape(kind), escape(whys[0]), str(len(whys))) for kind, whys in sorted(kinds.items()))
     return table(("status", "for example", "trials"), rows, words=2)
 

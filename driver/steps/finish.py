@@ -10,6 +10,7 @@ from typing import Final
 from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement, Status, Trial
+from tilefarm.plural import plural
 
 from driver.compiling.executor import Builds
 from driver.compiling.kept import KeptCompile, KeptCompiles
@@ -107,7 +108,7 @@ class Finish:
             kept.keep(KeptCompile(job=job, status=Status.OK))
             for kernel in job.kernels:
                 kept.keep(KeptCompile(job=kernel, status=Status.OK))
-            say(f"{len(job.calls)} calls of {len(job.kernels)} kernels")
+            say(f"{plural(len(job.calls), 'call')} of {plural(len(job.kernels), 'kernel')}")
             say(f"code {_kib(artifact.code)}, weights {_kib(constants)}")
             say(f"arena {arena.nbytes / 1024:.0f} KiB")
         return network_program(network, job, artifact, constants, arena.nbytes)
@@ -163,7 +164,8 @@ class Finish:
                     watch=watch,
                 )
             differing = differing_samples(answer.outputs, integers)
-            say(f"{data.samples} samples on the device, {differing} differ from the reference")
+            say(f"{plural(data.samples, 'sample')} on the device")
+            say(f"{differing} {'differs' if differing == 1 else 'differ'} from the reference")
         accuracy = _accuracy(data, floats, integers, answer.outputs, differing)
         return accuracy, answer.cycles[-1] if answer.cycles else None
 

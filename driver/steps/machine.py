@@ -8,6 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from tilefarm.plural import plural
+
 _VERSIONED: Final = ("tilefarm", "numpy", "llvmlite", "onnx", "ray", "xgboost-cpu", "grpcio")
 
 
@@ -19,7 +21,9 @@ def versions() -> dict[str, str]:
 def machine() -> str:
     """The machine that runs the driver, in words."""
     gib = _memory_nbytes() / 2**30
-    return f"{_processor()}, {os.cpu_count()} cores, {gib:.0f} GiB, {platform.system()}"
+    return (
+        f"{_processor()}, {plural(os.cpu_count() or 1, 'core')}, {gib:.0f} GiB, {platform.system()}"
+    )
 
 
 def _version(name: str) -> str:

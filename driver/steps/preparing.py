@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tilefarm.digest import Digest
+from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from driver.frontend import Dataset, import_model, load_data
@@ -42,13 +43,13 @@ def read(stages: Stages) -> Files:
     with stages.step("import") as say:
         graph = import_model(settings.model, settings.extents)
         digest = model_digest(settings.model)
-        say(f"{graph.name}, {len(graph.nodes)} operators")
+        say(f"{graph.name}, {plural(len(graph.nodes), 'operator')}")
         calibration = None
         if settings.calibrate is None:
             ranges_of(graph, None)  # refused before anything is started
         else:
             calibration = load_data(settings.calibrate, graph)
-            say(f"{calibration.samples} samples to calibrate")
+            say(f"{plural(calibration.samples, 'sample')} to calibrate")
         if settings.evaluate is not None:
             evaluation = load_data(settings.evaluate, graph)
         elif calibration is not None:
@@ -68,13 +69,13 @@ def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
         how = settings.quantization
         quantized = quantize_for(target, graph, data, how)
         if graph.ranges:
-            say(f"int8 by {len(graph.ranges)} ranges in the model")
+            say(f"int8 by {plural(len(graph.ranges), 'range')} in the model")
         if calibration is not None:
-            say(f"int8 by {calibration.samples} samples, {how}")
+            say(f"int8 by {plural(calibration.samples, 'sample')}, {how}")
     with stages.step("partition") as say:
         network = partition(quantized, target)
         on_accelerator = sum(s.place == "accelerator" for s in network.steps)
-        say(f"{on_accelerator} kernels on the accelerator")
+        say(f"{plural(on_accelerator, 'kernel')} on the accelerator")
         say(f"{len(network.steps) - on_accelerator} on the CPU")
         say(f"{network.macs / 1e6:.2f} million MACs")
     with stages.step("spaces") as say:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilefarm.plural import plural
 from tilefarm.watch.log import LineLog, Sink
 
 from driver.farm.farmhouse import Farmhouse
@@ -77,7 +78,7 @@ def search(
 
     with stages.step("search") as say, stages.watch.waiting(waits_for):
         result = loop.run(stages.stop)
-        say(f"{result.trials} trials in {result.seconds:.1f} s")
+        say(f"{plural(result.trials, 'trial')} in {result.seconds:.1f} s")
         if known:
             say(f"{known} from earlier sessions")
         if earlier.is_another:

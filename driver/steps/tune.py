@@ -12,6 +12,7 @@ from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, NoDeviceError
 from tilefarm.names import RandomIds
+from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from driver.farm.farmhouse import Farmhouse, Folders
@@ -146,8 +147,8 @@ class _Tune:
             )
         if done is not None and done.accuracy.differing:
             raise InfraError(
-                f"{done.accuracy.differing} of {done.accuracy.images} images come out otherwise"
-                " than the integer reference says",
+                f"{done.accuracy.differing} of {plural(done.accuracy.images, 'image')} come out"
+                " otherwise than the integer reference says",
                 "do not deploy the program; report it with the output folder",
             )
         if stopped:

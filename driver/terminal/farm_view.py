@@ -14,6 +14,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group, RenderableType
 from rich.text import Text
+from tilefarm.plural import plural
 from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage, Waiting
 
 from driver.terminal.ago import ago
@@ -55,7 +56,8 @@ def _head(farm: Devices) -> list[str]:
     used = sum(bool(state.owner) for state in states)
     out = sum(bool(state.draining or state.quarantine) for state in states)
     lines = [
-        f"{len(states)} devices: {used} in use, {out} out of service; {len(farm.waiting)} waiting"
+        f"{plural(len(states), 'device')}: {used} in use, {out} out of service;"
+        f" {len(farm.waiting)} waiting"
     ]
     told = [state.lately for state in states if state.lately is not None]
     if told:

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, Self, TextIO
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
+from tilefarm.plural import plural
 
 from driver.report.summary import RunSummary, Span, brief
 from driver.terminal.board import Board, Row
@@ -218,7 +219,7 @@ def _final(event: Ended, width: int) -> RenderableType:
 
 
 def _verdict(summary: RunSummary) -> str:
-    words = [f"{summary.trials_this_session} trials"]
+    words = [plural(summary.trials_this_session, "trial")]
     if summary.trials_per_second:
         words.append(f"{summary.trials_per_second:.1f} a second")
     if summary.first_measured_seconds is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tilefarm.errors import UserError
+from tilefarm.plural import plural
 
 if TYPE_CHECKING:
     from device_server.library.library import VtaLibrary
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         document = {"agree": good, "programs": [asdict(verdict) for verdict in verdicts]}
         print(json.dumps(document))
     else:
-        print(f"{good} of {len(verdicts)} programs agree")
+        print(f"{good} of {plural(len(verdicts), 'program')} agree")
     if not all(verdict.usable for verdict in verdicts):
         return EXIT_UNUSABLE
     return 0 if good == len(verdicts) else EXIT_DIFFERENT

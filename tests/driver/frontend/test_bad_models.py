@@ -100,13 +100,20 @@ def test_nodes_in_a_ring(tmp_path: Path) -> None:
     )
 
 
+def test_a_network_without_nodes_is_not_called_cut_off(tmp_path: Path) -> None:
+    made = model(RELU)
+    del made.graph.node[:]
+    assert refused(made, tmp_path) == "the network computes nothing: it has no nodes"
+
+
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
         (("N", 3, 4, 4), "dynamic shape [N, 3, 4, 4]"),
         ((None, 3, 4, 4), "dynamic shape [?, 3, 4, 4]"),
         ((1, 3, "h", "w"), "dynamic shape [1, 3, h, w]"),
-        ((0, 3, 4, 4), "dynamic shape [0, 3, 4, 4]"),
+        ((0, 3, 4, 4), "the shape [0, 3, 4, 4]; every extent must be at least 1"),
+        ((0, 3, "h", 4), "dynamic shape [0, 3, h, 4]"),
         ((1, 1 << 20, 1 << 20), "too many"),
     ],
 )

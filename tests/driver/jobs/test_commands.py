@@ -17,7 +17,9 @@ from kit.ray_dashboard import CLUSTER_TOKEN, RayDashboard
 from tilefarm.digest import Digest
 
 from driver import cli
+from driver.commands import cancel
 from driver.demo import CALIBRATION, MODEL
+from driver.jobs.answers import Job
 
 Said = Callable[..., str]
 
@@ -154,6 +156,30 @@ def test_jobs_are_listed_followed_and_cancelled(
     (row,) = json.loads(said("jobs", "--json"))
     assert (row["id"], row["status"]) == (job, "STOPPED")
     assert json.loads(said("cancel", job, "--json"))["status"] == "STOPPED"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "next_step"),
+    [
+        ("SUCCEEDED", 0, "SUCCEEDED before; `tilefarm fetch {job}` brings what it made"),
+        ("FAILED", 70, "FAILED before; `tilefarm logs {job}` says why"),
+        ("FAILED", 75, "FAILED; the same `tilefarm submit` continues its run"),
+        ("STOPPED", None, "STOPPED; the same `tilefarm submit` continues its run"),
+    ],
+)
+def test_cancelling_a_job_that_has_ended_says_what_comes_next(
+    status: str, code: int | None, next_step: str
+) -> None:
+    job = Job(
+        id="job-1",
+        status=status,
+        message="",
+        exit_code=code,
+        began_seconds=None,
+        ended_seconds=None,
+        metadata={},
+    )
+    assert cancel._outcome(job) == next_step.format(job="job-1")
 
 
 def test_a_job_that_fails_at_once_says_why(
