@@ -113,7 +113,7 @@ def _shape(value: onnx.ValueInfoProto, reasons: Reasons) -> Shape | None:
     shape = tuple(int(dim) for dim in dims)
     if math.prod(shape) > _MOST_ELEMENTS:
         reasons.add(
-            f"{label} has {list(shape)} elements: too many",
+            f"{label} has the shape {list(shape)}: too many elements, at most {_MOST_ELEMENTS}",
             "a smaller --shape, or a smaller network",
         )
     else:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import onnx
 from tilefarm.errors import SettingsError
 
 Extents: TypeAlias = Mapping[str, tuple[int, ...]]
 """What the user says: all extents of an input by its name, or one of a dimension by its name."""
+
+
+_MOST: Final = 2**31 - 1
+"""Far more than any memory holds; a file has 64 bits for an extent."""
 
 
 def read_extents(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -22,15 +26,20 @@ def read_extents(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
     for word in words:
         name, _, extents = word.rpartition("=")
         numbers = extents.split("x")
-        if not name or not all(n.isascii() and n.isdigit() and int(n) > 0 for n in numbers):
+        if not name or not all(map(_is_extent, numbers)):
             raise SettingsError(
-                f"--shape {word}: not a name with extents from 1 on",
+                f"--shape {word}: not a name with extents from 1 to {_MOST}",
                 "--shape batch=1, or --shape input=1x3x224x224",
             )
         if name in found:
             raise SettingsError(f"--shape {word}: {name!r} was given before", "give it once")
         found[name] = tuple(map(int, numbers))
     return found
+
+
+def _is_extent(text: str) -> bool:
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))
+    return digits and 1 <= int(text) <= _MOST
 
 
 def fix_extents(model: onnx.ModelProto, extents: Extents) -> None:

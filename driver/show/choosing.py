@@ -64,7 +64,8 @@ def chosen(rows: Sequence[Listed], words: str | None) -> Listed:
     names = ", ".join(f"{row.number} {row.workload.name}" for row in fitting or rows)
     if fitting:
         what = f"{len(fitting)} workloads fit" + f" --workload {words}" * (words is not None)
-        raise SettingsError(f"{what}: {names}", "choose one by its number: --workload 1")
+        first = fitting[0].number
+        raise SettingsError(f"{what}: {names}", f"choose one by its number: --workload {first}")
     raise SettingsError(f"--workload {words}: no such workload", f"one of {names}")
 
 

@@ -33,6 +33,9 @@ def test_a_workload_is_named_in_many_ways(words: str, number: int) -> None:
 def test_what_fits_none_or_several_is_listed() -> None:
     with pytest.raises(SettingsError, match="2 workloads fit --workload conv2d: 1 conv2d"):
         chosen(ROWS, "conv2d")
+    with pytest.raises(SettingsError) as some:
+        chosen(ROWS[1:], None)
+    assert some.value.hint == "choose one by its number: --workload 2", "one that fits"
     with pytest.raises(SettingsError, match=f"no such workload\n.*1 {WORKS[0].name}, 2"):
         chosen(ROWS, "7")
     with pytest.raises(SettingsError, match="4 workloads fit"):
