@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any, Final
 
 from tilefarm.artifact import CompileJob
+from tilefarm.command_line import whole_from
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunJob
@@ -56,8 +57,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--operators", metavar="NAME,...", help=f"of {', '.join(OPERATORS)}")
     option("--cpu", action="append", metavar="NAME", help="(default: the target's, ours)")
     option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
-    option("--threads", type=int, metavar="N", help="of parallel kernels (default: one a core)")
-    option("--repeats", type=int, default=_REPEATS, metavar="N", help=f"(default: {_REPEATS})")
+    option(
+        "--threads",
+        type=whole_from(1),
+        metavar="N",
+        help="of parallel kernels (default: one a core)",
+    )
+    option(
+        "--repeats",
+        type=whole_from(1),
+        default=_REPEATS,
+        metavar="N",
+        help=f"(default: {_REPEATS})",
+    )
     parser.epilog = _EPILOG
 
 

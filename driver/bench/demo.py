@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.clock import Clock, SystemClock
+from tilefarm.command_line import whole_from
 from tilefarm.errors import InfraError
 
 from driver.bench.process_watch import ProcessWatch
@@ -25,8 +26,14 @@ _RUNS: Final = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     option = parser.add_argument
-    option("--runs", type=int, default=_RUNS, metavar="N", help=f"whole runs (default: {_RUNS})")
-    option("--trials", type=int, metavar="N", help="of each run (default: the demo's)")
+    option(
+        "--runs",
+        type=whole_from(1),
+        default=_RUNS,
+        metavar="N",
+        help=f"whole runs (default: {_RUNS})",
+    )
+    option("--trials", type=whole_from(1), metavar="N", help="of each run (default: the demo's)")
     option("--no-ray", action="store_true", help="compile without Ray")
 
 
@@ -35,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     words = [] if args.trials is None else ["--trials", str(args.trials)]
     words += ["--no-ray"] * args.no_ray
     runs = []
-    for number in range(max(1, args.runs)):
+    for number in range(args.runs):
         runs.append(measure_demo(words, SystemClock()))
         if not args.json:
             print(f"run {number + 1}: {runs[-1].total_seconds:.1f} s", flush=True)

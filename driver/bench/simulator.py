@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeAlias
 
+from tilefarm.command_line import whole_from
 from tilefarm.errors import InfraError
 from tilefarm.target import TARGETS, Target
 
@@ -39,13 +40,17 @@ Seconds: TypeAlias = Callable[[], float]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--runs", type=int, default=_RUNS, metavar="N", help=f"of each stream (default: {_RUNS})"
+        "--runs",
+        type=whole_from(1),
+        default=_RUNS,
+        metavar="N",
+        help=f"of each stream (default: {_RUNS})",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    runs = max(1, args.runs)
+    runs: int = args.runs
     figures = measure_simulator(TARGETS["sim"], time.process_time, runs=runs)
     if args.json:
         print(json.dumps({"machine": machine(), **document(figures)}))

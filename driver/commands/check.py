@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilefarm.errors import SettingsError
-from tilefarm.plural import plural
+from tilefarm.plural import form, plural
 from tilefarm.quiet import quiet_libraries
 
 from driver.options.networks import MODEL, SEEDED, add_network_options, source_of
@@ -116,7 +116,8 @@ def verdict(found: Checked) -> Iterator[str]:
         yield f"  {first.offence or first.failure}"
     yield f"the program as a whole, {plural(found.samples, 'sample')}: {found.whole}"
     right = sum(step.is_right for step in found.steps)
-    yield f"{right} of {plural(len(found.steps), 'step')} are bit for bit right"
+    steps = plural(len(found.steps), "step")
+    yield f"{right} of {steps} {form(right, 'is', 'are')} bit for bit right"
 
 
 def _decibels(ratio: float) -> str:

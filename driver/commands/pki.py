@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
-from tilefarm.plural import plural
+from tilefarm.plural import form, plural
 from tilefarm.trust.access import CALLING_ROLES, CertificateName, FarmRole, is_name
 from tilefarm.trust.tokens import read_table
 
@@ -191,14 +191,16 @@ def _revoke(args: argparse.Namespace) -> int:
             raise SettingsError(
                 f"{args.tokens}: no token of {args.user}", f"`tilefarm pki show {args.tokens}`"
             )
-        print(f"{args.tokens}: {plural(count, 'token')} of {args.user} are void")
+        tokens = plural(count, "token")
+        print(f"{args.tokens}: {tokens} of {args.user} {form(count, 'is', 'are')} void")
     if args.revoked is not None:
         from driver.farm.revoking import revoke_certificates
 
         count = revoke_certificates(
             args.authority, args.revoked, args.user, now_seconds=SystemClock().wall_seconds()
         )
-        print(f"{args.revoked}: {count} certificates of {args.user} are void")
+        certificates = plural(count, "certificate")
+        print(f"{args.revoked}: {certificates} of {args.user} {form(count, 'is', 'are')} void")
     return 0
 
 

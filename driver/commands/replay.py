@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    if args.timeout <= 0 or args.memory <= 0:
+    if not 0 < args.timeout < math.inf or args.memory <= 0:
         raise SettingsError(
             f"--timeout {args.timeout:g} --memory {args.memory}: more than 0 of each",
             "leave them out for the defaults",

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 from tilefarm.errors import InfraError
-from tilefarm.plural import plural
+from tilefarm.plural import form, plural
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -115,5 +115,5 @@ def _whole(
     except InfraError as error:
         return error.what
     differing = differing_samples(answers, run(forms.quantized, inputs))
-    verb = "differs" if differing == 1 else "differ"
+    verb = form(differing, "differs", "differ")
     return f"{plural(differing, 'sample')} {verb} from the reference" if differing else EQUAL

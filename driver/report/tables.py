@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from tilefarm.plural import plural
+from tilefarm.plural import form, plural
 
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
@@ -101,7 +101,7 @@ def differing(accuracy: Accuracy) -> str:
 
 def _differ(accuracy: Accuracy) -> str:
     images = plural(accuracy.images, "image")
-    return f"{accuracy.differing} of {images} {'differs' if accuracy.differing == 1 else 'differ'}"
+    return f"{accuracy.differing} of {images} {form(accuracy.differing, 'differs', 'differ')}"
 
 
 def failure_table(summary: RunSummary) -> str:

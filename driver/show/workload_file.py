@@ -44,12 +44,19 @@ def read_workload(path: Path, target: Target) -> Workload:
     try:
         workload = Workload.from_json(text)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path}: not a workload: {type(error).__name__} {error}", _HINT) from None
+        raise DataError(f"{path}: not a workload: {_why(error)}", _HINT) from None
     wrong = next(_wrong(workload, target), None)
     if wrong is not None:
         operator = workload.operator
         raise DataError(f"{path}: {wrong}", f"{operator} is {OPERATORS[operator]}")
     return workload
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with a document that is no workload, as far as its reader says."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return str(error) if isinstance(error, ValueError) else f"of another form ({error})"
 
 
 def _wrong(workload: Workload, target: Target) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Final
 from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement, Status, Trial
-from tilefarm.plural import plural
+from tilefarm.plural import form, plural
 
 from driver.compiling.executor import Builds
 from driver.compiling.kept import KeptCompile, KeptCompiles
@@ -165,7 +165,7 @@ class Finish:
                 )
             differing = differing_samples(answer.outputs, integers)
             say(f"{plural(data.samples, 'sample')} on the device")
-            say(f"{differing} {'differs' if differing == 1 else 'differ'} from the reference")
+            say(f"{differing} {form(differing, 'differs', 'differ')} from the reference")
         accuracy = _accuracy(data, floats, integers, answer.outputs, differing)
         return accuracy, answer.cycles[-1] if answer.cycles else None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tilefarm.errors import UserError
-from tilefarm.plural import plural
+from tilefarm.plural import form, plural
 
 if TYPE_CHECKING:
     from device_server.library.library import VtaLibrary
@@ -21,13 +21,16 @@ EXIT_UNUSABLE: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How one file fared: `problems` is empty if it agrees; `usable` is False if it did not run."""
+    """How one file fared: `problems` is empty if it agrees; `usable` is False if it did not run,
+    and `remedy` says what to try then.
+    """
 
     file: str
     usable: bool
     cycles: int | None
     expected_cycles: int | None
     problems: tuple[str, ...]
+    remedy: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,12 +57,14 @@ def run(args: argparse.Namespace) -> int:
         verdicts.append(verdict := judge(library, file))
         if verdict.problems and not args.json:
             print(f"{verdict.file}: {'; '.join(verdict.problems)}", flush=True)
+            if verdict.remedy:
+                print(f"  try: {verdict.remedy}", flush=True)
     good = sum(not verdict.problems for verdict in verdicts)
     if args.json:
         document = {"agree": good, "programs": [asdict(verdict) for verdict in verdicts]}
         print(json.dumps(document))
     else:
-        print(f"{good} of {plural(len(verdicts), 'program')} agree")
+        print(f"{good} of {plural(len(verdicts), 'program')} {form(good, 'agrees', 'agree')}")
     if not all(verdict.usable for verdict in verdicts):
         return EXIT_UNUSABLE
     return 0 if good == len(verdicts) else EXIT_DIFFERENT
@@ -77,7 +82,12 @@ def judge(library: VtaLibrary, file: Path) -> Verdict:
         why = error.what.removeprefix(f"{file}: ")
         expected = program.cycles if program else None
         return Verdict(
-            file=str(file), usable=False, cycles=None, expected_cycles=expected, problems=(why,)
+            file=str(file),
+            usable=False,
+            cycles=None,
+            expected_cycles=expected,
+            problems=(why,),
+            remedy=error.hint,
         )
     return Verdict(
         file=str(file),

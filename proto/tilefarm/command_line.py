@@ -48,6 +48,18 @@ class Parser(argparse.ArgumentParser):
         raise SettingsError(message, f"`{self.prog} --help` lists what there is")
 
 
+def whole_from(least: int) -> Callable[[str], int]:
+    """The type of an option that is a whole number, and at least so large."""
+
+    def whole(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            if (number := int(text)) >= least:
+                return number
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+
+    return whole
+
+
 def guarded(
     where: Callable[[], str],
     body: Callable[[], int],

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tilefarm.command_line import Parser, guarded
+from tilefarm.command_line import Parser, guarded, whole_from
 from tilefarm.errors import DiskError, OutputError, SettingsError, UserError
 from tilefarm.system_errors import of_the_system, unwritable
 
@@ -180,3 +180,12 @@ def test_what_cannot_be_written_says_whether_the_disk_or_the_name_is_at_fault() 
     named = unwritable("x", OSError(errno.EACCES, "Permission denied"), "another --out")
     assert type(named) is OutputError
     assert named.hint == "another --out"
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", "", "nan"])
+def test_an_option_that_counts_takes_whole_numbers_only(text: str) -> None:
+    top = Parser(prog="tool")
+    top.add_argument("--runs", type=whole_from(1))
+    assert top.parse_args(["--runs", "1"]).runs == 1
+    with pytest.raises(SettingsError, match="is not a whole number from 1 on"):
+        top.parse_args([f"--runs={text}"])

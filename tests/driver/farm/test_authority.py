@@ -109,7 +109,7 @@ def test_a_token_is_granted_shown_and_revoked(pki: Pki) -> None:
     said = pki("show", str(table)).splitlines()
     assert said[0].endswith("ann (submit), for ever")
     assert "bob (submit), until" in said[1]
-    assert "1 tokens of ann are void" in pki("revoke", "--tokens", str(table), "--user", "ann")
+    assert "1 token of ann is void" in pki("revoke", "--tokens", str(table), "--user", "ann")
     assert [entry.user for entry in read_table(table)] == ["bob"]
     assert "no token of ann" in pki.refused("revoke", "--tokens", str(table), "--user", "ann")
 
@@ -123,7 +123,7 @@ def test_stolen_folders_are_made_void_by_name(pki: Pki) -> None:
     file = pki.folder / "revoked.json"
     revoke = ("revoke", "--authority", pki.at("ca"), "--revoked", str(file), "--user")
     assert "2 certificates of ann are void" in pki(*revoke, "ann")
-    assert "1 certificates of bob are void" in pki(*revoke, "bob")
+    assert "1 certificate of bob is void" in pki(*revoke, "bob")
     assert [CertificateName.of_uri(row.holder).name for row in read_revoked(file)] == [
         *("ann", "ann", "bob")
     ]
@@ -134,7 +134,7 @@ def test_stolen_folders_are_made_void_by_name(pki: Pki) -> None:
     pki(*issue, "ann", "--out", pki.at("ann"))
     table.require_good(TlsFolder(pki.folder / "ann").read().certificate)
     assert "issued no certificate to eve" in pki.refused(*revoke, "eve")
-    assert "1 certificates of ann are void" in pki(*revoke, "ann")
+    assert "1 certificate of ann is void" in pki(*revoke, "ann")
     assert "that is not revoked" in pki.refused(*revoke, "ann")
 
 

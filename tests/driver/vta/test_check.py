@@ -23,7 +23,7 @@ Save = Callable[..., Path]
 
 def test_a_program_that_agrees_is_only_counted(vta: Vta, save: Save) -> None:
     code, out, err = vta("check", save())
-    assert (code, out, err) == (0, "1 of 1 programs agree\n", "")
+    assert (code, out, err) == (0, "1 of 1 program agrees\n", "")
 
 
 def test_every_program_of_a_folder_is_checked(vta: Vta, save: Save, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_every_program_of_a_folder_is_checked(vta: Vta, save: Save, tmp_path: Pa
     assert out.splitlines() == [
         f"{tmp_path / 'b.npz'}: cycles 168, expected 169",
         f"{tmp_path / 'c.npz'}: accumulator writes 12, expected 13",
-        "1 of 3 programs agree",
+        "1 of 3 programs agrees",
     ]
 
 
@@ -88,6 +88,7 @@ def test_the_answer_as_json(vta: Vta, save: Save) -> None:
         "cycles": DENSE_CYCLES,
         "expected_cycles": 1,
         "problems": ["cycles 168, expected 1"],
+        "remedy": "",
     }
 
 
@@ -154,7 +155,9 @@ def test_other_programs_are_checked_after_one_that_cannot_be_read(
     code, out, _ = vta("check", tmp_path)
     assert code == 2
     assert out.splitlines()[0].startswith(f"{cut}: is not an .npz archive, or is cut short")
-    assert out.splitlines()[1] == "1 of 2 programs agree"
+    _, remedy, sums = out.splitlines()
+    assert remedy.startswith("  try: `tilefarm vta dump`")
+    assert sums == "1 of 2 programs agrees"
 
 
 @pytest.mark.parametrize("name", ["nowhere", "empty"])

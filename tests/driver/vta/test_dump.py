@@ -27,7 +27,7 @@ def test_a_convolution_becomes_a_program_that_agrees(vta: Vta, tmp_path: Path) -
     assert out == f"{file}: {len(program.instructions)} instructions, {program.cycles} cycles\n"
     assert program.meta["gemm_uops"] == 2 * 9 * 36
     assert program.spans is not None
-    assert vta("check", tmp_path / "made")[:2] == (0, "1 of 1 programs agree\n")
+    assert vta("check", tmp_path / "made")[:2] == (0, "1 of 1 program agrees\n")
 
 
 def test_equal_dumps_make_equal_files(vta: Vta, tmp_path: Path) -> None:
