@@ -97,7 +97,7 @@ def test_the_demo_for_a_board_is_right_there_and_takes_what_its_twin_predicts(
             (tmp_path / digest.hex).write_bytes(content)
         with emulated.runner(program.target) as runner:
             done = runner.run(
-                program.run_job(batch, seconds_per_sample=120.0), lambda d: tmp_path / d.hex
+                program.run_job(batch, timeout_seconds=120.0), lambda d: tmp_path / d.hex
             )
         assert isinstance(done, Measurement), done
         here = on_simulator(twin, batch)
