@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from itertools import pairwise
 
 from tilefarm.digest import Digest
@@ -62,7 +62,7 @@ class BufferSpec:
     fetch: bool = False
 
 
-class DeviceClock(Enum):
+class DeviceClock(StrEnum):
     """What tells how long a kernel takes on a device. Times of the two are never compared."""
 
     CYCLES = "cycles"

@@ -127,7 +127,7 @@ def test_top_says_who_uses_what(
         client.acquire(farm.target.digest, wait_seconds=5.0, owner="[bold]resnet8")
     top = ("top", "--tracker", tracker.address, "--token-file", token)
     text = said(capsys, *top, "--once")
-    assert "1 devices: 1 in use, 0 out of service; 0 waiting" in text
+    assert "1 device: 1 in use, 0 out of service; 0 waiting" in text
     assert "[bold]resnet8" in text
     document = json.loads(said(capsys, *top, "--json"))
     assert document["states"][0]["owner"] == "[bold]resnet8"
@@ -148,7 +148,7 @@ def test_top_goes_on_until_ctrl_c(tracker: Server, monkeypatch: pytest.MonkeyPat
     with TrackerClient(tracker.address, CREDENTIALS) as client:
         top.watch(client, terminal, every_seconds=0.5)
     assert pauses == [0.5] * 3
-    assert shown.getvalue().count("1 devices: 0 in use") >= 2
+    assert shown.getvalue().count("1 device: 0 in use") >= 2
 
 
 def test_the_view_says_who_waits_and_what_is_out(farm: Farm, tracker: Server) -> None:
@@ -159,7 +159,7 @@ def test_the_view_says_who_waits_and_what_is_out(farm: Farm, tracker: Server) ->
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(farm_view(tracker_calls.Devices(states=(sick,), waiting=(waiting,)), width=120))
     text = console.export_text()
-    assert "1 devices: 0 in use, 1 out of service; 1 waiting" in text
+    assert "1 device: 0 in use, 1 out of service; 1 waiting" in text
     assert "3 clients in a row lost it" in text
     assert "resnet18              bob          5   12 s" in text
 

@@ -66,7 +66,7 @@ def test_what_no_pair_says_comes_from_data(tmp_path: Path) -> None:
     nodes = [*pair("x", "x", "x.r"), node("Conv", ["x.r", "k"], "y")]
     weights = layer_weights() | {"k": np.ones((2, 3, 1, 1), np.float32)}
     graph = import_model(saved(model(nodes, weights, x=(1, 3, 8, 8)), tmp_path))
-    with pytest.raises(DataError, match=r"needs --calibrate DATA\.npz: it .* 1 tensors: y"):
+    with pytest.raises(DataError, match=r"needs --calibrate DATA\.npz: it .* 1 tensor: y"):
         quantize(graph, None)
     assert quantize(graph, X).tensors["y"].scale == pytest.approx(
         float(np.abs(run_float(graph, {"x": X})["y"]).max()) / 127
