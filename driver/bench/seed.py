@@ -74,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     for name, least in (("runs", 2), ("trials", 2), ("load", 0)):
         if getattr(args, name) < least:
-            raise SettingsError(f"--{name} {getattr(args, name)}: must be at least {least}")
+            raise SettingsError(
+                f"--{name} {getattr(args, name)}: must be at least {least}", f"--{name} {least}"
+            )
     chance = random.Random(args.seed)
     searches: list[Searched] = []
     with scratch_folder() as scratch, ExitStack() as beside:

@@ -66,7 +66,9 @@ def test_the_command_kills_every_second_search_and_fails_where_they_differ(
 @pytest.mark.parametrize("words", ["--runs 1", "--trials 0", "--load -1"])
 def test_impossible_options_are_named(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "seed", *words.split()]) == 2
-    assert f"{words}: must be at least" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"{words}: must be at least" in told
+    assert "\n  try: --" in told
 
 
 @pytest.mark.slow
