@@ -30,6 +30,7 @@ from driver.graph.ir import (
 from driver.graph.shapes import graph_of
 from driver.quantize.channel_weights import read_channels
 from driver.rewrites.composed import with_composed_functions
+from driver.rewrites.equal_nodes import with_equal_nodes_merged
 from driver.rewrites.late_moves import with_late_moves
 from driver.rewrites.normalized import with_whole_normalizations
 from driver.rewrites.paddings import with_padding_in_windows
@@ -39,7 +40,8 @@ from driver.rewrites.turned_products import with_products_turned
 
 def fold(graph: Graph) -> Graph:
     """The graph after every rule was applied wherever it fits; same inputs and outputs."""
-    graph = with_composed_functions(with_whole_normalizations(without_dead_nodes(graph)))
+    graph = with_equal_nodes_merged(without_dead_nodes(graph))
+    graph = with_composed_functions(with_whole_normalizations(graph))
     graph = with_late_moves(with_products_turned(without_dead_nodes(graph)))
     graph = with_clips_before_joins(with_nested_joins(graph))
     while (smaller := _one_round(graph)) is not None:
