@@ -128,6 +128,7 @@ def test_the_environment_is_not_read_in_the_open() -> None:
         "driver/compiling/cluster.py",
         "driver/compiling/ray_child.py",
         "device_server/supervisor.py",
+        "proto/tilefarm/interpreter.py",
     }
     readers = [
         str(p.relative_to(ROOT))
@@ -140,3 +141,17 @@ def test_the_environment_is_not_read_in_the_open() -> None:
 def test_no_module_has_a_name_that_says_nothing() -> None:
     empty_words = {"util", "utils", "helper", "helpers", "common", "base", "manager", "misc"}
     assert not [str(p.relative_to(ROOT)) for p in sources() if p.stem in empty_words]
+
+
+def test_python_processes_are_started_in_one_way() -> None:
+    """`tilefarm.interpreter` keeps the current folder out of what they import."""
+    door = "proto/tilefarm/interpreter.py"
+    started = [
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if re.search(r"\[\s*sys\.executable", path.read_text())
+    ]
+    assert not started, f"use python_command of {door}"
+    spawning = {str(p.relative_to(ROOT)) for p in sources() if '"spawn"' in p.read_text()}
+    shielded = {str(p.relative_to(ROOT)) for p in sources() if "shield_children()" in p.read_text()}
+    assert spawning <= shielded, f"call shield_children of {door} first"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,6 +17,7 @@ from typing import Final
 
 import llvmlite.binding as llvm
 from tilefarm.errors import InfraError
+from tilefarm.interpreter import python_command
 from tilefarm.target import TARGETS, Host
 
 from compile_worker.codegen.link import LINKERS
@@ -113,8 +113,9 @@ def known_names(triple: str) -> Names:
 
 def _asked(script: str, *words: str) -> subprocess.CompletedProcess[str]:
     """What a process of its own answers: LLVM may end it."""
-    command = [sys.executable, "-c", script, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        python_command("-c", script, *words), capture_output=True, text=True, check=False
+    )
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ import argparse
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from typing import Any, Final
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.command_line import whole_from
 from tilefarm.errors import InfraError
+from tilefarm.interpreter import python_command
 
 from driver.bench.process_watch import ProcessWatch
 from driver.steps.machine import machine
@@ -94,7 +94,7 @@ def measure_demo(words: Sequence[str], clock: Clock) -> DemoFigures:
         out = Path(folder) / "out"
         began = clock.seconds()
         process = subprocess.Popen(
-            [sys.executable, "-m", "driver.cli", "demo", "--json", "--out", str(out), *words],
+            python_command("-m", "driver.cli", "demo", "--json", "--out", str(out), *words),
             stdout=subprocess.PIPE,
             text=True,
         )

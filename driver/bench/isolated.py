@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TypeVar
 
+from tilefarm.interpreter import shield_children
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -33,6 +35,7 @@ def isolated(
 
 
 def _alone(work: Callable[[Task], Result], task: Task) -> Result | Crashed:
+    shield_children()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         try:
             return process.submit(work, task).result()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import InfraError, SettingsError
+from tilefarm.interpreter import python_command
 
 from driver.bench.figures import Figure, figure_table
 from driver.bench.process_watch import ProcessWatch
@@ -142,7 +142,7 @@ def _tuned(model: Path, words: list[str], clock: Clock) -> LargeRun:
     began = clock.seconds()
     with (
         subprocess.Popen(
-            [sys.executable, "-m", "driver.cli", "tune", str(model), *words],
+            python_command("-m", "driver.cli", "tune", str(model), *words),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -6,7 +6,6 @@ import argparse
 import json
 import random
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.errors import InfraError, SettingsError
+from tilefarm.interpreter import python_command
 
 from driver.bench.figures import Figure, figure_table
 from driver.farm.scratch import scratch_folder
@@ -137,7 +137,7 @@ def _load(count: int) -> Iterator[None]:
     """So many processes that keep processors busy, within the block."""
     with ExitStack() as stack:
         for _ in range(count):
-            process = stack.enter_context(subprocess.Popen([sys.executable, "-c", _BUSY]))
+            process = stack.enter_context(subprocess.Popen(python_command("-c", _BUSY)))
             stack.callback(process.kill)
         yield
 
@@ -168,7 +168,7 @@ def _session(out: Path, trials: int, seed: int, kill_after: int | None) -> bool:
     words = ["demo", "--json", "--no-ray", "--workers", "2", "--devices", "2", "--out", str(out)]
     words += ["--trials", str(trials), "--seed", str(seed)]
     with subprocess.Popen(
-        [sys.executable, "-m", "driver.cli", *words], stdout=subprocess.PIPE, text=True
+        python_command("-m", "driver.cli", *words), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

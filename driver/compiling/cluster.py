@@ -20,6 +20,7 @@ from tilefarm.errors import (
     TilefarmError,
     UnreachableError,
 )
+from tilefarm.interpreter import SHIELDED
 
 ANYWHERE: Final = "auto"
 """The address of the cluster that this machine is a node of."""
@@ -63,6 +64,7 @@ def join(address: str, token: str) -> None:
             runtime_env={
                 "py_modules": [str(code_folder(package)) for package in _SHIPPED],
                 "excludes": ["**/__pycache__"],
+                "env_vars": SHIELDED,
             },
         )
     except exceptions.AuthenticationError:

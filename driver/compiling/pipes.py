@@ -10,11 +10,12 @@ import contextlib
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
+
+from tilefarm.interpreter import python_command
 
 from driver.processes import kill_descendants
 
@@ -35,7 +36,7 @@ class PipeChild:
         far = [theirs.fileno() for _, theirs in pairs]
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, ",".join(map(str, far)), *words],
+                python_command("-m", module, ",".join(map(str, far)), *words),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

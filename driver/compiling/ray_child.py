@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tilefarm.errors import InfraError, TilefarmError
+from tilefarm.interpreter import shield_children
 from tilefarm.trust.credentials import create_token
 from tilefarm.watch.log import Log
 
@@ -44,6 +45,8 @@ def main(argument: str, folder: str, form: str, level: str, cluster: str, token:
     """The child: start or join Ray, serve the slots, end when the driver is gone."""
     control, *pipes = far_ends(argument)
     log = compile_log(form, level)
+    os.chdir(folder)  # Ray has its workers import from the current folder, too
+    shield_children()
     try:
         if cluster:
             join(cluster, token)

@@ -6,12 +6,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from tilefarm.errors import InfraError
+from tilefarm.interpreter import python_command
 
 _END_SECONDS: Final = 3.0
 _LOG_TAIL: Final = 2
@@ -33,7 +33,7 @@ class Child:
         self._log = log
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "driver.cli", *words, "--die-with-parent"],
+                python_command("-m", "driver.cli", *words, "--die-with-parent"),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -11,6 +11,7 @@ from typing import Final
 from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, InfraError, SettingsError
+from tilefarm.interpreter import python_command
 
 from driver.jobs.answers import Cluster, Job
 from driver.jobs.courier import content_of
@@ -178,6 +179,6 @@ def last_line(log: str) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _command(python: str, *words: str) -> str:
+def _command(interpreter: str, *words: str) -> str:
     """What a shell on the cluster runs."""
-    return shlex.join([python, "-m", "driver.cli", "job", *words])
+    return shlex.join(python_command("-m", "driver.cli", "job", *words, interpreter=interpreter))

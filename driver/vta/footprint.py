@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.errors import InfraError
+from tilefarm.interpreter import python_command
 
 _STATUS: Final = Path("/proc/self/status")
 _CLEAR: Final = Path("/proc/self/clear_refs")
@@ -26,7 +27,7 @@ def footprint(file: Path) -> int:
     Raises:
         InfraError: the process that measures failed.
     """
-    command = ["env", *_PROMPT_FREE, sys.executable, "-m", "driver.vta.footprint", str(file)]
+    command = ["env", *_PROMPT_FREE, *python_command("-m", "driver.vta.footprint", str(file))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +35,7 @@ def job(name: str) -> CompileJob:
 @pytest.fixture
 def bad_compiler(monkeypatch: pytest.MonkeyPatch) -> str:
     """A module for compile processes that abort on `add` and hang on `relayout`."""
-    monkeypatch.chdir(ROOT)  # `-m` finds modules below it
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, ROOT.parent))))
     return "kit.bad_compiler"
 
 

@@ -69,7 +69,7 @@ def test_a_second_submit_uploads_nothing(dashboard: RayDashboard, said: Said, st
     assert len(dashboard.uploads) == 1
     assert second["run"] == first["run"]
     entrypoints = [job.document["entrypoint"] for job in dashboard.jobs.values()]
-    assert entrypoints[0].startswith(f"{sys.executable} -m driver.cli job run /runs ")
+    assert entrypoints[0].startswith(f"{sys.executable} -P -m driver.cli job run /runs ")
     assert '"workers":5' in entrypoints[0], "as many as living nodes have CPUs"
     assert '"device_wait_seconds":3600.0' in entrypoints[0], "a job stands in line"
     assert entrypoints[1].startswith("/opt/python -m driver.cli job run ")

@@ -1,0 +1,102 @@
+"""No process that we start executes what lies in the current folder."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kit.stand_ins import SIM, toy_workload
+from tilefarm.artifact import BuildFailure, CompileJob
+from tilefarm.trace import Step, Trace
+
+from compile_worker.codegen.hosts import known_names
+from driver.bench.isolated import isolated
+from driver.compiling.places import ProcessPlace
+from driver.compiling.workers import RayHost, RayPlace
+from driver.farm.fleet import LocalFarm
+from driver.jobs import shipping
+
+BAD = CompileJob(workload=toy_workload(), trace=Trace((Step("nosuch"),)), target=SIM)
+NAMES = (
+    *("driver", "compile_worker", "device_server", "tuner", "tilefarm"),
+    *("numpy", "llvmlite", "grpc", "google", "ray", "typing_extensions", "msgpack", "psutil"),
+    *("random", "json", "struct", "tempfile", "socket", "logging", "asyncio", "queue", "uuid"),
+)
+
+
+@pytest.fixture
+def executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current folder is one whose files write their names into this file, which is absent."""
+    told = tmp_path / "executed"
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in NAMES:
+        (here / f"{name}.py").write_text(
+            f"with open({str(told)!r}, 'a') as file:\n    print(__file__, file=file)\n"
+            "raise SystemExit('executed')\n"
+        )
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PYTHONSAFEPATH", "")  # each of them does it for itself
+    yield told
+    assert not told.exists(), told.read_text()
+
+
+def test_files_of_that_kind_are_executed_without_the_shield(executed: Path) -> None:
+    subprocess.run([sys.executable, "-m", "driver.cli", "--version"], capture_output=True)
+    assert str(Path.cwd()) in executed.read_text()
+    executed.unlink()
+
+
+@pytest.mark.usefixtures("executed")
+def test_a_compile_process(tmp_path: Path) -> None:
+    with closing(ProcessPlace(tmp_path / "log", tmp_path)) as place:
+        assert isinstance(place.compile([BAD], 60.0)[0], BuildFailure)
+
+
+@pytest.mark.usefixtures("executed")
+@pytest.mark.whole
+@pytest.mark.timeout(200)
+def test_rays_host_its_daemons_and_its_workers() -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="t-") as short,  # sockets have short names
+        closing(RayHost(Path(short), 1, Path(short) / "log")) as host,
+    ):
+        assert host.wait(150)
+        assert isinstance(RayPlace(host, 0).compile([BAD], 60.0)[0], BuildFailure)
+
+
+@pytest.mark.usefixtures("executed")
+def test_tracker_and_devices(tmp_path: Path) -> None:
+    with closing(LocalFarm(SIM, 1, tmp_path, tmp_path)) as farm:
+        farm.tracker(60.0)
+
+
+@pytest.mark.usefixtures("executed")
+def test_benchmarks_and_questions() -> None:
+    assert list(isolated(int, ["7"], jobs=1)) == [7]
+    assert known_names("aarch64-linux-gnu").processors
+
+
+@pytest.mark.usefixtures("executed")
+def test_the_command_of_a_job() -> None:
+    command = shipping._command(sys.executable, "--help")
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("executed")
+@pytest.mark.whole
+def test_a_whole_run(tmp_path: Path) -> None:
+    tilefarm = shutil.which("tilefarm", path=Path(sys.executable).parent)
+    assert tilefarm
+    words = ["demo", "--no-ray", "--workers", "1", "--devices", "1", "--trials", "8"]
+    words += ["--out", str(tmp_path / "out")]
+    done = subprocess.run([tilefarm, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
