@@ -1,4 +1,4 @@
-"""Which workload of a network gets the next trial: where one is expected to save most cycles."""
+"""Which workload of a network gets the next trial: where one is expected to save most time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tilefarm.measurement import Status, Trial
+from tilefarm.measurement import DeviceClock, Trial
 
 _WINDOW: Final = 12
 _HISTORY_SHARE: Final = 0.2
@@ -17,10 +17,20 @@ _HOPELESS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stake:
-    """What a task is worth: how often its workload runs, and cycles it surely cannot go below."""
+    """What a task is worth: how often its workload runs, and what it surely cannot go below.
+
+    A bound in seconds is known only where the accelerator's clock rate is.
+    """
 
     weight: int
     lower_bound_cycles: int = 0
+    lower_bound_seconds: float = 0.0
+
+    def lower_bound(self, clock: DeviceClock) -> float:
+        """The bound on costs that are told by that clock; 0 if there is none."""
+        if clock is DeviceClock.CYCLES:
+            return float(self.lower_bound_cycles)
+        return self.lower_bound_seconds
 
 
 @dataclass(slots=True)
@@ -28,8 +38,10 @@ class _Progress:
     stake: Stake
     asked: int = 0
     best: float = math.inf
+    bound: float = 0.0
+    """In the unit of `best`."""
     curve: list[float] = field(default_factory=list)
-    """Best cycles so far after each trial that ended; infinite before the first good one."""
+    """Best cost so far after each trial that ended; infinite before the first good one."""
     is_closed: bool = False
 
 
@@ -39,7 +51,8 @@ class TaskScheduler:
     First `warm_up` trials for every task in turn. Then to the task with the largest weight * ((1 -
     a) * (best - lower bound) / trials + a * recent gain per trial): the gradient of Ansor's task
     scheduler (OSDI 2020, section 6; a = 0.2), with the distance to the lower bound as the
-    optimistic forecast. A task within 2 % of its bound gets no more.
+    optimistic forecast. A task within 2 % of its bound gets no more. Costs are cycles or seconds,
+    those of all tasks by one clock; a gain within the noise of a measurement is none.
     """
 
     def __init__(self, stakes: Mapping[str, Stake], *, warm_up: int) -> None:
@@ -64,11 +77,12 @@ class TaskScheduler:
     def tell(self, name: str, trial: Trial) -> None:
         """How a trial of a task ended. Trials that were never handed out here count as well."""
         task = self._tasks[name]
-        if trial.status is Status.OK and trial.cycles is not None:
-            task.best = min(task.best, trial.cycles)
+        cost, clock = trial.cost, trial.clock
+        if cost is not None and clock is not None and cost * (1 + trial.noise) < task.best:
+            task.best, task.bound = cost, task.stake.lower_bound(clock)
         task.curve.append(task.best)
         task.asked = max(task.asked, len(task.curve))
-        if task.best <= _AT_BOUND * task.stake.lower_bound_cycles:
+        if task.best <= _AT_BOUND * task.bound:
             task.is_closed = True
 
     def give_back(self, name: str) -> None:
@@ -80,16 +94,16 @@ class TaskScheduler:
         self._tasks[name].is_closed = True
 
     def _promise(self, task: _Progress) -> float:
-        """Cycles of the network that one more trial is expected to save."""
+        """Cost of the network that one more trial is expected to save."""
         if math.isinf(task.best):
             return math.inf if task.asked < _HOPELESS * max(self._warm_up, 1) else 0.0
-        forecast = (task.best - task.stake.lower_bound_cycles) / max(task.asked, 1)
+        forecast = (task.best - task.bound) / max(task.asked, 1)
         return task.stake.weight * (
             (1 - _HISTORY_SHARE) * forecast + _HISTORY_SHARE * _recent_gain(task.curve)
         )
 
 
 def _recent_gain(curve: list[float]) -> float:
-    """Cycles gained per trial over the last trials; the first good one is no gain."""
+    """Cost gained per trial over the last trials; the first good one is no gain."""
     recent = [c for c in curve[-_WINDOW - 1 :] if not math.isinf(c)]
     return (recent[0] - recent[-1]) / (len(recent) - 1) if len(recent) > 1 else 0.0

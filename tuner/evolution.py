@@ -1,4 +1,4 @@
-"""Evolution on measured cycles: constrained crossover of the best candidates, no model."""
+"""Evolution on measured cost: constrained crossover of the best candidates, no model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from tilefarm.measurement import Status, Trial
+from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
 from tuner.deck import Deck
@@ -25,7 +25,7 @@ class Evolution:
         self._rng = np.random.default_rng(seed)
         self._sampler = Sampler(space)
         self._deck = Deck(self._sampler, self._rng)
-        self._measured: list[tuple[int, Rows]] = []
+        self._measured: list[tuple[float, Rows]] = []
 
     def ask(self, n: int) -> list[Point]:
         bred = self._rng.binomial(n, 1 - _EXPLORE_SHARE) if self._is_mature else 0
@@ -37,8 +37,8 @@ class Evolution:
             point = dict(trial.point)
             self._deck.mark(point)
             full = self._sampler.complete(point)
-            if trial.status is Status.OK and trial.cycles is not None and full is not None:
-                self._measured.append((trial.cycles, self._sampler.row(full)))
+            if (cost := trial.cost) is not None and full is not None:
+                self._measured.append((cost, self._sampler.row(full)))
         self._measured.sort(key=lambda pair: pair[0])
 
     @property

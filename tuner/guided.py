@@ -7,12 +7,13 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.measurement import Status, Trial
+from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
 from tuner.cost_model import CostModel, Featurizer, Floats
 from tuner.deck import Deck
 from tuner.experience import Experience
+from tuner.noise import told_apart
 from tuner.sampler import Sampler
 from tuner.search import Rows
 from tuner.xgb_model import XgbModel
@@ -50,7 +51,9 @@ class Guided:
         self._features = Featurizer(space)
         self._model = model if model is not None else XgbModel(seed=seed)
         self._rows: list[Rows] = []
-        self._cycles: list[int] = []
+        self._measured: list[float] = []
+        """What each of these rows costs, by one clock."""
+        self._noises: list[float] = []
         self._known: list[Rows] = []
         """What was asked or told before there was a model: the spread keeps away from these."""
         self._fitted = 0
@@ -82,22 +85,23 @@ class Guided:
             if point is None:
                 continue
             row = self._sampler.row(point)
-            if len(self._cycles) < _WARM_UP:
+            if len(self._measured) < _WARM_UP:
                 self._known.append(row)
-            if trial.status is Status.OK and trial.cycles is not None:
-                self._learn(row, max(1, trial.cycles))
+            if (cost := trial.cost) is not None:
+                self._learn(row, cost, trial.noise)
 
-    def _learn(self, row: Rows, cycles: int) -> None:
+    def _learn(self, row: Rows, cost: float, noise: float) -> None:
         self._rows.append(row)
-        self._cycles.append(cycles)
+        self._measured.append(cost)
+        self._noises.append(noise)
         estimate = self._features.estimate(row[None])
         if estimate is not None:
-            cost = float(np.log2(cycles) - estimate[0])
-            self._experience.add(self._features.kind, self, self._features(row[None])[0], cost)
+            missed = float(np.log2(cost) - estimate[0])
+            self._experience.add(self._features.kind, self, self._features(row[None])[0], missed)
 
     @property
     def _is_warming_up(self) -> bool:
-        own = len(self._cycles)
+        own = len(self._measured)
         others = self._experience.count_of_others(self._features.kind, self)
         return own < (_OWN_WARM_UP if others >= _OTHERS_ENOUGH else _WARM_UP)
 
@@ -134,7 +138,7 @@ class Guided:
 
     def _refresh(self) -> None:
         """Fits and ranks again when enough was learned since the last time, or nothing is left."""
-        news = len(self._cycles) - self._fitted
+        news = len(self._measured) - self._fitted
         if self._fitted and news < max(4, self._fitted // 8) and len(self._ranked):
             return
         if news:
@@ -146,8 +150,8 @@ class Guided:
             self._ranked = rows[np.argsort(self._costs(rows), kind="stable")]
 
     def _fit(self) -> None:
-        """Learns log cycles, as far as the space's own estimate does not explain them."""
-        rows, costs = np.asarray(self._rows), np.log2(np.asarray(self._cycles, dtype=np.float64))
+        """Learns log costs, as far as the space's own estimate does not explain them."""
+        rows, costs = np.asarray(self._rows), np.log2(self._levels())
         features, weights = self._features(rows), np.ones(len(rows))
         estimate = self._features.estimate(rows)
         if estimate is not None:
@@ -158,7 +162,11 @@ class Guided:
                 costs = np.concatenate([costs, their_costs])
                 weights = np.concatenate([weights, np.full(len(more), _OTHERS_WEIGHT)])
         self._model.fit(features, costs, weights)
-        self._fitted = len(self._cycles)
+        self._fitted = len(self._measured)
+
+    def _levels(self) -> Floats:
+        """What was measured, without differences that the usual noise explains."""
+        return told_apart(np.asarray(self._measured), float(np.median(self._noises)))
 
     def _ranked_picks(self, n: int) -> list[Point]:
         points: list[Point] = []
@@ -176,7 +184,7 @@ class Guided:
         The population of the last time takes part again, next to the best measured points and fresh
         random ones.
         """
-        elite = np.argsort(np.asarray(self._cycles), kind="stable")[:_ELITE]
+        elite = np.argsort(self._levels(), kind="stable")[:_ELITE]
         fresh = self._deck.glance(_POOL, leaving=_FRESH)
         population = np.concatenate(
             [np.asarray(self._rows)[elite], self._ranked[:_POPULATION], fresh]

@@ -27,11 +27,15 @@ _ALIKE: Final = 20
 
 
 class Task(NamedTuple):
-    """One distinct workload: its space, how often the network runs it, a bound on its cycles."""
+    """One distinct workload: its space, how often the network runs it, bounds on its cost.
+
+    Costs are told in cycles or seconds; 0 is no bound.
+    """
 
     space: SearchSpace
     weight: int = 1
     lower_bound_cycles: int = 0
+    lower_bound_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ class TuningSession:
     Each task's default point comes first, even if the budget is smaller than the number of tasks.
 
     Args:
-        tasks: by name; a plain (space, weight, lower_bound_cycles) does as well.
+        tasks: by name; a plain tuple does as well.
         trials: how many trials there may be in all, those of `history` and `ended` included.
         proposer: a name of `tuner.PROPOSERS`.
         history: trials of other searches, by task: they count towards the budget and teach the
@@ -117,7 +121,11 @@ class TuningSession:
         self._budget = max(trials, len(named))
         self._scheduler = TaskScheduler(
             {
-                name: Stake(weight=task.weight, lower_bound_cycles=task.lower_bound_cycles)
+                name: Stake(
+                    weight=task.weight,
+                    lower_bound_cycles=task.lower_bound_cycles,
+                    lower_bound_seconds=task.lower_bound_seconds,
+                )
                 for name, task in named.items()
             },
             warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(named))))),

@@ -314,4 +314,18 @@ class Trial:
         """Cycles, or the median's seconds where none are counted; None if neither: 0 is no time."""
         if self.cycles:
             return float(self.cycles)
-        return None if self.wall_time is None else self.wall_time.median_seconds
+        return self.cost_seconds
+
+    @property
+    def cost_seconds(self) -> float | None:
+        """The median's seconds where the clock tells the cost; None where counters do."""
+        if self.cycles or self.wall_time is None:
+            return None
+        return self.wall_time.median_seconds
+
+    @property
+    def noise(self) -> float:
+        """A cost that differs by less than this share is the same: two standard errors of the
+        median; counters are exact.
+        """
+        return 0.0 if self.cycles or self.wall_time is None else 2 * self.wall_time.error

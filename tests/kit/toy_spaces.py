@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tilefarm.digest import Digest
-from tilefarm.measurement import Status, Trial
+from tilefarm.measurement import Status, Trial, WallTime
 from tilefarm.space import (
     Constraint,
     Le,
@@ -169,7 +169,11 @@ def empty_space() -> SearchSpace:
 
 
 def trial_of(
-    point: Point, status: Status = Status.OK, cycles: int | None = None, task: str = "toy"
+    point: Point,
+    status: Status = Status.OK,
+    cycles: int | None = None,
+    task: str = "toy",
+    wall_time: WallTime | None = None,
 ) -> Trial:
     """The record of a candidate; its trace is as unique as its point."""
     return Trial(
@@ -178,4 +182,18 @@ def trial_of(
         point=tuple(sorted(point.items())),
         status=status,
         cycles=cycles,
+        wall_time=wall_time,
+    )
+
+
+def timed(seconds: float, noise: float = 0.0) -> WallTime:
+    """A median of so many seconds from 25 regions, whose `Trial.noise` is that."""
+    half = noise * seconds * 5 / (4 * 1.2533 / 2.5631)
+    return WallTime(
+        minimum_seconds=seconds - half,
+        p10_seconds=seconds - half,
+        median_seconds=seconds,
+        p90_seconds=seconds + half,
+        calls=10,
+        regions=25,
     )

@@ -75,7 +75,15 @@ def test_a_trial_costs_cycles_where_they_are_counted_and_seconds_elsewhere() -> 
     counted, timed = replace(TRIAL, cycles=7), replace(TRIAL, wall_time=TIME)
     assert (counted.clock, counted.cost) == (DeviceClock.CYCLES, 7.0)
     assert (timed.clock, timed.cost) == (DeviceClock.SECONDS, 10e-6)
+    assert (counted.cost_seconds, timed.cost_seconds) == (None, 10e-6)
     assert replace(counted, wall_time=TIME).clock is DeviceClock.CYCLES
+    assert replace(counted, wall_time=TIME).cost_seconds is None
+
+
+def test_a_trial_is_as_noisy_as_two_errors_of_its_median_and_counters_are_exact() -> None:
+    assert replace(TRIAL, wall_time=TIME).noise == 2 * TIME.error > 0
+    for exact in (TRIAL, replace(TRIAL, cycles=7), replace(TRIAL, cycles=7, wall_time=TIME)):
+        assert exact.noise == 0
 
 
 def test_nothing_is_no_time() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.toy_spaces import trial_of
+from kit.toy_spaces import timed, trial_of
 from tilefarm.measurement import Status
 
 from tuner.allocate import Stake, TaskScheduler
@@ -72,3 +72,51 @@ def test_closed_tasks_get_nothing() -> None:
     assert scheduler.next_task() == "b"
     scheduler.close("b")
     assert scheduler.next_task() is None
+
+
+def time(scheduler: TaskScheduler, name: str, seconds: float, noise: float = 0.0) -> None:
+    scheduler.tell(name, trial_of({"x": 1}, wall_time=timed(seconds, noise)))
+
+
+def test_seconds_are_shared_out_as_cycles_are() -> None:
+    scheduler = TaskScheduler({"light": Stake(weight=1), "heavy": Stake(weight=4)}, warm_up=1)
+    for name in ("light", "heavy"):
+        scheduler.next_task()
+        time(scheduler, name, 1e-5)
+    shares = [scheduler.next_task() for _ in range(50)]
+    assert 35 <= shares.count("heavy") <= 45
+
+
+def test_a_bound_in_cycles_says_nothing_about_seconds() -> None:
+    stakes = {
+        "cycles": Stake(weight=1, lower_bound_cycles=10),
+        "seconds": Stake(weight=1, lower_bound_cycles=10, lower_bound_seconds=1e-5),
+    }
+    scheduler = TaskScheduler(stakes, warm_up=1)
+    for name in stakes:
+        scheduler.next_task()
+        time(scheduler, name, 1.01e-5)
+    assert {scheduler.next_task() for _ in range(20)} == {"cycles"}
+
+
+def test_no_cycles_close_no_task() -> None:
+    scheduler = TaskScheduler({"a": Stake(weight=1)}, warm_up=1)
+    scheduler.next_task()
+    ok(scheduler, "a", 0)
+    assert scheduler.next_task() == "a"
+
+
+def test_a_gain_within_the_noise_is_none_and_several_add_up() -> None:
+    """The bound closes a task whose best has come near to it; here it is the only one."""
+
+    def next_after(*costs: float, noise: float) -> str | None:
+        stakes = {"only": Stake(weight=1, lower_bound_seconds=1e-5)}
+        scheduler = TaskScheduler(stakes, warm_up=1)
+        for cost in costs:
+            time(scheduler, "only", 1e-5 * cost, noise)
+        return scheduler.next_task()
+
+    assert next_after(1.03, 1.015, noise=0.001) is None
+    assert next_after(1.03, 1.015, noise=0.02) == "only"
+    assert next_after(1.05, 1.035, noise=0.02) == "only"
+    assert next_after(1.05, 1.035, 1.015, noise=0.02) is None

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from kit.proposer_suite import Make, ProposerSuite
-from kit.toy_spaces import conv_like_cycles, conv_like_space, pair_space, trial_of
+from kit.toy_spaces import conv_like_cycles, conv_like_space, pair_space, timed, trial_of
 from tilefarm.errors import SettingsError
-from tilefarm.measurement import Status
-from tilefarm.space import SearchSpace
+from tilefarm.measurement import Status, Trial
+from tilefarm.space import Point, SearchSpace
 
 from tuner import PROPOSERS, make_proposer
 from tuner.cost_model import Floats
@@ -50,11 +50,13 @@ class Knowall:
     def __init__(self, score: Callable[[Floats], Floats]) -> None:
         self._score = score
         self.rows_seen: list[int] = []
+        self.costs_seen: list[float] = []
         self.rows_judged: list[int] = []
 
     def fit(self, features: Floats, costs: Floats, weights: Floats) -> None:
         assert len(features) == len(costs) == len(weights)
         self.rows_seen.append(len(costs))
+        self.costs_seen += costs.tolist()
 
     def predict(self, features: Floats) -> Floats:
         self.rows_judged.append(len(features))
@@ -94,6 +96,32 @@ def test_guided_needs_fewer_trials_than_random_to_come_within_five_percent() -> 
     }
     assert spent["guided"][2] <= 40
     assert 3 * spent["guided"][2] <= spent["random"][2]
+
+
+@pytest.mark.parametrize("name", ["guided", "evolution"])
+def test_seconds_lead_a_search_as_cycles_do(name: str) -> None:
+    """With a power of two between them, down to the last bit."""
+
+    def asked(of: Callable[[Point], Trial]) -> list[Point]:
+        proposer, points = make_proposer(name, conv_like_space(28, 28, 2, 2, 3), 5), []
+        for _ in range(6):
+            points += (more := proposer.ask(5))
+            proposer.tell([of(point) for point in more])
+        return points
+
+    counted = asked(lambda p: trial_of(p, cycles=conv_like_cycles(p)))
+    clocked = asked(lambda p: trial_of(p, wall_time=timed(conv_like_cycles(p) / 2**20)))
+    assert counted == clocked
+
+
+def test_the_model_does_not_learn_noise() -> None:
+    model = Knowall(lambda features: features[:, 0])
+    proposer = Guided(conv_like_space(), seed=1, model=model)
+    points = proposer.ask(12)
+    times = [timed(1e-5 * (1 + 0.0005 * at), noise=0.02) for at in range(11)] + [timed(2e-5, 0.02)]
+    proposer.tell([trial_of(p, wall_time=t) for p, t in zip(points, times, strict=True)])
+    proposer.ask(1)
+    assert len(set(model.costs_seen)) == 2
 
 
 def test_guided_asks_for_the_default_point_first() -> None:
