@@ -72,7 +72,7 @@ def test_a_second_submit_uploads_nothing(dashboard: RayDashboard, said: Said, st
     assert entrypoints[0].startswith(f"{sys.executable} -P -m driver.cli job run /runs ")
     assert '"workers":5' in entrypoints[0], "as many as living nodes have CPUs"
     assert '"device_wait_seconds":3600.0' in entrypoints[0], "a job stands in line"
-    assert entrypoints[1].startswith("/opt/python -m driver.cli job run ")
+    assert entrypoints[1].startswith("/opt/python -P -m driver.cli job run ")
     assert CLUSTER_TOKEN not in "".join(entrypoints)
 
 
