@@ -34,7 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="LIB|stand-in",
         help="a board's own VTA library, or one that passes for a board: it counts no cycles, and"
-        " lets them pass as real time (TILEFARM_BOARD_MHZ, default 100)",
+        " lets them pass as real time",
+    )
+    option(
+        "--runtime-env",
+        type=_variable,
+        action="append",
+        metavar="NAME=VALUE",
+        help="a variable for that library, which sees no other; TILEFARM_BOARD_MHZ=50 for example"
+        " is the stand-in's clock (default: 100)",
     )
     add_label_option(option, "for those who lease, board=de10 for example")
     option("--signing-key", type=Path, metavar="FILE", help="run artifacts signed with it only")
@@ -51,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "example:\n"
         "  tilefarm device --name sim0 --tracker 127.0.0.1:9190 --token-file farm.token\n"
         "  tilefarm device --self-test --target board.json --runtime libvta.so\n"
-        "  tilefarm device --self-test --runtime stand-in\n"
+        "  tilefarm device --self-test --runtime stand-in --runtime-env TILEFARM_BOARD_MHZ=50\n"
         "It prints `ready HOST:PORT` when it serves, and ends on Ctrl-C. First it runs a kernel\n"
         "whose answer is known, on simulators its cycles too; if that is wrong it never serves.\n"
         "A library that counts no cycles, as boards have, is timed by the clock of this machine.\n"
@@ -78,7 +86,12 @@ def _self_test(args: argparse.Namespace) -> int:
     from device_server.device.self_test import self_test
 
     target = load_target(args.target)
-    proof = self_test(target, runtime=_runtime(args), device=args.name or "here")
+    proof = self_test(
+        target,
+        runtime=_runtime(args),
+        environment=dict(args.runtime_env or ()),
+        device=args.name or "here",
+    )
     print(f"self-test of {target.name}: right answer, {proof}\nruntime: {proof.runtime}")
     return 0
 
@@ -88,6 +101,13 @@ def _runtime(args: argparse.Namespace) -> Path | None:
 
     chosen: Path | None = args.runtime
     return find_stand_in() if chosen == Path(_STAND_IN) else chosen
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals or "\0" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
 
 
 def _serve(args: argparse.Namespace, folder: Path) -> int:
@@ -122,6 +142,7 @@ def _serve(args: argparse.Namespace, folder: Path) -> int:
         credentials=shown,
         folder=folder,
         runtime=_runtime(args),
+        environment=dict(args.runtime_env or ()),
         threads=args.threads,
         on_ready=lifetime.announce,
         operations=operations(args),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tilefarm.rpc.security import Security
@@ -28,6 +28,7 @@ def serve(
     credentials: Credentials,
     folder: Path,
     runtime: Path | None,
+    environment: Mapping[str, str] | None = None,
     threads: int = 1,
     on_ready: Callable[[str], None],
     operations: Operations = UNWATCHED,
@@ -46,6 +47,7 @@ def serve(
         credentials: what it shows to the tracker, and the key of the artifacts that it loads.
         folder: where it keeps its blobs; its alone.
         runtime: the VTA library that kernels run on; None for the simulator.
+        environment: variables that the library reads.
         threads: that share the work of kernels that are made for it.
         on_ready: gets the address, once, when calls are answered.
         operations: how it is watched.
@@ -70,7 +72,9 @@ def serve(
         hooks=hooks,
     )
     known = known_kernel_for(target)
-    runner = runner_of(target, runtime=runtime, threads=threads, device=name)
+    runner = runner_of(
+        target, runtime=runtime, environment=environment, threads=threads, device=name
+    )
 
     async def main(stopping: asyncio.Event) -> None:
         await run_device(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tilefarm.errors import SelfTestError, SettingsError
@@ -46,13 +47,19 @@ def known_kernel_for(target: Target) -> KnownKernel:
 
 
 def runner_of(
-    target: Target, *, runtime: Path | None, threads: int = 1, device: str = "local"
+    target: Target,
+    *,
+    runtime: Path | None,
+    environment: Mapping[str, str] | None = None,
+    threads: int = 1,
+    device: str = "local",
 ) -> Runner:
     """The runner of a device.
 
     Args:
         target: what the device implements.
         runtime: the VTA library that kernels run on; None for the simulator.
+        environment: variables that the library reads.
         threads: that share the work of kernels that are made for it.
         device: the name to put into records.
 
@@ -64,11 +71,21 @@ def runner_of(
         raise SettingsError(f"{runtime}: no such VTA library", "name a shared object")
     library = runtime.absolute() if runtime is not None else None
     return Runner(
-        target=target, library=library, limits=RunnerLimits(threads=threads), device=device
+        target=target,
+        library=library,
+        limits=RunnerLimits(threads=threads),
+        environment=environment,
+        device=device,
     )
 
 
-def self_test(target: Target, *, runtime: Path | None, device: str) -> Proof:
+def self_test(
+    target: Target,
+    *,
+    runtime: Path | None,
+    environment: Mapping[str, str] | None = None,
+    device: str,
+) -> Proof:
     """What the known kernel gives here.
 
     Raises:
@@ -79,6 +96,6 @@ def self_test(target: Target, *, runtime: Path | None, device: str) -> Proof:
     known = known_kernel_for(target)
     with (
         temporary_folder("tilefarm-self-test-") as folder,
-        runner_of(target, runtime=runtime, device=device) as runner,
+        runner_of(target, runtime=runtime, environment=environment, device=device) as runner,
     ):
         return Canary(known, runner, folder, device=device).prove()

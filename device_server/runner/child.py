@@ -10,6 +10,7 @@ from typing import Final
 
 from tilefarm.closing import Closing
 
+from device_server.runner.affinity import Affinity
 from device_server.runner.connection import Connection
 from device_server.runner.frames import Reply, Request
 from device_server.runner.last_words import LastWords
@@ -30,12 +31,20 @@ class RunnerChild(Closing):
 
     def __init__(self, pid: int, connection: Connection, log: LastWords) -> None:
         self._process = ChildProcess(pid)
+        self._affinity = Affinity(pid)
         self._connection = connection
         self._log = log
 
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    def keep_its_core(self, *, yes: bool) -> None:
+        """Whether kernels stay on one core from now on, as those that are timed do."""
+        if yes:
+            self._affinity.stay()
+        else:
+            self._affinity.roam()
 
     def send(self, request: Request) -> None:
         """Send it; the reply is `loaded` or `ran`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -31,12 +31,19 @@ class Children(Closing):
     """
 
     def __init__(
-        self, target: Target, *, library: Path, executable: Path, limits: RunnerLimits
+        self,
+        target: Target,
+        *,
+        library: Path,
+        executable: Path,
+        limits: RunnerLimits,
+        environment: Mapping[str, str],
     ) -> None:
         self._target = target
         self._library = library
         self._executable = executable
         self._limits = limits
+        self._environment = environment
         self._zygote: Zygote | None = None
         self._ready: Ready | None = None
         # They die with the thread that started the zygote (PR_SET_PDEATHSIG), so that one lives as
@@ -73,7 +80,7 @@ class Children(Closing):
 
     def _start(self) -> Zygote:
         try:
-            zygote = Zygote(self._executable, self._library, self._limits)
+            zygote = Zygote(self._executable, self._library, self._limits, self._environment)
         except OSError as error:
             raise InfraError(f"cannot start {self._executable}: {error.strerror}") from None
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class Runner(Closing):
         target: the accelerator; a board's own library ignores it.
         library: the VTA library, executable: the child; the built ones when None.
         limits: of the child; device: the name to put into records.
+        environment: variables that the library reads; it sees no others of this process.
 
     Raises:
         InfraError: library or executable are not built. Everything that starts a child may raise it
@@ -58,6 +59,7 @@ class Runner(Closing):
         library: Path | None = None,
         executable: Path | None = None,
         limits: RunnerLimits | None = None,
+        environment: Mapping[str, str] | None = None,
         device: str = "local",
         clock: Clock | None = None,
     ) -> None:
@@ -68,6 +70,7 @@ class Runner(Closing):
             library=library,
             executable=executable or find_executable(),
             limits=self._limits,
+            environment=environment or {},
         )
         self._device = device
         self._clock = clock or SystemClock()
@@ -181,6 +184,7 @@ class Runner(Closing):
         """
         if self._loaded == job.artifact and self._child is not None and self._child.alive:
             self._load_seconds = 0.0
+            self._child.keep_its_core(yes=job.precision is not None)
             self._child.send(request)
             return None
         begin = self._clock.seconds()
@@ -188,6 +192,7 @@ class Runner(Closing):
         try:
             with _opened(blob(job.artifact)) as artifact:
                 self._child = self._children.child([load_request(artifact), request])
+            self._child.keep_its_core(yes=job.precision is not None)
             reply = self._child.loaded(self._limits.start_seconds)
         except ChildSilent:
             self._drop_child()

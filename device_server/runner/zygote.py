@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +27,6 @@ from device_server.runner.last_words import LastWords
 
 _ENVIRONMENT: Final = {"LIBC_FATAL_STDERR_": "1", "LD_BIND_NOW": "1"}
 """Last words go to where they are read; symbols are resolved before children are made, for all."""
-_BOARD: Final = "TILEFARM_BOARD_"
-"""With this begin the variables that are for a board's library, and are passed on to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +49,19 @@ class Zygote(Closing):
 
     Args:
         library: the VTA library that it loads; executable: `vta-runner`.
+        environment: variables for the library. No other is passed on.
 
     Raises:
         OSError: the executable cannot be started.
     """
 
-    def __init__(self, executable: Path, library: Path, limits: RunnerLimits) -> None:
+    def __init__(
+        self,
+        executable: Path,
+        library: Path,
+        limits: RunnerLimits,
+        environment: Mapping[str, str],
+    ) -> None:
         self._connection = Connection()
         self._log = LastWords()
         theirs = self._connection.theirs
@@ -68,7 +72,7 @@ class Zygote(Closing):
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._log.descriptor,
-                env={**_ENVIRONMENT, **_board_settings()},
+                env={**environment, **_ENVIRONMENT},
                 cwd="/",
                 start_new_session=True,
             )
@@ -119,10 +123,6 @@ class Zygote(Closing):
         self._process.wait()
         self._connection.close()
         self._log.close()
-
-
-def _board_settings() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith(_BOARD)}
 
 
 def _command(executable: Path, descriptor: int, library: Path, limits: RunnerLimits) -> list[str]:

@@ -28,6 +28,7 @@ def test_it_has_the_servers_of_the_whole_command_line(capsys: pytest.CaptureFixt
         (["tracker", "--listen", "nowhere"], "a server needs", "--token-file"),
         (["device", "--name", "a", "--tracker", "h:1"], "needs --token-file", "tracker wrote"),
         (["device", "--label", "x"], "'x' is not KEY=VALUE", "--help"),
+        (["device", "--runtime-env", "x"], "'x' is not NAME=VALUE", "--help"),
     ],
 )
 def test_what_cannot_be_used_is_one_line_and_a_hint(

@@ -3,7 +3,8 @@
 //
 // The library beside this one computes and knows the cycles. VTASynchronize returns when that many
 // have passed at the board's frequency, seen from its call, as a driver that asks a register does.
-// It takes the original configuration's geometry. Variables of the environment, read once:
+// It takes the original configuration's geometry. Variables of its environment, read once (see
+// `tilefarm device --runtime-env`):
 //
 //   TILEFARM_BOARD_MHZ     the accelerator's clock; 100 unless it is said
 //   TILEFARM_BOARD_JITTER  each run takes up to this share longer, at random; 0.02

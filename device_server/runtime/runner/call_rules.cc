@@ -133,9 +133,6 @@ FilterProgram only_computing(pid_t self, const std::vector<int>& devices) {
   filter.on_all(kOwnComputing, kAllow);
   filter.on_bits(kMap, 2, PROT_EXEC, kTrap, kAllow);
   filter.on_bits(SYS_mprotect, 2, PROT_EXEC, kTrap, kAllow);
-  // A thread that is timed stays on one core: its own affinity, told as 0, and no other's.
-  filter.on_any_of(SYS_sched_setaffinity, 0, {0}, kAllow, kTrap);
-  filter.on_any_of(SYS_sched_getaffinity, 0, {0}, kAllow, kTrap);
   filter.on_any_of(SYS_tgkill, 0, {static_cast<uint32_t>(self)}, kAllow, kTrap);
   // What printf asks of a terminal; it copes with a refusal.
   filter.on_any_of(SYS_ioctl, 0, {devices.begin(), devices.end()}, kAllow, refuse(EPERM));

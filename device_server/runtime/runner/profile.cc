@@ -34,7 +34,6 @@ void run_round(std::vector<ProfiledCall>& calls, Session& session, VtaLibrary& l
     each.cycles = library.counters().cycles;
     if (region.disturbed) {
       ++each.rejected;
-      host.move();
     } else {
       each.kept.push_back(region.seconds);
     }

@@ -25,7 +25,6 @@ Reply run(Frame& frame, VtaLibrary& library, const Artifact& artifact) {
   Request request = Request::taken_from(frame);
   const bool counts = library.counts();
   Machine machine;
-  if (request.precision.seconds > 0) machine.stay();
   const double begin = machine.seconds();
   Session session(request, library, machine);
   const Entry entry = artifact.entry(request.entry);

@@ -84,7 +84,6 @@ WallTime wall_time(Timed& timed, const Region& first, const Precision& precision
       kept.clear();
     } else if (region.disturbed) {
       ++rejected;
-      host.move();
     } else {
       kept.push_back(region.seconds / calls);
       if (kept.size() < look) continue;

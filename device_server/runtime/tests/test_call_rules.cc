@@ -32,11 +32,10 @@ constexpr uint32_t kHere = 0xc000003e;
 constexpr uint32_t kNeighbours[] = {0x40000003, 0xc00000b7, 0x40000028, 0};  // i386, ARM's two
 constexpr int kOpen = 2, kOpenat = 257, kClone = 56, kClone3 = 435;
 constexpr int kMap = 9, kProtect = 10, kTgkill = 234, kAsk = 16;
-constexpr int kAffinity[] = {203, 204};
 const std::set<int> kRefused = {kAsk, 262};
 const std::set<int> kComputing = {0,  1,   3,   5,   8,   11,  12,  13,  14, 15, 17,
                                   19, 20,  24,  25,  28,  35,  39,  46,  47, 60, 96,
-                                  98, 131, 186, 202, 203, 204, 219, 228, 230, 231, 309, 318};
+                                  98, 131, 186, 202, 219, 228, 230, 231, 309, 318};
 // socket, execve, ptrace, kill, fork, vfork, unlink, renameat, mount, prlimit64, bpf, setuid,
 // io_uring_setup.
 constexpr int kDangerous[] = {41, 59, 101, 62, 57, 58, 87, 264, 165, 302, 321, 105, 425};
@@ -47,10 +46,9 @@ constexpr uint32_t kHere = 0xc00000b7;
 constexpr uint32_t kNeighbours[] = {0x40000028, 0xc000003e, 0};
 constexpr int kOpenat = 56, kClone = 220, kClone3 = 435;
 constexpr int kMap = 222, kProtect = 226, kTgkill = 131, kAsk = 29;
-constexpr int kAffinity[] = {122, 123};
 const std::set<int> kRefused = {kAsk, 79};
 const std::set<int> kComputing = {57,  62,  63,  64,  65,  66,  67,  80,  93,  94,  98,
-                                  101, 113, 115, 122, 123, 124, 128, 132, 134, 135, 139,
+                                  101, 113, 115, 124, 128, 132, 134, 135, 139,
                                   165, 168, 169, 172, 178, 211, 212, 214, 215, 216, 233, 278};
 // socket, execve, ptrace, kill, unlinkat, renameat, mount, prlimit64, bpf, setuid, io_uring_setup.
 constexpr int kDangerous[] = {198, 221, 117, 129, 35, 38, 40, 261, 280, 146, 425};
@@ -61,11 +59,10 @@ constexpr uint32_t kHere = 0x40000028;
 constexpr uint32_t kNeighbours[] = {0xc00000b7, 0x00000028, 0xc000003e, 0};  // big endian, too
 constexpr int kOpen = 5, kOpenat = 322, kClone = 120, kClone3 = 435;
 constexpr int kMap = 192, kProtect = 125, kTgkill = 268, kAsk = 54;
-constexpr int kAffinity[] = {241, 242};
 const std::set<int> kRefused = {kAsk, 327, 397};
 const std::set<int> kComputing = {0,   1,   3,   4,   6,   19,  20,  45,  77,  78,  91,  108, 119,
                                   140, 145, 146, 158, 162, 163, 173, 174, 175, 180, 186, 197, 220,
-                                  224, 240, 241, 242, 248, 263, 265, 296, 297, 345, 384, 403, 407, 422};
+                                  224, 240, 248, 263, 265, 296, 297, 345, 384, 403, 407, 422};
 // socket, execve, ptrace, kill, fork, vfork, creat, unlink, rename, renameat, mount, truncate64,
 // fchown32, setuid, setuid32, setgroups32, setresuid32, prlimit64, bpf, clock_settime and
 // clock_settime64, utimensat_time64, io_uring_setup.
@@ -160,13 +157,6 @@ void a_child_signals_itself_alone() {
   CHECK(verdict(second, call(kTgkill, {kSelf + 1, kSelf, 6})) == kTrap);
 }
 
-void a_thread_moves_itself_alone() {
-  for (int number : kAffinity) {
-    CHECK(verdict(second, call(number, {0, 128})) == kAllow);
-    CHECK(verdict(second, call(number, {kSelf, 128})) == kTrap);
-  }
-}
-
 void drivers_of_open_devices_alone_are_asked() {
   for (int fd : {kDevice, kDevice + 2})
     CHECK(verdict(second, call(kAsk, {uint64_t(fd)})) == kAllow);
@@ -216,7 +206,6 @@ int main() {
   threads_are_no_processes();
   memory_is_not_made_executable();
   a_child_signals_itself_alone();
-  a_thread_moves_itself_alone();
   drivers_of_open_devices_alone_are_asked();
   nothing_else_computes();
 #if defined(__arm__)

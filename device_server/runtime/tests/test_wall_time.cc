@@ -23,11 +23,10 @@ struct Script final : Host, Timed {
   double asleep_share = 0;   // of a call, spent waiting for the accelerator
   double now = 100, processor = 7;
   long preemptions = 3;
-  int calls = 0, regions = 0, prepared = 0, checked = 0, moves = 0;
+  int calls = 0, regions = 0, prepared = 0, checked = 0;
 
   double seconds() override { return now; }
   Usage usage() override { return {processor, preemptions, 0, 0}; }
-  void move() override { ++moves; }
   void prepare() override { ++prepared; }
   void check() override {
     ++checked;
@@ -107,7 +106,6 @@ void disturbed_regions_are_thrown_away_and_counted() {
   const WallTime t = wall_time(script, kShort, {0.01, 1}, script);
   CHECK(near(t.p90, 1e-5));
   CHECK(t.regions == 5 && t.rejected >= 4);
-  CHECK(script.moves == static_cast<int>(t.rejected));
 }
 
 void an_interrupt_is_no_disturbance() {

@@ -37,9 +37,9 @@ MHZ = 10
 
 
 @pytest.fixture
-def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
-    monkeypatch.setenv("TILEFARM_BOARD_MHZ", str(MHZ))
-    with Runner(target=SIM, library=find_stand_in(), device="board") as runner:
+def board() -> Iterator[Runner]:
+    clock = {"TILEFARM_BOARD_MHZ": str(MHZ)}
+    with Runner(target=SIM, library=find_stand_in(), environment=clock, device="board") as runner:
         yield runner
 
 
@@ -188,13 +188,21 @@ def test_counters_that_cannot_be_are_told_before_the_device_serves(
     assert why in refused.value.what
 
 
-def test_a_library_that_dies_as_it_is_loaded_says_why(
+def test_a_library_sees_the_variables_that_are_for_it_and_no_others(
     monkeypatch: pytest.MonkeyPatch, blobs: Blobs, compiled: dict[str, Digest]
 ) -> None:
     monkeypatch.setenv("TILEFARM_BOARD_MHZ", "fast")
+    with Runner(target=SIM, library=find_stand_in()) as runner:
+        measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
+
+
+def test_a_library_that_dies_as_it_is_loaded_says_why(
+    blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    clock = {"TILEFARM_BOARD_MHZ": "fast"}
     output = BufferSpec(name="out", role=Role.OUTPUT, nbytes=64)
     job = RunJob(artifact=compiled["good"], entry="no_work", buffers=(output,))
-    with Runner(target=SIM, library=find_stand_in()) as runner:
+    with Runner(target=SIM, library=find_stand_in(), environment=clock) as runner:
         outcome: Measurement | RunFailure = runner.run(job, blobs.path)
     failure = failed(outcome)
     assert failure.status is Status.LOAD_ERROR

@@ -34,6 +34,7 @@ ALLOWED = {
     **SIGNALS,
     **ASKING,
     **ENDING,
+    309: "getcpu",
     318: "getrandom",
 }
 REFUSED = {16: "ioctl", 262: "newfstatat"}

@@ -41,6 +41,7 @@ def children() -> Iterator[Children]:
         library=find_library(),
         executable=find_executable(),
         limits=RunnerLimits(),
+        environment={},
     ) as made:
         yield made
 
@@ -111,7 +112,11 @@ def test_a_zygote_that_makes_no_child_is_an_infra_error(tmp_path: Path) -> None:
     script.write_text(f"#!{sys.executable} -I\n{CHILDLESS}")
     script.chmod(0o755)
     children = Children(
-        TARGETS["sim"], library=find_library(), executable=script, limits=RunnerLimits()
+        TARGETS["sim"],
+        library=find_library(),
+        executable=script,
+        limits=RunnerLimits(),
+        environment={},
     )
     with children, pytest.raises(InfraError, match="makes no child: no more children"):
         children.child()
@@ -119,7 +124,7 @@ def test_a_zygote_that_makes_no_child_is_an_infra_error(tmp_path: Path) -> None:
 
 def test_a_zygote_loads_no_artifact(blobs: Blobs, compiled: dict[str, Digest]) -> None:
     limits = RunnerLimits()
-    with Zygote(find_executable(), find_library(), limits) as zygote:
+    with Zygote(find_executable(), find_library(), limits, environment={}) as zygote:
         zygote.hello(SECONDS)
         with blobs.path(compiled["good"]).open() as artifact:
             reply = zygote._connection.ask(load_request(artifact.fileno()), SECONDS)
