@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilefarm.digest import Digest
 from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.lease import Lease
-from tilefarm.measurement import Measurement, RunFailure, RunJob, is_spoiled
+from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob, is_spoiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Order:
     """One run to do: `number` is the caller's, `blobs` are what the job names.
 
     `candidate` is what logs and traces call it, if it is one. `alone`: in a call of its own, as it
-    may have cost a device.
+    may have cost a device. `clock` has to tell its time; None: nobody asks how long it takes.
     """
 
     number: int
@@ -25,6 +25,7 @@ class Order:
     request_id: str
     candidate: str = ""
     alone: bool = False
+    clock: DeviceClock | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tilefarm.clock import Clock
 from tilefarm.errors import (
     AccessError,
     BusyError,
+    ClockError,
     DevicesInUseError,
     FarmFault,
     NoDeviceError,
@@ -174,8 +175,8 @@ class DeviceThread:
                     spoiled = spoiled + 1 if each.is_spoiled else 0
                 if spoiled and self._closing.wait(rest_seconds(spoiled)):
                     return None
-        except AccessError as refusal:
-            # The device is well, but not for us: nobody is served by losing one after the other.
+        except (AccessError, ClockError) as refusal:
+            # It may be well, but not for us: nobody is served by losing one after the other.
             self._report(self._lost(lease, measurer, refusal.what))
             self._report(NoDevice(slot=self._slot, error=refusal))
             self._closing.set()

@@ -17,12 +17,13 @@ from tilefarm.clock import Clock
 from tilefarm.errors import (
     BusyError,
     CapacityError,
+    ClockError,
     DeviceSilentError,
     ProtocolError,
     TilefarmError,
     UserError,
 )
-from tilefarm.measurement import Measurement, RunFailure, Status, is_spoiled
+from tilefarm.measurement import DeviceClock, Measurement, RunFailure, Status, is_spoiled
 from tilefarm.watch.work import about
 
 from device_server.device.batch import Answer, Ask
@@ -73,6 +74,7 @@ class Measurer:
         """How the first of these orders ended, one at least.
 
         Raises:
+            ClockError: the device does not tell how long something took that has to be timed.
             What `Client.run_batch` does but refusals, and a device's silence only when it lasts.
         """
         first = orders[0]
@@ -88,6 +90,7 @@ class Measurer:
         except tuple(_REFUSED) as refusal:
             answers = [self._refused(first, refusal)]
         ended = self._clock.wall_seconds()
+        self._require_times(orders, answers)
         self.number, self.perhaps = 0, ()
         self._learn((ended - sent) / len(answers), answers)
         return self._told(orders, answers, (began, sent, ended))
@@ -109,6 +112,21 @@ class Measurer:
                 self.number, self.perhaps = 0, tuple(order.number for order in orders)
         with about(asked[0].candidate, asked[0].request_id):
             return [self._client.run(asked[0])]
+
+    def _require_times(self, orders: Sequence[Order], answers: Sequence[Answer]) -> None:
+        for order, answer in zip(orders, answers, strict=False):
+            outcome = answer.outcome
+            if order.clock is None or not isinstance(outcome, Measurement):
+                continue
+            told = outcome.wall_time if order.clock is DeviceClock.SECONDS else outcome.cycles
+            if not told:
+                self.number, self.perhaps = order.number, ()
+                raise ClockError(
+                    f"device {self._device} does not say how long kernels take:"
+                    f" it told no {order.clock.value}",
+                    "serve it with this version's `tilefarm device`: where a library counts no"
+                    " cycles, it times kernels by the clock",
+                )
 
     def _refused(self, order: Order, refusal: TilefarmError) -> Answer:
         """A result that confirms none of those before it."""

@@ -6,6 +6,7 @@ from html import escape
 from typing import Final
 
 from driver.report.arena import arena_chart
+from driver.report.cost import microseconds
 from driver.report.gantt import gantt_chart
 from driver.report.progress import progress_chart
 from driver.report.summary import RunSummary
@@ -105,7 +106,7 @@ def _subtitle(summary: RunSummary) -> str:
 def _tiles(summary: RunSummary) -> str:
     tiles = [
         (times(summary.speedup), "faster than untuned"),
-        (count(summary.best_cycles), "cycles in kernels"),
+        _kernels(summary),
         (str(len(summary.trials)), "trials"),
     ]
     if summary.network_cycles is not None:
@@ -119,6 +120,12 @@ def _tiles(summary: RunSummary) -> str:
         tiles.append((f"{summary.trials_per_second:.1f}", "trials a second"))
     cells = "".join(f"<div class=tile><b>{b}</b><span>{escape(s)}</span></div>" for b, s in tiles)
     return f"<div class=tiles>{cells}</div>"
+
+
+def _kernels(summary: RunSummary) -> tuple[str, str]:
+    if summary.best_seconds is None:
+        return count(summary.best_cycles), "cycles in kernels"
+    return microseconds(summary.best_seconds), "in kernels"
 
 
 def _spent(summary: RunSummary, kind: str) -> float:

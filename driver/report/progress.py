@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from driver.report.cost import cost
 from driver.report.summary import RunSummary, TrialRow, WorkloadRow
 from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short, steps
 
@@ -13,7 +14,7 @@ _LEGEND_TOP, _LEGEND_ROW = 40.0, 20.0
 
 
 def progress_chart(summary: RunSummary) -> str:
-    """One step line a workload: best cycles so far as a share of the untuned schedule's.
+    """One step line a workload: best time so far as a share of the untuned schedule's.
 
     The horizontal axis counts all trials of the network; ticks at the bottom are failures. The
     chart is as high as its legend needs.
@@ -27,7 +28,7 @@ def progress_chart(summary: RunSummary) -> str:
     highest = max(value for _, points in curves for _, value in points)
     x = Scale(0, max(t.number for t in summary.trials), 60, _PLOT_RIGHT)
     y = Scale(lowest * 0.85, highest * 1.15, height - 60, 30, logarithmic=True)
-    parts = [axes(x, y, x_words="trials", y_words="cycles, 1 = untuned schedule", y_text=short)]
+    parts = [axes(x, y, x_words="trials", y_words="time, 1 = untuned schedule", y_text=short)]
     for index, (workload, points) in enumerate(curves):
         tip = f"{workload.name}: {short(1 / points[-1][1])}x faster than its untuned schedule"
         parts.append(
@@ -41,18 +42,18 @@ def progress_chart(summary: RunSummary) -> str:
         )
     parts += [_failure(t, x, height) for t in summary.trials if t.status != "ok"]
     parts += _legend(curves)
-    return drawing(_WIDTH, height, *parts, words="Best cycles so far by trial, per workload")
+    return drawing(_WIDTH, height, *parts, words="Best time so far by trial, per workload")
 
 
 def _curve(workload: WorkloadRow, trials: tuple[TrialRow, ...]) -> Iterator[tuple[float, float]]:
-    first = workload.default_cycles
-    best: int | None = None
+    first = cost(workload.default_cycles, workload.default_seconds)
+    best: float | None = None
     for trial in trials:
-        if trial.workload != workload.name or not trial.cycles:
+        if trial.workload != workload.name or trial.cost is None:
             continue
-        first = first or trial.cycles
-        if best is None or trial.cycles < best:
-            best = trial.cycles
+        first = first or trial.cost
+        if best is None or trial.cost < best:
+            best = trial.cost
             yield trial.number, best / first
 
 

@@ -1,6 +1,7 @@
 """Everything a report shows of one finished run, in records that need nothing else to be drawn.
 
-Times are seconds since the run began, cycles are those of the device's own counter.
+Times are seconds since the run began. What kernels take is told in cycles where the device counts
+them, else in seconds by the clock, and the other one is None everywhere.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilefarm.measurement import TimelineEvent
+
+from driver.report.cost import cost, gain, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ class TrialRow:
         number: 1, 2, 3 … in the order in which they were asked for.
         workload: name of the workload.
         status: value of `tilefarm.measurement.Status`.
-        cycles: None unless the status is "ok".
+        cycles, kernel_seconds: None unless the status is "ok".
         ended_seconds: None when an earlier session measured it.
         point: (variable, value) of the tunables.
     """
@@ -54,6 +57,12 @@ class TrialRow:
     why: str = ""
     is_default: bool = False
     point: tuple[tuple[str, int], ...] = ()
+    kernel_seconds: float | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """What it took, by the run's clock."""
+        return cost(self.cycles, self.kernel_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +90,9 @@ class WorkloadRow:
         count: how often the network runs it.
         macs: useful multiply-accumulates of one run.
         ideal_cycles: MACs by the hardware's MACs per cycle.
-        default_cycles: of the untuned schedule; None when it has no good measurement.
-        best_cycles: of the best trial; None when no trial ended well.
+        default_cycles, default_seconds: of the untuned schedule; None when it has no good
+            measurement.
+        best_cycles, best_seconds: of the best trial; None when no trial ended well.
         failures: (status, how many) of the trials that did not end well.
         best_point: tunables of the best trial.
     """
@@ -98,18 +108,21 @@ class WorkloadRow:
     trials: int
     failures: tuple[tuple[str, int], ...] = ()
     best_point: tuple[tuple[str, int], ...] = ()
+    default_seconds: float | None = None
+    best_seconds: float | None = None
 
     @property
     def utilisation(self) -> float | None:
-        """Ideal by best cycles, 0 to 1."""
+        """Ideal by best cycles, 0 to 1; None where no cycles are known."""
         return self.ideal_cycles / self.best_cycles if self.best_cycles else None
 
     @property
     def speedup(self) -> float | None:
-        """Default by best cycles."""
-        if not self.best_cycles or self.default_cycles is None:
-            return None
-        return self.default_cycles / self.best_cycles
+        """Default by best."""
+        return gain(
+            cost(self.default_cycles, self.default_seconds),
+            cost(self.best_cycles, self.best_seconds),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +132,7 @@ class LayerRow:
     Attributes:
         place: "accelerator" or "cpu"; `why` says why it is there.
         workload: name of the `WorkloadRow`, empty for the CPU.
-        cycles: of its best schedule; None on the CPU.
+        cycles, kernel_seconds: of its best schedule; None on the CPU.
     """
 
     name: str
@@ -133,6 +146,15 @@ class LayerRow:
     default_cycles: int | None
     cycles: int | None
     output_nbytes: int
+    default_seconds: float | None = None
+    kernel_seconds: float | None = None
+
+    @property
+    def speedup(self) -> float | None:
+        """Default by best."""
+        return gain(
+            cost(self.default_cycles, self.default_seconds), cost(self.cycles, self.kernel_seconds)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,18 +275,30 @@ class RunSummary:
     @property
     def default_cycles(self) -> int | None:
         """Cycles of all accelerator kernels with the untuned schedules, counts included."""
-        return _total([(w.count, w.default_cycles) for w in self.workloads])
+        return total((w.count, w.default_cycles) for w in self.workloads)
 
     @property
     def best_cycles(self) -> int | None:
         """Cycles of all accelerator kernels with the best schedules, counts included."""
-        return _total([(w.count, w.best_cycles) for w in self.workloads])
+        return total((w.count, w.best_cycles) for w in self.workloads)
+
+    @property
+    def default_seconds(self) -> float | None:
+        """As `default_cycles`, by the clock."""
+        return total((w.count, w.default_seconds) for w in self.workloads)
+
+    @property
+    def best_seconds(self) -> float | None:
+        """As `best_cycles`, by the clock."""
+        return total((w.count, w.best_seconds) for w in self.workloads)
 
     @property
     def speedup(self) -> float | None:
-        """Default by best cycles, over the network."""
-        default, best = self.default_cycles, self.best_cycles
-        return default / best if default is not None and best else None
+        """Default by best, over the network."""
+        return gain(
+            cost(self.default_cycles, self.default_seconds),
+            cost(self.best_cycles, self.best_seconds),
+        )
 
 
 def brief(summary: RunSummary) -> Mapping[str, Any]:
@@ -275,12 +309,8 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
     return document | {
         "default_cycles": summary.default_cycles,
         "best_cycles": summary.best_cycles,
+        "default_seconds": summary.default_seconds,
+        "best_seconds": summary.best_seconds,
         "speedup": summary.speedup,
         "arena_nbytes": summary.arena.nbytes if summary.arena else None,
     }
-
-
-def _total(rows: list[tuple[int, int | None]]) -> int | None:
-    """Sum of count * cycles; None when one is unknown."""
-    known = [count * cycles for count, cycles in rows if cycles is not None]
-    return sum(known) if len(known) == len(rows) else None

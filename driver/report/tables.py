@@ -7,6 +7,7 @@ from html import escape
 
 from tilefarm.plural import form, plural
 
+from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
 
@@ -43,8 +44,8 @@ def _workload_row(w: WorkloadRow) -> tuple[str, ...]:
         str(w.count),
         count(w.macs),
         count(w.ideal_cycles),
-        count(w.default_cycles),
-        f"<b>{count(w.best_cycles)}</b>",
+        taken(w.default_cycles, w.default_seconds),
+        f"<b>{taken(w.best_cycles, w.best_seconds)}</b>",
         times(w.speedup),
         share_bar(w.utilisation),
         str(w.trials),
@@ -54,14 +55,13 @@ def _workload_row(w: WorkloadRow) -> tuple[str, ...]:
 
 def layer_table(layers: Sequence[LayerRow]) -> str:
     """A row per kernel call of the network, in order."""
-    head = ("#", "layer", "operator", "runs on", "shape", "MACs", "cycles", "gain", "output bytes")
+    head = ("#", "layer", "operator", "runs on", "shape", "MACs", "takes", "gain", "output bytes")
     rows = (_layer_row(number, layer) for number, layer in enumerate(layers, 1))
     return table(head, rows, words=5)
 
 
 def _layer_row(number: int, layer: LayerRow) -> tuple[str, ...]:
     place, why = escape(layer.place), escape(layer.why)
-    known = layer.default_cycles and layer.cycles
     return (
         str(number),
         escape(layer.name),
@@ -69,8 +69,8 @@ def _layer_row(number: int, layer: LayerRow) -> tuple[str, ...]:
         f'<span class="{place}" title="{why}">{place}</span>',
         escape(layer.shape),
         count(layer.macs),
-        count(layer.cycles),
-        times((layer.default_cycles or 0) / (layer.cycles or 1) if known else None),
+        taken(layer.cycles, layer.kernel_seconds),
+        times(layer.speedup),
         count(layer.output_nbytes),
     )
 
@@ -133,6 +133,11 @@ def session_table(sessions: Sequence[SessionRow]) -> str:
 def count(value: int | None) -> str:
     """1234567 -> 1 234 567 with thin spaces; a dash where it is unknown."""
     return "–" if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+def taken(cycles: int | None, seconds: float | None) -> str:
+    """What kernels take: cycles, or microseconds where none are counted."""
+    return count(cycles) if seconds is None else microseconds(seconds)
 
 
 def times(value: float | None) -> str:

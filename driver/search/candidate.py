@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from tilefarm.artifact import Artifact, BuildFailure
 from tilefarm.digest import Digest
-from tilefarm.measurement import Measurement, RunFailure, Status, Trial, WallTime
+from tilefarm.measurement import DeviceClock, Measurement, RunFailure, Status, Trial, WallTime
 from tilefarm.space import Point
 from tilefarm.trace import Trace
 
 from driver.farm.device_messages import Order
-from driver.search.measuring import Task
+from driver.search.measuring import FIRST_LOOK, Task
 from driver.search.moves import JobId, Outcome
 
 
@@ -46,18 +46,32 @@ class Candidate:
         return self.task.choice(self.point) == self.task.default
 
     def order(
-        self, number: JobId, *, run_id: str, timeout_seconds: float, alone: bool = False
+        self,
+        number: JobId,
+        *,
+        run_id: str,
+        timeout_seconds: float,
+        clock: DeviceClock,
+        alone: bool = False,
     ) -> Order:
-        """What a device is to do next for a candidate that was built; another request each time."""
+        """What a device with that clock is to do next for a candidate that was built.
+
+        It is another request each time.
+        """
         assert self.artifact is not None
         self.attempts += 1
         return Order(
             number=number,
-            job=self.task.run_job(self.artifact, timeout_seconds=timeout_seconds),
+            job=self.task.run_job(
+                self.artifact,
+                timeout_seconds=timeout_seconds,
+                precision=FIRST_LOOK if clock is DeviceClock.SECONDS else None,
+            ),
             blobs={self.artifact.digest: self.artifact.code, **self.task.blobs},
             request_id=f"{run_id}-{number}-{self.attempts}",
             candidate=self.artifact.job.short,
             alone=alone,
+            clock=clock,
         )
 
     def trial(self, outcome: Outcome, story: tuple[str, ...], proposer: str) -> Trial:

@@ -169,6 +169,7 @@ class Loop:
                 device=device.name,
                 sandbox=device.sandbox,
                 runtime=device.runtime,
+                clock=device.clock.value,
                 seconds=self._now(),
             )
         )
@@ -279,6 +280,7 @@ class Loop:
             number,
             run_id=settings.run_id,
             timeout_seconds=settings.run_timeout_seconds,
+            clock=self._slots.clock(device),
             alone=alone,
         )
         self._slots.put(device, order)

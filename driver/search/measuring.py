@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.digest import Digest
-from tilefarm.measurement import BufferSpec, Role, RunJob
+from tilefarm.measurement import BufferSpec, Precision, Role, RunJob
 from tilefarm.space import Point, SearchSpace
 from tilefarm.target import Target
 from tilefarm.trace import Trace
@@ -18,6 +18,10 @@ from tilefarm.workload import Workload
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 Choice: TypeAlias = tuple[tuple[str, int], ...]
+
+FIRST_LOOK: Final = Precision(error=0.01, seconds=0.1)
+"""How well the clock times a candidate: most are clearly slow, and a few regions show that. Those
+that may be the best are looked at more closely in the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,13 +68,19 @@ class Task:
         return CompileJob(workload=self.workload, trace=trace, target=self.target)
 
     def run_job(
-        self, artifact: Artifact, *, timeout_seconds: float, timeline: bool = False
+        self,
+        artifact: Artifact,
+        *,
+        timeout_seconds: float,
+        timeline: bool = False,
+        precision: Precision | None = None,
     ) -> RunJob:
-        """What a device needs for a candidate: one checked call."""
+        """What a device needs for a candidate: one checked call, and more for a precision."""
         return RunJob(
             artifact=artifact.digest,
             entry=artifact.symbols[0],
             buffers=self.buffers,
+            precision=None if precision is None else precision.within(timeout_seconds / 2),
             timeout_seconds=timeout_seconds,
             timeline=timeline,
         )

@@ -68,8 +68,8 @@ class Results:
         self._tuner.tell(number, trial)
         self.trials += 1
         self._write(number, candidate, trial, story)
-        if trial.cycles is not None:
-            self._scores.add(name, trial.cycles, is_default=candidate.is_default)
+        self._scores.add(name, trial, is_default=candidate.is_default)
+        best, default = self._scores.best(name), self._scores.default(name)
         self._listen(
             TrialEnded(
                 number=self._earlier + self.trials,
@@ -77,8 +77,11 @@ class Results:
                 workload=name,
                 status=trial.status.value,
                 cycles=trial.cycles,
-                best_cycles=self._scores.best(name),
-                default_cycles=self._scores.default(name),
+                best_cycles=best.cycles if best else None,
+                default_cycles=default.cycles if default else None,
+                kernel_seconds=trial.cost_seconds,
+                best_seconds=best.cost_seconds if best else None,
+                default_seconds=default.cost_seconds if default else None,
                 device=trial.device,
                 why=trial.why,
                 seconds=self._now(),
@@ -99,5 +102,6 @@ class Results:
                 device=trial.device or "-",
                 status=trial.status.value,
                 cycles=trial.cycles or "-",
+                kernel_seconds=trial.cost_seconds or "-",
                 story=" > ".join(story),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, NoDeviceError
+from tilefarm.measurement import DeviceClock
 
 from driver.farm.device_messages import NoDevice, Order, Report, Up
 from driver.farm.device_thread import DeviceThread
@@ -54,6 +55,10 @@ class Slots:
         """Queue a run on a device that is there."""
         up = self._up[device]
         self._threads[up.slot].put(up.lease, order)
+
+    def clock(self, device: str) -> DeviceClock:
+        """What tells how long a kernel takes on a device that is there."""
+        return self._up[device].lease.device.clock
 
     def confirm(self, device: str) -> None:
         """Have a device that is there confirm what it has run, behind what is queued."""

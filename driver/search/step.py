@@ -47,6 +47,8 @@ def step(campaign: Campaign, *events: Event) -> tuple[Campaign, list[Command]]:
     for event in events:
         campaign, more = heard(campaign, event)
         commands += more
+        if campaign.finished:
+            return campaign, commands
     for fill in (_stop, _measure, _compile, _ask, _confirm, _finish):
         campaign, more = fill(campaign)
         commands += more

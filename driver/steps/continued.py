@@ -46,7 +46,7 @@ class Continued:
         """What is known of each task's best and default schedule."""
         best = {name: best_trial(trials) for name, trials in self.known.items()}
         defaults = {name: default_trial(tasks[name], trials) for name, trials in self.known.items()}
-        return Scores(_cycles(best), _cycles(defaults))
+        return Scores(best, defaults)
 
 
 def continued(
@@ -72,7 +72,7 @@ def continued(
 
     def session(search: int, lookahead: Lookahead) -> TuningSession:
         return TuningSession(
-            {name: SessionTask(t.space, t.count, t.ideal_cycles) for name, t in tasks.items()},
+            {name: _searched(task) for name, task in tasks.items()},
             trials=trials,
             proposer=proposer,
             seed=seed,
@@ -100,5 +100,12 @@ def continued(
     )
 
 
-def _cycles(trials: Mapping[str, Trial | None]) -> dict[str, int]:
-    return {name: t.cycles for name, t in trials.items() if t and t.cycles is not None}
+def _searched(task: Task) -> SessionTask:
+    """What the tuner is told of a task."""
+    rate = 1e6 * task.target.board.clock_mhz
+    return SessionTask(
+        task.space,
+        task.count,
+        lower_bound_cycles=task.ideal_cycles,
+        lower_bound_seconds=task.ideal_cycles / rate if rate else 0.0,
+    )

@@ -9,7 +9,7 @@ from typing import Final
 
 from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import InfraError
-from tilefarm.measurement import Measurement, Status, Trial
+from tilefarm.measurement import DeviceClock, Measurement, Status, Trial
 from tilefarm.plural import form, plural
 
 from driver.compiling.executor import Builds
@@ -117,7 +117,9 @@ class Finish:
         """The slowest of the best kernels once more, with its instructions' times."""
         if not self._best:
             return None
-        name, trial = max(self._best.items(), key=lambda item: item[1].cycles or 0)
+        name, trial = max(self._best.items(), key=lambda item: item[1].cost or 0.0)
+        if trial.clock is not DeviceClock.CYCLES:
+            return None  # What counts no cycles has no timeline.
         task = self._prepared.tasks[name]
         artifact = self._compiled(task.compile_job(task.trace(dict(trial.point))))
         order = Order(

@@ -25,9 +25,9 @@ def default_trial(task: Task, trials: Iterable[Trial]) -> Trial | None:
 
 
 def best_trial(trials: Iterable[Trial]) -> Trial | None:
-    """The good trial with the fewest cycles; of equals the first one."""
-    good = [t for t in trials if t.status is Status.OK and t.cycles is not None]
-    return min(good, key=lambda t: t.cycles or 0, default=None)
+    """The trial with the least cost, all by one clock; of equals the first one."""
+    timed = [(t.cost, t) for t in trials if t.cost is not None]
+    return min(timed, key=lambda pair: pair[0], default=(None, None))[1]
 
 
 def workload_row(task: Task, trials: Sequence[Trial]) -> WorkloadRow:
@@ -43,6 +43,8 @@ def workload_row(task: Task, trials: Sequence[Trial]) -> WorkloadRow:
         ideal_cycles=task.ideal_cycles,
         default_cycles=default.cycles if default else None,
         best_cycles=best.cycles if best else None,
+        default_seconds=default.cost_seconds if default else None,
+        best_seconds=best.cost_seconds if best else None,
         trials=len(trials),
         failures=tuple(sorted(failures.items())),
         best_point=_tunables(task, best) if best else (),
@@ -57,6 +59,8 @@ def standing(task: Task, trials: Sequence[Trial]) -> Standing:
         failed=sum(count for _, count in row.failures),
         default_cycles=row.default_cycles,
         best_cycles=row.best_cycles,
+        default_seconds=row.default_seconds,
+        best_seconds=row.best_seconds,
     )
 
 
@@ -77,6 +81,8 @@ def layer_rows(network: Network, rows: Mapping[str, WorkloadRow]) -> tuple[Layer
                 ideal_cycles=row.ideal_cycles if row else 0,
                 default_cycles=row.default_cycles if row else None,
                 cycles=row.best_cycles if row else None,
+                default_seconds=row.default_seconds if row else None,
+                kernel_seconds=row.best_seconds if row else None,
                 output_nbytes=sum(t.nbytes for t in step.workload.outputs),
             )
         )
@@ -100,6 +106,7 @@ def trial_rows(
                 workload=task.name,
                 status=trial.status.value,
                 cycles=trial.cycles,
+                kernel_seconds=trial.cost_seconds,
                 ended_seconds=ended if ended >= 0 else None,
                 device=trial.device,
                 proposer=trial.proposer,

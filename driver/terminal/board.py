@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from driver.report.cost import cost, gain, total
 from driver.terminal.events import (
     DeviceJoined,
     DeviceLeft,
@@ -21,8 +22,20 @@ class Row:
     count: int
     trials: int = 0
     failed: int = 0
-    default: int | None = None
-    best: int | None = None
+    default_cycles: int | None = None
+    best_cycles: int | None = None
+    default_seconds: float | None = None
+    best_seconds: float | None = None
+
+    @property
+    def default(self) -> float | None:
+        """What the untuned schedule takes, by the clock of the run."""
+        return cost(self.default_cycles, self.default_seconds)
+
+    @property
+    def best(self) -> float | None:
+        """What the best one takes."""
+        return cost(self.best_cycles, self.best_seconds)
 
 
 def _row(count: int, standing: Standing | None) -> Row:
@@ -32,8 +45,10 @@ def _row(count: int, standing: Standing | None) -> Row:
         count,
         trials=standing.trials,
         failed=standing.failed,
-        default=standing.default_cycles,
-        best=standing.best_cycles,
+        default_cycles=standing.default_cycles,
+        best_cycles=standing.best_cycles,
+        default_seconds=standing.default_seconds,
+        best_seconds=standing.best_seconds,
     )
 
 
@@ -62,8 +77,9 @@ class Board:
                 row = self.rows[event.workload]
                 row.trials += 1
                 row.failed += event.status != "ok"
-                row.best = event.best_cycles
-                row.default = event.default_cycles
+                row.best_cycles, row.best_seconds = event.best_cycles, event.best_seconds
+                row.default_cycles = event.default_cycles
+                row.default_seconds = event.default_seconds
                 self.done, self.total, self.now = event.number, event.total, event.seconds
             case DeviceJoined():
                 self.devices[event.device] = event.sandbox
@@ -84,11 +100,9 @@ class Board:
         return f"{text}  devices {', '.join(self.devices) or 'none yet'}"
 
     def gain(self) -> float | None:
-        """Default by best cycles over the network so far."""
-        default = best = 0
-        for row in self.rows.values():
-            if row.default is None or row.best is None:
-                return None
-            default += row.count * row.default
-            best += row.count * row.best
-        return default / best if best else None
+        """Default by best over the network so far."""
+        rows = self.rows.values()
+        return gain(
+            total((row.count, row.default) for row in rows),
+            total((row.count, row.best) for row in rows),
+        )

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tilefarm.measurement import DeviceClock
+
 from driver.report.summary import RunSummary, Span
 
 
@@ -37,6 +39,8 @@ class Standing:
     failed: int
     default_cycles: int | None
     best_cycles: int | None
+    default_seconds: float | None = None
+    best_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +60,13 @@ class SearchBegan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceJoined:
-    """A device is leased."""
+    """A device is leased; `clock` is the value of its `DeviceClock`."""
 
     device: str
     sandbox: str
     runtime: str
     seconds: float
+    clock: str = DeviceClock.CYCLES.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +83,8 @@ class DeviceLeft:
 class TrialEnded:
     """A trial is recorded.
 
-    `number` of `total` trials; `best_cycles` of its workload so far; `why` when it did not end
-    well.
+    `number` of `total` trials; what its kernel took, in cycles or seconds as its device tells it,
+    beside the best of its workload so far; `why` when it did not end well.
     """
 
     number: int
@@ -92,6 +97,9 @@ class TrialEnded:
     device: str
     why: str
     seconds: float
+    kernel_seconds: float | None = None
+    best_seconds: float | None = None
+    default_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,8 @@ def log_event(log: Log, event: Progress | Span) -> None:
             log("step_ended", step=step, detail=detail)
         case SearchBegan(workloads=workloads, trials=trials, done=done):
             log("search_began", workloads=len(workloads), trials=trials, done=done)
-        case DeviceJoined(device=device, sandbox=sandbox, runtime=runtime):
-            log("device_joined", device=device, sandbox=sandbox, runtime=runtime)
+        case DeviceJoined(device=device, sandbox=sandbox, runtime=runtime, clock=clock):
+            log("device_joined", device=device, sandbox=sandbox, runtime=runtime, clock=clock)
         case DeviceLeft(device=device, why=why, lent=True):
             log("device_lent", device=device, why=why)
         case DeviceLeft(device=device, why=why):

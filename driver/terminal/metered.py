@@ -6,7 +6,14 @@ from tilefarm.watch import metrics as m
 from tilefarm.watch.metrics import Metrics
 
 from driver.report.summary import Span
-from driver.terminal.events import DeviceJoined, DeviceLeft, Progress, SearchBegan, TrialEnded
+from driver.terminal.events import (
+    DeviceJoined,
+    DeviceLeft,
+    Progress,
+    SearchBegan,
+    Standing,
+    TrialEnded,
+)
 
 
 class Meter:
@@ -21,10 +28,10 @@ class Meter:
         match event:
             case SearchBegan(standings=standings):
                 for workload, standing in standings.items():
-                    self._best(workload, standing.best_cycles)
-            case TrialEnded(status=status, workload=workload, best_cycles=best):
+                    self._best(workload, standing)
+            case TrialEnded(status=status, workload=workload):
                 metrics.add(m.TRIALS, status=status)
-                self._best(workload, best)
+                self._best(workload, event)
             case DeviceJoined(device=device):
                 self._hold(self._held | {device})
             case DeviceLeft(device=device, lent=lent):
@@ -36,9 +43,11 @@ class Meter:
             case _:
                 pass
 
-    def _best(self, workload: str, cycles: int | None) -> None:
-        if cycles is not None:
-            self._metrics.set(m.BEST_CYCLES, cycles, workload=workload)
+    def _best(self, workload: str, known: Standing | TrialEnded) -> None:
+        if known.best_cycles is not None:
+            self._metrics.set(m.BEST_CYCLES, known.best_cycles, workload=workload)
+        if known.best_seconds is not None:
+            self._metrics.set(m.BEST_SECONDS, known.best_seconds, workload=workload)
 
     def _hold(self, devices: set[str]) -> None:
         self._held = devices

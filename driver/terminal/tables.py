@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from rich.table import Table
 
+from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, RunSummary, WorkloadRow
 
 _TITLES: Final = (
@@ -88,6 +89,11 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}".replace(",", " ")
 
 
+def taken(cycles: int | None, seconds: float | None) -> str:
+    """What kernels take: cycles, or microseconds where none are counted."""
+    return number(cycles) if seconds is None else microseconds(seconds)
+
+
 def ratio(value: float | None) -> str:
     """A factor with two digits."""
     return "-" if value is None else f"{value:.2f}x"
@@ -104,8 +110,8 @@ def _cells(row: WorkloadRow) -> tuple[str, ...]:
         str(row.count),
         number(row.macs),
         number(row.ideal_cycles),
-        number(row.default_cycles),
-        number(row.best_cycles),
+        taken(row.default_cycles, row.default_seconds),
+        taken(row.best_cycles, row.best_seconds),
         ratio(row.speedup),
         share(row.utilisation),
         str(row.trials),
@@ -119,8 +125,8 @@ def _sums(summary: RunSummary) -> tuple[str, ...]:
         str(sum(w.count for w in summary.workloads)),
         number(sum(w.count * w.macs for w in summary.workloads)),
         number(sum(w.count * w.ideal_cycles for w in summary.workloads)),
-        number(summary.default_cycles),
-        number(summary.best_cycles),
+        taken(summary.default_cycles, summary.default_seconds),
+        taken(summary.best_cycles, summary.best_seconds),
         ratio(summary.speedup),
         share(_utilisation(summary)),
         str(sum(w.trials for w in summary.workloads)),

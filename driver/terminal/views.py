@@ -10,8 +10,10 @@ from typing import Any, Final, Protocol, Self, TextIO
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
+from tilefarm.measurement import DeviceClock
 from tilefarm.plural import plural
 
+from driver.report.cost import gain
 from driver.report.summary import RunSummary, Span, brief
 from driver.terminal.board import Board, Row
 from driver.terminal.events import (
@@ -25,7 +27,14 @@ from driver.terminal.events import (
     StepEnded,
     TrialEnded,
 )
-from driver.terminal.tables import accuracy_table, fitting_table, number, ratio, workload_table
+from driver.terminal.tables import (
+    accuracy_table,
+    fitting_table,
+    number,
+    ratio,
+    taken,
+    workload_table,
+)
 
 _PLAIN_SECONDS: Final = 5.0
 _LIVE_TITLES: Final = ("workload", "count", "trials", "failed", "default", "best", "gain")
@@ -181,15 +190,14 @@ class LiveTable:
 
 
 def _live_cells(name: str, row: Row) -> tuple[str, ...]:
-    gain = row.default / row.best if row.default and row.best else None
     return (
         name,
         str(row.count),
         str(row.trials),
         str(row.failed or ""),
-        number(row.default),
-        number(row.best),
-        ratio(gain) if gain else "",
+        taken(row.default_cycles, row.default_seconds),
+        taken(row.best_cycles, row.best_seconds),
+        ratio(gain(row.default, row.best)) if row.default and row.best else "",
     )
 
 
@@ -199,7 +207,9 @@ def _lines(event: Progress) -> list[str]:
         case StepEnded():
             return [f"{event.seconds:7.1f} s  {event.step}: {event.detail}"]
         case DeviceJoined():
-            return [f"{event.seconds:7.1f} s  device {event.device}: sandbox {event.sandbox}"]
+            timed = "" if event.clock == DeviceClock.CYCLES.value else ", timed by the clock"
+            words = f"device {event.device}: sandbox {event.sandbox}{timed}"
+            return [f"{event.seconds:7.1f} s  {words}"]
         case DeviceLeft():
             how = "lent" if event.lent else "lost"
             return [f"{event.seconds:7.1f} s  device {event.device} {how}: {event.why}"]
@@ -227,8 +237,10 @@ def _verdict(summary: RunSummary) -> str:
     words.append(f"{summary.total_seconds:.1f} s in all")
     text = ", ".join(words)
     if summary.speedup is not None:
-        default, best = summary.default_cycles, summary.best_cycles
-        text += f"\nkernels {number(default)} -> {number(best)} cycles: {summary.speedup:.2f}x"
+        default = taken(summary.default_cycles, summary.default_seconds)
+        best = taken(summary.best_cycles, summary.best_seconds)
+        unit = " cycles" if summary.best_seconds is None else ""
+        text += f"\nkernels {default} -> {best}{unit}: {summary.speedup:.2f}x"
     if summary.network_cycles is not None:
         text += f"\none image through the program: {number(summary.network_cycles)} cycles"
         text += f", {summary.network_time}" if summary.network_time else ""

@@ -140,6 +140,10 @@ class DevicesInUseError(NoDeviceError):
     """There are fitting devices in service, and others use them all."""
 
 
+class ClockError(NoDeviceError):
+    """What there is does not tell time as the devices of one search have to: all by one clock."""
+
+
 class FarmFault(TilefarmError):
     """The farm's own fault; the work may be tried again."""
 

@@ -6,15 +6,23 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kit.toy_spaces import pair_space
+from kit.toy_spaces import pair_space, timed
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
 from tilefarm.digest import Digest
 from tilefarm.dtype import DType
 from tilefarm.errors import DeviceLostError, DeviceSilentError, FarmFault, NoDeviceError
 from tilefarm.lease import DeviceInfo, Lease
-from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status, is_spoiled
+from tilefarm.measurement import (
+    Counters,
+    DeviceClock,
+    Measurement,
+    RunFailure,
+    RunJob,
+    Status,
+    is_spoiled,
+)
 from tilefarm.space import Point
 from tilefarm.target import TARGETS
 from tilefarm.trace import Step, Trace
@@ -109,6 +117,14 @@ def cycles_of_tile(code: bytes, job: RunJob) -> Measurement:
     return Measurement(artifact=job.artifact, device="", counters=Counters(cycles=1000 // inner))
 
 
+def seconds_of_tile(code: bytes, job: RunJob) -> Measurement:
+    """As many microseconds, by a noisy clock; nothing unless a precision was asked for."""
+    counted = cycles_of_tile(code, job)
+    assert counted.cycles is not None
+    wall_time = timed(1e-6 * counted.cycles, noise=0.01) if job.precision else None
+    return replace(counted, counters=None, wall_time=wall_time)
+
+
 @dataclass(slots=True)
 class StandInClient:
     """Runs kernels by a function; what that raises it raises from then on, under the same lease."""
@@ -167,7 +183,9 @@ class StandInDevices:
         *,
         unchecked: int = 0,
         client: type[StandInClient] = StandInClient,
+        clock: DeviceClock = DeviceClock.CYCLES,
     ) -> None:
+        self._clock = clock
         self._unchecked = unchecked
         self._client = client
         self.confirmed: list[str] = []
@@ -196,6 +214,7 @@ class StandInDevices:
             runtime="toy",
             sandbox="none",
             epoch="1",
+            clock=self._clock,
         )
         fence = next(self._fences)
         return Lease(lease_id=f"lease-{fence}", device=device, fence=fence, ttl_seconds=10)

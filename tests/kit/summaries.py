@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tilefarm.measurement import TimelineEvent
 
 from driver.report.summary import (
@@ -100,6 +102,42 @@ def a_summary(title: str = "digits.onnx", name: str = "conv2d_1x2x8x8") -> RunSu
         ),
         network_cycles=8123,
         facts=(("ray", "2.60"), ("resume", "about 1 s")),
+    )
+
+
+def by_the_clock(summary: RunSummary) -> RunSummary:
+    """The same from a device that counts no cycles; each would have been a tenth of a us."""
+
+    def seconds(cycles: int | None) -> float | None:
+        return None if cycles is None else 1e-7 * cycles
+
+    return replace(
+        summary,
+        workloads=tuple(
+            replace(
+                w,
+                default_cycles=None,
+                best_cycles=None,
+                default_seconds=seconds(w.default_cycles),
+                best_seconds=seconds(w.best_cycles),
+            )
+            for w in summary.workloads
+        ),
+        layers=tuple(
+            replace(
+                each,
+                default_cycles=None,
+                cycles=None,
+                default_seconds=seconds(each.default_cycles),
+                kernel_seconds=seconds(each.cycles),
+            )
+            for each in summary.layers
+        ),
+        trials=tuple(
+            replace(t, cycles=None, kernel_seconds=seconds(t.cycles)) for t in summary.trials
+        ),
+        timeline=None,
+        network_cycles=None,
     )
 
 

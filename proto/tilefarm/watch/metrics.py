@@ -83,6 +83,9 @@ HUNG: Final = _counter("hangs", "runs that did not come back", "device")
 
 TRIALS: Final = _counter("trials", "trials of this run, by how they ended", "status")
 BEST_CYCLES: Final = _gauge("best_cycles", "fewest cycles so far", "workload")
+BEST_SECONDS: Final = _gauge(
+    "best_seconds", "fewest seconds so far, on devices that count no cycles", "workload"
+)
 COMPILE_SECONDS: Final = _histogram("compile_seconds", "how long candidates compiled", _WORKING)
 DRIVER_RUN_SECONDS: Final = _histogram(
     "measure_seconds", "how long the driver waited for a candidate's run", _WORKING, "device"
@@ -119,6 +122,7 @@ DEVICE_METRICS: Final = (
 RUN_METRICS: Final = (
     TRIALS,
     BEST_CYCLES,
+    BEST_SECONDS,
     COMPILE_SECONDS,
     DRIVER_RUN_SECONDS,
     TRANSFER_SECONDS,

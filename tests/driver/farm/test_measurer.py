@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
+from kit.toy_spaces import timed
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
-from tilefarm.errors import DeviceLostError, DeviceSilentError, FarmFault, LeaseError
-from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
+from tilefarm.errors import ClockError, DeviceLostError, DeviceSilentError, FarmFault, LeaseError
+from tilefarm.measurement import Counters, DeviceClock, Measurement, RunFailure, RunJob, Status
 
 from device_server.device.batch import Answer, Ask
 from driver.farm.device_messages import Order
@@ -93,6 +94,33 @@ def test_short_runs_are_worth_a_call_of_several(seconds: float, together: int) -
     assert measurer.together == 1, "nothing is known yet"
     measurer.run(orders(1))
     assert measurer.together == together
+
+
+@pytest.mark.parametrize(
+    ("clock", "outcome", "tells"),
+    [
+        (DeviceClock.CYCLES, measurement(), True),
+        (DeviceClock.CYCLES, replace(measurement(), counters=Counters()), False),
+        (DeviceClock.CYCLES, replace(measurement(), counters=None, wall_time=timed(1e-5)), False),
+        (DeviceClock.SECONDS, replace(measurement(), wall_time=timed(1e-5)), True),
+        (DeviceClock.SECONDS, measurement(), False),
+        (None, replace(measurement(), counters=Counters()), True),
+        (DeviceClock.CYCLES, SPOILED, True),
+    ],
+)
+def test_what_is_to_be_timed_is_timed_by_the_clock_of_the_device(
+    clock: DeviceClock | None, outcome: Measurement | RunFailure, tells: bool
+) -> None:
+    device = Device(outcome=outcome)
+    measurer = device.measurer()
+    asked = [replace(order, clock=clock) for order in orders(4)]
+    if tells:
+        assert len(measurer.run(asked)) == 1
+        return
+    with pytest.raises(ClockError, match="device d does not say how long") as raised:
+        measurer.run(asked)
+    assert raised.value.hint
+    assert measurer.number == 4, "it is known which run has shown it"
 
 
 def test_runs_that_get_longer_are_soon_asked_for_one_by_one() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from kit.summaries import a_summary
+from kit.summaries import a_summary, by_the_clock
 from tilefarm.measurement import TimelineEvent
 
 from driver.report import page, write_report
@@ -57,6 +57,14 @@ def test_numbers_of_the_summary_are_on_the_page() -> None:
     text = page(a_summary()).replace("\u202f", " ")
     for words in ("3.33×", "6 000", "97.0 %", "on all 100 images", "run_timeout", "about 1 s"):
         assert words in text, words
+
+
+def test_devices_without_counters_have_microseconds_on_the_page() -> None:
+    text = page(by_the_clock(a_summary()))
+    for words in ("3.03×", "<b>660.0 us</b><span>in kernels", "<b>300.0 us</b>", "900.0 us"):
+        assert words in text, words
+    assert "time, 1 = untuned schedule" in text
+    assert "cycles in kernels" not in text
 
 
 def test_differing_images_are_loud() -> None:

@@ -248,6 +248,13 @@ def test_no_device_left_ends_the_campaign() -> None:
     assert commands == [Finish("no device")]
 
 
+def test_no_device_left_is_no_end_of_the_search_when_the_tuner_has_no_more() -> None:
+    """Before, it counted as exhausted with not one trial."""
+    campaign, commands = play(Proposed((1,)), Proposed(()), DevicesGone())
+    assert campaign.dry
+    assert commands == [Finish("no device")]
+
+
 ONE_RAN = (
     DeviceUp("sim0"),
     Proposed((1,)),

@@ -6,21 +6,31 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+import pytest
 from kit.stand_ins import (
     StandInClient,
     StandInDevices,
     StandInExecutor,
     cycles_of_tile,
     losing_first,
+    seconds_of_tile,
     toy_task,
 )
 from tilefarm.clock import SystemClock
-from tilefarm.errors import DeviceLostError, DeviceSilentError, SuspectError
+from tilefarm.errors import ClockError, DeviceLostError, DeviceSilentError, SuspectError
 from tilefarm.lease import Lease
-from tilefarm.measurement import Measurement, RunFailure, RunJob, Status, Trial
+from tilefarm.measurement import (
+    Counters,
+    DeviceClock,
+    Measurement,
+    RunFailure,
+    RunJob,
+    Status,
+    Trial,
+)
 from tilefarm.trace import Trace
 
 from driver.report.summary import Span
@@ -106,6 +116,33 @@ def test_a_record_tells_what_was_chosen_and_not_what_follows() -> None:
     scene.play()
     assert {tuple(name for name, _ in trial.point) for trial in scene.kept} == {("inner",)}
     assert [e.default_cycles for e in scene.ended()][-1] == 1000
+
+
+def test_devices_without_counters_are_timed_and_the_search_minimises_seconds() -> None:
+    scene = Scene(StandInDevices(run_kernel=seconds_of_tile, clock=DeviceClock.SECONDS))
+    assert scene.play().why == "exhausted"
+    assert {(t.status, t.clock, t.cycles) for t in scene.kept} == {
+        (Status.OK, DeviceClock.SECONDS, None)
+    }
+    last = {e.workload: e for e in scene.ended()}
+    assert {(e.default_seconds, e.best_seconds) for e in last.values()} == {(1e-3, 83e-6)}
+    assert {(e.default_cycles, e.best_cycles) for e in last.values()} == {(None, None)}
+
+
+@pytest.mark.parametrize("clock", DeviceClock)
+def test_a_device_that_tells_no_time_ends_a_search_that_has_no_other(clock: DeviceClock) -> None:
+    """Before, its zeros were the best that there was."""
+
+    def zeros(code: bytes, job: RunJob) -> Measurement:
+        return replace(cycles_of_tile(code, job), counters=Counters())
+
+    scene = Scene(StandInDevices(run_kernel=zeros, clock=clock))
+    result = scene.play()
+    assert result.why == "no device"
+    assert isinstance(result.error, ClockError)
+    assert "device sim0 does not say how long kernels take" in result.error.what
+    assert result.error.hint
+    assert not [t for t in scene.kept if t.status is Status.OK]
 
 
 def test_the_default_schedules_come_first() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from kit.stand_ins import toy_task, toy_trace
+from kit.toy_spaces import timed
 from tilefarm.measurement import Status, Trial
 
 from driver.report.summary import Accuracy, WorkloadRow
@@ -53,6 +55,20 @@ def test_a_workload_in_one_row() -> None:
     assert row.best_point == (("inner", 4),)
     assert row.speedup == 4
     assert row.utilisation == TASK.ideal_cycles / 250
+
+
+def test_seconds_take_the_place_of_cycles() -> None:
+    """A tenth of a microsecond for each; zeros are no time."""
+    trials = [
+        replace(each, cycles=None, wall_time=timed(1e-7 * each.cycles)) if each.cycles else each
+        for each in TRIALS
+    ]
+    assert best_trial([*trials, replace(trials[0], wall_time=None, cycles=0)]) == trials[2]
+    row = workload_row(TASK, trials)
+    assert (row.default_seconds, row.best_seconds) == pytest.approx((1e-4, 2.5e-5))
+    assert (row.default_cycles, row.best_cycles, row.utilisation) == (None, None, None)
+    assert row.speedup == pytest.approx(4)
+    assert trial_rows({TASK.name: TASK}, trials, 0.0)[0].cost == pytest.approx(1e-4)
 
 
 def test_a_workload_without_a_good_trial_has_no_ratio() -> None:

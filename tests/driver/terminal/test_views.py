@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from kit.summaries import a_summary
+from kit.summaries import a_summary, by_the_clock
 from rich.console import Console
 
 from driver.report.summary import Span
@@ -155,3 +155,21 @@ def test_the_end_says_what_the_program_takes_on_the_board() -> None:
         summary = replace(a_summary(), network_time="about 6.2 ms at 100 MHz")
         view(Ended(summary=summary, paths=(), seconds=8.0))
     assert "through the program: 8 123 cycles, about 6.2 ms at 100 MHz" in stream.getvalue()
+
+
+def test_devices_without_counters_show_microseconds() -> None:
+    timed = replace(trial(1, None, 2.0), status="ok", best_cycles=None, default_cycles=None)
+    joined = DeviceJoined(device="b", sandbox="none", runtime="r", seconds=1.0, clock="seconds")
+    stream = io.StringIO()
+    with PlainLines(stream) as view:
+        for event in (events()[2], joined):
+            view(event)
+        view(replace(timed, kernel_seconds=1e-3, best_seconds=4e-4, default_seconds=1e-3, number=3))
+        view(Ended(summary=by_the_clock(a_summary()), paths=(), seconds=8.0))
+    text = stream.getvalue()
+    assert "device b: sandbox none, timed by the clock" in text
+    assert "2.50x faster than untuned" in text
+    assert "kernels 2 000.0 us -> 660.0 us: 3.03x" in text
+    (row,) = (line for line in text.splitlines() if line.startswith(" conv2d"))
+    assert "900.0 us  300.0 us  3.00x" in row
+    assert "cycles:" not in text
