@@ -44,6 +44,11 @@ class _Progress:
     """Best cost so far after each trial that ended; infinite before the first good one."""
     is_closed: bool = False
 
+    @property
+    def out(self) -> int:
+        """Trials that were handed out and have not ended."""
+        return self.asked - len(self.curve)
+
 
 class TaskScheduler:
     """Hands out trials, one at a time; trials may still be running while more are handed out.
@@ -53,6 +58,10 @@ class TaskScheduler:
     scheduler (OSDI 2020, section 6; a = 0.2), with the distance to the lower bound as the
     optimistic forecast. A task within 2 % of its bound gets no more. Costs are cycles or seconds,
     those of all tasks by one clock; a gain within the noise of a measurement is none.
+
+    Trials that are out count as ones that gain nothing until they end: else a task that has just
+    gained gets all that is asked for before its next ends are known. Of a task without any good end
+    at most `warm_up` are out, while others can do with more.
     """
 
     def __init__(self, stakes: Mapping[str, Stake], *, warm_up: int) -> None:
@@ -66,7 +75,7 @@ class TaskScheduler:
             return None
         name = min(open_, key=lambda n: open_[n].asked)
         if open_[name].asked >= self._warm_up:
-            name = max(open_, key=lambda n: self._promise(open_[n]))
+            name = max(open_, key=lambda n: (self._promise(open_[n]), -open_[n].asked))
         self.hand_out(name)
         return name
 
@@ -96,14 +105,17 @@ class TaskScheduler:
     def _promise(self, task: _Progress) -> float:
         """Cost of the network that one more trial is expected to save."""
         if math.isinf(task.best):
-            return math.inf if task.asked < _HOPELESS * max(self._warm_up, 1) else 0.0
+            warm_up = max(self._warm_up, 1)
+            is_worth_a_try = task.out < warm_up and task.asked < _HOPELESS * warm_up
+            return math.inf if is_worth_a_try else 0.0
         forecast = (task.best - task.bound) / max(task.asked, 1)
         return task.stake.weight * (
-            (1 - _HISTORY_SHARE) * forecast + _HISTORY_SHARE * _recent_gain(task.curve)
+            (1 - _HISTORY_SHARE) * forecast + _HISTORY_SHARE * _recent_gain(task)
         )
 
 
-def _recent_gain(curve: list[float]) -> float:
-    """Cost gained per trial over the last trials; the first good one is no gain."""
+def _recent_gain(task: _Progress) -> float:
+    """Cost gained per trial over the last ones; the first good one and those out are no gain."""
+    curve = task.curve + [task.best] * task.out
     recent = [c for c in curve[-_WINDOW - 1 :] if not math.isinf(c)]
     return (recent[0] - recent[-1]) / (len(recent) - 1) if len(recent) > 1 else 0.0

@@ -66,6 +66,34 @@ def test_a_task_that_only_fails_does_not_eat_the_budget() -> None:
     assert asked.count("broken") == 8
 
 
+def test_what_is_out_counts_as_no_gain() -> None:
+    """Whatever a task has gained, it does not get all that is asked for before more is known."""
+    scheduler = TaskScheduler({"fell": Stake(weight=1), "flat": Stake(weight=1)}, warm_up=4)
+    for k in range(4):
+        scheduler.next_task(), scheduler.next_task()
+        ok(scheduler, "fell", 1000 + 9000 * (k == 0))
+        ok(scheduler, "flat", 1000)
+    shares = [scheduler.next_task() for _ in range(60)]
+    assert shares[:4] == ["fell"] * 4
+    assert 20 <= shares.count("flat") <= 30
+
+
+def test_what_nothing_is_known_of_is_asked_for_in_turn() -> None:
+    scheduler = TaskScheduler({n: Stake(weight=1) for n in "abc"}, warm_up=2)
+    asked = [scheduler.next_task() for _ in range(60)]
+    assert {name: asked.count(name) for name in "abc"} == {"a": 20, "b": 20, "c": 20}
+
+
+def test_a_task_without_a_good_end_has_a_warm_up_of_trials_out_at_most() -> None:
+    scheduler = TaskScheduler({"unknown": Stake(weight=1), "good": Stake(weight=1)}, warm_up=3)
+    for name in ("unknown", "good") * 3:
+        assert scheduler.next_task() == name
+    ok(scheduler, "good", 1000)
+    assert [scheduler.next_task() for _ in range(5)] == ["good"] * 5
+    scheduler.tell("unknown", trial_of({"x": 1}, Status.RUN_CRASH))
+    assert [scheduler.next_task() for _ in range(3)] == ["unknown", "good", "good"]
+
+
 def test_closed_tasks_get_nothing() -> None:
     scheduler = TaskScheduler({"a": Stake(weight=1), "b": Stake(weight=1)}, warm_up=1)
     scheduler.close("a")
