@@ -229,7 +229,7 @@ class DeviceClient(Closing):
             most_nbytes=_MOST_ALONG_NBYTES,
             signing_key=self._signing_key,
         )
-        within_seconds = max(run.job.timeout_seconds for run in runs) + _RUN_MARGIN_SECONDS
+        within_seconds = max(run.job.limit_seconds for run in runs) + _RUN_MARGIN_SECONDS
         if len(runs) == 1:
             return [self._caller.unary(methods.RUN, runs[0], timeout_seconds=within_seconds)]
         answered = [calling_for(methods.RUN.name, one.candidate, one.request_id) for one in runs]

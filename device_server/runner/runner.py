@@ -135,10 +135,10 @@ class Runner(Closing):
     def _reply(self, job: RunJob) -> Done | Problem:
         assert self._child is not None
         try:
-            reply = self._child.ran(job.timeout_seconds)
+            reply = self._child.ran(job.limit_seconds)
         except ChildSilent:
             self._drop_child()
-            return Problem(Status.RUN_TIMEOUT, f"no result after {job.timeout_seconds:g} s")
+            return Problem(Status.RUN_TIMEOUT, f"no result after {job.limit_seconds:g} s")
         except ChildGone:
             return self._post_mortem(None)
         except InfraError as error:

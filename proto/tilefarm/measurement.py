@@ -95,6 +95,8 @@ class Precision:
         return replace(self, seconds=min(self.seconds, seconds))
 
 
+_PATIENCE_SECONDS = 0.5
+"""That a runner goes on for beyond a precision's seconds, on a host too busy to time anything."""
 _MEDIAN_ERROR = 1.2533 / 2.5631
 """Standard error of the median of n normal values in units of (p90 - p10) / sqrt(n)."""
 
@@ -150,7 +152,8 @@ class RunJob:
     waited for by itself: what they take is the measurement's `profile`, by the clock if a precision
     is wanted.
 
-    `timeout_seconds` bounds the kernel's own time over the job, not the waiting for a device.
+    `timeout_seconds` bounds the kernel's own time over samples and repeats, not the waiting for a
+    device; `limit_seconds` all that the job may take where it runs.
     `timeline` asks for the accelerator's instruction timeline of the last checked call.
     """
 
@@ -163,6 +166,19 @@ class RunJob:
     profile: tuple[str, ...] = ()
     timeout_seconds: float = 10.0
     timeline: bool = False
+
+    @property
+    def limit_seconds(self) -> float:
+        """Within so many a job whose calls keep their timeout has run.
+
+        What is timed by the clock comes on top: a precision's seconds, what a busy host may add to
+        them, and the calls under way when they are over; once more for the profile.
+        """
+        if self.precision is None:
+            return self.timeout_seconds * (2 if self.profile else 1)
+        timed = 2 if self.profile else 1
+        timing_seconds = self.precision.seconds + _PATIENCE_SECONDS + self.timeout_seconds
+        return self.timeout_seconds + timed * timing_seconds
 
     @property
     def blobs(self) -> tuple[Digest, ...]:

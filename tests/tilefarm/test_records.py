@@ -12,7 +12,7 @@ from tilefarm.artifact import Artifact
 from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.dtype import DType
-from tilefarm.measurement import Status
+from tilefarm.measurement import Precision, RunJob, Status
 from tilefarm.names import CountingIds, RandomIds, symbol
 from tilefarm.space import (
     Le,
@@ -262,6 +262,16 @@ def test_the_systems_clock_moves_by_itself() -> None:
 def test_only_the_farms_own_faults_are_tried_again() -> None:
     faults = {status for status in Status if status.is_farm_fault}
     assert faults == {Status.DEVICE_LOST, Status.INFRA_ERROR}
+
+
+def test_a_job_s_limit_has_room_for_all_that_it_times() -> None:
+    job = RunJob(artifact=Digest.of(b""), entry="kernel", buffers=(), timeout_seconds=3.0)
+    timed = replace(job, precision=Precision(error=0.01, seconds=2.0))
+    profiled = replace(timed, profile=("a", "b"))
+    assert job.limit_seconds == 3
+    assert replace(job, profile=("a", "b")).limit_seconds == 6
+    assert timed.limit_seconds >= 3 + 2 + 3
+    assert profiled.limit_seconds >= 3 + 2 * (2 + 3)
 
 
 def test_types_know_their_size() -> None:

@@ -8,8 +8,6 @@
 namespace tilefarm::runner {
 namespace {
 
-constexpr size_t kLeastRounds = 5;
-
 class ProfiledCall final : public Timed {
  public:
   ProfiledCall(Session& session, Entry entry) : session_(session), entry_(entry) {}
@@ -58,12 +56,10 @@ std::vector<CallTime> profile(Session& session, const Artifact& artifact, const 
     fail(FailureKind::kUntimed, "a library without counters is timed with a precision alone");
   }
   const double deadline = host.seconds() + request.precision.seconds;
-  size_t rounds = 0;
   do {
     run_round(calls, session, library, host);
-    ++rounds;
   } while (by_clock &&
-           (host.seconds() < deadline || (any_untimed(calls) && rounds < kLeastRounds)));
+           host.seconds() < deadline + (any_untimed(calls) ? kPatienceSeconds : 0));
   std::vector<CallTime> found;
   for (const ProfiledCall& each : calls) {
     CallTime time;

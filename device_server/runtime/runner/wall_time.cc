@@ -17,6 +17,8 @@ constexpr double kAimSeconds = 1.25 * kRegionSeconds;
 constexpr size_t kLeastRegions = 5;
 // A clock that has not moved after so many calls never will.
 constexpr uint32_t kMostUntimedCalls = 10000;
+// A nanosecond each is a hundredth of a second: nor does one that says less than a millisecond.
+constexpr uint32_t kMostCalls = 10000000;
 constexpr double kMostGrowth = 100;
 // A region may lose so much of its time to others: an interrupt here and there.
 constexpr double kMostLost = 0.01;
@@ -58,6 +60,7 @@ Region measure(Timed& timed, uint32_t calls, Host& host) {
 
 WallTime summary(std::vector<double> seconds, uint32_t calls, uint32_t rejected) {
   std::sort(seconds.begin(), seconds.end());
+  if (seconds.front() <= 0) fail(FailureKind::kUntimed, "a call is shorter than the clock's step");
   const auto at = [&](double share) {
     const auto last = static_cast<double>(seconds.size() - 1);
     return seconds[static_cast<size_t>(std::lround(share * last))];
@@ -77,7 +80,7 @@ WallTime wall_time(Timed& timed, const Region& first, const Precision& precision
   do {
     const Region region = measure(timed, calls, host);
     if (region.seconds < kRegionSeconds) {
-      if (region.seconds <= 0 && calls >= kMostUntimedCalls) {
+      if (calls >= (region.seconds > 0 ? kMostCalls : kMostUntimedCalls)) {
         fail(FailureKind::kUntimed, "the host's clock stands still");
       }
       calls = more_calls(calls, region.seconds);
@@ -91,7 +94,8 @@ WallTime wall_time(Timed& timed, const Region& first, const Precision& precision
       const WallTime found = summary(kept, calls, rejected);
       if (error_of(found) <= precision.error) return found;
     }
-  } while (host.seconds() < deadline || (kept.empty() && rejected == 0));
+  } while (host.seconds() < deadline ||
+           (kept.empty() && (rejected == 0 || host.seconds() < deadline + kPatienceSeconds)));
   if (kept.empty()) fail(FailureKind::kUntimed, disturbed_words(rejected));
   return summary(kept, calls, rejected);
 }

@@ -11,6 +11,10 @@
 
 namespace tilefarm::runner {
 
+// Beyond a precision's seconds, where nothing undisturbed was seen in them: a thread has its turn on
+// a core that a dozen others want, more than once.
+constexpr double kPatienceSeconds = 0.5;
+
 // When to stop: the median's relative standard error is small enough, or so many seconds are gone.
 struct Precision {
   double error = 0, seconds = 0;
@@ -40,7 +44,8 @@ struct Region {
 // Calls so often, one after the other. kUntimed when the clock goes back.
 Region measure(Timed& timed, uint32_t calls, Host& host);
 
-// The distribution of seconds per call; in any order, at least one.
+// The distribution of seconds per call; in any order, at least one. kUntimed when the clock did not
+// see one of them.
 WallTime summary(std::vector<double> seconds, uint32_t calls, uint32_t rejected);
 
 // Why there is no time, where all regions were disturbed.

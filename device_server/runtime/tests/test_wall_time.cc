@@ -127,11 +127,21 @@ void a_host_that_is_never_quiet_gives_no_time() {
   CHECK(untimed(script, {0.01, 0.1}).find("too busy to time a kernel") != std::string::npos);
 }
 
+void a_host_that_is_busy_at_first_is_given_time() {
+  Script script;
+  script.disturb = [](int region) { return region < 30; };
+  const WallTime t = wall_time(script, kShort, {0.01, 0.01}, script);
+  CHECK(t.rejected > 10 && near(t.median, 1e-5));
+}
+
 void a_clock_that_stands_still_or_goes_back_gives_no_time() {
   Script still;
   still.pace = [](int) { return 0.0; };
   CHECK(untimed(still, {0.01, 1}) == "the host's clock stands still");
   CHECK(still.calls < 100 * 10000);
+  Script slow;
+  slow.pace = [](int) { return 1e-12; };
+  CHECK(untimed(slow, {0.01, 1}) == "the host's clock stands still");
   Script back;
   back.pace = [](int call) { return call == 0 ? -1e-3 : 1e-5; };
   CHECK(untimed(back, {0.01, 1}) == "the host's clock goes back");
@@ -151,6 +161,16 @@ void a_summary_is_of_values_that_there_were() {
   CHECK(one.minimum == 5 && one.p10 == 5 && one.median == 5 && one.p90 == 5);
 }
 
+void what_the_clock_does_not_see_has_no_time() {
+  try {
+    summary({2e-6, 0, 1e-6}, 1, 0);
+    CHECK(false);
+  } catch (const Failure& failure) {
+    CHECK(failure.kind == FailureKind::kUntimed);
+    CHECK(failure.why == "a call is shorter than the clock's step");
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -165,4 +185,6 @@ int main() {
   a_clock_that_stands_still_or_goes_back_gives_no_time();
   a_time_is_told_however_short_the_limit();
   a_summary_is_of_values_that_there_were();
+  a_host_that_is_busy_at_first_is_given_time();
+  what_the_clock_does_not_see_has_no_time();
 }

@@ -22,7 +22,15 @@ from tilefarm.errors import (
     SettingsError,
 )
 from tilefarm.lease import Lease
-from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.measurement import (
+    BufferSpec,
+    Measurement,
+    Precision,
+    Role,
+    RunFailure,
+    RunJob,
+    Status,
+)
 from tilefarm.trust.tls import Credentials
 
 from device_server.device.client import DeviceClient
@@ -286,6 +294,7 @@ def test_a_job_that_contradicts_its_blobs_is_refused(farm: Farm) -> None:
             replace(job(), samples=2**31),
             replace(job(), repeats=2**31),
             replace(job(), timeout_seconds=0.0),
+            replace(job(), precision=Precision(error=0.1, seconds=1e6)),
             replace(job(), buffers=(replace(job().buffers[0], content=None),)),
         ):
             with pytest.raises(ProtocolError):

@@ -74,16 +74,31 @@ def test_what_works_once_alone_is_wrong(
         assert "differs between two calls" in failure.why
 
 
-def test_the_timeout_holds_over_all_calls(
+def test_the_seconds_of_a_precision_come_on_top_of_the_timeout(
     board: Runner, blobs: Blobs, compiled: dict[str, Digest]
 ) -> None:
     slow = bad_job(
         compiled["bad"],
         "takes_a_tenth_of_a_second",
-        precision=Precision(error=1e-9, seconds=60),
+        precision=Precision(error=1e-9, seconds=1.5),
         timeout_seconds=0.5,
     )
-    assert failed(board.run(slow, blobs.path)).status is Status.RUN_TIMEOUT
+    time = measured(board.run(slow, blobs.path)).wall_time
+    assert time
+    assert time.regions + time.rejected > 4
+
+
+def test_the_timeout_holds_for_what_never_ends(
+    board: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    precision = Precision(error=0.01, seconds=0.1)
+    for profile in ((), ("endless",)):
+        job = bad_job(
+            compiled["bad"], "endless", precision=precision, profile=profile, timeout_seconds=0.1
+        )
+        failure = failed(board.run(job, blobs.path))
+        assert failure.status is Status.RUN_TIMEOUT
+        assert failure.why == f"no result after {job.limit_seconds:g} s"
 
 
 def test_who_waits_asleep_is_timed_and_a_call_that_is_long_enough_is_not_repeated(
