@@ -14,6 +14,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.server_options import add_label_option
 from tilefarm.watch.operations import UNWATCHED, Operations
 
+from driver.accuracy.kinds import Kind, check_kind
 from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from tuner import PROPOSERS
 
@@ -123,6 +124,7 @@ class TuneSettings:
         quantization: how the network becomes integers.
         evaluate: npz of inputs, and labels if it has them, for the final check; None: the
             calibration data, or seeded random inputs where there are none.
+        judge: what the network answers, a word of `driver.accuracy.KINDS`; None: as shapes say.
         out: the output folder.
         trials: measured candidates over all workloads; earlier sessions' count.
         proposer: a name in `tuner.PROPOSERS`.
@@ -136,6 +138,7 @@ class TuneSettings:
     extents: Extents = field(default_factory=dict)
     quantization: Quantization = AS_USUAL
     evaluate: Path | None = None
+    judge: Kind | None = None
     trials: int = DEFAULT_TRIALS
     proposer: str = "guided"
     seed: int = 0
@@ -145,6 +148,8 @@ class TuneSettings:
     def __post_init__(self) -> None:
         _at_least("--trials", self.trials, 1)
         _at_least("--seed", self.seed, 0)
+        if self.judge is not None:
+            check_kind(self.judge)
         metrics = self.operations.metrics
         if metrics is not None and not is_loopback(metrics):
             raise SettingsError(

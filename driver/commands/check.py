@@ -18,9 +18,9 @@ from tilefarm.quiet import quiet_libraries
 from driver.options.networks import MODEL, SEEDED, add_network_options, source_of
 
 if TYPE_CHECKING:
+    from driver.accuracy.noise import Noise
     from driver.proof.checking import Checked
     from driver.proof.golden import StepCheck
-    from driver.proof.noise import Noise
 
 _IMAGES = 2
 EXIT_DIFFERS = 1

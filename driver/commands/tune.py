@@ -9,6 +9,7 @@ from tilefarm.clock import SystemClock
 from tilefarm.quiet import quiet_libraries
 from tilefarm.watch.operations import add_operation_options, operations
 
+from driver.options.judging import add_judge_option
 from driver.options.networks import MODEL, add_network_options
 from driver.options.quantizing import quantization
 from driver.settings import (
@@ -25,10 +26,14 @@ examples:
   tilefarm tune net.onnx --calibrate data.npz --evaluate test.npz --trials 1000 --out best
   tilefarm tune net_qdq.onnx                             scales are in the model
   tilefarm tune net.onnx --shape batch=1 --calibrate data.npz
+  tilefarm tune faces.onnx --calibrate data.npz --judge embeddings
   tilefarm tune zoo:resnet18 --trials 3000
   tilefarm tune net.onnx --calibrate data.npz --tracker farm:9190 --token-file farm.token
 
-The data are arrays that numpy.savez wrote: x (inputs, samples first) and, to evaluate, y (labels).
+The data are arrays that numpy.savez wrote: x (inputs, samples first) and, to evaluate, y (labels):
+classes [samples], or of each pixel [samples, H, W]; values or images of the output's shape; boxes
+[samples, boxes, 5] of class, left, top, right, bottom. Answers are judged against labels and
+against the float network's; boxes by IoU, embeddings (--judge embeddings) by their cosine.
 Networks that come with tilefarm: zoo:digits (of `tilefarm demo`, trained), and with random weights
 zoo:resnet18, zoo:mobilenet_v1, zoo:squeezenet, zoo:resnet50, zoo:densenet121, zoo:inception_v1,
 zoo:vgg19; these bring data to calibrate with.
@@ -47,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DATA.npz",
         help="inputs and labels for the final check (default: the calibration data)",
     )
+    add_judge_option(parser)
     add_search_options(parser)
     add_network_options(parser)
     add_farm_options(parser)

@@ -1,7 +1,8 @@
 """Calibration and evaluation arrays: an .npz file, checked against the network's inputs.
 
 A network with one input takes the array named `x`, `X` or as the input; one with several takes each
-under the input's name. `y` or `Y` are labels, one integer a sample. The first axis counts samples.
+under the input's name. `y` or `Y` are labels, see `driver.accuracy.kinds`. The first axis counts
+samples.
 
 The rest of an array's shape may be the input's without its batch axis, or the same with axes of
 extent 1 left out, or [H, W, C] for an input [C, H, W]: images as files hold them. Any real number
@@ -11,7 +12,6 @@ integers takes these, and the network the reals that they stand for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +31,13 @@ _NUMBERS = "fiu"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Arrays [samples, ...] by input name in the graph's layout, and labels [samples] if given."""
+    """Arrays [samples, ...] by input name in the graph's layout, and labels if given.
+
+    Labels [samples, ...] are integers or finite reals.
+    """
 
     inputs: Mapping[str, FloatArray]
-    labels: NDArray[np.int64] | None
+    labels: NDArray[Any] | None
 
     @property
     def samples(self) -> int:
@@ -46,14 +49,15 @@ class Dataset:
         return Dataset(inputs, None if self.labels is None else self.labels[:samples])
 
     def correct(self, scores: NDArray[Any]) -> int:
-        """How many samples have their label's score highest; scores are [samples, classes].
+        """How many samples have their class's score highest; scores are [samples, classes].
 
         Raises:
             DataError: the data have no labels.
         """
         if self.labels is None:
             raise DataError("the data have no labels to compare with", "add an array 'y'")
-        return int((scores.reshape(len(scores), -1).argmax(axis=1) == self.labels).sum())
+        named = scores.reshape(len(scores), -1).argmax(axis=1)
+        return int((named == self.labels.reshape(-1)).sum())
 
 
 def load_data(path: Path, graph: Graph) -> Dataset:
@@ -61,8 +65,8 @@ def load_data(path: Path, graph: Graph) -> Dataset:
 
     Raises:
         DataError: the file cannot be read, is not .npz, or its arrays are absent, empty, not real
-            numbers, not finite, or of another shape than the inputs, or labels are no classes of
-            the network; the text says which and why.
+            numbers, not finite, or of another shape than the inputs, or labels are not as many;
+            the text says which and why.
     """
     return dataset_of(read_arrays(path), graph, path)
 
@@ -201,35 +205,32 @@ def _finite(values: NDArray[Any], name: str, path: Path) -> FloatArray:
 
 def _labels(
     arrays: Mapping[str, NDArray[Any]], graph: Graph, samples: int, path: Path
-) -> NDArray[np.int64] | None:
+) -> NDArray[Any] | None:
     taken = {i.name for i in graph.inputs}
     name = next((name for name in _LABEL_NAMES if name in arrays and name not in taken), None)
     if name is None:
         return None
     labels = arrays[name]
-    if labels.size != samples or labels.shape[:1] != (samples,):
+    if labels.shape[:1] != (samples,) or not labels.size:
         raise DataError(
-            f"{path}: labels {name!r} have shape {list(labels.shape)}; one a sample is [{samples}]",
-            _how_to_save(),
+            f"{path}: labels {name!r} have shape {list(labels.shape)}, but there are {samples}"
+            " samples",
+            f"labels [{samples}, ...], or leave {name!r} out",
         )
-    if labels.dtype.kind not in "iu":
+    if labels.dtype.kind in "biu":
+        return labels.astype(np.int64)
+    if labels.dtype.kind != "f":
         raise DataError(
-            f"{path}: labels {name!r} have type {labels.dtype}, not integers",
-            "labels are class numbers from 0",
+            f"{path}: labels {name!r} have type {labels.dtype}, not numbers",
+            "labels are class numbers from 0, or the values that the network should give",
         )
-    classes = _classes(graph)
-    if classes > 1 and not ((labels >= 0) & (labels < classes)).all():
+    if not np.isfinite(labels).all():
+        bad = np.argwhere(~np.isfinite(labels))[0]
         raise DataError(
-            f"{path}: labels {name!r} reach from {labels.min()} to {labels.max()},"
-            f" but the network tells {classes} classes apart",
-            f"labels are class numbers from 0 to {classes - 1}",
+            f"{path}: labels {name!r} contain {labels[tuple(bad)]}, first in sample {bad[0]}",
+            "leave such samples out",
         )
-    return labels.reshape(-1).astype(np.int64)
-
-
-def _classes(graph: Graph) -> int:
-    """Values of the first output for one sample; 0 where only the inputs are known."""
-    return math.prod(graph.shapes[graph.outputs[0].tensor][1:]) if graph.outputs else 0
+    return labels.astype(np.float64)
 
 
 def _how_to_save() -> str:

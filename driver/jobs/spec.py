@@ -186,6 +186,7 @@ class JobSpec:
                 **paths,
                 out=out,
                 trials=self.settings["trials"],
+                judge=self.settings["judge"],
                 **{name: self.settings[name] for name in _OF_THE_RUN},
                 extents={name: tuple(e) for name, e in self.settings["extents"].items()},
                 quantization=_quantization(self.settings["quantization"]),
@@ -200,6 +201,7 @@ def _plain(settings: TuneSettings) -> dict[str, Any]:
     farm |= {name: str(farm[name]) for name in _PATHS if farm[name] is not None}
     return {
         "trials": settings.trials,
+        "judge": settings.judge,
         **{name: getattr(settings, name) for name in _OF_THE_RUN},
         "extents": {name: list(extents) for name, extents in settings.extents.items()},
         "quantization": asdict(settings.quantization),

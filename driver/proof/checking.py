@@ -14,6 +14,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
+from driver.accuracy.noise import Noise
 from driver.frontend import Dataset
 from driver.frontend.origins import Origin
 from driver.integer.network import Network
@@ -23,7 +24,7 @@ from driver.program.evaluate import differing_samples
 from driver.program.parts import filled
 from driver.program.simulated import answers_of, assembled
 from driver.proof.golden import Compile, StepCheck, checked_steps
-from driver.proof.noise import Noise, noise_of
+from driver.proof.noise import noise_of
 from driver.vta.schedules import Choice, trace_of
 
 Watch: TypeAlias = Callable[[StepCheck, Noise | None], None]

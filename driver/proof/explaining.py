@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from driver.accuracy.noise import Noise
 from driver.frontend.origins import Origin
 from driver.integer.network import Network, NetworkStep
 from driver.integer.qir import (
@@ -24,7 +25,6 @@ from driver.integer.qir import (
     QuantNode,
     Real,
 )
-from driver.proof.noise import Noise
 
 IN_PLACE = "nothing to do"
 _NO_STEP = "the bytes stay where they are, or the next layer's weights follow their order"

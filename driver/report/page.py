@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Final
 
+from driver.accuracy.measure import value_text
 from driver.report.arena import arena_chart
 from driver.report.cost import microseconds
 from driver.report.gantt import gantt_chart
@@ -111,11 +112,10 @@ def _tiles(summary: RunSummary) -> str:
     ]
     if summary.network_cycles is not None:
         tiles.insert(2, (count(summary.network_cycles), "cycles, whole network"))
-    if summary.accuracy and summary.accuracy.labelled:
-        share = 100 * summary.accuracy.device_correct / summary.accuracy.labelled
-        tiles.append((f"{share:.1f} %", "accuracy on the device"))
     if summary.accuracy:
-        tiles.append((str(summary.accuracy.differing), "images differ from the reference"))
+        first = summary.accuracy.compared[0]
+        tiles.append((value_text(first.unit, first.device), f"{first.title}, on the device"))
+        tiles.append((str(summary.accuracy.differing), "samples differ from the reference"))
     if summary.trials_per_second is not None:
         tiles.append((f"{summary.trials_per_second:.1f}", "trials a second"))
     cells = "".join(f"<div class=tile><b>{b}</b><span>{escape(s)}</span></div>" for b, s in tiles)

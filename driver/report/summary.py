@@ -6,12 +6,15 @@ them, else in seconds by the clock, and the other one is None everywhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilefarm.measurement import TimelineEvent
 
+from driver.accuracy.judging import Compared
+from driver.accuracy.kinds import Kind
 from driver.report.cost import cost, gain, total
 
 
@@ -198,24 +201,21 @@ class KernelTimeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """How often each execution of the network named the right class.
+    """How good the answers of each execution of the network are.
 
     Attributes:
-        images: how many were run.
-        labelled: how many of them have a label; the correct counts are of these.
-        differing: images whose device output is not bit for bit the integer reference's.
+        images: samples that were run.
+        labelled: how many of them have a label: all or none.
+        kind: what the network answers, see `driver.accuracy.kinds`.
+        compared: all measures; the first one says most.
+        differing: samples whose device output is not bit for bit the integer reference's.
     """
 
     images: int
     labelled: int
-    float_correct: int
-    reference_correct: int
-    device_correct: int
+    kind: Kind
+    compared: tuple[Compared, ...]
     differing: int
-
-    def share(self, correct: int) -> float | None:
-        """A count as a share of the labelled images, 0 to 1."""
-        return correct / self.labelled if self.labelled else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,6 +306,8 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
     document = asdict(summary)
     for key in ("spans", "trials", "arena", "timeline"):
         del document[key]
+    for row in (document["accuracy"] or {}).get("compared", ()):
+        row.update({key: None for key, value in row.items() if value in (math.inf, -math.inf)})
     return document | {
         "default_cycles": summary.default_cycles,
         "best_cycles": summary.best_cycles,

@@ -7,6 +7,7 @@ from html import escape
 
 from tilefarm.plural import form, plural
 
+from driver.accuracy.measure import Unit, value_text
 from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
@@ -76,32 +77,38 @@ def _layer_row(number: int, layer: LayerRow) -> tuple[str, ...]:
 
 
 def accuracy_table(accuracy: Accuracy) -> str:
-    """How the three executions of the network did on the evaluation data."""
-    rows = [
-        ("float graph", accuracy.float_correct),
-        ("integer reference", accuracy.reference_correct),
-        ("device", accuracy.device_correct),
-    ]
-    if not accuracy.labelled:
-        return f"<p>{plural(accuracy.images, 'image')} without labels; {differing(accuracy)}.</p>"
+    """How the three executions of the network did on the evaluation data, measure by measure."""
     cells = (
-        (name, f"{correct} of {accuracy.labelled}", share_bar(accuracy.share(correct)))
-        for name, correct in rows
+        (
+            escape(row.title),
+            *(_measured(row.unit, each) for each in (row.floats, row.reference, row.device)),
+        )
+        for row in accuracy.compared
     )
-    return table(("execution", "correct", "accuracy"), cells) + f"<p>{differing(accuracy)}.</p>"
+    words = f"{plural(accuracy.images, 'sample')}, judged by {accuracy.kind}"
+    return (
+        f"<p class=sub>{words}</p>"
+        + table(("measure", "float graph", "integer reference", "device"), cells)
+        + f"<p>{differing(accuracy)}.</p>"
+    )
+
+
+def _measured(unit: Unit, value: float | None) -> str:
+    """A value, with a bar where it is a share."""
+    return share_bar(value / 100) if unit == "%" and value is not None else value_text(unit, value)
 
 
 def differing(accuracy: Accuracy) -> str:
     """The sentence that matters most: does the device compute what the reference says?"""
     if not accuracy.differing:
-        images = plural(accuracy.images, "image")
-        return f"The device equals the integer reference bit for bit on all {images}"
+        samples = plural(accuracy.images, "sample")
+        return f"The device equals the integer reference bit for bit on all {samples}"
     return f"<strong class=bad>{_differ(accuracy)}</strong>"
 
 
 def _differ(accuracy: Accuracy) -> str:
-    images = plural(accuracy.images, "image")
-    return f"{accuracy.differing} of {images} {form(accuracy.differing, 'differs', 'differ')}"
+    samples = plural(accuracy.images, "sample")
+    return f"{accuracy.differing} of {samples} {form(accuracy.differing, 'differs', 'differ')}"
 
 
 def failure_table(summary: RunSummary) -> str:

@@ -12,14 +12,13 @@ from tilefarm.errors import InfraError
 from tilefarm.measurement import DeviceClock, Measurement, Status, Trial
 from tilefarm.plural import form, plural
 
+from driver.accuracy.judging import judge_of
 from driver.compiling.executor import Builds
 from driver.compiling.kept import KeptCompile, KeptCompiles
 from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.farm.farmhouse import Farmhouse
-from driver.frontend import Dataset
 from driver.graph.float_run import run_float
-from driver.graph.parts import Arrays
 from driver.integer.reference import run
 from driver.program.arena import Arena
 from driver.program.evaluate import differing_samples, run_program
@@ -168,7 +167,14 @@ class Finish:
             differing = differing_samples(answer.outputs, integers)
             say(f"{plural(data.samples, 'sample')} on the device")
             say(f"{differing} {form(differing, 'differs', 'differ')} from the reference")
-        accuracy = _accuracy(data, floats, integers, answer.outputs, differing)
+        judge = judge_of(prepared.kind, prepared.graph, floats, data.labels)
+        accuracy = Accuracy(
+            images=data.samples,
+            labelled=0 if data.labels is None else data.samples,
+            kind=prepared.kind,
+            compared=judge.compared(integers, answer.outputs),
+            differing=differing,
+        )
         return accuracy, answer.cycles[-1] if answer.cycles else None
 
     def _limit_seconds(self) -> float:
@@ -212,26 +218,6 @@ class Finish:
                 f" {failure.why}"
             )
         return build.result
-
-
-def _accuracy(
-    data: Dataset, floats: Arrays, integers: Arrays, device: Arrays, differing: int
-) -> Accuracy:
-    """Right answers of the three executions, by the first output; 0 where there are no labels."""
-    labelled = data.labels is not None
-    scores = next(iter(integers))
-
-    def correct(outputs: Arrays) -> int:
-        return data.correct(outputs[scores]) if labelled else 0
-
-    return Accuracy(
-        images=data.samples,
-        labelled=data.samples if labelled else 0,
-        float_correct=correct(floats),
-        reference_correct=correct(integers),
-        device_correct=correct(device),
-        differing=differing,
-    )
 
 
 def _best(task: Task, trials: Sequence[Trial]) -> Trial:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilefarm.digest import Digest
 from tilefarm.measurement import Trial
 
+from driver.accuracy.kinds import Kind
 from driver.frontend import Dataset
 from driver.graph.ir import Graph
 from driver.integer.network import Network
@@ -25,6 +26,7 @@ class Prepared:
     network: Network
     tasks: Mapping[str, Task]
     evaluation: Dataset
+    kind: Kind
     model_digest: Digest
 
 

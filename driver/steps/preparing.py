@@ -9,6 +9,8 @@ from tilefarm.digest import Digest
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
+from driver.accuracy.choosing import kind_of
+from driver.accuracy.kinds import Kind
 from driver.frontend import Dataset, import_model, load_data
 from driver.frontend.seeded import seeded_data
 from driver.frontend.whole_model import model_digest
@@ -25,11 +27,15 @@ _SEEDED_RUNS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """What the user's files hold; no calibration where the model has its own ranges."""
+    """What the user's files hold; no calibration where the model has its own ranges.
+
+    `kind` is what the network answers.
+    """
 
     graph: Graph
     calibration: Dataset | None
     evaluation: Dataset
+    kind: Kind
     model_digest: Digest
 
 
@@ -57,8 +63,15 @@ def read(stages: Stages) -> Files:
         else:
             evaluation = seeded_data(graph, _SEEDED_RUNS * graph.batch, settings.seed)
             say("no data were given: the samples are random")
+        kind = kind_of(graph, evaluation.labels, settings.judge)
         say(f"{evaluation.samples} to evaluate")
-    return Files(graph=graph, calibration=calibration, evaluation=evaluation, model_digest=digest)
+    return Files(
+        graph=graph,
+        calibration=calibration,
+        evaluation=evaluation,
+        kind=kind,
+        model_digest=digest,
+    )
 
 
 def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
@@ -87,5 +100,6 @@ def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
         network=network,
         tasks=tasks,
         evaluation=files.evaluation,
+        kind=files.kind,
         model_digest=files.model_digest,
     )

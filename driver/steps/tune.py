@@ -147,7 +147,7 @@ class _Tune:
             )
         if done is not None and done.accuracy.differing:
             raise InfraError(
-                f"{done.accuracy.differing} of {plural(done.accuracy.images, 'image')} come out"
+                f"{done.accuracy.differing} of {plural(done.accuracy.images, 'sample')} come out"
                 " otherwise than the integer reference says",
                 "do not deploy the program; report it with the output folder",
             )
@@ -248,4 +248,5 @@ def _plain_settings(settings: TuneSettings) -> dict[str, object]:
         **asdict(settings.quantization),
         "shape": {name: list(extents) for name, extents in settings.extents.items()},
         "evaluate": settings.evaluate.name if settings.evaluate else None,
+        "judge": settings.judge,
     }

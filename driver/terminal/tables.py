@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from rich.table import Table
+from tilefarm.plural import form, plural
 
+from driver.accuracy.measure import value_text
 from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, RunSummary, WorkloadRow
 
@@ -71,16 +73,20 @@ def fitting_table(
 
 
 def accuracy_table(accuracy: Accuracy) -> Table:
-    """Float, reference and device side by side, and how many images differ."""
-    table = Table(title="accuracy", title_justify="left", box=None)
-    for title in ("images", "float", "integer reference", "device", "differing from reference"):
-        table.add_column(title, justify="right")
-    counts = (accuracy.float_correct, accuracy.reference_correct, accuracy.device_correct)
-    table.add_row(
-        str(accuracy.images),
-        *(share(accuracy.share(count)) for count in counts),
-        str(accuracy.differing),
+    """Float, reference and device side by side, a row a measure, and how many samples differ."""
+    differ = form(accuracy.differing, "differs", "differ")
+    samples = plural(accuracy.images, "sample")
+    table = Table(
+        title=f"accuracy, {samples}, {accuracy.differing} {differ} from the reference",
+        title_justify="left",
+        box=None,
     )
+    table.add_column("measure", no_wrap=True)
+    for title in ("float", "integer reference", "device"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in accuracy.compared:
+        values = (row.floats, row.reference, row.device)
+        table.add_row(row.title, *(value_text(row.unit, each) for each in values))
     return table
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from tilefarm.measurement import TimelineEvent
 
+from driver.accuracy.judging import Compared
 from driver.report.summary import (
     Accuracy,
     ArenaPlan,
@@ -95,9 +97,25 @@ def a_summary(title: str = "digits.onnx", name: str = "conv2d_1x2x8x8") -> RunSu
         accuracy=Accuracy(
             images=100,
             labelled=100,
-            float_correct=98,
-            reference_correct=97,
-            device_correct=97,
+            kind="classes",
+            compared=(
+                Compared(
+                    name="top-1",
+                    against="labels",
+                    unit="%",
+                    floats=98.0,
+                    reference=97.0,
+                    device=97.0,
+                ),
+                Compared(
+                    name="SNR",
+                    against="float",
+                    unit="dB",
+                    floats=None,
+                    reference=31.25,
+                    device=math.inf,
+                ),
+            ),
             differing=0,
         ),
         network_cycles=8123,

@@ -16,6 +16,7 @@ from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import DataError, InfraError, TilefarmError
 from tilefarm.target import Target
 
+from driver.accuracy.noise import between
 from driver.bench.zoo.device import FIRST_RUNS, OnDevice, on_device
 from driver.bench.zoo.peer import peer_outputs
 from driver.bench.zoo.recipes import WITHIN_OF_PEER, Recipe
@@ -36,7 +37,6 @@ from driver.integer.reference import run
 from driver.partition.partitioner import partition
 from driver.program.evaluate import differing_samples
 from driver.proof.explaining import crossings
-from driver.proof.noise import between
 from driver.quantize.fitting import quantize_for
 from driver.quantize.options import Quantization
 from driver.quantize.ranges import tensors_without_range

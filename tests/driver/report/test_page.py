@@ -55,7 +55,7 @@ def test_the_names_of_many_curves_are_inside_their_picture() -> None:
 
 def test_numbers_of_the_summary_are_on_the_page() -> None:
     text = page(a_summary()).replace("\u202f", " ")
-    for words in ("3.33×", "6 000", "97.0 %", "on all 100 images", "run_timeout", "about 1 s"):
+    for words in ("3.33×", "6 000", "97.0 %", "on all 100 samples", "run_timeout", "about 1 s"):
         assert words in text, words
 
 
@@ -67,11 +67,11 @@ def test_devices_without_counters_have_microseconds_on_the_page() -> None:
     assert "cycles in kernels" not in text
 
 
-def test_differing_images_are_loud() -> None:
+def test_differing_samples_are_loud() -> None:
     summary = a_summary()
     assert summary.accuracy
     summary = replace(summary, accuracy=replace(summary.accuracy, differing=3))
-    assert "<strong class=bad>3 of 100 images differ</strong>" in page(summary)
+    assert "<strong class=bad>3 of 100 samples differ</strong>" in page(summary)
 
 
 def test_names_are_escaped() -> None:

@@ -9,7 +9,7 @@ from kit.stand_ins import toy_task, toy_trace
 from kit.toy_spaces import timed
 from tilefarm.measurement import Status, Trial
 
-from driver.report.summary import Accuracy, WorkloadRow
+from driver.report.summary import WorkloadRow
 from driver.steps.summarise import best_trial, default_trial, shape_text, trial_rows, workload_row
 
 TASK = toy_task()
@@ -88,24 +88,3 @@ def test_trials_of_workloads_that_are_gone_are_left_out() -> None:
 
 def test_shapes_in_words() -> None:
     assert shape_text(TASK.workload) == "1x1x1x16 -> 1x1x1x16"
-
-
-def test_shares_are_of_labelled_images() -> None:
-    some = Accuracy(
-        images=10,
-        labelled=8,
-        float_correct=8,
-        reference_correct=6,
-        device_correct=4,
-        differing=2,
-    )
-    assert some.share(some.device_correct) == 0.5
-    none = Accuracy(
-        images=10,
-        labelled=0,
-        float_correct=0,
-        reference_correct=0,
-        device_correct=0,
-        differing=0,
-    )
-    assert none.share(0) is None
