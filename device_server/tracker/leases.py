@@ -347,4 +347,4 @@ class LeaseTable:
         if device.suspect or device.resting or not self._standings.of(device.info.name).serves:
             return False
         info = device.info
-        return info.target == wish.target and set(wish.labels) <= set(info.labels)
+        return info.target == wish.target and info.has(wish.labels)

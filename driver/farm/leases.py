@@ -1,25 +1,29 @@
 """The devices that a run holds: leased one by one, renewed in the background, given back.
 
 When somebody with a fairer claim waits, the tracker says so in its answer to a renewal.
+
+A search has devices of one clock only: cycles are never compared with seconds.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import (
+    ClockError,
     DevicesInUseError,
     FarmFault,
     InfraError,
     LeaseError,
     NoDeviceError,
 )
-from tilefarm.lease import Lease
+from tilefarm.lease import Lease, clock_label
+from tilefarm.measurement import DeviceClock
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc.tracker_calls import DeviceState
 from tilefarm.target import Target
@@ -34,6 +38,16 @@ _RETURN_SECONDS: Final = 0.5
 _IDLE_SECONDS: Final = 1.0
 _SLICE_SECONDS: Final = 2.0
 _SOONEST_SECONDS: Final = 0.1
+_OTHERWISE: Final[Mapping[DeviceClock, str]] = {
+    DeviceClock.CYCLES: "this search has times in cycles, and the devices that are registered count"
+    " none",
+    DeviceClock.SECONDS: "this search has times by the clock, and the devices that are registered"
+    " count cycles",
+}
+"""Why there is no device for times of a kind."""
+_ANOTHER_FOLDER: Final = "another folder with --out for devices with another clock"
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def in_words(state: DeviceState) -> str:
@@ -83,6 +97,8 @@ class Leases:
     ) -> None:
         self._job = (ids or RandomIds()).fresh("job")
         self._file = held or HeldLeases()
+        self._has_one_clock = False
+        self._device_clock: DeviceClock | None = None
         self._farm = farm
         self._target = target
         self._owner = owner
@@ -102,6 +118,10 @@ class Leases:
         self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
         self._thread.start()
 
+    def keep_to_one_clock(self, clock: DeviceClock | None) -> None:
+        """From now on only devices with that clock; None: with that of the first one."""
+        self._has_one_clock, self._device_clock = True, clock
+
     def acquire(self, wait_seconds: float, gone: Callable[[], bool] = lambda: False) -> Lease:
         """One more device.
 
@@ -111,7 +131,8 @@ class Leases:
 
         Raises:
             NoDeviceError: none within that time; says what is missing. DevicesInUseError if it is
-                only that others use them.
+                only that others use them. ClockError if it is only their clock, or if a search may
+                have devices of two.
             FarmFault: the tracker cannot be asked.
         """
         began = self._clock.seconds()
@@ -121,7 +142,7 @@ class Leases:
         lease: Lease | None = None
         try:
             self._keep(request_id, request_id)
-            lease = self._first_free(tracker, request_id, left, gone)
+            lease = self._first_free(tracker, request_id, self._labels_now(tracker), left, gone)
         finally:
             if lease is None:
                 self._keep(request_id, None)
@@ -130,10 +151,15 @@ class Leases:
         if lease is None:
             raise self._missing(tracker, wait_seconds)
         with self._lock:
+            if self._has_one_clock and self._device_clock is None:
+                self._device_clock = lease.device.clock
             self._requests[lease.lease_id] = self._requests.pop(request_id)
             self._held[lease.lease_id] = lease
             self._due[lease.lease_id] = self._clock.seconds() + _renewal_seconds(lease)
         self._stirred.set()
+        if self._has_one_clock and lease.device.clock is not self._device_clock:
+            self.release(lease)
+            raise self._missing(tracker, wait_seconds)
         return lease
 
     def connect(self, lease: Lease) -> DeviceClient:
@@ -183,6 +209,7 @@ class Leases:
         self,
         tracker: TrackerClient,
         request_id: str,
+        labels: Labels,
         wait_seconds: float,
         gone: Callable[[], bool],
     ) -> Lease | None:
@@ -191,14 +218,41 @@ class Leases:
         while True:
             self._farm.check()
             left = max(0.0, deadline - self._clock.seconds())
-            lease = self._ask(tracker, request_id, min(left, _SLICE_SECONDS))
+            lease = self._ask(tracker, request_id, labels, min(left, _SLICE_SECONDS))
             if lease is not None or left <= _SLICE_SECONDS or gone():
                 return lease
 
-    def _ask(self, tracker: TrackerClient, request_id: str, wait_seconds: float) -> Lease | None:
+    def _labels_now(self, tracker: TrackerClient) -> Labels:
+        """What a device must have. Its clock is among them only where there is more than one kind:
+        trackers of older versions do not know of any.
+
+        Raises:
+            ClockError: nothing says which clock a search is to go by.
+        """
+        if not self._has_one_clock:
+            return self._labels
+        clocks = {state.device.clock for state in self._fitting(tracker)}
+        if self._device_clock is None and len(clocks) > 1:
+            raise ClockError(
+                f"some devices with target {self._target.name} count cycles and others are timed by"
+                " the clock, and a search cannot compare the two",
+                "--label clock=cycles or --label clock=seconds",
+            )
+        if self._device_clock is None or clocks <= {self._device_clock}:
+            return self._labels
+        return (*self._labels, clock_label(self._device_clock))
+
+    def _fitting(self, tracker: TrackerClient) -> list[DeviceState]:
+        """Living devices of the target with all labels."""
+        states = (s for s in tracker.states() if s.device.target == self._target.digest)
+        return [state for state in states if state.device.has(self._labels)]
+
+    def _ask(
+        self, tracker: TrackerClient, request_id: str, labels: Labels, wait_seconds: float
+    ) -> Lease | None:
         return tracker.acquire(
             self._target.digest,
-            self._labels,
+            labels,
             wait_seconds=wait_seconds,
             owner=self._owner,
             priority=self._priority,
@@ -226,15 +280,18 @@ class Leases:
     def _give_back_left(self, tracker: TrackerClient) -> None:
         for request_id in self._file.left():
             with contextlib.suppress(FarmFault):  # it runs out by itself
-                lease = self._ask(tracker, request_id, 0.0)
+                lease = self._ask(tracker, request_id, self._labels, 0.0)
                 if lease is not None:
                     tracker.release(lease)
 
     def _missing(self, tracker: TrackerClient, wait_seconds: float) -> NoDeviceError:
         states = tracker.states()
         fitting = [s for s in states if s.device.target == self._target.digest]
-        labelled = [s for s in fitting if set(self._labels) <= set(s.device.labels)]
+        labelled = [s for s in fitting if s.device.has(self._labels)]
         wanted = f"no device with target {self._target.name} within {wait_seconds:.3g} s"
+        clock = self._device_clock
+        if labelled and clock and not any(s.device.clock is clock for s in labelled):
+            return ClockError(f"{wanted}: {_OTHERWISE[clock]}", _ANOTHER_FOLDER)
         if labelled:
             uses = "; ".join(f"{s.device.name} {in_words(s)}" for s in labelled)
             in_use = any(s.owner and not (s.draining or s.quarantine) for s in labelled)

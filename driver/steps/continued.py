@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tilefarm.measurement import Trial
+from tilefarm.errors import OutputError
+from tilefarm.measurement import DeviceClock, Trial
 
 from driver.search.measuring import Task
 from driver.search.scores import Scores
@@ -41,6 +42,22 @@ class Continued:
     search: int
     known: Mapping[str, list[Trial]]
     is_another: bool = False
+
+    @property
+    def clock(self) -> DeviceClock | None:
+        """What told the times that are known; None if there are none.
+
+        Raises:
+            OutputError: two clocks did.
+        """
+        clocks = {t.clock for trials in self.known.values() for t in trials if t.clock is not None}
+        if len(clocks) > 1:
+            raise OutputError(
+                "some trials of this folder are told in cycles and others in seconds, which are"
+                " never compared",
+                "choose another folder with --out",
+            )
+        return next(iter(clocks), None)
 
     def scores(self, tasks: Mapping[str, Task]) -> Scores:
         """What is known of each task's best and default schedule."""

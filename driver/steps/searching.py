@@ -32,6 +32,7 @@ def search(
             seed=settings.seed,
             lookahead=windows.lookahead(settings.farm.devices),
         )
+    house.leases.keep_to_one_clock(earlier.clock)
     session = earlier.session
     known = session.told
     loop = Loop(

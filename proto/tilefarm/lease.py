@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tilefarm.digest import Digest, canonical_json
@@ -21,7 +22,7 @@ class DeviceInfo:
         sandbox: how strongly kernels are confined, in words
             ("rlimits+no_new_privs+seccomp+landlock7").
         epoch: changes whenever the device server starts anew; leases of older epochs are void.
-        labels: free (key, value) pairs for selection.
+        labels: free (key, value) pairs for selection, beside `clock`, which every device has.
         self_test: what the known kernel gave before it registered, in words.
         clock: what tells how long a kernel takes on it.
     """
@@ -35,6 +36,15 @@ class DeviceInfo:
     labels: tuple[tuple[str, str], ...] = ()
     self_test: str = ""
     clock: DeviceClock = DeviceClock.CYCLES
+
+    def has(self, labels: Iterable[tuple[str, str]]) -> bool:
+        """Whether who wants all these labels may have it."""
+        return {*labels} <= {*self.labels, clock_label(self.clock)}
+
+
+def clock_label(clock: DeviceClock) -> tuple[str, str]:
+    """What selects the devices with that clock."""
+    return "clock", clock.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
