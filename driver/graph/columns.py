@@ -1,16 +1,18 @@
-"""Sliding windows as matrices: a convolution becomes one multiplication that BLAS does."""
+"""Sliding windows as matrices: a convolution becomes multiplications that BLAS does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import reduce
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from driver.graph.ir import Window
 
-_CHUNK_NBYTES = 16 << 20
+_COLUMNS_NBYTES: Final = 4 << 20
+"""Of the columns that are multiplied at a time: caches hold them from their making to their use."""
 
 
 def padded(x: NDArray[Any], window: Window, value: float = 0) -> NDArray[Any]:
@@ -30,6 +32,24 @@ def patches(x: NDArray[Any], window: Window) -> NDArray[Any]:
     reach = (dh * (kh - 1) + 1, dw * (kw - 1) + 1)
     view = np.lib.stride_tricks.sliding_window_view(x, reach, axis=(2, 3))
     return view[:, :, ::sh, ::sw, ::dh, ::dw]
+
+
+def pooled(x: NDArray[Any], window: Window, combine: np.ufunc) -> NDArray[Any]:
+    """[N, C, OH, OW]: all elements under every place of the window, combined.
+
+    `x` is already padded. Rows are combined first and columns then, so a window of 3 x 3 takes four
+    operations on whole arrays; `combine` is np.maximum or np.add.
+    """
+    sides = zip((2, 3), window.kernel, window.stride, window.dilation, strict=True)
+    for axis, kernel, stride, dilation in sides:
+        places = (x.shape[axis] - dilation * (kernel - 1) - 1) // stride + 1
+        last = (places - 1) * stride + 1
+        taps = (
+            x[(slice(None),) * axis + (slice(first, first + last, stride),)]
+            for first in range(0, kernel * dilation, dilation)
+        )
+        x = reduce(combine, taps)
+    return x
 
 
 def correlate_groups(
@@ -71,25 +91,28 @@ def correlate_phases(
 def correlate(x: NDArray[Any], weight: NDArray[Any], window: Window) -> NDArray[Any]:
     """The sums of a convolution, [N, Co, OH, OW], in the element type of `weight`."""
     kernel = weight.reshape(weight.shape[0], -1)
-    parts = [_one_product(part, kernel, window) for part in _sample_chunks(x, kernel, window)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _one_product(x: NDArray[Any], kernel: NDArray[Any], window: Window) -> NDArray[Any]:
-    view = patches(padded(x.astype(kernel.dtype, copy=False), window), window)
-    n, c, oh, ow, kh, kw = view.shape
-    columns = view.transpose(1, 4, 5, 0, 2, 3).reshape(c * kh * kw, n * oh * ow)
-    sums = np.asarray(kernel @ columns)
-    return sums.reshape(-1, n, oh, ow).transpose(1, 0, 2, 3)
-
-
-def _sample_chunks(x: NDArray[Any], kernel: NDArray[Any], window: Window) -> Iterator[NDArray[Any]]:
-    """Groups of samples whose columns stay small enough for the caches and for memory."""
     oh, ow = window.positions(x.shape[2], x.shape[3])
-    one = oh * ow * kernel.shape[1] * kernel.itemsize
-    step = max(1, _CHUNK_NBYTES // max(1, one))
-    for start in range(0, max(1, x.shape[0]), step):
-        yield x[start : start + step]
+    sums = np.empty((x.shape[0], len(kernel), oh, ow), kernel.dtype)
+    places = _COLUMNS_NBYTES // max(1, kernel.shape[1] * kernel.itemsize)
+    for samples in _runs(x.shape[0], places // max(1, oh * ow)):
+        view = patches(padded(x[samples].astype(kernel.dtype, copy=False), window), window)
+        for rows in _runs(oh, places // max(1, ow)):
+            sums[samples, :, rows] = _one_product(view[:, :, rows], kernel)
+    return sums
+
+
+def _one_product(view: NDArray[Any], kernel: NDArray[Any]) -> NDArray[Any]:
+    """[N, Co, OH, OW] of the elements under every place of the window and the weights [Co, K]."""
+    n, _, oh, ow, _, _ = view.shape
+    columns = view.transpose(1, 4, 5, 0, 2, 3).reshape(kernel.shape[1], n * oh * ow)
+    return np.asarray(kernel @ columns).reshape(-1, n, oh, ow).transpose(1, 0, 2, 3)
+
+
+def _runs(count: int, most: int) -> Iterator[slice]:
+    """0..`count` in order, at most so many together, but at least one."""
+    step = max(1, most)
+    for start in range(0, count, step):
+        yield slice(start, start + step)
 
 
 def multiplied(a: NDArray[Any], b: NDArray[Any], groups: int) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from driver.graph.columns import (
     gathered,
     multiplied,
     padded,
-    patches,
+    pooled,
 )
 from driver.graph.functions import evaluate
 from driver.graph.ir import (
@@ -112,9 +112,9 @@ def apply(op: Operator, *operands: FloatArray) -> FloatArray:
         case Gather(index=index, fill=fill):
             return gathered(x, index, fill)
         case MaxPool2d(window=window):
-            return np.asarray(patches(padded(x, window, -np.inf), window).max(axis=(4, 5)))
+            return pooled(padded(x, window, -np.inf), window, np.maximum)
         case AvgPool2d(window=window, divisor=divisor):
-            total = patches(padded(x, window), window).sum(axis=(4, 5), dtype=np.float32)
+            total = pooled(padded(x, window), window, np.add)
             return _clip(total / divisor, op.lo, op.hi)
         case Concat():
             return np.concatenate(operands, axis=1)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.workload import Workload
 
-from driver.graph.columns import correlate, padded, patches
+from driver.graph.columns import correlate, padded, pooled
 from driver.graph.ir import Window
 from driver.integer.arithmetic import exact, half, narrowed, products, wrapped
 from driver.integer.blocks import from_blocks, to_blocks, weight_from_blocks
@@ -71,7 +71,7 @@ def window_max2d(workload: Workload, arrays: Arrays) -> Array:
     """The largest product under the window and at least 0."""
     products = from_blocks(times(arrays["x"], arrays["identity"]))
     window = window_of(workload, workload.attr_ints("kernel"))
-    best = patches(padded(products, window), window).max(axis=(4, 5))
+    best = pooled(padded(products, window), window, np.maximum)
     blocks = to_blocks(np.maximum(best, 0), *arrays["x"].shape[-2:])
     return np.asarray(blocks, np.int8)
 
@@ -80,7 +80,7 @@ def window_sum2d(workload: Workload, arrays: Arrays) -> Array:
     """The sum of the products under the window, rounded, shifted and clipped."""
     window = window_of(workload, workload.attr_ints("kernel"))
     image = from_blocks(arrays["x"])
-    sums = patches(padded(image, window), window).sum(axis=(4, 5), dtype=np.int64)
+    sums = pooled(padded(image, window).astype(np.int64), window, np.add)
     blocks = to_blocks(sums, *arrays["x"].shape[-2:])
     return rounded(workload, times(blocks, arrays["scale"]))
 

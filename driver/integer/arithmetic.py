@@ -1,23 +1,31 @@
 """Integer arithmetic of every operator on logical tensors [N, C, ...]: the definition of right.
 
 Sums are int32 and wrap as the accelerator's do. Products go through BLAS in floating point where
-that is exact: a sum of n products of int8 needs n * 2^14 <= 2^24 in float32, 2^53 in float64.
+that is exact: no sum of some of the products may leave 2^24 in float32, 2^53 in float64.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.graph.columns import correlate_groups, correlate_phases, multiplied, padded, patches
+from driver.graph.columns import (
+    correlate_groups,
+    correlate_phases,
+    multiplied,
+    padded,
+    patches,
+    pooled,
+)
 from driver.graph.ir import FloatArray, Window
 from driver.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int32Array
 
-_ROWS_ELEMENTS = 4 << 20
-"""Of a matrix of weights that is in float at a time."""
-_EXACT_FLOAT32_TERMS = (1 << 24) // (128 * 128)
+_ROWS_ELEMENTS: Final = 1 << 17
+"""Of a matrix of weights that is in float at a time: a mebibyte, which caches hold."""
+_LARGEST: Final = 128
+_EXACT_FLOAT32_SUM: Final = 1 << 24
 
 
 def conv2d(
@@ -72,7 +80,7 @@ def products(x: Int8Array, weight: Int8Array) -> NDArray[Any]:
 
     Weights become floats some rows at a time: they are eight times as large then.
     """
-    exactly = _exact_type(weight.shape[1])
+    exactly = _exact_type(weight.shape[1] * _LARGEST)
     left = x.astype(exactly)
     sums = np.empty((len(x), len(weight)), exactly)
     rows = max(1, _ROWS_ELEMENTS // max(1, weight.shape[1]))
@@ -84,7 +92,7 @@ def products(x: Int8Array, weight: Int8Array) -> NDArray[Any]:
 
 def matmul(a: Int8Array, b: Int8Array, *, groups: int, shift: int) -> Int8Array:
     """int8 [N, G*I, J] of a [N, G*K, I] and b [N, G*K, J]."""
-    exactly = _exact_type(a.shape[1] // groups)
+    exactly = _exact_type(a.shape[1] // groups * _LARGEST)
     total = multiplied(a.astype(exactly), b.astype(exactly), groups)
     return requantized(total, np.asarray(half(shift)), shift, INT8_MIN, INT8_MAX)
 
@@ -142,14 +150,14 @@ def rescale(x: Int8Array, *, mul: int, shift: int) -> Int8Array:
 
 def max_pool2d(x: Int8Array, *, window: Window) -> Int8Array:
     """int8 [N, C, OH, OW]."""
-    return np.asarray(patches(padded(x, window, INT8_MIN), window).max(axis=(4, 5)), np.int8)
+    return np.asarray(pooled(padded(x, window, INT8_MIN), window, np.maximum), np.int8)
 
 
 def avg_pool2d(
     x: Int8Array, mul: Int32Array, *, window: Window, shift: int, lo: int, hi: int
 ) -> Int8Array:
     """int8 [N, C, OH, OW]; `mul` is [OH, OW]."""
-    total = patches(padded(x, window), window).sum(axis=(4, 5), dtype=np.int64)
+    total = pooled(padded(x, window).astype(np.int64), window, np.add)
     return requantized(total * mul, np.asarray(half(shift)), shift, lo, hi)
 
 
@@ -230,10 +238,11 @@ def wrapped(total: NDArray[Any]) -> Int32Array:
 
 
 def exact(weight: Int8Array) -> NDArray[Any]:
-    """The weights in the smallest float type in which their products sum exactly."""
-    return weight.astype(_exact_type(weight[0].size))
+    """The weights [Co, ...] in the smallest float type in which their products sum exactly."""
+    magnitudes = np.abs(weight.reshape(len(weight), -1), dtype=np.int16)
+    return weight.astype(_exact_type(int(magnitudes.sum(axis=1, dtype=np.int64).max(initial=0))))
 
 
-def _exact_type(terms: int) -> type[np.floating[Any]]:
-    """The smallest float type in which so many products of int8 sum exactly."""
-    return np.float32 if terms <= _EXACT_FLOAT32_TERMS else np.float64
+def _exact_type(magnitudes: int) -> type[np.floating[Any]]:
+    """The smallest float type for sums of int8 times numbers whose magnitudes have that sum."""
+    return np.float32 if magnitudes * _LARGEST <= _EXACT_FLOAT32_SUM else np.float64

@@ -65,7 +65,8 @@ class SumParameters:
 
 def least_out_scale(weight: FloatArray, in_scale: float) -> float:
     """The smallest output scale at which every weight fits into int8 with a shift of 0."""
-    return float(np.abs(weight).max(initial=0.0)) * in_scale / MAX_MUL
+    largest = max(weight.max(initial=0.0), -weight.min(initial=0.0))
+    return float(largest) * in_scale / MAX_MUL
 
 
 def most_bias(block: int) -> int:

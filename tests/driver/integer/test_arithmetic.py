@@ -93,6 +93,27 @@ def test_dense_is_exact_where_float32_is_not(terms: int) -> None:
     assert got[0].tolist() == left.tolist()
 
 
+@pytest.mark.parametrize(
+    ("more", "wanted"), [(0, np.float32), (1, np.float64)], ids=["just exact", "one too many"]
+)
+def test_a_convolution_is_in_float32_where_its_own_weights_sum_exactly(
+    more: int, wanted: type[np.floating]
+) -> None:
+    """2^24 = 128 * (1024 * 127 + 1024): the largest sum that all terms may reach."""
+    weight = np.concatenate([np.full(1024, 127), np.full(512, -2), [more]]).astype(np.int8)
+    kernel = weight.reshape(1, -1, 1, 1)
+    assert integer.exact(kernel).dtype == wanted
+    assert integer.exact(np.full((2, 1025, 1, 1), -128, np.int8)).dtype == np.float64
+    x = np.where(weight < 0, 127, -128).astype(np.int8)
+    total = int(x.astype(np.int64) @ weight.astype(np.int64))
+    bias, shift = np.array([-total], np.int32), np.zeros(1, np.int32)
+    window = Window(kernel=(1, 1))
+    got = integer.conv2d(
+        x.reshape(1, -1, 1, 1), kernel, bias, shift, window=window, lo=-128, hi=127
+    )
+    assert got.item() == 0
+
+
 def test_sums_wrap_as_the_accelerators_do() -> None:
     got = integer.dense(
         np.array([[1]], np.int8),
