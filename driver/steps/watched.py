@@ -21,7 +21,7 @@ from tilefarm.watch.work import Work, doing
 from driver.report.summary import Span
 from driver.steps.silence import Silence
 from driver.steps.span_log import SpanLog
-from driver.terminal.events import Listener, Notice, Progress
+from driver.terminal.events import Ended, Listener, Notice, Progress
 from driver.terminal.logged import log_event
 from driver.terminal.metered import Meter
 
@@ -98,6 +98,8 @@ class Watched:
         self._silence = Silence(self._say, clock=clock)
 
     def __call__(self, event: Progress | Span) -> None:
+        if isinstance(event, Ended):
+            self._silence.close()  # with --json the summary is the last line
         with self._lock:
             self._listen(event)
             self._meter(event)

@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from kit.observed import log_lines
+from kit.summaries import a_summary
 from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.watch.operations import Operations
 from tilefarm.watch.work import current_work
@@ -17,6 +18,7 @@ from driver.steps.watched import watched
 from driver.terminal.events import (
     DeviceJoined,
     DeviceLeft,
+    Ended,
     Notice,
     Progress,
     SearchBegan,
@@ -97,6 +99,20 @@ def test_events_are_told_written_and_counted(tmp_path: Path) -> None:
     ):
         assert re.search(rf"^tilefarm_{re.escape(row)}", numbers, re.M), row
     assert 'workload="dense"' not in numbers
+
+
+def test_a_summary_is_the_last_that_is_told_however_long_its_run_takes_to_close() -> None:
+    speakers: list[bool] = []
+
+    def listen(event: Progress | Span) -> None:
+        speakers.append(any(thread.name == "silence" for thread in threading.enumerate()))
+
+    with watched(
+        Operations(), listen, run_id="run-1", clock=SystemClock(), wall_origin=0.0
+    ) as watch:
+        watch(EVENTS[0])
+        watch(Ended(summary=a_summary(), paths=(), seconds=3.0))
+    assert speakers == [True, False]
 
 
 def test_what_a_run_does_is_its_work_and_nobody_elses() -> None:
