@@ -155,3 +155,38 @@ def test_python_processes_are_started_in_one_way() -> None:
     spawning = {str(p.relative_to(ROOT)) for p in sources() if '"spawn"' in p.read_text()}
     shielded = {str(p.relative_to(ROOT)) for p in sources() if "shield_children()" in p.read_text()}
     assert spawning <= shielded, f"call shield_children of {door} first"
+
+
+def test_threads_are_started_in_one_way() -> None:
+    """`tilefarm.threads` sees to it that somebody hears of their death.
+
+    What is raised in an executor comes out of `result()`, which is called where it was given.
+    """
+    executors = {"driver/bench/isolated.py", "device_server/runner/children.py"}
+    bare = [
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if (
+            re.search(
+                r"threading\.(Thread|Timer)\(|start_new_thread|PoolExecutor\(", path.read_text()
+            )
+            and path.relative_to(ROOT).as_posix() not in {"proto/tilefarm/threads.py", *executors}
+        )
+    ]
+    assert not bare, "use start_thread of proto/tilefarm/threads.py"
+
+
+def test_tasks_of_event_loops_are_started_where_somebody_waits_for_them() -> None:
+    waited_for = {
+        "proto/tilefarm/duties.py",
+        "device_server/lifetime.py",  # a supervisor misses its signs of life
+        "device_server/device/journal.py",
+        "driver/bench/farm/clients.py",
+    }
+    loose = [
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if re.search(r"create_task\(|ensure_future\(", path.read_text())
+        and path.relative_to(ROOT).as_posix() not in waited_for
+    ]
+    assert not loose, "use `until` of proto/tilefarm/duties.py"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
-import threading
 from collections.abc import Callable
 from typing import TypeVar, cast
 
 from tilefarm.errors import DeviceLostError
+from tilefarm.threads import start_thread
 from tilefarm.watch.log import Level, Log
 
 from device_server.device.condition import Condition
@@ -52,9 +52,9 @@ class RunnerThread:
         self._log = log
         self._grace_seconds = grace_seconds
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
         # The process must be able to end while a call hangs.
-        self._thread = threading.Thread(target=self._main, name="runner", daemon=True)
-        self._thread.start()
+        self._thread = start_thread(self._main, name="runner", broken=self._break)
         self.turn = asyncio.Lock()
         """Held by whoever may call."""
         self.stuck = asyncio.Event()
@@ -95,7 +95,7 @@ class RunnerThread:
             self._thread.join()
 
     def _begin(self, work: Callable[[], _T]) -> asyncio.Future[_T]:
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         running: asyncio.Future[_T] = loop.create_future()
 
         def settle(result: _T | None, error: Exception | None) -> None:
@@ -117,6 +117,13 @@ class RunnerThread:
 
         self._work.put(begin)
         return running
+
+    def _break(self, error: Exception) -> None:
+        """The thread has died: no call will ever come back."""
+        self._condition.hung = f"is broken: its thread ended: {error!r}"
+        self._log("broken", level=Level.ERROR, device=self._device, why=repr(error))
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.stuck.set)
 
     def _main(self) -> None:
         while (begin := self._work.get()) is not None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tilefarm.address import check_address, is_loopback
 from tilefarm.clock import Clock, SystemClock
+from tilefarm.duties import until
 from tilefarm.errors import SelfTestError, SettingsError
 from tilefarm.lease import DeviceInfo
 from tilefarm.measurement import DeviceClock
@@ -224,7 +225,7 @@ async def run_device(
             )
             duties.append(_registered(registration))
         try:
-            await _until(stopping, duties)
+            await until(stopping, duties)
         finally:
             await listening.stop(server)
             log("stopped", address=address)
@@ -236,19 +237,6 @@ async def _registered(registration: Registration) -> None:
         await registration.keep()
     finally:
         await registration.leave()
-
-
-async def _until(stopping: asyncio.Event, duties: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Waits for the stop, while what has no end goes on; the first that fails ends the wait."""
-    tasks = [asyncio.create_task(duty) for duty in (stopping.wait(), *duties)]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _capabilities(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.clock import Clock, SystemClock
+from tilefarm.duties import until
 from tilefarm.names import RandomIds
 from tilefarm.rpc import listening, serving
 from tilefarm.rpc.caller import SMALL_MESSAGES
@@ -82,16 +83,16 @@ async def run_tracker(
             options=SMALL_MESSAGES,
             health_of=lambda name: health_of(name, servicer.overview),
         )
-        watch = asyncio.create_task(servicer.watch())
+        duties = [servicer.watch()]
         if operations.metrics is not None:
-            gauges = asyncio.create_task(keep_gauges(servicer.overview, metrics))
-            owned.callback(gauges.cancel)
+            duties.append(keep_gauges(servicer.overview, metrics))
         log("ready", address=address)
         on_ready(address)
-        await stopping.wait()
-        watch.cancel()
-        await listening.stop(server)
-        log("stopped", address=address)
+        try:
+            await until(stopping, duties)
+        finally:
+            await listening.stop(server)
+            log("stopped", address=address)
 
 
 def _forget(_changes: TableChanges) -> None:

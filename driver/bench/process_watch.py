@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from tilefarm.closing import Closing
+from tilefarm.threads import Breakage, start_thread
 
 from driver.bench.farm.usage import peak_nbytes, tree_seconds
 from driver.processes import descendants
@@ -30,15 +31,18 @@ class ProcessWatch(Closing):
         self.processor_seconds = 0.0
         self._root = root
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._broken = Breakage()
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread = start_thread(self._watch, name="processes", broken=self._broken)
         return self
 
     def close(self) -> None:
         self._ended.set()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
+        self._broken.check()
 
     def _watch(self) -> None:
         while not self._ended.wait(_SAMPLE_SECONDS):

@@ -11,11 +11,13 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tilefarm.artifact import BuildFailure
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.measurement import Status
+from tilefarm.threads import start_thread
 
 from driver.compiling.alone import Alone, MakePlace
 from driver.compiling.kept import KeptCompiles
@@ -92,17 +94,26 @@ class Workers:
             queue.SimpleQueue()
         )
         self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._waiting: list[Deliver] = []
+        self._error: Exception | None = None
         self._threads = [
-            threading.Thread(
-                target=self._feed, args=(place, f"compile {n}"), name=f"compile-{n}", daemon=True
+            start_thread(
+                partial(self._feed, place, f"compile {n}"),
+                name=f"compile-{n}",
+                broken=self._break,
             )
             for n, place in enumerate(self._places, 1)
         ]
-        for thread in self._threads:
-            thread.start()
 
     def submit(self, batch: Sequence[tuple[int, Job]], deliver: Deliver) -> None:
-        self._queue.put((tuple(batch), deliver))
+        with self._lock:
+            self._waiting.append(deliver)
+            error = self._error
+        if error is not None:
+            deliver(error)
+        else:
+            self._queue.put((tuple(batch), deliver))
 
     def close(self) -> None:
         self._closed.set()
@@ -129,6 +140,16 @@ class Workers:
             except Exception as broken:
                 if not self._closed.is_set():
                     deliver(broken)
+            with self._lock:
+                self._waiting.remove(deliver)
+
+    def _break(self, error: Exception) -> None:
+        """A thread has died: whoever waits hears of it, for it may have been the only one."""
+        with self._lock:
+            self._error = self._error or error
+            waiting = list(self._waiting)
+        for deliver in waiting:
+            deliver(error)
 
     def _run(
         self, place: Place, lane: str, batch: Sequence[tuple[int, Job]], deliver: Deliver

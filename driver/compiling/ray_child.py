@@ -11,14 +11,16 @@ import contextlib
 import logging
 import os
 import sys
-import threading
+import traceback
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tilefarm.errors import InfraError, TilefarmError
 from tilefarm.interpreter import shield_children
+from tilefarm.threads import start_thread
 from tilefarm.trust.credentials import create_token
 from tilefarm.watch.log import Log
 
@@ -34,6 +36,7 @@ DONE, CRASHED, TIMED_OUT, LOST, OVER = "done", "crashed", "timed out", "lost", "
 BEGAN: Final = "began"
 """Said before that, once a worker has taken it."""
 
+_BROKEN: Final = 70
 _OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
 _START_SECONDS: Final = 120
 """On a busy machine Ray's own 30 s are not enough."""
@@ -57,7 +60,7 @@ def main(argument: str, folder: str, form: str, level: str, cluster: str, token:
         control.send(error if known else not_up(_first_line(error)))
         return
     for pipe in pipes:
-        threading.Thread(target=_serve, args=(pipe, log), daemon=True).start()
+        start_thread(partial(_serve, pipe, log), name="slot", broken=_end)
     control.send(None)
     with contextlib.suppress(EOFError, OSError):
         control.recv()
@@ -90,6 +93,13 @@ def _start(folder: Path, workers: int) -> None:
         _node_ip_address=_LOOPBACK,
         _temp_dir=str(folder / "ray"),
     )
+
+
+def _end(error: Exception) -> None:
+    """Let the driver see that a slot is served no more: it takes the end of this for Ray's."""
+    traceback.print_exception(error)
+    sys.stderr.flush()
+    os._exit(_BROKEN)
 
 
 def _serve(pipe: Connection, log: Log) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import ClusterLostError, InfraError, TilefarmError
+from tilefarm.threads import start_thread
 from tilefarm.watch.log import PLAIN, LogStyle
 
 from driver.compiling.pipes import PipeChild
@@ -87,8 +88,9 @@ class RayHost:
         self._control, *self.pipes = self._child.pipes
         self._settled = threading.Event()
         self._failure: TilefarmError | None = None
-        self._thread = threading.Thread(target=self._listen, name="ray", daemon=True)
-        self._thread.start()
+        self._thread = start_thread(
+            self._listen, name="ray", broken=lambda error: self.gone(repr(error))
+        )
 
     def wait(self, seconds: float | None = None) -> bool:
         """Whether Ray is up, after waiting at most so long.

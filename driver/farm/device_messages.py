@@ -107,4 +107,5 @@ class NoDevice:
 
 
 Message = Up | Done | Confirmed | Lost | Lent | NoDevice
-Report = Callable[[Message], None]
+Report = Callable[[Message | Exception], None]
+"""Takes what a thread says; an exception is what it died of."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextvars import copy_context
+from functools import partial
 from typing import Final
 
 from tilefarm.clock import Clock
@@ -23,6 +24,7 @@ from tilefarm.errors import (
     SuspectError,
 )
 from tilefarm.lease import Lease
+from tilefarm.threads import start_thread
 
 from driver.farm.device_messages import (
     Confirm,
@@ -52,6 +54,13 @@ def rest_seconds(spoiled: int) -> float:
     return min(_LONGEST_REST_SECONDS, _REST_SECONDS * 2.0 ** min(spoiled - 1, 100))
 
 
+def join_all(threads: Sequence[DeviceThread], within_seconds: float, clock: Clock) -> None:
+    """Wait for the end of threads that are closed, for so long altogether."""
+    until = clock.seconds() + within_seconds
+    for thread in threads:
+        thread.join(max(0.0, until - clock.seconds()))
+
+
 class DeviceThread:
     """Leases a device, then runs jobs on it; leases another when it is lost, or lent to others.
 
@@ -74,11 +83,8 @@ class DeviceThread:
         self._closing = threading.Event()
         self._has_lent = False
         # It works for whom its maker works for: see `tilefarm.watch.work`.
-        main = copy_context().run
-        self._thread = threading.Thread(
-            target=main, args=(self._main,), name=f"device-{slot}", daemon=True
-        )
-        self._thread.start()
+        main = partial(copy_context().run, self._main)
+        self._thread = start_thread(main, name=f"device-{slot}", broken=report)
 
     def put(self, lease: Lease, order: Order) -> None:
         """Queue a run behind those that the device already has.
@@ -90,6 +96,11 @@ class DeviceThread:
     def confirm(self, lease: Lease) -> None:
         """Have the device confirm its results, behind the runs that it has."""
         self._orders.put(lease.lease_id, Confirm())
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing will come of it unless it is given something to do."""
+        return not self._thread.is_alive() or self._orders.is_awaited
 
     def close(self) -> None:
         """Begin nothing new; does not wait."""

@@ -28,11 +28,13 @@ from driver.farm.device_messages import (
     Order,
     Up,
 )
-from driver.farm.device_thread import DeviceThread, rest_seconds
+from driver.farm.device_thread import DeviceThread, join_all, rest_seconds
 from driver.farm.lease_source import LeaseSource
 
 _ATTEMPTS: Final = 3
 """So often an order is tried at least, however long that takes."""
+_BROKEN_SECONDS: Final = 2.0
+"""Runs under way may take so long to end once there is no answer to wait for."""
 
 
 @dataclass(slots=True)
@@ -103,8 +105,9 @@ class Errands:
         Raises:
             DeviceLostError: devices were lost under one order too often, and for too long.
             NoDeviceError: no device is left.
+            Exception: whatever a thread died of; a fault of ours.
         """
-        messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        messages: queue.SimpleQueue[Message | Exception] = queue.SimpleQueue()
         threads = [
             DeviceThread(
                 slot,
@@ -115,19 +118,21 @@ class Errands:
             )
             for slot in range(min(self.devices, len(orders)))
         ]
+        close_seconds = _BROKEN_SECONDS
         try:
-            return self._collect(orders, threads, messages, watch or (lambda _: None))
+            done = self._collect(orders, threads, messages, watch or (lambda _: None))
+            close_seconds = max((o.job.timeout_seconds for o in orders), default=0.0)
         finally:
             for thread in threads:
                 thread.close()
-            for thread in threads:
-                thread.join(max((o.job.timeout_seconds for o in orders), default=0.0))
+            join_all(threads, close_seconds, self._clock)
+        return done
 
     def _collect(
         self,
         orders: Sequence[Order],
         threads: Sequence[DeviceThread],
-        messages: queue.SimpleQueue[Message],
+        messages: queue.SimpleQueue[Message | Exception],
         watch: Callable[[Done], None],
     ) -> list[Done]:
         errands = [_Errand(order) for order in orders]
@@ -178,6 +183,8 @@ class Errands:
                     idle.pop(message.slot, None)
                     unsure.pop(message.slot, None)
                     waiting = _back(given, message.slot) + waiting
+                case Exception():
+                    raise message
                 case NoDevice(error=error):
                     empty.add(message.slot)
                     if len(empty) == len(threads):
@@ -191,8 +198,8 @@ class Errands:
         return [answers[index] for index in range(len(orders))]
 
     def _heard(
-        self, messages: queue.SimpleQueue[Message], pausing: Sequence[_Errand]
-    ) -> Message | None:
+        self, messages: queue.SimpleQueue[Message | Exception], pausing: Sequence[_Errand]
+    ) -> Message | Exception | None:
         """The next message; None when one of those that pause is to be tried again."""
         due = min((errand.due for errand in pausing), default=None)
         if due is None:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from tilefarm.errors import InfraError, NoDeviceError
 from tilefarm.target import Target
+from tilefarm.threads import Breakage, start_thread
 from tilefarm.trust.credentials import create_token
 from tilefarm.trust.tls import Credentials
 from tilefarm.watch.log import PLAIN, LogStyle
@@ -114,8 +115,8 @@ class LocalFarm:
         self._closing = threading.Event()
         self._children: list[Child] = []
         self._restarts = 0
-        self._thread = threading.Thread(target=self._run, name="farm", daemon=True)
-        self._thread.start()
+        self._broken = Breakage()
+        self._thread = start_thread(self._run, name="farm", broken=self._break)
 
     @property
     def credentials(self) -> Credentials:
@@ -129,6 +130,7 @@ class LocalFarm:
         return self._address
 
     def check(self) -> None:
+        self._broken.check()
         if self._hopeless:
             raise NoDeviceError(self._hopeless, f"read {self._log}, or `tilefarm doctor`")
 
@@ -152,6 +154,10 @@ class LocalFarm:
                 child.terminate()
             for child in reversed(self._children):
                 child.join()
+
+    def _break(self, error: Exception) -> None:
+        self._broken(error)
+        self._serving.set()
 
     def _serve(self) -> None:
         tracker = self._start_tracker("127.0.0.1:0")

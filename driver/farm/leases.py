@@ -27,6 +27,7 @@ from tilefarm.measurement import DeviceClock
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc.tracker_calls import DeviceState
 from tilefarm.target import Target
+from tilefarm.threads import Breakage, start_thread
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
@@ -73,6 +74,8 @@ class _Return:
 class Leases:
     """The devices that this run holds, renewed in the background until closed.
 
+    What ends the renewals unexpectedly is raised by the next call of `acquire`, `lost` or `wanted`.
+
     Args:
         farm: where the tracker is.
         target: what a device must implement.
@@ -115,8 +118,8 @@ class Leases:
         self._tracker: TrackerClient | None = None
         self._closing = False
         self._stirred = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
-        self._thread.start()
+        self._renewals = Breakage()
+        self._thread = start_thread(self._renew, name="leases", broken=self._renewals)
 
     def keep_to_one_clock(self, clock: DeviceClock | None) -> None:
         """From now on only devices with that clock; None: with that of the first one."""
@@ -168,10 +171,12 @@ class Leases:
 
     def lost(self, lease: Lease) -> str:
         """Why the tracker no longer knows a lease; empty while it is good."""
+        self._renewals.check()
         return self._lost.get(lease.lease_id, "")
 
     def wanted(self, lease: Lease) -> bool:
         """Whether somebody with a fairer claim waits for the device: it is to be given back."""
+        self._renewals.check()
         return lease.lease_id in self._wanted
 
     def void(self, lease: Lease) -> str:
@@ -216,6 +221,7 @@ class Leases:
         """Wait in slices, so that a farm that will never have a device is noticed."""
         deadline = self._clock.seconds() + wait_seconds
         while True:
+            self._renewals.check()
             self._farm.check()
             left = max(0.0, deadline - self._clock.seconds())
             lease = self._ask(tracker, request_id, labels, min(left, _SLICE_SECONDS))

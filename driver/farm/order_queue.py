@@ -17,6 +17,7 @@ class OrderQueue:
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[_Put | None] = queue.SimpleQueue()
         self._ahead: deque[_Put | None] = deque()
+        self._taking = False
 
     def put(self, lease_id: str, what: Order | Confirm) -> None:
         """Queue it behind all that is there."""
@@ -25,6 +26,11 @@ class OrderQueue:
     def put_back(self, lease_id: str, orders: Sequence[Order]) -> None:
         """Queue what was taken and not done before all that is there; for the thread that takes."""
         self._ahead.extendleft((lease_id, order) for order in reversed(orders))
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its taker waits because there is nothing; for any thread."""
+        return self._taking and self._queue.empty()
 
     def close(self) -> None:
         """Put the end behind all that is there."""
@@ -57,6 +63,10 @@ class OrderQueue:
     def _next(self, within_seconds: float) -> _Put | None:
         if self._ahead:
             return self._ahead.popleft()
-        return (
-            self._queue.get(timeout=within_seconds) if within_seconds else self._queue.get_nowait()
-        )
+        if not within_seconds:
+            return self._queue.get_nowait()
+        self._taking = True
+        try:
+            return self._queue.get(timeout=within_seconds)
+        finally:
+            self._taking = False

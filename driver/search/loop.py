@@ -6,8 +6,10 @@ the campaign, the tuning session and the records.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
@@ -29,6 +31,7 @@ from driver.report.summary import Span
 from driver.search import moves
 from driver.search.campaign import Campaign
 from driver.search.candidate import Candidate
+from driver.search.live import Stage
 from driver.search.measuring import Task
 from driver.search.moves import Command, Event, JobId
 from driver.search.results import Results
@@ -44,6 +47,12 @@ from driver.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
 from tuner.session import TuningSession
 
 Message = Builds | BaseException | Proposals | device_messages.Message | moves.Stop
+
+_LOOK_SECONDS: Final = 1.0
+_STILL_LOOKS: Final = 4
+"""So often in a row nothing is found to be under way before the search is given up."""
+_BROKEN_SECONDS: Final = 2.0
+"""Runs under way may take so long to end once a search is broken."""
 
 
 class Loop:
@@ -108,19 +117,22 @@ class Loop:
 
         Raises:
             FarmFault: compiling is not possible any more.
+            Exception: whatever a thread died of; a fault of ours.
         """
         began = self._clock.seconds()
+        close_seconds = _BROKEN_SECONDS
         stop.connect(lambda: self._messages.put(moves.Stop()))
         try:
             self._tuner.start()
             self._slots.open()
             with settled():
                 while self._result is None:
-                    self._hear(self._messages.get())
+                    self._hear(self._next())
+            close_seconds = self._settings.run_timeout_seconds
         finally:
             stop.connect(None)
             self._tuner.close()
-            self._slots.close()
+            self._slots.close(close_seconds)
         return SearchResult(
             why=self._result,
             trials=self._results.trials,
@@ -134,6 +146,25 @@ class Loop:
 
     def _put(self, message: Message) -> None:
         self._messages.put(message)
+
+    def _next(self) -> Message:
+        """The next message.
+
+        Raises:
+            RuntimeError: none can come any more.
+        """
+        looks = 0
+        while looks < _STILL_LOOKS:
+            with contextlib.suppress(queue.Empty):
+                return self._messages.get(timeout=_LOOK_SECONDS)
+            looks = looks + 1 if self._is_still else 0
+        raise RuntimeError(f"nothing is under way in a search that is not over; {self.waits_for()}")
+
+    @property
+    def _is_still(self) -> bool:
+        """Whether nobody has been given anything to do, nor looks for a device."""
+        at_work = self._campaign.asking or self._campaign.jobs.at(Stage.COMPILING)
+        return not at_work and self._slots.idle
 
     def _hear(self, message: Message) -> None:
         match message:

@@ -7,7 +7,7 @@ from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.measurement import DeviceClock
 
 from driver.farm.device_messages import NoDevice, Order, Report, Up
-from driver.farm.device_thread import DeviceThread
+from driver.farm.device_thread import DeviceThread, join_all
 from driver.farm.lease_source import LeaseSource
 from driver.search.terms import SearchSettings
 
@@ -44,12 +44,16 @@ class Slots:
                 )
             )
 
-    def close(self) -> None:
-        """Give all back, after the runs that are under way."""
+    def close(self, within_seconds: float) -> None:
+        """Give all back, after the runs that are under way if they end in time."""
         for thread in self._threads:
             thread.close()
-        for thread in self._threads:
-            thread.join(self._settings.run_timeout_seconds)
+        join_all(self._threads, within_seconds, self._clock)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no thread will say anything unless it is given something to do."""
+        return all(thread.idle for thread in self._threads)
 
     def put(self, device: str, order: Order) -> None:
         """Queue a run on a device that is there."""

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from tilefarm.clock import Clock
 from tilefarm.measurement import Trial
+from tilefarm.threads import start_thread
 
 from tuner.session import GivenUp, Proposal, TuningSession
 
@@ -31,7 +32,7 @@ class Proposals:
 
 
 _News: TypeAlias = list[tuple[int, Trial]]
-Report = Callable[[Proposals | BaseException], None]
+Report = Callable[[Proposals | Exception], None]
 
 
 class TunerThread:
@@ -47,11 +48,11 @@ class TunerThread:
         self._clock = clock
         self._news: _News = []
         self._queue: queue.SimpleQueue[tuple[_News, int | None]] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._main, name="tuner", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to answer."""
-        self._thread.start()
+        self._thread = start_thread(self._main, name="tuner", broken=self._report)
 
     def ask(self, count: int) -> None:
         """Ask for at most so many candidates; answered once."""
@@ -64,7 +65,8 @@ class TunerThread:
     def close(self) -> None:
         """Answer what was asked, learn what was told, and end."""
         self._put(None)
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _put(self, count: int | None) -> None:
         """A question, or the end, behind the news since the last one."""
@@ -72,16 +74,13 @@ class TunerThread:
         self._queue.put((news, count))
 
     def _main(self) -> None:
-        try:
-            while True:
-                news, count = self._queue.get()
-                for number, trial in news:
-                    self._session.tell(number, trial)
-                if count is None:
-                    return
-                self._answer(count)
-        except Exception as broken:
-            self._report(broken)
+        while True:
+            news, count = self._queue.get()
+            for number, trial in news:
+                self._session.tell(number, trial)
+            if count is None:
+                return
+            self._answer(count)
 
     def _answer(self, count: int) -> None:
         began = self._clock.wall_seconds()

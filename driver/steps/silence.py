@@ -9,6 +9,7 @@ from typing import Final
 
 from tilefarm.clock import Clock
 from tilefarm.closing import Closing
+from tilefarm.threads import Breakage, start_thread
 
 QUIET_SECONDS: Final = 8.0
 """Nobody shall wonder for ten seconds."""
@@ -31,15 +32,16 @@ class Silence(Closing):
         self._heard_seconds = clock.seconds()
         self._reasons: list[Callable[[], str]] = []
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._main, name="silence", daemon=True)
-        self._thread.start()
+        self._broken = Breakage()
+        self._thread = start_thread(self._main, name="silence", broken=self._broken)
 
     def close(self) -> None:
         self._closing.set()
         self._thread.join()
 
     def heard(self) -> None:
-        """Something was said."""
+        """Something was said; raises what the thread died of."""
+        self._broken.check()
         self._heard_seconds = self._clock.seconds()
 
     @contextmanager

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from tilefarm.clock import Clock
 from tilefarm.lease import Lease
 from tilefarm.measurement import Trial
 from tilefarm.target import Target
+from tilefarm.threads import Breakage, start_thread
 
 from device_server.device.batch import Answer, Ask
 from driver.bench.farm.usage import ThreadWatch, tree_seconds
@@ -137,6 +138,7 @@ def search(
         loop = _loop(tasks, executor, metered, plan, seen)
         with threads:
             result = loop.run(seen.stop)
+        seen.broken.check()
         farm_seconds = tree_seconds(farm()) - seen.farm_seconds
     if result.error is not None:
         raise result.error
@@ -172,6 +174,7 @@ class _Seen:
     began: float = 0.0
     built: list[float] = field(default_factory=list)
     stopped: float = 0.0
+    broken: Breakage = field(default_factory=Breakage)
 
     def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
         self.trials.append(trial)
@@ -189,17 +192,21 @@ class _Seen:
             if self.joined == self.plan.devices:
                 self._begin()
                 if self.plan.seconds is not None:
-                    timer = threading.Timer(self.plan.seconds, self._end)
-                    timer.daemon = True
-                    timer.start()
+                    end = partial(self._end_after, self.plan.seconds)
+                    start_thread(end, name="limit", broken=self._break)
 
     def _begin(self) -> None:
         self.began = self.clock.wall_seconds()
         self.farm_seconds = tree_seconds(self.farm())
         self.threads.begin()
 
-    def _end(self) -> None:
+    def _end_after(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
         self.stopped = self.clock.wall_seconds()
+        self.stop.throw()
+
+    def _break(self, error: Exception) -> None:
+        self.broken(error)
         self.stop.throw()
 
 

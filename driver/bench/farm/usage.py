@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from tilefarm.closing import Closing
+from tilefarm.threads import Breakage, start_thread
 
 from driver.processes import descendants
 
@@ -74,11 +75,12 @@ class ThreadWatch(Closing):
         self._process_before = 0.0
         self._process_seconds = 0.0
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name=_OWN, daemon=True)
+        self._broken = Breakage()
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         self.begin()
-        self._thread.start()
+        self._thread = start_thread(self._watch, name=_OWN, broken=self._broken)
         return self
 
     def begin(self) -> None:
@@ -89,7 +91,9 @@ class ThreadWatch(Closing):
 
     def close(self) -> None:
         self._ended.set()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
+        self._broken.check()
         self._look()
         self._process_seconds = processor_seconds(os.getpid()) - self._process_before
 

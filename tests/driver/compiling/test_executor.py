@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -200,3 +201,20 @@ def test_a_slow_answer_is_a_timeout(tmp_path: Path) -> None:
         with pytest.raises(PlaceTimedOut):
             place.compile([job(1)], 0.1)
         assert place.pid is None
+
+
+def test_the_death_of_a_thread_is_told_to_all_who_wait_and_all_who_come() -> None:
+    begun = threading.Event()
+
+    class Unready(Place):
+        def prepare(self) -> None:
+            begun.wait()
+            raise ZeroDivisionError("nobody foresaw this")
+
+    told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
+    with closing(Workers([Unready()], lambda _: Place(), timeout_seconds=1.0)) as workers:
+        workers.submit([(1, job(1))], told.put)
+        begun.set()
+        assert isinstance(told.get(timeout=30), ZeroDivisionError)
+        workers.submit([(2, job(2))], told.put)
+        assert isinstance(told.get(timeout=30), ZeroDivisionError)

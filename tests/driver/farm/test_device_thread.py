@@ -35,7 +35,7 @@ def test_a_device_that_spoils_a_run_rests_before_the_next(
         runs.append(job)
         return RunFailure(artifact=job.artifact, status=status, why="because")
 
-    messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    messages: queue.SimpleQueue[Message | Exception] = queue.SimpleQueue()
     thread = DeviceThread(
         0, StandInDevices(1, fails), wait_seconds=5.0, report=messages.put, clock=SystemClock()
     )

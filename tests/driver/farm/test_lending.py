@@ -37,7 +37,7 @@ class Run:
 
     def __init__(self, tracker: Server, devices: int, wait_seconds: float = 30.0) -> None:
         self.leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
-        self.messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self.messages: queue.SimpleQueue[Message | Exception | None] = queue.SimpleQueue()
         self.seen: list[Message] = []
         self.held: set[str] = set()
         self.ups: dict[int, Lease] = {}
@@ -58,6 +58,7 @@ class Run:
 
     def _hear(self) -> None:
         while (message := self.messages.get()) is not None:
+            assert not isinstance(message, Exception)
             self.seen.append(message)
             match message:
                 case Up(lease=lease):

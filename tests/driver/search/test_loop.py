@@ -34,8 +34,10 @@ from tilefarm.measurement import (
 from tilefarm.trace import Trace
 
 from driver.report.summary import Span
+from driver.search import loop
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
+from driver.search.slots import Slots
 from driver.search.terms import SearchResult, SearchSettings
 from driver.stop import StopSwitch
 from driver.terminal.events import DeviceLeft, Notice, Progress, TrialEnded
@@ -391,6 +393,26 @@ def test_without_a_device_the_search_ends_and_says_why() -> None:
     assert result.why == "no device"
     assert result.error is not None
     assert result.error.what == "no device"
+
+
+def test_a_search_in_which_nothing_is_under_way_any_more_ends_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(Slots, "put", lambda *forgotten: None)
+    with pytest.raises(RuntimeError, match=r"nothing is under way.*running"):
+        Scene(StandInDevices(1)).play()
+
+
+def test_a_search_that_waits_for_a_device_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_LOOK_SECONDS", 0.001)
+
+    class Late(StandInDevices):
+        def acquire(self, wait_seconds: float, gone: Callable[[], bool] = lambda: False) -> Lease:
+            time.sleep(0.1)
+            return super().acquire(wait_seconds, gone)
+
+    assert Scene(Late(1), trials=4).play().trials == 4
 
 
 def test_leases_are_given_back() -> None:
