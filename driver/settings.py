@@ -129,6 +129,8 @@ class TuneSettings:
         trials: measured candidates over all workloads; earlier sessions' count.
         proposer: a name in `tuner.PROPOSERS`.
         seed: of everything that is random.
+        lookahead: candidates that are out at most, proposed and not ended; None: as the folder was
+            searched before, or the tuner's usual number.
         operations: how the run's processes are watched.
     """
 
@@ -142,6 +144,7 @@ class TuneSettings:
     trials: int = DEFAULT_TRIALS
     proposer: str = "guided"
     seed: int = 0
+    lookahead: int | None = None
     farm: FarmSettings = field(default_factory=FarmSettings)
     operations: Operations = UNWATCHED
 
@@ -150,6 +153,8 @@ class TuneSettings:
         _at_least("--seed", self.seed, 0)
         if self.judge is not None:
             check_kind(self.judge)
+        if self.lookahead is not None:
+            _at_least("--lookahead", self.lookahead, 1)
         metrics = self.operations.metrics
         if metrics is not None and not is_loopback(metrics):
             raise SettingsError(

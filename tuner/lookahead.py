@@ -9,6 +9,7 @@ What is proposed follows from what is known. So it must not depend on who is fas
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +33,7 @@ class Lookahead:
     @property
     def _first(self) -> int:
         return max(1, self.most // 2)
+
+
+USUAL: Final = Lookahead(48)
+"""Keeps a few workers and devices busy. The same everywhere, as the answer follows from it."""

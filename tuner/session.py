@@ -15,13 +15,12 @@ from tuner import make_proposer
 from tuner.alike import OVER, Streak
 from tuner.allocate import Stake, TaskScheduler
 from tuner.experience import Experience, Learner
-from tuner.lookahead import Lookahead
+from tuner.lookahead import USUAL, Lookahead
 from tuner.proposer import Proposer
 from tuner.sampler import Sampler
 
 _WARM_UP: Final = 8
 _RETRIES: Final = 8
-_LOOKAHEAD: Final = Lookahead(32)
 _ALIKE: Final = 20
 """Failures of one task for one cause, and nothing else, after which it is given up."""
 
@@ -102,7 +101,7 @@ class TuningSession:
         trials: int,
         proposer: str = "guided",
         seed: int = 0,
-        lookahead: Lookahead = _LOOKAHEAD,
+        lookahead: Lookahead = USUAL,
         history: Mapping[str, Sequence[Trial]] | None = None,
         ended: Mapping[int, tuple[str, Trial]] | None = None,
     ) -> None:

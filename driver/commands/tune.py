@@ -19,6 +19,7 @@ from driver.settings import (
     farm_settings,
     given,
 )
+from tuner.lookahead import USUAL
 
 _EPILOG = """\
 examples:
@@ -79,6 +80,13 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     )
     option("--proposer", metavar="NAME", help="random, grid, evolution or guided (the default)")
     option("--seed", type=int, metavar="N", help="of everything random (default: 0)")
+    option(
+        "--lookahead",
+        type=int,
+        metavar="N",
+        help="candidates out at a time: with more a large farm is busier, with fewer each is chosen"
+        f" by more that is known (default: as the folder before, or {USUAL.most})",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -187,6 +187,7 @@ class JobSpec:
                 out=out,
                 trials=self.settings["trials"],
                 judge=self.settings["judge"],
+                lookahead=self.settings["lookahead"],
                 **{name: self.settings[name] for name in _OF_THE_RUN},
                 extents={name: tuple(e) for name, e in self.settings["extents"].items()},
                 quantization=_quantization(self.settings["quantization"]),
@@ -202,6 +203,7 @@ def _plain(settings: TuneSettings) -> dict[str, Any]:
     return {
         "trials": settings.trials,
         "judge": settings.judge,
+        "lookahead": settings.lookahead,
         **{name: getattr(settings, name) for name in _OF_THE_RUN},
         "extents": {name: list(extents) for name, extents in settings.extents.items()},
         "quantization": asdict(settings.quantization),

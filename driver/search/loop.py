@@ -38,6 +38,7 @@ from driver.search.results import Results
 from driver.search.scores import Scores
 from driver.search.settled import settled
 from driver.search.slots import Slots
+from driver.search.starved import Starvation
 from driver.search.step import step
 from driver.search.terms import Records, SearchResult, SearchSettings
 from driver.search.timesheet import Timesheet
@@ -105,6 +106,7 @@ class Loop:
         self._campaign = Campaign(windows=settings.windows, lookahead=session.lookahead)
         self._candidates: dict[JobId, Candidate] = {}
         self._slots = Slots(settings, devices, report=self._put, clock=clock)
+        self._starvation = Starvation(clock)
         self._result: str | None = None
 
     @property
@@ -136,6 +138,7 @@ class Loop:
         return SearchResult(
             why=self._result,
             trials=self._results.trials,
+            lookahead=self._campaign.lookahead.most,
             first_measured_seconds=self._times.first_measured_seconds,
             seconds=self._clock.seconds() - began,
             split=self._times.split,
@@ -266,6 +269,8 @@ class Loop:
         self._campaign, commands = step(self._campaign, *events)
         for command in commands:
             self._obey(command)
+        if note := self._starvation.look(self._campaign):
+            self._say(note)
 
     def _obey(self, command: Command) -> None:
         match command:

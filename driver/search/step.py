@@ -11,6 +11,7 @@ has room, so a device never waits for a batch and a compile worker never waits f
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -84,9 +85,11 @@ def _next_run(c: Campaign) -> tuple[JobId, str] | None:
 
 
 def _compile(c: Campaign) -> tuple[Campaign, list[Command]]:
+    """Give out what waits: whole compile tasks, or smaller ones so that no worker idles."""
     commands: list[Command] = []
     while (waiting := c.jobs.at(Stage.WAITING)) and c.jobs.open_batches <= c.windows.workers:
-        jobs = tuple(waiting[: c.batch])
+        idle = max(1, c.windows.workers - c.jobs.open_batches)
+        jobs = tuple(waiting[: min(c.batch, math.ceil(len(waiting) / idle))])
         batch = c.batches + 1
         moved = {n: c.jobs[n].to(Stage.COMPILING, "compiling", batch=batch) for n in jobs}
         c = replace(c, batches=batch, jobs=c.jobs.with_(moved))

@@ -50,11 +50,13 @@ class SearchResult:
     Attributes:
         why: "exhausted", "stopped" or "no device"; only the last one comes with an `error`.
         trials: that ended in this search.
+        lookahead: candidates that were out at most.
         first_measured_seconds: from the begin of the command; None if nothing was measured.
     """
 
     why: str
     trials: int
+    lookahead: int
     first_measured_seconds: float | None
     seconds: float
     split: Split

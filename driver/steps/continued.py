@@ -2,7 +2,7 @@
 
 The records say which trials ended, and where they stood in the order in which they were asked for.
 A session with the same settings asks for the same again, and is told at once what is known. Where
-the settings are others (more devices, another version), what there is counts as told before all.
+the settings are others (or the version is), what there is counts as told before all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from driver.search.measuring import Task
 from driver.search.scores import Scores
 from driver.steps.prepared import trials_of
 from driver.steps.summarise import best_trial, default_trial
-from tuner.lookahead import Lookahead
+from tuner.lookahead import USUAL, Lookahead
 from tuner.session import OtherOrderError, TuningSession
 from tuner.session import Task as SessionTask
 from tuner.store import Place, Store
@@ -73,12 +73,12 @@ def continued(
     trials: int,
     proposer: str,
     seed: int,
-    lookahead: Lookahead,
+    lookahead: int | None,
 ) -> Continued:
     """The session for these tasks and settings.
 
     Args:
-        lookahead: what keeps the farm busy; a folder keeps a wider one that it was searched with.
+        lookahead: candidates out at most; None: what the folder was searched with, or the usual.
     """
     known = {name: trials_of(task, store) for name, task in tasks.items()}
     places = store.places()
@@ -87,13 +87,16 @@ def continued(
     def place_of(trial: Trial) -> Place:
         return places.get((trial.workload, trial.trace), Place(0, 0))
 
-    def session(search: int, lookahead: Lookahead) -> TuningSession:
+    kept = next((r.description.get(LOOKAHEAD) for r in reversed(store.runs())), None)
+    wanted = Lookahead(lookahead or int(str(kept or USUAL.most)))
+
+    def session(search: int) -> TuningSession:
         return TuningSession(
             {name: _searched(task) for name, task in tasks.items()},
             trials=trials,
             proposer=proposer,
             seed=seed,
-            lookahead=lookahead,
+            lookahead=wanted,
             history={
                 name: [trial for trial in known[name] if place_of(trial).search < search]
                 for name in tasks
@@ -106,15 +109,11 @@ def continued(
             },
         )
 
-    kept = max((int(str(r.description.get(LOOKAHEAD, 0))) for r in store.runs()[-1:]), default=0)
     ours = {(trial.workload, trial.trace) for trials in known.values() for trial in trials}
     if all(key in ours for key, place in places.items() if place.search == last):
-        wider = Lookahead(max(kept, lookahead.most))
         with contextlib.suppress(OtherOrderError):
-            return Continued(session=session(last, wider), search=last, known=known)
-    return Continued(
-        session=session(last + 1, lookahead), search=last + 1, known=known, is_another=True
-    )
+            return Continued(session=session(last), search=last, known=known)
+    return Continued(session=session(last + 1), search=last + 1, known=known, is_another=True)
 
 
 def _searched(task: Task) -> SessionTask:

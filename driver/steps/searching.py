@@ -30,7 +30,7 @@ def search(
             trials=settings.trials,
             proposer=settings.proposer,
             seed=settings.seed,
-            lookahead=windows.lookahead(settings.farm.devices),
+            lookahead=settings.lookahead,
         )
     house.leases.keep_to_one_clock(earlier.clock)
     session = earlier.session

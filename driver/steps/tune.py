@@ -219,7 +219,11 @@ class _Tune:
             accuracy=done.accuracy if done else None,
             network_cycles=cycles,
             network_time=target.board.time_of(cycles) if cycles else "",
-            facts=(("machine", machine()), *versions().items()),
+            facts=(
+                ("machine", machine()),
+                ("candidates out at most", str(result.lookahead)),
+                *versions().items(),
+            ),
             interrupted=result.why != "exhausted",
         )
 
@@ -244,6 +248,7 @@ def _plain_settings(settings: TuneSettings) -> dict[str, object]:
         "trials": settings.trials,
         "proposer": settings.proposer,
         "seed": settings.seed,
+        "lookahead": settings.lookahead,
         "calibrate": settings.calibrate.name if settings.calibrate else None,
         **asdict(settings.quantization),
         "shape": {name: list(extents) for name, extents in settings.extents.items()},

@@ -110,3 +110,8 @@ def test_labels_and_priorities_are_read() -> None:
 def test_options_that_look_at_data_need_some() -> None:
     with pytest.raises(SettingsError, match=r"--correct-bias need --calibrate DATA\.npz"):
         TuneSettings(model=Path("m"), out=Path("o"), quantization=Quantization(correct_bias=True))
+
+
+def test_nobody_looks_ahead_at_nothing(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="--lookahead 0: must be at least 1"):
+        TuneSettings(model=tmp_path, calibrate=tmp_path, out=tmp_path, lookahead=0)

@@ -127,7 +127,7 @@ def searched(
             trials=budget,
             proposer="random",
             seed=0,
-            lookahead=windows.lookahead(devices),
+            lookahead=windows.busy_lookahead(devices).most,
         )
         description = {LOOKAHEAD: earlier.session.lookahead.most}
         store.begin_run(run, description, begun=0.0)

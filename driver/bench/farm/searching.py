@@ -263,7 +263,7 @@ def _loop(
         trials=plan.trials,
         proposer=_PROPOSER,
         seed=_SEED,
-        lookahead=windows.lookahead(plan.devices),
+        lookahead=windows.busy_lookahead(plan.devices),
     )
     return Loop(
         tasks=tasks,

@@ -25,6 +25,7 @@ def settings(folder: Path) -> TuneSettings:
         quantization=Quantization(equalize=True, keep_float=("first", "last*")),
         trials=77,
         seed=5,
+        lookahead=400,
         farm=FarmSettings(
             target=str(folder / "target.json"),
             tracker="farm:9190",

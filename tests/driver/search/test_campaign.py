@@ -93,6 +93,14 @@ def under_way() -> Campaign:
     return campaign
 
 
+def test_a_few_candidates_are_shared_by_all_idle_workers() -> None:
+    windows = Windows(workers=4)
+    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1, 0.02), windows=windows)
+    assert campaign.batch == 10
+    _, commands = step(campaign, Proposed(tuple(range(2, 11))))
+    assert commands[:4] == [Compile((2, 3, 4)), Compile((5, 6)), Compile((7, 8)), Compile((9, 10))]
+
+
 def asked(commands: list[Command]) -> int:
     return sum(each.count for each in commands if isinstance(each, Ask))
 
@@ -496,6 +504,6 @@ def test_a_thousand_devices_do_not_wait_for_thousands_of_proposals() -> None:
     assert Ask(ASK_MOST) in commands
 
 
-def test_how_far_to_ask_ahead_follows_from_what_is_wanted() -> None:
-    assert Windows(workers=2).lookahead(8).most > Windows(workers=2).lookahead(2).most
-    assert Windows(workers=8).lookahead(2).most > Windows(workers=2).lookahead(2).most
+def test_how_far_to_ask_ahead_follows_from_what_shall_be_busy() -> None:
+    assert Windows(workers=2).busy_lookahead(8).most > Windows(workers=2).busy_lookahead(2).most
+    assert Windows(workers=8).busy_lookahead(2).most > Windows(workers=2).busy_lookahead(2).most

@@ -113,6 +113,21 @@ def test_every_point_of_every_space_is_measured_once() -> None:
     assert {t.status for t in scene.kept} == {Status.OK}
 
 
+def test_neither_workers_nor_devices_decide_what_is_searched() -> None:
+    """With ends that decide what comes next: the search minimises, and few are out at a time."""
+
+    def asked(workers: int, devices: int) -> dict[int, tuple[object, ...]]:
+        scene = Scene(StandInDevices(devices), count=devices, trials=60, extent=720, lookahead=6)
+        scene.windows = Windows(workers=workers)
+        assert scene.play().trials == 60
+        ended = zip(scene.places, scene.kept, strict=True)
+        return {number: (trial.workload, trial.trace) for number, trial in ended}
+
+    alone = asked(1, 1)
+    assert asked(8, 3) == alone
+    assert asked(64, 1) == alone
+
+
 def test_a_record_tells_what_was_chosen_and_not_what_follows() -> None:
     scene = Scene(StandInDevices())
     scene.play()
