@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.plural import plural
+from tilefarm.readable import readable
 from tilefarm.system_errors import unwritable
 from tilefarm.target import Board
 from tilefarm.trace import Trace
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     traces = {workload: each.trace for workload, each in best.items()}
     whole = whole_run(network, forms.quantized, traces, forms.data.inputs)
     figures = NetworkFigures(
-        name=short_name(args.model),
+        name=readable(short_name(args.model)),
         steps=tuple(_figures(step, best.get(step.workload)) for step in network.steps),
         whole=whole,
         trials=sum(each.trials for each in best.values()),

@@ -10,6 +10,7 @@ from tilefarm.clock import SystemClock
 from tilefarm.errors import OutputError
 from tilefarm.names import RandomIds
 from tilefarm.plural import plural
+from tilefarm.readable import readable
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         if not any(out.iterdir()):
             out.rmdir()
     if args.json:
-        print(json.dumps([str(path) for path in paths]))
+        print(json.dumps([readable(path) for path in paths]))
     else:
         print(f"{out}: {plural(len(paths), 'file')} of {args.job}; open {out / 'report.html'}")
     return 0

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 import onnx
+from tilefarm.readable import readable
 
 from driver.frontend.bodies import model_with_bodies
 from driver.frontend.call import Call, Lowered, RefusedError, Scope, UnknownError, call_of
@@ -70,7 +71,7 @@ def _read(model: onnx.ModelProto, path: Path, batch: int, reasons: Reasons) -> G
     scope.constants.clear()  # What is needed of them is in the nodes, often in another order.
     inputs = list(scope.inputs.values())
     with np.errstate(over="ignore", invalid="ignore"):
-        graph = fold(graph_of(path.stem, inputs, outputs, scope.nodes))
+        graph = fold(graph_of(readable(path.stem), inputs, outputs, scope.nodes))
     ranges = {name: reach for name, reach in scope.ranges.items() if name in graph.shapes}
     for node in _infinite(graph):
         reasons.add(f"{node.name}: its folded weights leave float32", _REFUSAL_HINT)

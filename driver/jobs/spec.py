@@ -16,6 +16,7 @@ from tilefarm.errors import (
     ProtocolError,
     SettingsError,
 )
+from tilefarm.readable import readable
 from tilefarm.system_errors import unreadable
 from tilefarm.target import TARGETS
 
@@ -69,6 +70,7 @@ class JobSpec:
 
         Raises:
             DataError: a file cannot be read.
+            SettingsError: the name of a file of the head is no text.
             ModelError: a file beside the model has a name that would be another file there.
         """
         beside = beside or {}
@@ -84,10 +86,12 @@ class JobSpec:
         paths |= {"evaluate": settings.evaluate} if settings.evaluate else {}
         if settings.farm.target not in TARGETS:
             paths["target"] = Path(settings.farm.target)
-        files = {field: SentFile(path.name, _digest_of(path)) for field, path in paths.items()}
+        files = {
+            field: SentFile(readable(path.name), _digest_of(path)) for field, path in paths.items()
+        }
         weights = {name: _digest_of(path) for name, path in beside.items()}
         spec = cls(
-            title=title,
+            title=readable(title),
             settings=_plain(settings),
             files=files,
             beside=weights,
@@ -199,7 +203,8 @@ class JobSpec:
 
 def _plain(settings: TuneSettings) -> dict[str, Any]:
     farm = {f.name: getattr(settings.farm, f.name) for f in fields(settings.farm)}
-    farm |= {name: str(farm[name]) for name in _PATHS if farm[name] is not None}
+    farm |= {name: _named(name, farm[name]) for name in _PATHS if farm[name] is not None}
+    farm["target"] = readable(farm["target"])
     return {
         "trials": settings.trials,
         "judge": settings.judge,
@@ -209,6 +214,16 @@ def _plain(settings: TuneSettings) -> dict[str, Any]:
         "quantization": asdict(settings.quantization),
         "farm": farm,
     }
+
+
+def _named(field: str, path: Path) -> str:
+    """The path of a file of the head, as text."""
+    if readable(path) == str(path):
+        return str(path)
+    raise SettingsError(
+        f"--{field.replace('_', '-')} {readable(path)}: not a name in UTF-8, so it cannot be sent",
+        "give the file another name on the cluster's head",
+    )
 
 
 def _quantization(document: Mapping[str, Any]) -> Quantization:

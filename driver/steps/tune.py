@@ -13,6 +13,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, NoDeviceError
 from tilefarm.names import RandomIds
 from tilefarm.plural import plural
+from tilefarm.readable import readable
 from tilefarm.target import Target
 
 from driver.farm.farmhouse import Farmhouse, Folders
@@ -120,7 +121,7 @@ class _Tune:
                         kept=folder.kept,
                         leases=folder.leases,
                     ),
-                    owner=f"tune {self._settings.model.name}",
+                    owner=f"tune {readable(self._settings.model.name)}",
                     clock=self._stages.clock,
                     style=self._settings.operations.style,
                 )
@@ -163,7 +164,7 @@ class _Tune:
             proposer=self._settings.proposer,
         )
         facts = {
-            "model": self._settings.model.name,
+            "model": readable(self._settings.model.name),
             "target": target.name,
             "settings": _plain_settings(self._settings),
             "versions": versions(),
@@ -196,7 +197,7 @@ class _Tune:
         target = prepared.network.target
         cycles = done.network_cycles if done else None
         return RunSummary(
-            title=settings.model.name,
+            title=readable(settings.model.name),
             model_digest=prepared.model_digest.hex,
             target=target.name,
             target_digest=target.digest.hex,
@@ -240,7 +241,7 @@ class _Tune:
         ]
         if done is not None:
             paths.insert(0, ("program", folder.program))
-        return tuple((what, str(path)) for what, path in paths)
+        return tuple((what, readable(path)) for what, path in paths)
 
 
 def _plain_settings(settings: TuneSettings) -> dict[str, object]:
@@ -249,9 +250,9 @@ def _plain_settings(settings: TuneSettings) -> dict[str, object]:
         "proposer": settings.proposer,
         "seed": settings.seed,
         "lookahead": settings.lookahead,
-        "calibrate": settings.calibrate.name if settings.calibrate else None,
+        "calibrate": readable(settings.calibrate.name) if settings.calibrate else None,
         **asdict(settings.quantization),
         "shape": {name: list(extents) for name, extents in settings.extents.items()},
-        "evaluate": settings.evaluate.name if settings.evaluate else None,
+        "evaluate": readable(settings.evaluate.name) if settings.evaluate else None,
         "judge": settings.judge,
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tilefarm.errors import SettingsError, TargetError
+from tilefarm.readable import readable
 from tilefarm.system_errors import unwritable
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _draw(args: argparse.Namespace, program: Program, result: StreamResult) -> N
     from driver.report.summary import KernelTimeline
     from driver.vta.timelines import picture, trace
 
-    name = program.name or args.program.stem
+    name = program.name or readable(args.program.stem)
     timeline = KernelTimeline(
         workload=name, layer=name, cycles=result.counters.cycles, events=result.timeline
     )
