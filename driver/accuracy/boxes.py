@@ -29,7 +29,15 @@ _RANKED: Final = 0.05
 _MOSTLY: Final = 0.99
 _NEAR_1: Final = 1e-2
 
-Form = Literal["corners", "centers"]
+_APART: Final = 1000.0
+"""By how much boxes of different anchors are moved apart, in widths of an anchor."""
+_CENTER_STEP, _EXTENT_STEP = 0.1, 0.2
+"""What offsets of 1 stand for, as detectors with anchors are usually trained: of the anchor's
+extents, and of the logarithm of the box's."""
+_LONGEST: Final = 4.0
+"""The logarithm of the largest extent: more is no box, and must not overflow."""
+
+Form = Literal["corners", "centers", "offsets"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +45,9 @@ class Boxes:
     """How outputs are read.
 
     Attributes:
-        form: left, top, right, bottom; or the center, width and height.
+        form: left, top, right, bottom; or the center, width and height; or how far these are from
+            those of an anchor that only the user's program knows. Such boxes are compared anchor
+            by anchor: what two have in common does not depend on where their anchor is.
         logits: scores are no probabilities yet.
         background: class 0 is nothing, as where the scores of a box sum to 1.
     """
@@ -49,11 +59,7 @@ class Boxes:
 
     @classmethod
     def read_from(cls, outputs: BoxOutputs, floats: Arrays) -> Self:
-        """As the float network's answers show.
-
-        Raises:
-            DataError: the four numbers of a box are neither of the known forms.
-        """
+        """As the float network's answers show."""
         boxes, scores = _parts(outputs, floats)
         logits = bool(scores.min() < -_NEAR_1 or scores.max() > 1 + _NEAR_1)
         sums = scores.sum(axis=2)
@@ -61,7 +67,16 @@ class Boxes:
         return cls(outputs=outputs, form=_form(boxes), logits=logits, background=background)
 
     def of_labels(self, labels: NDArray[Any]) -> list[Detections]:
-        """Boxes of labels [samples, boxes, 5]: class, left, top, right, bottom."""
+        """Boxes of labels [samples, boxes, 5]: class, left, top, right, bottom.
+
+        Raises:
+            DataError: those of the network are offsets.
+        """
+        if self.form == "offsets":
+            raise DataError(
+                "labels are places, but the network's boxes are offsets from anchors",
+                "export the network with its decoding, or leave `y` out",
+            )
         rows = labels.reshape(len(labels), -1, BOX_LABEL).astype(np.float64)
         return [
             Detections(
@@ -75,7 +90,9 @@ class Boxes:
     def of_answers(self, answers: Arrays, least: float = _FOUND) -> list[Detections]:
         """What the network finds."""
         boxes, scores = _parts(self.outputs, answers)
-        if self.form == "centers":
+        if self.form == "offsets":
+            boxes = _beside_one_another(boxes)
+        if self.form != "corners":
             half = boxes[..., 2:] / 2
             boxes = np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], axis=2)
         if self.logits:
@@ -127,7 +144,12 @@ def _form(boxes: NDArray[Any]) -> Form:
         return "corners"
     if (boxes[..., 2:] >= 0).all(axis=2).mean() > _MOSTLY:
         return "centers"
-    raise DataError(
-        "boxes are neither corners nor centers with extents: they are not decoded yet",
-        "export the network with its decoding, or --judge values",
-    )
+    return "offsets"
+
+
+def _beside_one_another(offsets: NDArray[Any]) -> NDArray[Any]:
+    """Centers and extents of offsets [N, A, 4] from anchors of extent 1, far from one another."""
+    centers = _CENTER_STEP * offsets[..., :2]
+    centers[..., 0] += _APART * np.arange(offsets.shape[1])
+    extents = np.exp(np.clip(_EXTENT_STEP * offsets[..., 2:], -_LONGEST, _LONGEST))
+    return np.concatenate([centers, extents], axis=2)

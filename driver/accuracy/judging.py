@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import NDArray
@@ -54,6 +55,13 @@ class Compared:
         """The measure and what it is against, in words."""
         return f"{self.name} of {self.against}"
 
+    def document(self) -> dict[str, Any]:
+        """As JSON can say it: nothing in place of infinity."""
+        return {
+            key: None if value in (math.inf, -math.inf) else value
+            for key, value in asdict(self).items()
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
@@ -65,7 +73,11 @@ class Judge:
     floats: Arrays
 
     def compared(self, reference: Arrays, device: Arrays | None = None) -> tuple[Compared, ...]:
-        """All measures: those against labels first, then those against the float network."""
+        """All measures: those against labels first, then those against the float network.
+
+        Raises:
+            DataError: labels that are boxes, where the network's are offsets.
+        """
         rows: list[Compared] = []
         executions = (reference,) if device is None else (reference, device)
         if self.labels is not None:
@@ -81,11 +93,7 @@ class Judge:
 
 
 def judge_of(kind: Kind, graph: Graph, floats: Arrays, labels: NDArray[Any] | None) -> Judge:
-    """The judge of a kind, see `driver.accuracy.kinds.kind_of`.
-
-    Raises:
-        DataError: boxes cannot be read, see `Boxes.read_from`.
-    """
+    """The judge of a kind, see `driver.accuracy.choosing.kind_of`."""
     compare = _compare(kind, graph, floats, labels)
     return Judge(kind=kind, compare=compare, labels=labels, floats=floats)
 

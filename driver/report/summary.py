@@ -6,7 +6,6 @@ them, else in seconds by the clock, and the other one is None everywhere.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -306,8 +305,8 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
     document = asdict(summary)
     for key in ("spans", "trials", "arena", "timeline"):
         del document[key]
-    for row in (document["accuracy"] or {}).get("compared", ()):
-        row.update({key: None for key, value in row.items() if value in (math.inf, -math.inf)})
+    if summary.accuracy:
+        document["accuracy"]["compared"] = [row.document() for row in summary.accuracy.compared]
     return document | {
         "default_cycles": summary.default_cycles,
         "best_cycles": summary.best_cycles,

@@ -16,6 +16,8 @@ from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import DataError, InfraError, TilefarmError
 from tilefarm.target import Target
 
+from driver.accuracy.choosing import kind_of
+from driver.accuracy.judging import judge_of
 from driver.accuracy.noise import between
 from driver.bench.zoo.device import FIRST_RUNS, OnDevice, on_device
 from driver.bench.zoo.peer import peer_outputs
@@ -59,6 +61,7 @@ class _Labelled:
 class _Answers:
     """Outputs by name for the scored samples, and what they say of the network."""
 
+    graph: Graph
     network: Network
     scored: Dataset
     floats: Arrays
@@ -95,7 +98,8 @@ def _labelled(task: Attempt) -> _Labelled | None:
             "give the data that the zoo was published with",
         )
     kept = every.after(held)
-    scored = kept if task.samples is None else kept.first(task.samples)
+    most = min((n for n in (task.samples, task.recipe.most) if n is not None), default=None)
+    scored = kept if most is None else kept.first(most)
     return _Labelled(
         calibration=every.first(held) if held else every,
         scored=scored,
@@ -118,6 +122,7 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
     quantized = _quantized(graph, calibration, task.how, target)
     network = partition(quantized, target)
     return _Answers(
+        graph=graph,
         network=network,
         scored=scored,
         device=on_device(network, scored, say, clock=clock, began=began),
@@ -166,7 +171,10 @@ def _peer(path: Path, graph: Graph, data: Dataset, say: Callable[[str], None]) -
 
 def _tried(task: Attempt, data: _Labelled | None, answers: _Answers, seconds: float) -> Tried:
     recipe, device = task.recipe, answers.device
-    labels = None if data is None else data.scored.labels
+    labels = data.scored.labels if data is not None and recipe.labelled else None
+    known = labels if recipe.metric == "accuracy" else None
+    kind = kind_of(answers.graph, known)
+    judge = judge_of(kind, answers.graph, answers.floats, known)
 
     def score(outputs: Arrays | None) -> float | None:
         return None if outputs is None else _score(recipe, answers.scored, outputs, labels)
@@ -185,6 +193,8 @@ def _tried(task: Attempt, data: _Labelled | None, answers: _Answers, seconds: fl
         peer=peer,
         peer_db=None if answers.peer is None else _worst_db(answers.peer, answers.integers),
         gate=_gate(recipe, peer) if data is not None and data.is_all else None,
+        kind=kind,
+        compared=judge.compared(answers.integers, answers.device.outputs),
         differing=_differing(device, answers.integers),
         sqnr_db=_worst_db(answers.floats, answers.integers),
         share=_share(answers.network),

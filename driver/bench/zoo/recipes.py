@@ -31,6 +31,8 @@ class Recipe:
         data: where its samples are.
         mean, factor: the network takes (x - mean) * factor.
         metric: what its score is, if it has labels.
+        labelled: whether the labels of the data are this network's.
+        most: labels whose samples are scored at most.
         calibrate: labels at the beginning whose samples calibrate and are not scored; 0 where the
             model gives the ranges.
         gate: the least score as integers.
@@ -43,6 +45,8 @@ class Recipe:
     mean: float = 0.0
     factor: float = 1.0
     metric: Metric = "accuracy"
+    labelled: bool = True
+    most: int | None = None
     calibrate: int = 0
     gate: float = 0.0
     published: str = ""
@@ -124,7 +128,15 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         published="98.91 %",
     ),
     "mobilenet_v1_0.25_128_quant_qdq": Recipe(task="ImageNet topology", data=Noise()),
-    "ultraface_RFB-320_simplified": Recipe(task="face detection", data=Noise()),
+    "ultraface_RFB-320_simplified": Recipe(
+        task="face detection",
+        data=Sheets("vww01", 96, into=(240, 320)),
+        mean=127,
+        factor=1 / 128,
+        labelled=False,
+        calibrate=50,
+        most=50,
+    ),
     "attn_core_2048x48x256": Recipe(task="attention core", data=Noise()),
     "sd_block_tiny_8x8x64": Recipe(task="transformer block", data=Noise()),
 }

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from driver.accuracy.judging import Compared
+from driver.accuracy.kinds import Kind
 from driver.bench.zoo.recipes import LEAST_SHARE, Metric, Recipe
 from driver.bench.zoo.scores import score_text
 from driver.quantize.options import Quantization
@@ -46,6 +48,8 @@ class Tried:
         peer: ONNX Runtime's score on these samples, if it ran here.
         peer_db: signal to difference between ONNX Runtime's worst output and the integers', dB.
         gate: the least score of the device; None where there is none, or too few samples to judge.
+        kind: what the network answers, see `driver.accuracy.kinds`.
+        compared: all measures of that kind, against labels and against the float network.
         differing: samples whose outputs on the device are not the integer reference's.
         sqnr_db: signal to quantization noise of the worst output; None where nothing differs.
         share: of the multiply-accumulates that are on the accelerator.
@@ -64,6 +68,8 @@ class Tried:
     peer: float | None
     peer_db: float | None
     gate: float | None
+    kind: Kind
+    compared: tuple[Compared, ...]
     differing: int
     sqnr_db: float | None
     share: float
@@ -72,6 +78,11 @@ class Tried:
     predicted_cycles: int | None
     ready_seconds: float
     seconds: float
+
+    @property
+    def against_float(self) -> Compared:
+        """The measure that says most about how like the float network's answers are."""
+        return next(each for each in self.compared if each.against == "float")
 
     @property
     def findings(self) -> tuple[str, ...]:

@@ -38,10 +38,16 @@ class Idx:
 
 @dataclass(frozen=True, slots=True)
 class Sheets:
-    """Square images side by side in PNG sheets of a folder, row by row; their labels as text."""
+    """Square images side by side in PNG sheets of a folder, row by row; their labels as text.
+
+    Attributes:
+        pixels: of a side.
+        into: height and width that they are scaled to, by the nearest pixel; None: as they are.
+    """
 
     folder: str
     pixels: int
+    into: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +100,9 @@ def read(source: Source, folder: Path) -> Samples:
             x, labels = _labelled(folder / file)
         case Idx(images=images, labels=names):
             x, labels = _idx(folder / images), _idx(folder / names)
-        case Sheets(folder=name, pixels=pixels):
+        case Sheets(folder=name, pixels=pixels, into=into):
             labels = _numbers(folder / name / "labels.txt")
-            x = _tiles(folder / name, pixels)[: len(labels)]
+            x = _scaled(_tiles(folder / name, pixels)[: len(labels)], into)
         case Windows(file=file):
             clips, labels = _labelled(folder / file)
             x = _windows(clips, source, folder / file)
@@ -151,6 +157,17 @@ def _tiles(folder: Path, pixels: int) -> NDArray[np.uint8]:
         tiles = whole.reshape(rows, pixels, columns, pixels, 3).transpose(0, 2, 1, 3, 4)
         parts.append(tiles.reshape(-1, pixels, pixels, 3))
     return np.concatenate(parts)
+
+
+def _scaled(images: NDArray[np.uint8], into: tuple[int, int] | None) -> NDArray[np.uint8]:
+    """Images [count, H, W, 3] of other extents."""
+    if into is None:
+        return images
+    rows, columns = (
+        np.arange(extent) * old // extent
+        for extent, old in zip(into, images.shape[1:3], strict=True)
+    )
+    return images[:, rows][:, :, columns]
 
 
 def _windows(clips: NDArray[Any], cut: Windows, path: Path) -> NDArray[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from driver.accuracy.measure import value_text
 from driver.bench.zoo.records import Refused, Tried
 from driver.bench.zoo.scores import score_text
 from driver.terminal.text_table import text_table
@@ -37,7 +38,14 @@ def document(
 ) -> dict[str, Any]:
     """Everything as JSON can say it."""
     return {
-        "networks": [{**asdict(row), "findings": row.findings} for row in rows],
+        "networks": [
+            {
+                **asdict(row),
+                "compared": [each.document() for each in row.compared],
+                "findings": row.findings,
+            }
+            for row in rows
+        ],
         "refused": {each.name: each.why for each in refused},
         "skipped": dict(skipped),
         "passes": not refused and not any(row.findings for row in rows),
@@ -51,6 +59,7 @@ _ACCURACY = (
     "integers",
     "device",
     "gate",
+    "like float",
     "ORT",
     "ORT here",
     "differ",
@@ -71,11 +80,13 @@ def _accuracy(row: Tried) -> tuple[str, ...]:
     def text(score: float | None) -> str:
         return score_text(row.metric, score)
 
+    like = row.against_float
     here = text(row.peer) if row.labels else "-" if row.peer_db is None else f"{row.peer_db:.1f} dB"
     return (
         row.name,
         str(row.labels or row.samples),
         *(text(score) for score in (row.floats, row.integers, row.device, row.gate)),
+        f"{value_text(like.unit, like.device)} {like.name}",
         row.published or "-",
         here,
         str(row.differing),
@@ -102,5 +113,7 @@ def _notes(rows: Sequence[Tried]) -> Iterator[str]:
         yield "samples of the autoencoder are clips; its score is the area under the ROC curve"
     if any(row.labels and row.gate is None for row in rows):
         yield "where there is no gate, too few samples were scored to judge"
+    if rows:
+        yield "like float: the device's answers against the float network's, as SQNR is"
     if any(not row.labels for row in rows):
-        yield "networks without data got seeded random inputs; SQNR is against the float network"
+        yield "networks without data got seeded random inputs"

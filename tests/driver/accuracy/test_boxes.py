@@ -94,11 +94,26 @@ def test_boxes_and_scores_in_one_output() -> None:
     assert found.scores.tolist() == [pytest.approx(0.72)]
 
 
-def test_offsets_are_no_boxes() -> None:
+def test_offsets_are_compared_anchor_by_anchor() -> None:
     places = np.random.default_rng(0).normal(size=(50, 4))
-    with pytest.raises(DataError, match="not decoded yet") as caught:
-        Boxes.read_from(TWO, outputs(places, np.full((50, 2), 0.5)))
-    assert "--judge values" in caught.value.hint
+    scores = np.zeros((50, 1))
+    scores[:2] = 0.9
+    floats = outputs(places, scores)
+    read = Boxes.read_from(TWO, floats)
+    assert read.form == "offsets"
+    truth = read.of_answers(floats)
+    assert [m.value for m in read.measures(truth, floats)] == [100.0] * 3
+    places[0, 0] += 4  # by 0.4 anchors; the box is about one wide
+    places[1, 3] += 1000
+    moved = {m.name: m.value for m in read.measures(truth, outputs(places, scores))}
+    assert moved["boxes F1"] == 0.0
+    elsewhere = np.zeros((50, 1))
+    elsewhere[2:4] = 0.9
+    other = {m.name: m.value for m in read.measures(truth, outputs(places, elsewhere))}
+    assert other["boxes AP"] == 0.0
+    with pytest.raises(DataError, match="offsets from anchors") as caught:
+        read.of_labels(np.zeros((1, 1, 5)))
+    assert "decoding" in caught.value.hint
 
 
 def test_measures_against_float_and_labels() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import struct
 import zlib
 from collections.abc import Callable
@@ -99,6 +100,9 @@ def test_sheets_are_cut_row_by_row(tmp_path: Path) -> None:
     assert np.array_equal(samples.x[1], whole[:4, 4:8])
     assert np.array_equal(samples.x[3], whole[4:, :4])
     assert samples.labels.tolist() == [0, 1, 1, 0, 1]
+    scaled = read(Sheets("sheets", 4, into=(8, 6)), tmp_path)
+    assert scaled.x.shape == (5, 8, 6, 3)
+    assert np.array_equal(scaled.x[1, ::2, [0, 2, 3, 5]], samples.x[1].transpose(1, 0, 2))
 
 
 def test_windows_of_clips(tmp_path: Path) -> None:
@@ -205,6 +209,8 @@ def test_a_network_is_scored_on_what_did_not_calibrate_it(tmp_path: Path) -> Non
     assert row.share == 1.0
     assert row.predicted_cycles is not None
     assert row.predicted_cycles < row.plain_cycles
+    assert row.compared[0].title == "top-1 of labels"
+    assert row.compared[0].device == pytest.approx(100 * (row.device or 0))
     assert row.findings == (
         f"{100 * (row.device or 0):.1f} % on the device is below the gate of 90.0 %",
     )
@@ -220,6 +226,18 @@ def test_a_network_is_scored_on_what_did_not_calibrate_it(tmp_path: Path) -> Non
     assert replace(good, share=0.5).findings == (
         "only 50.0 % of the multiply-accumulates are on the accelerator",
     )
+
+
+def test_labels_of_another_task_only_say_how_many_samples_there_are(tmp_path: Path) -> None:
+    row = attempt(task(tmp_path, replace(IMAGES, labelled=False, most=3)))
+    assert isinstance(row, Tried)
+    assert (row.samples, row.labels, row.device, row.gate) == (3, 0, None, None)
+    assert (row.kind, row.against_float.title) == ("classes", "top-1 of float")
+    assert all(each.against == "float" for each in row.compared)
+    text = "\n".join(tables([row], [], {}))
+    assert f"{row.against_float.device:.1f} % top-1" in text
+    exact = replace(row, compared=(replace(row.compared[-1], device=math.inf),))
+    assert document([exact], [], {})["networks"][0]["compared"][0]["device"] is None
 
 
 def test_what_cannot_be_tried_is_a_refusal(tmp_path: Path) -> None:
