@@ -25,13 +25,15 @@ _EPILOG = """\
 examples:
   tilefarm explain zoo:digits
   tilefarm explain net.onnx --calibrate data.npz --html net.html
-  tilefarm explain net.onnx --calibrate data.npz --json
+  tilefarm explain net.onnx --calibrate data.npz --data test.npz --json
 
 A row is a layer of the integer network: its place (accelerator or cpu; - where there is nothing to
 do) with the letter of its reason, multiply-accumulates and their share in %, signal to quantization
 noise in dB against the float network, the real value of 1, how sums are shifted to int8, and the
-operators of the file that it is made from. Below it the reasons, the subgraphs (layers that run one
-after the other in one place) and what crosses between them. --json and --html say all in full.
+operators of the file that it is made from. Below it where the noise of each layer comes from, in %
+of its energy: what its operands had before; weights and biases, rounded to int8; sums, rounded;
+sums, clipped to int8. Then the reasons, the subgraphs (layers that run one after the other in one
+place) and what crosses between them. --json and --html say all in full.
 
 exit codes: 0 done; 2 the model or the data cannot be used
 """
@@ -41,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
     option = parser.add_argument
     option("model", metavar=MODEL, help="a network")
+    option(
+        "--data",
+        type=Path,
+        metavar="DATA.npz",
+        help="samples to measure noise on (default: the calibration data)",
+    )
     option(
         "--images",
         type=int,
@@ -60,21 +68,21 @@ def run(args: argparse.Namespace) -> int:
     if args.images < 1:
         raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
     quiet_libraries()
+    from driver.accuracy.noise_sources import noise_sources
     from driver.networks import forms_of
     from driver.proof.explaining import explain
-    from driver.proof.noise import noise_of
     from driver.proof.telling import lines
     from driver.targets import usable_target
 
     forms = forms_of(source_of(args), usable_target(args.target))
-    seen = forms.data.first(args.images)
-    if forms.is_seeded:
+    seen = forms.samples(args.data, args.images)
+    if forms.is_seeded and args.data is None:
         print(SEEDED, file=sys.stderr)
     told = explain(
         forms.quantized,
         forms.network,
         made_from=forms.made_from,
-        noise=noise_of(forms.graph, forms.quantized, seen.inputs),
+        noise=noise_sources(forms.graph, forms.quantized, seen.inputs),
         samples=seen.samples,
     )
     if args.html is not None:
@@ -105,6 +113,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
     document = asdict(layer)
     ratio = layer.noise.ratio_db if layer.noise else math.inf
     document["sqnr_db"] = ratio if math.isfinite(ratio) else None
+    document["noise_shares"] = layer.sources.shares() if layer.sources else None
     return document
 
 

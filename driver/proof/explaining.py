@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from driver.accuracy.noise import Noise
+from driver.accuracy.noise_sources import NoiseSources, TensorNoise
 from driver.frontend.origins import Origin
 from driver.integer.network import Network, NetworkStep
 from driver.integer.qir import (
@@ -25,6 +26,7 @@ from driver.integer.qir import (
     QuantNode,
     Real,
 )
+from driver.report.noise import NoiseRow
 
 IN_PLACE = "nothing to do"
 _NO_STEP = "the bytes stay where they are, or the next layer's weights follow their order"
@@ -44,6 +46,7 @@ class Layer:
         shift: how sums become int8, in words; empty where nothing is shifted.
         macs: useful multiply-accumulates.
         noise: against the float network, where that has the tensor.
+        sources: where it comes from, as far as that is known.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Layer:
     shift: str
     macs: int
     noise: Noise | None
+    sources: NoiseSources | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,19 @@ class Explanation:
         return tuple(map(_subgraph, runs))
 
     @property
+    def noise_rows(self) -> tuple[NoiseRow, ...]:
+        """The layers that were compared with float, for their picture."""
+        return tuple(
+            NoiseRow(
+                name=layer.name,
+                ratio_db=layer.noise.ratio_db,
+                shares=tuple(layer.sources.shares().items()) if layer.sources else (),
+            )
+            for layer in self.layers
+            if layer.noise is not None
+        )
+
+    @property
     def share_on_accelerator(self) -> float:
         """Of the multiply-accumulates, 0 to 1; 1 where there are none."""
         there = sum(layer.macs for layer in self.layers if layer.place == "accelerator")
@@ -113,14 +130,14 @@ def explain(
     network: Network,
     *,
     made_from: Mapping[str, tuple[Origin, ...]],
-    noise: Mapping[str, Noise],
+    noise: Mapping[str, TensorNoise],
     samples: int,
 ) -> Explanation:
     """What became of a network.
 
     Args:
         made_from: see `driver.frontend.origins.origins`.
-        noise: see `driver.proof.noise.noise_of`, of as many samples.
+        noise: see `driver.accuracy.noise_sources`, of as many samples.
     """
     steps = _steps_of_nodes(quantized, network)
     layers = [
@@ -218,9 +235,10 @@ def _layer(
     quantized: QuantGraph,
     network: Network,
     made_from: Mapping[str, tuple[Origin, ...]],
-    noise: Mapping[str, Noise],
+    noise: Mapping[str, TensorNoise],
 ) -> Layer:
     result = quantized.tensors[node.output]
+    off = noise.get(node.output)
     main = next((step for step in steps if step.name == node.name), steps[-1] if steps else None)
     return Layer(
         name=node.name,
@@ -234,7 +252,8 @@ def _layer(
         zero=round(-result.middle / result.scale) if result.scale else 0,
         shift=shift_words(node.op, network.target.vta.block),
         macs=sum(step.macs for step in steps),
-        noise=noise.get(node.output),
+        noise=off.noise if off else None,
+        sources=off.sources if off else None,
     )
 
 

@@ -9,6 +9,7 @@ from tilefarm.plural import plural
 
 from driver.proof.explaining import Explanation, Layer
 from driver.proof.telling import principal
+from driver.report.noise import noise_chart
 from driver.report.page import STYLE
 from driver.report.tables import bar, count, share_bar, table
 
@@ -29,7 +30,9 @@ def page(told: Explanation) -> str:
         '<meta name=viewport content="width=device-width, initial-scale=1">'
         f"<title>{name} · tilefarm</title><style>{STYLE}td{{white-space:normal}}</style></head>"
         f"<body><h1>{name}</h1><p class=sub>target {escape(told.target)} · noise over "
-        f"{plural(told.samples, 'sample')}</p>{_tiles(told)}<h2>Layers</h2>{rows}"
+        f"{plural(told.samples, 'sample')}</p>{_tiles(told)}"
+        f"<h2>Noise, and where it comes from</h2>{noise_chart(told.noise_rows)}"
+        f"<h2>Layers</h2>{rows}"
         f"<h2>Subgraphs, in order</h2>{_subgraphs(told)}"
         f"<h2>Crossings between accelerator and processor</h2><p>{crossing}</p></body></html>\n"
     )

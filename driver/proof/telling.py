@@ -11,9 +11,11 @@ from tilefarm.plural import plural
 
 from driver.frontend.origins import Origin
 from driver.proof.explaining import IN_PLACE, Explanation, Layer, Subgraph
+from driver.terminal.text_table import text_table
 
 _WIDTHS: Final = (22, 6, 11, 5, 5, 9, 18, 17)
 _WIDTH: Final = 100
+_NAME: Final = 40
 _SHORT: Final = {"accelerator": "acc", "cpu": "cpu", IN_PLACE: "-"}
 _ASIDE: Final = frozenset(
     {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Identity", "Cast", "Reshape"}
@@ -32,6 +34,7 @@ def lines(told: Explanation) -> Iterator[str]:
     for layer in told.layers:
         yield _row(_cells(layer, told.macs, letters[layer.why]))
     yield ""
+    yield from _noise(told)
     for why, letter in letters.items():
         yield f"{letter:>3}  {why}"
     yield ""
@@ -58,6 +61,28 @@ def lines(told: Explanation) -> Iterator[str]:
     if zeros := [f"{layer.name} {layer.zero}" for layer in told.layers if layer.zero]:
         yield from _wrapped(f"layers whose real 0 is another integer: {', '.join(zeros)}")
     yield f"SQNR: signal to quantization noise in dB, over {plural(told.samples, 'sample')}"
+
+
+def _noise(told: Explanation) -> Iterator[str]:
+    """The table of where noise comes from; nothing where that is not known of any layer."""
+    known = [layer for layer in told.layers if layer.sources is not None and layer.noise]
+    if not known:
+        return
+    yield "where the noise of a layer comes from, in % of its energy"
+    rows = []
+    for layer in known:
+        shares = layer.sources.shares() if layer.sources else {}
+        numbers = (f"{100 * share:.0f}" for share in shares.values())
+        rows.append((_cut(layer.name, _NAME), _ratio(layer), *numbers))
+    head = ("layer", "SQNR dB", "before", "weights", "rounding", "clipping")
+    yield from text_table(head, rows)
+    yield ""
+
+
+def _ratio(layer: Layer) -> str:
+    """Signal to noise in dB, or that nothing differs."""
+    ratio = layer.noise.ratio_db if layer.noise else math.inf
+    return "exact" if math.isinf(ratio) and ratio > 0 else f"{ratio:.1f}"
 
 
 def principal(made_from: Sequence[Origin]) -> tuple[Origin, ...]:
@@ -89,13 +114,12 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cells(layer: Layer, macs: int, letter: str) -> tuple[str, ...]:
-    ratio = layer.noise.ratio_db if layer.noise else None
     return (
         layer.name,
         f"{_SHORT[layer.place]} {letter}",
         str(layer.macs or ""),
         f"{100 * layer.macs / macs:.1f}" if layer.macs else "",
-        "" if ratio is None else "exact" if math.isinf(ratio) and ratio > 0 else f"{ratio:.1f}",
+        _ratio(layer) if layer.noise else "",
         "" if layer.scale is None else f"{layer.scale:.3g}",
         layer.shift,
         "+".join(origin.operator for origin in principal(layer.made_from)),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from tilefarm.target import TARGETS
 
 from driver import cli
 from driver.accuracy.noise import Noise, between
+from driver.demo import TEST
 from driver.frontend.origins import Origin
 from driver.integer.qir import QAdd, QAvgPool2d, QDense, QRescale
 from driver.networks import Source, forms_of
@@ -40,6 +43,9 @@ def test_the_digits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert found["share_on_accelerator"] == 1.0
     assert found["crossings"] == ["image.int8.windows", "dense"]
     assert all(layer["sqnr_db"] > 20 for layer in layers.values() if layer["noise"])
+    shares = layers["conv2"]["noise_shares"]
+    assert sum(shares.values()) == pytest.approx(1)
+    assert layers["pool"]["noise_shares"]["before"] == pytest.approx(1)
     assert [
         (each["place"], each["first"], each["last"], each["macs"]) for each in found["subgraphs"]
     ] == [
@@ -52,6 +58,17 @@ def test_the_digits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "needs float32 division" in text
     assert "Subgraphs, in order" in text
     assert "<script" not in text
+    (picture,) = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+    ElementTree.fromstring(picture)
+    assert "conv2: " in picture
+
+
+def test_noise_is_measured_on_other_data_if_there_are_some(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with np.load(TEST) as data:
+        np.savez(tmp_path / "x.npz", x=data["x"][:3])
+    assert document(capsys, "zoo:digits", "--data", str(tmp_path / "x.npz"))["samples"] == 3
 
 
 def test_the_table_fits(capsys: pytest.CaptureFixture[str]) -> None:
