@@ -32,7 +32,9 @@ class FarmSettings:
     Attributes:
         target: a built-in target's name or a JSON file.
         devices: how many devices to use; with a `tracker`, at most so many.
-        tracker: `host:port` of a farm's tracker; None starts a tracker and simulated devices here.
+        tracker: `host:port` of a farm's tracker; None starts a tracker and devices here.
+        runtime: the VTA library of devices that are started here, or "stand-in"; None: the
+            simulator.
         token_file: the user's or the farm's secret, a file that only its owner can read.
         tls: the user's certificates, a folder; None for a farm without TLS.
         signing_key: the farm's, a file; devices with one run signed artifacts only.
@@ -51,6 +53,7 @@ class FarmSettings:
     target: str = "sim"
     devices: int = 2
     tracker: str | None = None
+    runtime: Path | None = None
     token_file: Path | None = None
     tls: Path | None = None
     signing_key: Path | None = None
@@ -85,6 +88,11 @@ class FarmSettings:
             raise SettingsError(
                 "--tracker needs --token-file",
                 "give the file that the tracker was started with",
+            )
+        if self.tracker is not None and self.runtime is not None:
+            raise SettingsError(
+                "--runtime is for devices that are started here, and --tracker for others",
+                "leave one out",
             )
         if self.tracker is not None:
             check_address(self.tracker)
@@ -206,6 +214,13 @@ def add_device_options(parser: argparse.ArgumentParser, what: str) -> None:
     option = parser.add_argument_group("farm").add_argument
     option("--devices", type=int, metavar="N", help=f"devices (default: {default.devices})")
     option("--tracker", metavar="HOST:PORT", help="use a running farm, not simulated devices here")
+    option(
+        "--runtime",
+        type=Path,
+        metavar="LIB|stand-in",
+        help="the devices here load this VTA library (default: the simulator);"
+        " see `tilefarm device --help`",
+    )
     option("--token-file", type=Path, metavar="FILE", help="the farm's secret (with --tracker)")
     option("--tls", type=Path, metavar="DIR", help="your certificates (with --tracker)")
     option("--signing-key", type=Path, metavar="FILE", help="the farm's key (with --tracker)")

@@ -1,4 +1,4 @@
-"""The records of a tuning: every run and every trial, in one SQLite file."""
+"""The records of a tuning: every run, trial and run-off, in one SQLite file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
+from tuner.run_off import RunOff
 from tuner.spare import Spare
 from tuner.store_file import DamagedError, Database, locked, opened, writing
 
@@ -27,6 +28,7 @@ _STATEMENTS: Final = {
     "end": "UPDATE runs SET ended = ?, outcome = ? WHERE run = ?",
     "trial": f"INSERT INTO trials ({_TRIAL}) VALUES ({', '.join('?' * _TRIAL_VALUES)}) "
     "ON CONFLICT (workload, trace) DO NOTHING",
+    "run_off": "INSERT INTO run_offs (workload, device, times) VALUES (?, ?, ?)",
 }
 """Every change of the records; also what the lines of a copy say."""
 
@@ -124,6 +126,13 @@ class Store(Closing):
         where = (None, None) if place is None else (place.search, place.number)
         return self._change("trial", (run, *_row(trial), *where)) == 1
 
+    def insert_run_off(self, run_off: RunOff) -> None:
+        """Keeps how finalists compared; from now on it is the one of its workload."""
+        times = {
+            trace.hex: [asdict(time) for time in rounds] for trace, rounds in run_off.times.items()
+        }
+        self._change("run_off", (run_off.workload.hex, run_off.device, canonical_json(times)))
+
     # -- reading -----------------------------------------------------------------------------------
 
     def places(self) -> dict[tuple[Digest, Digest], Place]:
@@ -147,6 +156,20 @@ class Store(Closing):
             (workload.hex,),
         ).fetchone()
         return None if row is None else _trial(row)
+
+    def run_off(self, workload: Digest) -> RunOff | None:
+        """The last comparison of the workload's finalists; None if there was none."""
+        row = self._db.execute(
+            "SELECT device, times FROM run_offs WHERE workload = ? ORDER BY run_off DESC LIMIT 1",
+            (workload.hex,),
+        ).fetchone()
+        if row is None:
+            return None
+        times = {
+            Digest(trace): tuple(WallTime(**time) for time in rounds)
+            for trace, rounds in json.loads(row[1]).items()
+        }
+        return RunOff(workload=workload, device=row[0], times=times)
 
     def count(self, workload: Digest | None = None) -> int:
         """How many trials there are."""

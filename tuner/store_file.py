@@ -77,6 +77,14 @@ _MIGRATIONS: Final = (
     ALTER TABLE trials ADD COLUMN search INTEGER;
     ALTER TABLE trials ADD COLUMN number INTEGER;
     """,
+    """
+    CREATE TABLE run_offs (
+        run_off INTEGER PRIMARY KEY,
+        workload TEXT NOT NULL,
+        device TEXT NOT NULL,
+        times TEXT NOT NULL
+    ) STRICT;
+    """,
 )
 """Step i brings a file of user_version i to i + 1. Only ever appended to."""
 

@@ -134,7 +134,14 @@ class Farmhouse(Closing):
             assert settings.token_file is not None
             shown = credentials(settings.token_file, settings.tls, settings.signing_key)
             return RemoteFarm(settings.tracker, shown)
-        return LocalFarm(target, settings.devices, folders.scratch, folders.log, style=self._style)
+        return LocalFarm(
+            target,
+            settings.devices,
+            folders.scratch,
+            folders.log,
+            style=self._style,
+            runtime=settings.runtime,
+        )
 
     def _alone(self, folders: Folders, trail: Path | None) -> Place:
         """Where a job that failed badly is compiled by itself: here, where its end can be seen."""

@@ -80,7 +80,7 @@ class RemoteFarm:
 
 
 class LocalFarm:
-    """A tracker and simulated devices on loopback, as processes of our own.
+    """A tracker and devices on loopback, simulated ones as a rule, as processes of our own.
 
     A thread starts them, starts again what died, a few times, and ends them.
 
@@ -90,6 +90,7 @@ class LocalFarm:
         folder: for token and uploads; the owner's alone.
         log: folder for what they print.
         style: of what they log.
+        runtime: the VTA library that they load; None: the simulator.
     """
 
     def __init__(
@@ -100,7 +101,9 @@ class LocalFarm:
         log: Path,
         *,
         style: LogStyle = PLAIN,
+        runtime: Path | None = None,
     ) -> None:
+        self._runtime = () if runtime is None else ("--runtime", str(runtime))
         self._log = log
         self._style = style
         self._devices = devices
@@ -183,6 +186,7 @@ class LocalFarm:
             str(self._target_file),
             "--folder",
             str(self._folder / name),
+            *self._runtime,
         )
 
     def _restart_tracker(self) -> Child:

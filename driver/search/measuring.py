@@ -22,6 +22,8 @@ Choice: TypeAlias = tuple[tuple[str, int], ...]
 FIRST_LOOK: Final = Precision(error=0.01, seconds=0.1)
 """How well the clock times a candidate: most are clearly slow, and a few regions show that. Those
 that may be the best are looked at more closely in the end."""
+CLOSE_LOOK: Final = Precision(error=0.002, seconds=0.2)
+"""How well each of these is timed in each round then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,7 +82,7 @@ class Task:
             artifact=artifact.digest,
             entry=artifact.symbols[0],
             buffers=self.buffers,
-            precision=None if precision is None else precision.within(timeout_seconds / 2),
+            precision=precision,
             timeout_seconds=timeout_seconds,
             timeline=timeline,
         )

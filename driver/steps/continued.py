@@ -18,8 +18,9 @@ from tilefarm.measurement import DeviceClock, Trial
 from driver.search.measuring import Task
 from driver.search.scores import Scores
 from driver.steps.prepared import trials_of
-from driver.steps.summarise import best_trial, default_trial
+from driver.steps.summarise import default_trial
 from tuner.lookahead import USUAL, Lookahead
+from tuner.run_off import winner
 from tuner.session import OtherOrderError, TuningSession
 from tuner.session import Task as SessionTask
 from tuner.store import Place, Store
@@ -61,7 +62,7 @@ class Continued:
 
     def scores(self, tasks: Mapping[str, Task]) -> Scores:
         """What is known of each task's best and default schedule."""
-        best = {name: best_trial(trials) for name, trials in self.known.items()}
+        best = {name: winner(trials, None) for name, trials in self.known.items()}
         defaults = {name: default_trial(tasks[name], trials) for name, trials in self.known.items()}
         return Scores(best, defaults)
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import InfraError
 from tilefarm.measurement import DeviceClock, Measurement, Status, Trial
 from tilefarm.plural import form, plural
 
 from driver.accuracy.judging import judge_of
-from driver.compiling.executor import Builds
 from driver.compiling.kept import KeptCompile, KeptCompiles
+from driver.compiling.once import compiled
 from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.farm.farmhouse import Farmhouse
@@ -27,9 +24,8 @@ from driver.report.summary import Accuracy, KernelTimeline, Span
 from driver.search.measuring import Task
 from driver.steps.machine import versions
 from driver.steps.output import OutputFolder
-from driver.steps.prepared import Prepared, trials_of
+from driver.steps.prepared import Prepared, best_of, trials_of
 from driver.steps.stages import Stages
-from driver.steps.summarise import best_trial
 from tuner.store import Store
 
 _PATIENCE: Final = 20.0
@@ -83,10 +79,7 @@ class Finish:
             InfraError: a workload has no good schedule, or the program does not compile or run.
             NoDeviceError, DeviceLostError: see `Errands.run`.
         """
-        self._best = {
-            name: _best(task, trials_of(task, self._store))
-            for name, task in self._prepared.tasks.items()
-        }
+        self._best = {name: _best(task, self._store) for name, task in self._prepared.tasks.items()}
         program = self._assemble(arena, KeptCompiles(folder.kept))
         folder.write_program(program, versions())
         timeline = self._timeline()
@@ -103,7 +96,7 @@ class Finish:
                 for name, task in self._prepared.tasks.items()
             }
             job, constants = program_job(network, traces, arena.offsets)
-            artifact = self._compiled(job)
+            (artifact,) = compiled(self._house.executor, [job])
             kept.keep(KeptCompile(job=job, status=Status.OK))
             for kernel in job.kernels:
                 kept.keep(KeptCompile(job=kernel, status=Status.OK))
@@ -120,7 +113,8 @@ class Finish:
         if trial.clock is not DeviceClock.CYCLES:
             return None  # What counts no cycles has no timeline.
         task = self._prepared.tasks[name]
-        artifact = self._compiled(task.compile_job(task.trace(dict(trial.point))))
+        compile_job = task.compile_job(task.trace(dict(trial.point)))
+        (artifact,) = compiled(self._house.executor, [compile_job])
         order = Order(
             number=0,
             job=task.run_job(
@@ -204,28 +198,14 @@ class Finish:
             )
         )
 
-    def _compiled(self, job: CompileJob | ProgramJob) -> Artifact:
-        told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
-        self._house.executor.submit([(1, job)], told.put)
-        heard = told.get()
-        if isinstance(heard, BaseException):
-            raise heard
-        (build,) = heard.builds
-        if not isinstance(build.result, Artifact):
-            failure = build.result
-            raise InfraError(
-                f"the program does not compile: {failure.status.value} in {failure.stage}:"
-                f" {failure.why}"
-            )
-        return build.result
 
-
-def _best(task: Task, trials: Sequence[Trial]) -> Trial:
-    best = best_trial(trials)
-    if best is None:
-        why = next((f"{t.status.value}: {t.why}" for t in trials), "nothing was measured")
-        raise InfraError(f"no schedule of {task.name} ended well; first: {why}")
-    return best
+def _best(task: Task, store: Store) -> Trial:
+    best = best_of(task, store)
+    if best is not None:
+        return best
+    trials = trials_of(task, store)
+    why = next((f"{t.status.value}: {t.why or 'no time'}" for t in trials), "nothing was measured")
+    raise InfraError(f"no schedule of {task.name} ended well; first: {why}")
 
 
 def _run_seconds(trial: Trial) -> float:

@@ -14,6 +14,7 @@ from driver.graph.ir import Graph
 from driver.integer.network import Network
 from driver.integer.qir import QuantGraph
 from driver.search.measuring import Task
+from tuner.run_off import winner
 from tuner.store import Store
 
 
@@ -33,6 +34,11 @@ class Prepared:
 def trials_of(task: Task, store: Store) -> list[Trial]:
     """The task's trials whose point still means the schedule that was measured."""
     return [trial for trial in store.trials(task.workload.digest) if _means_the_same(task, trial)]
+
+
+def best_of(task: Task, store: Store) -> Trial | None:
+    """The best of these, as the last run-off says if there was one; None: none has a cost."""
+    return winner(trials_of(task, store), store.run_off(task.digest))
 
 
 def _means_the_same(task: Task, trial: Trial) -> bool:

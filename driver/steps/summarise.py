@@ -16,6 +16,7 @@ from driver.report.aligned import free_lane
 from driver.report.summary import LayerRow, SessionRow, Span, TrialRow, WorkloadRow
 from driver.search.measuring import Task
 from driver.terminal.events import Standing
+from tuner.run_off import RunOff, winner
 from tuner.store import RunRecord
 
 
@@ -24,15 +25,9 @@ def default_trial(task: Task, trials: Iterable[Trial]) -> Trial | None:
     return next((t for t in trials if _tunables(task, t) == task.default), None)
 
 
-def best_trial(trials: Iterable[Trial]) -> Trial | None:
-    """The trial with the least cost, all by one clock; of equals the first one."""
-    timed = [(t.cost, t) for t in trials if t.cost is not None]
-    return min(timed, key=lambda pair: pair[0], default=(None, None))[1]
-
-
-def workload_row(task: Task, trials: Sequence[Trial]) -> WorkloadRow:
+def workload_row(task: Task, trials: Sequence[Trial], run_off: RunOff | None = None) -> WorkloadRow:
     """What became of one workload."""
-    default, best = default_trial(task, trials), best_trial(trials)
+    default, best = default_trial(task, trials), winner(trials, run_off)
     failures = Counter(t.status.value for t in trials if t.status is not Status.OK)
     return WorkloadRow(
         name=task.name,

@@ -27,12 +27,12 @@ from driver.settings import TuneSettings
 from driver.steps.finish import Finish, Finished
 from driver.steps.machine import machine, versions
 from driver.steps.output import Identity, OutputFolder
-from driver.steps.prepared import Prepared, trials_of
+from driver.steps.prepared import Prepared, best_of, trials_of
 from driver.steps.preparing import prepare, read
+from driver.steps.run_offs import run_offs
 from driver.steps.searching import search
 from driver.steps.stages import Stages
 from driver.steps.summarise import (
-    best_trial,
     layer_rows,
     recorded_spans,
     session_rows,
@@ -135,8 +135,16 @@ class _Tune:
             result = search(self._stages, prepared, store, house, story)
             if result.error is not None and not store.count():
                 raise result.error
-            arena = self._plan(prepared, store)
             stopped = result.why != "exhausted"
+            if not stopped:
+                run_offs(
+                    self._stages,
+                    prepared.tasks,
+                    store,
+                    executor=house.executor,
+                    leases=house.leases,
+                )
+            arena = self._plan(prepared, store)
             finish = Finish(self._stages, prepared, store, house)
             done = None if stopped else finish.run(arena, folder)
             summary = self._summary(prepared, store, result, arena, done)
@@ -172,14 +180,11 @@ class _Tune:
         return OutputFolder.open(self._settings.out, identity, facts)
 
     def _plan(self, prepared: Prepared, store: Store) -> Arena:
-        best = {
-            task.workload: (best_trial(trials_of(task, store)), task)
-            for task in prepared.tasks.values()
-        }
+        best = {task.workload: best_of(task, store) for task in prepared.tasks.values()}
         cycles = {
             step.name: trial.cycles
             for step in prepared.network.steps
-            for trial, _ in (best.get(step.workload, (None, None)),)
+            for trial in (best.get(step.workload),)
             if trial is not None and trial.cycles is not None
         }
         return plan_arena(prepared.network, cycles)
@@ -193,7 +198,10 @@ class _Tune:
         done: Finished | None,
     ) -> RunSummary:
         tasks, stages, settings = prepared.tasks, self._stages, self._settings
-        rows = {name: workload_row(task, trials_of(task, store)) for name, task in tasks.items()}
+        rows = {
+            name: workload_row(task, trials_of(task, store), store.run_off(task.digest))
+            for name, task in tasks.items()
+        }
         target = prepared.network.target
         cycles = done.network_cycles if done else None
         return RunSummary(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from itertools import pairwise
 
@@ -89,10 +89,6 @@ class Precision:
     def __post_init__(self) -> None:
         if not (0 < self.error < math.inf and 0 < self.seconds < math.inf):
             raise ValueError(f"a precision of {self.error} within {self.seconds} s")
-
-    def within(self, seconds: float) -> Precision:
-        """The same in no more time."""
-        return replace(self, seconds=min(self.seconds, seconds))
 
 
 _PATIENCE_SECONDS = 0.5

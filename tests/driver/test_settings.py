@@ -115,3 +115,9 @@ def test_options_that_look_at_data_need_some() -> None:
 def test_nobody_looks_ahead_at_nothing(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="--lookahead 0: must be at least 1"):
         TuneSettings(model=tmp_path, calibrate=tmp_path, out=tmp_path, lookahead=0)
+
+
+def test_devices_here_may_load_another_library() -> None:
+    assert parsed("--runtime", "stand-in").runtime == Path("stand-in")
+    with pytest.raises(SettingsError, match="--runtime is for devices that are started here"):
+        FarmSettings(runtime=Path("lib.so"), tracker="127.0.0.1:9190", token_file=Path("t"))

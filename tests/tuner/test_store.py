@@ -19,6 +19,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import DiskError, OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
+from tuner.run_off import RunOff
 from tuner.store import Place, Store
 from tuner.store_file import _MIGRATIONS, writing
 
@@ -139,6 +140,28 @@ def test_the_best_of_a_clock_is_not_compared_with_those_of_the_other(store: Stor
     assert store.best(nothing.workload, DeviceClock.SECONDS) == trials[1]
 
 
+def test_the_last_run_off_of_a_workload_is_kept(path: Path) -> None:
+    trial = timed(1, 1e-6)
+    time = trial.wall_time
+    assert time is not None
+
+    def of(device: str, rounds: int) -> RunOff:
+        times = {trial.trace: (time,) * rounds, Digest.of(b"out of it"): ()}
+        return RunOff(workload=trial.workload, device=device, times=times)
+
+    with Store(path) as store:
+        store.insert_run_off(of("board1", 2))
+        store.insert_run_off(of("board2", 3))
+        assert store.run_off(Digest.of(b"another")) is None
+    content = path.read_bytes()
+    with Store(path, read_only=True) as store:
+        assert store.run_off(trial.workload) == of("board2", 3)
+    path.write_bytes(content[: len(content) // 2])
+    with Store(path) as store:
+        assert "is damaged" in store.restored
+        assert store.run_off(trial.workload) == of("board2", 3)
+
+
 def test_a_failure_has_no_time(store: Store) -> None:
     for wrong in (trial_of({"x": 1}, cycles=10**9), timed(1, 1e9)):
         with pytest.raises(ValueError, match="run_crash"):
@@ -157,6 +180,7 @@ def of_an_older_version(path: Path, trial: Trial, unconfirmed: Trial) -> None:
         with sqlite3.connect(each) as database:
             for column in ("wall_time", "search", "number"):
                 database.execute(f"ALTER TABLE trials DROP COLUMN {column}")
+            database.execute("DROP TABLE run_offs")
             database.executescript("".join(_MIGRATIONS[1:3]))
             database.execute("INSERT INTO unconfirmed VALUES (1, 'sim0', 7)")
             database.execute("PRAGMA user_version = 3")

@@ -10,7 +10,8 @@ from kit.toy_spaces import timed
 from tilefarm.measurement import Status, Trial
 
 from driver.report.summary import WorkloadRow
-from driver.steps.summarise import best_trial, default_trial, shape_text, trial_rows, workload_row
+from driver.steps.summarise import default_trial, shape_text, trial_rows, workload_row
+from tuner.run_off import winner
 
 TASK = toy_task()
 
@@ -31,9 +32,9 @@ TRIALS = [trial(1, 1000), trial(2, None), trial(4, 250), trial(3, 250), trial(6,
 
 
 def test_the_best_is_the_first_of_the_fastest_good_ones() -> None:
-    assert best_trial(TRIALS) == TRIALS[2]
-    assert best_trial([trial(2, None)]) is None
-    assert best_trial([]) is None
+    assert winner(TRIALS, None) == TRIALS[2]
+    assert winner([trial(2, None)], None) is None
+    assert winner([], None) is None
 
 
 def test_the_default_is_found_by_its_point() -> None:
@@ -63,7 +64,7 @@ def test_seconds_take_the_place_of_cycles() -> None:
         replace(each, cycles=None, wall_time=timed(1e-7 * each.cycles)) if each.cycles else each
         for each in TRIALS
     ]
-    assert best_trial([*trials, replace(trials[0], wall_time=None, cycles=0)]) == trials[2]
+    assert winner([*trials, replace(trials[0], wall_time=None, cycles=0)], None) == trials[2]
     row = workload_row(TASK, trials)
     assert (row.default_seconds, row.best_seconds) == pytest.approx((1e-4, 2.5e-5))
     assert (row.default_cycles, row.best_cycles, row.utilisation) == (None, None, None)

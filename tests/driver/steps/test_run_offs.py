@@ -1,0 +1,183 @@
+"""Finalists are timed again, in turn, once; and what came of it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from kit.stand_ins import (
+    StandInDevices,
+    StandInExecutor,
+    cycles_of_tile,
+    losing_first,
+    seconds_of_tile,
+    toy_task,
+    toy_trace,
+)
+from kit.toy_spaces import timed, trial_of
+from tilefarm.clock import SystemClock
+from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob, Status, Trial
+from tilefarm.trace import Trace
+from tilefarm.watch.operations import Operations
+
+from driver.demo import CALIBRATION, MODEL
+from driver.search.measuring import CLOSE_LOOK, Task
+from driver.settings import FarmSettings, TuneSettings
+from driver.steps.prepared import best_of
+from driver.steps.run_offs import run_offs
+from driver.steps.stages import Stages
+from driver.steps.watched import watched
+from driver.stop import StopSwitch
+from driver.terminal.events import Notice, StepEnded
+from tuner.store import Store
+
+TASK = toy_task()
+INNERS = (1, 2, 3, 4, 6, 12)
+
+
+def trial(inner: int, seconds: float) -> Trial:
+    point = {"inner": inner, "outer": 12 // inner, "extent": 12}
+    return replace(
+        trial_of(point, wall_time=timed(seconds, 0.001)),
+        workload=TASK.digest,
+        trace=toy_trace(point).digest,
+    )
+
+
+def inner_of(code: bytes) -> int:
+    inner = Trace.from_json(code.decode()).steps[0].args[0]
+    assert isinstance(inner, int)
+    return inner
+
+
+@dataclass
+class Board:
+    """Takes `seconds` for each candidate, a tenth more in each round; remembers the order."""
+
+    seconds: Callable[[int], float]
+    ran: list[int] = field(default_factory=list)
+
+    def __call__(self, code: bytes, job: RunJob) -> Measurement | RunFailure:
+        inner = inner_of(code)
+        slower = 1.1 ** self.ran.count(inner)
+        self.ran.append(inner)
+        assert job.precision == CLOSE_LOOK
+        counted = cycles_of_tile(code, job)
+        return replace(counted, counters=None, wall_time=timed(self.seconds(inner) * slower))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "records.sqlite") as opened:
+        opened.begin_run("test", {}, begun=0.0)
+        yield opened
+
+
+@contextmanager
+def stages(folder: Path, told: list[object]) -> Iterator[Stages]:
+    clock = SystemClock()
+    with watched(Operations(), told.append, run_id="test", clock=clock, wall_origin=0.0) as watch:
+        yield Stages(
+            settings=TuneSettings(
+                model=MODEL,
+                calibrate=CALIBRATION,
+                out=folder,
+                farm=FarmSettings(devices=2, device_wait_seconds=5.0),
+            ),
+            clock=clock,
+            watch=watch,
+            stop=StopSwitch(),
+            scratch=folder,
+            run_id="test",
+            wall_origin=0.0,
+        )
+
+
+def held(
+    store: Store, devices: StandInDevices, folder: Path, task: Task = TASK
+) -> tuple[list[object], StandInExecutor]:
+    """What is told of a run-off, and who has compiled for it."""
+    told, executor = list[object](), StandInExecutor()
+    with stages(folder, told) as world:
+        run_offs(world, {task.name: task}, store, executor=executor, leases=devices)
+    return told, executor
+
+
+def clocked(run_kernel: Callable[[bytes, RunJob], Measurement | RunFailure]) -> StandInDevices:
+    return StandInDevices(2, run_kernel, clock=DeviceClock.SECONDS)
+
+
+def test_finalists_are_timed_in_turn_and_the_best_there_is_the_best(
+    store: Store, tmp_path: Path
+) -> None:
+    for inner, seconds in ((1, 1.02), (2, 1.00), (3, 1.01), (4, 2.0)):
+        store.insert(trial(inner, seconds), run="test")
+    board = Board(lambda inner: {1: 1.00, 2: 1.03, 3: 0.99}[inner])
+    told, _ = held(store, clocked(board), tmp_path)
+    assert board.ran == [2, 3, 1] * 5
+    best = best_of(TASK, store)
+    assert best is not None
+    assert dict(best.point)["inner"] == 3
+    assert best.cost == pytest.approx(0.99 * 1.1**2), "the median of its rounds"
+    (ended,) = (each for each in told if isinstance(each, StepEnded))
+    assert ended.detail == "3 finalists of 1 workload timed again, in turn"
+
+
+def test_what_the_records_know_is_not_timed_again(store: Store, tmp_path: Path) -> None:
+    for inner, seconds in ((1, 1.02), (2, 1.00)):
+        store.insert(trial(inner, seconds), run="test")
+    held(store, clocked(seconds_of_tile), tmp_path)
+    again = Board(lambda _: 1.0)
+    told, executor = held(store, clocked(again), tmp_path)
+    assert (told, again.ran, executor.built) == ([], [], [])
+    store.insert(trial(3, 1.01), run="test")
+    held(store, clocked(again), tmp_path)
+    assert {*again.ran} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("trials", [[trial(1, 1.0), trial(2, 1.2)], [trial_of({}, cycles=7)] * 2])
+def test_nothing_is_timed_again_where_nothing_is_in_doubt(
+    store: Store, tmp_path: Path, trials: list[Trial]
+) -> None:
+    for each in trials:
+        store.insert(each, run="test")
+    assert held(store, StandInDevices(), tmp_path)[1].built == []
+
+
+def test_a_finalist_that_fails_is_out_of_it(store: Store, tmp_path: Path) -> None:
+    for inner, seconds in ((1, 1.00), (2, 1.01), (3, 1.02)):
+        store.insert(trial(inner, seconds), run="test")
+    board = Board(lambda inner: 1.0 - 0.1 * inner)
+
+    def unstable(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        if inner_of(code) == 3 and board.ran.count(1) == 2:
+            return RunFailure(artifact=job.artifact, status=Status.WRONG_RESULT, why="unstable")
+        return board(code, job)
+
+    held(store, clocked(unstable), tmp_path)
+    best = best_of(TASK, store)
+    assert best is not None
+    assert dict(best.point)["inner"] == 2
+    assert held(store, clocked(board), tmp_path)[1].built == [], "it is decided"
+
+
+def test_a_run_off_that_two_devices_shared_is_done_again(store: Store, tmp_path: Path) -> None:
+    """The first device is lost under the first run, and it goes on with the other one."""
+    for inner, seconds in ((1, 1.00), (2, 1.01)):
+        store.insert(trial(inner, seconds), run="test")
+    lost = losing_first(1, seconds_of_tile)
+    runs: list[str] = []
+
+    def second_is_lost(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        runs.append(job.entry)
+        return lost(code, job) if len(runs) > 1 else seconds_of_tile(code, job)
+
+    told, _ = held(store, clocked(second_is_lost), tmp_path)
+    kept = store.run_off(TASK.digest)
+    assert kept is not None
+    assert {len(rounds) for rounds in kept.times.values()} == {5}
+    assert len(runs) > 2 * 5
+    assert not [each for each in told if isinstance(each, Notice)]
