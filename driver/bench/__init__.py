@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
+    "board": ("driver.bench.board", "searches by a noisy clock, judged by exact cycles"),
     "compare": ("driver.bench.compare", "cycles of one night against another's, with verdicts"),
     "compiler": ("driver.bench.compiler", "time from trace to shared object, by stage"),
     "cpu": ("driver.bench.cpu", "seconds of operators on the processor, by vector unit"),
