@@ -72,14 +72,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     with scratch_folder() as scratch:
-        told = (lambda _: None) if args.json else (lambda text: print(text, flush=True))
         best = searched(scratch / "simulator", _REFERENCE * args.trials, args.seed)
-        told(f"on the simulator: {best}")
         runs: list[Searched] = []
+        if not args.json:
+            print(f"on the simulator: {best}", flush=True)
         for number in range(args.runs):
             seed = args.seed + number
             runs.append(searched(scratch / f"{number}", args.trials, seed, on_board=True))
-            told(f"search {number + 1}: {runs[-1]}")
+            if not args.json:
+                print(f"search {number + 1}: {runs[-1]}", flush=True)
     figures = list(board_figures(best, runs))
     if args.json:
         document = {"machine": machine(), "simulator": asdict(best)}

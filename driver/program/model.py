@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.digest import Digest
-from tilefarm.measurement import BufferSpec, Role, RunJob
+from tilefarm.measurement import BufferSpec, Precision, Role, RunJob
 from tilefarm.names import symbol
 from tilefarm.target import Target
 from tilefarm.trace import Trace
@@ -100,6 +100,7 @@ class NetworkProgram:
         *,
         timeout_seconds: float,
         timeline: bool = False,
+        precision: Precision | None = None,
     ) -> RunJob:
         """Run all samples of float32 `inputs` [samples, ...] and bring the outputs back."""
         samples = len(inputs[self.inputs[0].name]) // self.batch
@@ -124,6 +125,7 @@ class NetworkProgram:
             samples=samples,
             timeout_seconds=timeout_seconds,
             timeline=timeline,
+            precision=precision,
         )
 
 

@@ -110,6 +110,8 @@ def _tiles(summary: RunSummary) -> str:
         _kernels(summary),
         (str(len(summary.trials)), "trials"),
     ]
+    if summary.network_seconds is not None:
+        tiles.insert(2, (microseconds(summary.network_seconds), "the whole network"))
     if summary.network_cycles is not None:
         tiles.insert(2, (count(summary.network_cycles), "cycles, whole network"))
     if summary.accuracy:

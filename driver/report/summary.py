@@ -238,6 +238,7 @@ class RunSummary:
         spans: of all sessions, in seconds since the first one began.
         sessions: all that there were, the first one first.
         network_cycles: accelerator cycles of one image through the assembled program.
+        network_seconds: by the clock, where that tells what kernels take; all of the program's.
         network_time: what they take at the clock of the target's board, in words.
         trials_per_second: of this session's search; None when it measured nothing.
         first_measured_seconds: from the start of the command to its first measured kernel.
@@ -266,6 +267,7 @@ class RunSummary:
     timeline: KernelTimeline | None
     accuracy: Accuracy | None
     network_cycles: int | None = None
+    network_seconds: float | None = None
     network_time: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     interrupted: bool = False

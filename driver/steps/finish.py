@@ -20,8 +20,9 @@ from driver.integer.reference import run
 from driver.program.arena import Arena
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job
+from driver.program.parts import whole_batches
 from driver.report.summary import Accuracy, KernelTimeline, Span
-from driver.search.measuring import Task
+from driver.search.measuring import CLOSE_LOOK, Task
 from driver.steps.machine import versions
 from driver.steps.output import OutputFolder
 from driver.steps.prepared import Prepared, best_of, trials_of
@@ -40,6 +41,7 @@ class Finished:
     program: NetworkProgram
     accuracy: Accuracy
     network_cycles: int | None
+    network_seconds: float | None
     timeline: KernelTimeline | None
 
 
@@ -85,7 +87,11 @@ class Finish:
         timeline = self._timeline()
         accuracy, cycles = self._evaluate(program)
         return Finished(
-            program=program, accuracy=accuracy, network_cycles=cycles, timeline=timeline
+            program=program,
+            accuracy=accuracy,
+            network_cycles=cycles,
+            network_seconds=self._network_seconds(program),
+            timeline=timeline,
         )
 
     def _assemble(self, arena: Arena, kept: KeptCompiles) -> NetworkProgram:
@@ -109,9 +115,9 @@ class Finish:
         """The slowest of the best kernels once more, with its instructions' times."""
         if not self._best:
             return None
-        name, trial = max(self._best.items(), key=lambda item: item[1].cost or 0.0)
-        if trial.clock is not DeviceClock.CYCLES:
+        if self._is_clocked:
             return None  # What counts no cycles has no timeline.
+        name, trial = max(self._best.items(), key=lambda item: item[1].cost or 0.0)
         task = self._prepared.tasks[name]
         compile_job = task.compile_job(task.trace(dict(trial.point)))
         (artifact,) = compiled(self._house.executor, [compile_job])
@@ -169,7 +175,32 @@ class Finish:
             compared=judge.compared(integers, answer.outputs),
             differing=differing,
         )
-        return accuracy, answer.cycles[-1] if answer.cycles else None
+        return accuracy, (answer.cycles[-1] or None) if answer.cycles else None
+
+    @property
+    def _is_clocked(self) -> bool:
+        """Whether the clock has told the times of the kernels."""
+        return any(trial.clock is DeviceClock.SECONDS for trial in self._best.values())
+
+    def _network_seconds(self, program: NetworkProgram) -> float | None:
+        """What a run of the program takes by the clock, where that tells what kernels take."""
+        if not self._is_clocked:
+            return None
+        inputs = next(whole_batches(self._prepared.evaluation.inputs, program.batch, program.batch))
+        order = Order(
+            number=0,
+            job=program.run_job(
+                inputs, timeout_seconds=self._limit_seconds(), precision=CLOSE_LOOK
+            ),
+            blobs=program.blobs(inputs),
+            request_id=f"{self._stages.run_id}-network-time",
+            clock=DeviceClock.SECONDS,
+        )
+        errands = self._errands()
+        with self._stages.watch.waiting(errands.waits_for):
+            (done,) = errands.run([order])
+        time = done.result.wall_time if isinstance(done.result, Measurement) else None
+        return None if time is None else time.median_seconds
 
     def _limit_seconds(self) -> float:
         """What a device may take for one batch, by what the best kernels took on these devices."""

@@ -13,7 +13,7 @@ from rich.text import Text
 from tilefarm.measurement import DeviceClock
 from tilefarm.plural import plural
 
-from driver.report.cost import gain
+from driver.report.cost import gain, microseconds
 from driver.report.summary import RunSummary, Span, brief
 from driver.terminal.board import Board, Row
 from driver.terminal.events import (
@@ -241,6 +241,8 @@ def _verdict(summary: RunSummary) -> str:
         best = taken(summary.best_cycles, summary.best_seconds)
         unit = " cycles" if summary.best_seconds is None else ""
         text += f"\nkernels {default} -> {best}{unit}: {summary.speedup:.2f}x"
+    if summary.network_seconds is not None:
+        text += f"\none image through the program: {microseconds(summary.network_seconds)}"
     if summary.network_cycles is not None:
         text += f"\none image through the program: {number(summary.network_cycles)} cycles"
         text += f", {summary.network_time}" if summary.network_time else ""

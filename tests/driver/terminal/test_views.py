@@ -169,6 +169,7 @@ def test_devices_without_counters_show_microseconds() -> None:
     text = stream.getvalue()
     assert "device b: sandbox none, timed by the clock" in text
     assert "2.50x faster than untuned" in text
+    assert "one image through the program: 812.3 us" in text
     assert "kernels 2 000.0 us -> 660.0 us: 3.03x" in text
     (row,) = (line for line in text.splitlines() if line.startswith(" conv2d"))
     assert "900.0 us  300.0 us  3.00x" in row

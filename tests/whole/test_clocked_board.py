@@ -1,0 +1,64 @@
+"""A board that counts no cycles, from the model's file to its program, and once more."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tilefarm.interpreter import python_command
+
+from driver.bench.board import exact_cycles
+
+pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def demo(out: Path, *words: str) -> list[dict[str, Any]]:
+    """What a demo tells, event by event; the summary last."""
+    common = ("--json", "--no-ray", "--workers", "2", "--devices", "1", "--out", str(out))
+    done = subprocess.run(
+        python_command("-m", "driver.cli", "demo", *common, *words),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def steps(events: list[dict[str, Any]]) -> set[str]:
+    return {event["step"] for event in events if event["event"] == "step_ended"}
+
+
+def test_the_demo_on_a_board_without_counters(tmp_path: Path) -> None:
+    """The untuned program takes twenty times as long as the best, so half as long again is near."""
+    board = tmp_path / "board"
+    events = demo(board, "--trials", "100", "--runtime", "stand-in")
+    assert {e["clock"] for e in events if e["event"] == "device_joined"} == {"seconds"}
+    trials = [e for e in events if e["event"] == "trial" and e["status"] == "ok"]
+    assert {e["cycles"] for e in trials} == {None}
+    assert min(e["kernel_seconds"] for e in trials) > 0
+    summary = events[-1]
+    assert summary["best_cycles"] is summary["network_cycles"] is None
+    assert 0 < summary["best_seconds"] < summary["network_seconds"]
+    assert summary["speedup"] > 5
+    assert summary["accuracy"]["differing"] == 0
+    manifest = (board / "program/manifest.json").read_bytes()
+
+    again = demo(board, "--trials", "100", "--runtime", "stand-in")
+    assert "run-off" not in steps(again), "the records know it"
+    assert again[-1]["best_seconds"] == summary["best_seconds"]
+    assert (board / "program/manifest.json").read_bytes() == manifest
+
+    simulator = tmp_path / "simulator"
+    demo(simulator, "--trials", "100")
+    assert exact_cycles(board / "program") < 1.5 * exact_cycles(simulator / "program")
+
+
+def test_a_folder_of_the_other_clock_is_told_apart(tmp_path: Path) -> None:
+    demo(tmp_path / "out", "--trials", "8")
+    words = ("--trials", "16", "--device-wait", "1", "--runtime", "stand-in")
+    with pytest.raises(AssertionError, match="this search has times in cycles, and the devices"):
+        demo(tmp_path / "out", *words)
