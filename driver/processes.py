@@ -28,11 +28,20 @@ def descendants(root: int) -> list[int]:
 def kill_descendants(root: int) -> None:
     """End everything below a process at once; fit for a signal handler.
 
-    The process itself is held still meanwhile, so that it starts nothing new.
+    All are held still before the first is ended, so that none starts another one meanwhile, which
+    would be nobody's child. The process itself stays so.
     """
+    if root != os.getpid():
+        _signal(root, signal.SIGSTOP)
+    held: set[int] = set()
+    while fresh := set(descendants(root)) - held:
+        for pid in fresh:
+            _signal(pid, signal.SIGSTOP)
+        held |= fresh
+    for pid in held:
+        _signal(pid, signal.SIGKILL)
+
+
+def _signal(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        if root != os.getpid():
-            os.kill(root, signal.SIGSTOP)
-    for pid in descendants(root):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)

@@ -25,7 +25,11 @@ DOORS = {
         "driver/compiling/ray_child.py",
     },
     "xgboost": {"tuner/xgb_model.py"},
-    "ctypes": {"device_server/library", "device_server/lifetime.py"},
+    "ctypes": {
+        "device_server/library",
+        "device_server/lifetime.py",
+        "driver/compiling/keeper.py",
+    },
     "onnx": {"driver/frontend", "driver/demo"},
     "sqlite3": {"tuner/store_file.py", "device_server/tracker/state_file.py"},
     "grpc_health": {"proto/tilefarm/rpc/health.py"},

@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from tilefarm.interpreter import python_command
 
 from driver.processes import kill_descendants
 
+_KEEPER: Final = "driver.compiling.keeper"
 _END_SECONDS: Final = 5.0
 
 
@@ -29,22 +31,33 @@ class PipeChild:
         module: must begin its `main` with `far_ends`.
         pipes: how many.
         log: gets what it prints, appended.
+        kept: below a keeper (`keeper.py`), as it starts processes that may outlive it.
     """
 
-    def __init__(self, module: str, words: Sequence[str], *, pipes: int, log: Path) -> None:
+    def __init__(
+        self, module: str, words: Sequence[str], *, pipes: int, log: Path, kept: bool = False
+    ) -> None:
         pairs = [socket.socketpair() for _ in range(pipes)]
-        far = [theirs.fileno() for _, theirs in pairs]
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                python_command("-m", module, ",".join(map(str, far)), *words),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=far,
-                start_new_session=True,
-            )
-        for _, theirs in pairs:
-            theirs.close()
+        ends = [theirs.fileno() for _, theirs in pairs]
+        numbers = ",".join(map(str, ends))
+        command = python_command("-m", module, numbers, *words)
+        self._life: socket.socket | None = None
+        with ExitStack() as theirs:
+            for _, end in pairs:
+                theirs.enter_context(end)
+            if kept:
+                self._life, end = socket.socketpair()
+                ends.append(theirs.enter_context(end).fileno())
+                command = python_command("-m", _KEEPER, str(end.fileno()), numbers, *command)
+            with log.open("ab") as output:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    pass_fds=ends,
+                    start_new_session=True,
+                )
         self.pipes = [Connection(ours.detach()) for ours, _ in pairs]
 
     @property
@@ -55,6 +68,13 @@ class PipeChild:
         """End it and everything below it at once; from any thread."""
         if self._process.returncode is not None:
             return  # Its number may be somebody else's by now.
+        if self._life is not None:
+            with contextlib.suppress(OSError):  # it has ended already
+                self._life.shutdown(socket.SHUT_RDWR)  # the keeper ends them all
+        else:
+            self._kill_now()
+
+    def _kill_now(self) -> None:
         kill_descendants(self._process.pid)
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
@@ -67,8 +87,11 @@ class PipeChild:
         try:
             return self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
-            self.kill()
+            self._kill_now()
             return self._process.wait()
+        finally:
+            if self._life is not None:
+                self._life.close()
 
 
 def far_ends(argument: str) -> list[Connection]:

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import sys
+import time
 import traceback
 from collections.abc import Iterator
 from functools import partial
@@ -37,6 +38,9 @@ BEGAN: Final = "began"
 """Said before that, once a worker has taken it."""
 
 _BROKEN: Final = 70
+_DAEMONS: Final = frozenset({"raylet", "gcs_server"})
+"""Those without which Ray compiles nothing."""
+_LOOK_SECONDS: Final = 0.2
 _OBJECT_STORE_NBYTES: Final = 100 * 1024 * 1024
 _START_SECONDS: Final = 120
 """On a busy machine Ray's own 30 s are not enough."""
@@ -64,9 +68,7 @@ def main(argument: str, folder: str, form: str, level: str, cluster: str, token:
     control.send(None)
     with contextlib.suppress(EOFError, OSError):
         control.recv()
-    import ray
-
-    ray.shutdown()
+    # The keeper ends what Ray has started.
 
 
 def _start(folder: Path, workers: int) -> None:
@@ -93,6 +95,20 @@ def _start(folder: Path, workers: int) -> None:
         _node_ip_address=_LOOPBACK,
         _temp_dir=str(folder / "ray"),
     )
+    start_thread(_watch, name="daemons", broken=_end)
+
+
+def _watch() -> None:
+    """Ends with Ray's daemons; Ray itself waits a minute for them to come back.
+
+    Raises:
+        RuntimeError: one has died.
+    """
+    from ray._private.worker import _global_node
+
+    while not (dead := {kind for kind, _ in _global_node.dead_processes()} & _DAEMONS):
+        time.sleep(_LOOK_SECONDS)
+    raise RuntimeError(f"Ray's {' and '.join(sorted(dead))} died")
 
 
 def _end(error: Exception) -> None:

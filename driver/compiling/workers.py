@@ -84,7 +84,7 @@ class RayHost:
             _CLUSTER_SECONDS if cluster else _WORKER_SECONDS, clock=clock or SystemClock()
         )
         words = [str(folder), *style_words(style), cluster, str(token.absolute()) if token else ""]
-        self._child = PipeChild(_HOST, words, pipes=1 + workers, log=log)
+        self._child = PipeChild(_HOST, words, pipes=1 + workers, log=log, kept=True)
         self._control, *self.pipes = self._child.pipes
         self._settled = threading.Event()
         self._failure: TilefarmError | None = None
