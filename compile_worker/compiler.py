@@ -51,7 +51,8 @@ def compile_program(job: ProgramJob, *, clock: Clock | None = None) -> Artifact 
 
     def make() -> Made:
         kernels = [Kernel(each.symbol, lowered(each)) for each in job.kernels]
-        return program_object(job, kernels), (job.entry,), {"calls": float(len(job.calls))}
+        symbols = (job.entry, *job.call_entries)
+        return program_object(job, kernels), symbols, {"calls": float(len(job.calls))}
 
     return _built(job.digest, make, clock or SystemClock())
 

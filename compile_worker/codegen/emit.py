@@ -12,7 +12,7 @@ from tilefarm.target import Target
 from compile_worker.codegen.link import link
 from compile_worker.codegen.llvm import cpu_kernel
 from compile_worker.codegen.machine import object_code
-from compile_worker.codegen.network import QueuedCall, network_text
+from compile_worker.codegen.network import QueuedCall, call_texts, network_text
 from compile_worker.codegen.parallel import sharing_text
 from compile_worker.codegen.queueing import accelerator_kernel
 from compile_worker.codegen.runtime_abi import declarations
@@ -62,7 +62,7 @@ def scalar_object(kernel: Kernel, target: Target) -> bytes:
 
 
 def program_object(job: ProgramJob, kernels: Sequence[Kernel]) -> bytes:
-    """The shared object that exports a network's entry; its kernels are private."""
+    """The shared object that exports a network's entries; its kernels are private."""
     private = {
         kernel.symbol: Kernel(f"kernel{at}.{symbol(kernel.symbol)}", kernel.func)
         for at, kernel in enumerate(kernels)
@@ -70,7 +70,8 @@ def program_object(job: ProgramJob, kernels: Sequence[Kernel]) -> bytes:
     parts = [declarations(), sharing_text(kernel.func for kernel in kernels)]
     for kernel in private.values():
         parts.append(kernel_text(kernel, job.target, linkage="internal", waits=False))
-    parts.append(network_text(job, [_queued_call(private[call.kernel]) for call in job.calls]))
+    queued = [_queued_call(private[call.kernel]) for call in job.calls]
+    parts += [network_text(job, queued), *call_texts(job, queued)]
     code = object_code("\n".join(parts), job.target.host, fast_code=True)
     return link(code, job.target.host)
 

@@ -9,12 +9,14 @@
 Between two kernels on the accelerator, tokens order the first one's stores before the second one's
 loads; the host waits only before it has work of its own, or when the instruction queue or the
 micro-op memory would overflow.
+
+Beside it there is an entry for each call, which makes that call and waits: what a profile is of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilefarm.artifact import Call, ProgramJob
 from tilefarm.target import Target
@@ -67,6 +69,14 @@ def network_text(job: ProgramJob, queued: Sequence[QueuedCall]) -> str:
                 _answered(text, f"@{function}(ptr {command}, {tokens})")
     text.do("ret i32 0")
     return entry_text(job.entry, text, attributes=PLAIN_CODE)
+
+
+def call_texts(job: ProgramJob, queued: Sequence[QueuedCall]) -> list[str]:
+    """LLVM text of an entry for each call: a network that makes it alone."""
+    return [
+        network_text(replace(job, entry=entry, calls=(call,)), (kernel,))
+        for entry, call, kernel in zip(job.call_entries, job.calls, queued, strict=True)
+    ]
 
 
 def endings(queued: Sequence[QueuedCall], target: Target) -> list[str]:

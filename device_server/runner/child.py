@@ -10,11 +10,11 @@ from typing import Final
 
 from tilefarm.closing import Closing
 
-from device_server.runner.affinity import Affinity
 from device_server.runner.connection import Connection
 from device_server.runner.frames import Reply, Request
 from device_server.runner.last_words import LastWords
 from device_server.runner.process import ChildProcess
+from device_server.runner.scheduling import Scheduling
 
 _REAP_SECONDS: Final = 5.0
 
@@ -31,7 +31,7 @@ class RunnerChild(Closing):
 
     def __init__(self, pid: int, connection: Connection, log: LastWords) -> None:
         self._process = ChildProcess(pid)
-        self._affinity = Affinity(pid)
+        self._scheduling = Scheduling(pid)
         self._connection = connection
         self._log = log
 
@@ -39,12 +39,12 @@ class RunnerChild(Closing):
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def keep_its_core(self, *, yes: bool) -> None:
-        """Whether kernels stay on one core from now on, as those that are timed do."""
-        if yes:
-            self._affinity.stay()
+    def schedule(self, *, timed: bool) -> None:
+        """Whether kernels are timed from now on, and so run undisturbed as far as they can."""
+        if timed:
+            self._scheduling.undisturbed()
         else:
-            self._affinity.roam()
+            self._scheduling.ordinary()
 
     def send(self, request: Request) -> None:
         """Send it; the reply is `loaded` or `ran`."""

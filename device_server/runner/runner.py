@@ -184,7 +184,7 @@ class Runner(Closing):
         """
         if self._loaded == job.artifact and self._child is not None and self._child.alive:
             self._load_seconds = 0.0
-            self._child.keep_its_core(yes=job.precision is not None)
+            self._child.schedule(timed=job.precision is not None)
             self._child.send(request)
             return None
         begin = self._clock.seconds()
@@ -192,7 +192,6 @@ class Runner(Closing):
         try:
             with _opened(blob(job.artifact)) as artifact:
                 self._child = self._children.child([load_request(artifact), request])
-            self._child.keep_its_core(yes=job.precision is not None)
             reply = self._child.loaded(self._limits.start_seconds)
         except ChildSilent:
             self._drop_child()
@@ -203,6 +202,7 @@ class Runner(Closing):
             return Problem(Status.LOAD_ERROR, str(error))
         if not isinstance(reply, Ready):
             return self._explain(reply)
+        self._child.schedule(timed=job.precision is not None)
         self._loaded = job.artifact
         self._load_seconds = self._clock.seconds() - begin
         return None

@@ -17,6 +17,7 @@ from driver.settings import FarmSettings, add_device_options, farm_settings
 if TYPE_CHECKING:
     from driver.program.evaluate import ProgramRun
     from driver.program.model import NetworkProgram
+    from driver.report.profile import Profile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("program", type=Path, metavar="PROGRAM", help="the folder `program` of a tuned network")
     option("--input", type=Path, required=True, metavar="X.npz", help="inputs, samples first")
     option("--out", type=Path, metavar="Y.npz", help="where to write the outputs")
+    option(
+        "--profile",
+        action="store_true",
+        help="what each layer takes, one by one: of the first batch, on one device",
+    )
     option("--json", action="store_true", help="print one JSON document")
     option(
         "--target",
@@ -35,8 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "example:\n"
         "  tilefarm run tilefarm-out/demo/program --input test.npz --out answers.npz\n"
+        "  tilefarm run tilefarm-out/demo/program --input test.npz --profile\n"
         "Devices are those of the program's target. README.txt in the folder says how to run it\n"
-        "without tilefarm."
+        "without tilefarm. A profile is in cycles where the device counts them, else in\n"
+        "microseconds of its host; spread is from the 10th to the 90th percentile, by the median."
     )
 
 
@@ -45,15 +53,19 @@ def run(args: argparse.Namespace) -> int:
     settings = farm_settings(args)
     quiet_libraries()
     from driver.program.deployed import read_program
+    from driver.program.profile import require_entries
     from driver.program.running import write_answers
 
     program = read_program(args.program)
+    if args.profile:
+        require_entries(program)
     if args.target is not None:
         _check_target(program, args.target)
-    answer = _answers(program, args.input, settings)
+    answer, profile = _answers(program, args.input, settings, profiled=args.profile)
     if args.out is not None:
         write_answers(args.out, answer.outputs)
-    print(_as_json(program, answer, args.out) if args.json else _as_text(program, answer, args.out))
+    told = _as_json if args.json else _as_text
+    print(told(program, answer, profile, args.out))
     return 0
 
 
@@ -70,11 +82,13 @@ def _check_target(program: NetworkProgram, name: str) -> None:
         )
 
 
-def _answers(program: NetworkProgram, data: Path, settings: FarmSettings) -> ProgramRun:
+def _answers(
+    program: NetworkProgram, data: Path, settings: FarmSettings, *, profiled: bool
+) -> tuple[ProgramRun, Profile | None]:
     from device_server.library.native import find_executable, find_library
     from driver.farm.farmhouse import Farmhouse, Folders
     from driver.farm.scratch import scratch_folder
-    from driver.program.running import answers, load_inputs
+    from driver.program.running import answers, load_inputs, profile
 
     inputs = load_inputs(program, data)
     if settings.tracker is None:
@@ -85,18 +99,33 @@ def _answers(program: NetworkProgram, data: Path, settings: FarmSettings) -> Pro
         with Farmhouse(
             settings, program.target, folders, owner="run", clock=clock, compile_workers=False
         ) as house:
-            return answers(program, inputs, house.leases, settings, clock)
+            answer = answers(program, inputs, house.leases, settings, clock)
+            if not profiled:
+                return answer, None
+            by_clock = not answer.cycles
+            layers = profile(program, inputs, house.leases, settings, clock, by_clock=by_clock)
+            return answer, layers
 
 
-def _as_text(program: NetworkProgram, answer: ProgramRun, out: Path | None) -> str:
+def _as_text(
+    program: NetworkProgram, answer: ProgramRun, profile: Profile | None, out: Path | None
+) -> str:
+    from driver.terminal.profile_text import profile_lines
+
     samples = len(next(iter(answer.outputs.values())))
     cycles = f"{answer.cycles[-1]} cycles each" if answer.cycles else "no cycles counted"
     lines = [f"{program.name}: {plural(samples, 'sample')}, {cycles}"]
     lines += [f"{name}  {v.dtype} {list(v.shape)}" for name, v in answer.outputs.items()]
-    return "\n".join([*lines, *([f"outputs  {out}"] if out is not None else [])])
+    lines += [f"outputs  {out}"] if out is not None else []
+    lines += ["", *profile_lines(profile)] if profile is not None else []
+    return "\n".join(lines)
 
 
-def _as_json(program: NetworkProgram, answer: ProgramRun, out: Path | None) -> str:
+def _as_json(
+    program: NetworkProgram, answer: ProgramRun, profile: Profile | None, out: Path | None
+) -> str:
+    from driver.terminal.profile_text import profile_document
+
     document = {
         "program": program.name,
         "digest": program.digest.hex,
@@ -105,5 +134,6 @@ def _as_json(program: NetworkProgram, answer: ProgramRun, out: Path | None) -> s
         "cycles": answer.cycles[-1] if answer.cycles else None,
         "outputs": {name: list(values.shape) for name, values in answer.outputs.items()},
         "out": None if out is None else str(out),
+        "profile": None if profile is None else profile_document(profile),
     }
     return json.dumps(document)

@@ -12,7 +12,7 @@ from tilefarm.target import target_from_document
 
 from driver.graph.grid import Grid
 from driver.program.folder import MANIFEST_FILE, MANIFEST_SCHEMA
-from driver.program.model import NetworkProgram, Parameter
+from driver.program.model import LayerCall, NetworkProgram, Parameter
 
 _HINT = "give the folder `program` that `tilefarm tune` wrote"
 
@@ -34,6 +34,7 @@ def read_program(folder: Path) -> NetworkProgram:
             arena_nbytes=int(manifest["arena_nbytes"]),
             inputs=tuple(map(_parameter, manifest["inputs"])),
             outputs=tuple(map(_parameter, manifest["outputs"])),
+            calls=tuple(map(_call, manifest.get("calls", ()))),
         )
     except (KeyError, TypeError, ValueError, TargetError) as error:
         raise ModelError(f"{folder / MANIFEST_FILE}: damaged: {error}", _HINT) from None
@@ -73,6 +74,16 @@ def _parameter(row: dict[str, Any]) -> Parameter:
         axes=tuple(row["axes"]),
         scale=row["scale"],
         grid=None if row["grid"] is None else _grid(row["grid"]),
+    )
+
+
+def _call(row: dict[str, Any]) -> LayerCall:
+    predicted = row["predicted_cycles"]
+    return LayerCall(
+        entry=str(row["entry"]),
+        layer=str(row["layer"]),
+        kernel=str(row["kernel"]),
+        predicted_cycles=None if predicted is None else int(predicted),
     )
 
 

@@ -95,7 +95,7 @@ class _Parts:
         ]
         self.runs += len(orders)
         answers = self.errands.run(orders, lambda done: self.watch(done, sizes[done.number - 1]))
-        return [_good(done) for done in answers]
+        return [good_answer(done) for done in answers]
 
 
 def _between(inputs: Mapping[str, NDArray[Any]], begin: int, end: int) -> dict[str, NDArray[Any]]:
@@ -108,7 +108,12 @@ def _most_samples(program: NetworkProgram) -> int:
     return max(1, _MOST_NBYTES // largest) * program.batch
 
 
-def _good(done: Done) -> Measurement:
+def good_answer(done: Done) -> Measurement:
+    """What a device measured.
+
+    Raises:
+        SettingsError, InfraError: it failed, see `run_program`.
+    """
     failure = done.result
     if isinstance(failure, Measurement):
         return failure

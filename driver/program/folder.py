@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +55,9 @@ above, a file for each tensor, as many runs as the files hold.
 The entry is `int32_t {entry}(void *const *buffers, const int64_t *offsets)`; 0 is
 success. Buffers are handles of VTABufferAlloc, offsets are 0. In this order:
 {buffers}
+
+So are the entries in `calls` of manifest.json, which make one kernel call each:
+called in order they do what `{entry}` does, for `tilefarm run . --profile`.
 """
 
 
@@ -83,6 +87,7 @@ def _manifest(
         "constants": _file_row(CONSTANTS_FILE, program.constants, program.constants_digest),
         "files": {name: Digest.of(content).hex for name, content in files.items()},
         "arena_nbytes": program.arena_nbytes,
+        "calls": [asdict(call) for call in program.calls],
         "buffers": list(_buffer_rows(program)),
         "inputs": [_parameter_row(p) for p in program.inputs],
         "outputs": [_parameter_row(p) for p in program.outputs],

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -52,9 +53,27 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCall:
+    """One kernel call of the program, and the entry that makes it alone.
+
+    Attributes:
+        layer: its name in the network.
+        kernel: the workload that it computes.
+        predicted_cycles: what its schedule says of itself; None for work of the processor, or where
+            nothing was predicted.
+    """
+
+    entry: str
+    layer: str
+    kernel: str
+    predicted_cycles: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkProgram:
     """What is deployed: code, constants, and what a caller must know to run them.
 
+    `calls` are in order; a program of an older version has none.
     The digests of code and constants, which may be large, are made once.
     """
 
@@ -66,6 +85,7 @@ class NetworkProgram:
     arena_nbytes: int
     inputs: tuple[Parameter, ...]
     outputs: tuple[Parameter, ...]
+    calls: tuple[LayerCall, ...] = ()
     code_digest: Digest = field(init=False)
     constants_digest: Digest = field(init=False)
 
@@ -165,9 +185,18 @@ def program_job(
 
 
 def network_program(
-    network: Network, job: ProgramJob, artifact: Artifact, constants: bytes, arena_nbytes: int
+    network: Network,
+    job: ProgramJob,
+    artifact: Artifact,
+    constants: bytes,
+    arena_nbytes: int,
+    predicted_cycles: Mapping[Workload, int] = MappingProxyType({}),
 ) -> NetworkProgram:
-    """The compiled network with what a caller must know."""
+    """The compiled network with what a caller must know.
+
+    Args:
+        predicted_cycles: of the schedules, where they are known.
+    """
     return NetworkProgram(
         name=network.name,
         target=network.target,
@@ -190,6 +219,15 @@ def network_program(
                 name=o.name, shape=o.shape, scale=_output_scale(network, o.tensor), grid=o.grid
             )
             for o in network.outputs
+        ),
+        calls=tuple(
+            LayerCall(
+                entry=entry,
+                layer=step.name,
+                kernel=step.workload.name,
+                predicted_cycles=predicted_cycles.get(step.workload),
+            )
+            for entry, step in zip(job.call_entries, network.steps, strict=True)
         ),
     )
 

@@ -20,6 +20,8 @@ from driver.frontend import load_data
 from driver.graph.ir import Graph, GraphInput
 from driver.program.evaluate import ProgramRun, run_program
 from driver.program.model import NetworkProgram
+from driver.program.profile import profiled
+from driver.report.profile import Profile
 from driver.settings import FarmSettings
 from driver.whole_file import write_whole
 
@@ -36,20 +38,43 @@ def answers(
     Raises:
         FarmFault, NoDeviceError: see `driver.program.evaluate.run_program`.
     """
-    errands = Errands(
+    answer = run_program(
+        program,
+        inputs,
+        _errands(devices, settings, clock),
+        limit_seconds=settings.run_timeout_seconds,
+        run_id=RandomIds().fresh("run"),
+    )
+    return replace(answer, outputs=in_types_of_model(program, answer.outputs))
+
+
+def profile(
+    program: NetworkProgram,
+    inputs: Mapping[str, NDArray[Any]],
+    devices: LeaseSource,
+    settings: FarmSettings,
+    clock: Clock,
+    *,
+    by_clock: bool,
+) -> Profile:
+    """What its layers take on one of the devices; see `driver.program.profile.profiled`."""
+    return profiled(
+        program,
+        inputs,
+        _errands(devices, settings, clock),
+        by_clock=by_clock,
+        limit_seconds=settings.run_timeout_seconds,
+        run_id=RandomIds().fresh("run"),
+    )
+
+
+def _errands(devices: LeaseSource, settings: FarmSettings, clock: Clock) -> Errands:
+    return Errands(
         devices,
         devices=settings.devices,
         wait_seconds=settings.device_wait_seconds,
         clock=clock,
     )
-    answer = run_program(
-        program,
-        inputs,
-        errands,
-        limit_seconds=settings.run_timeout_seconds,
-        run_id=RandomIds().fresh("run"),
-    )
-    return replace(answer, outputs=in_types_of_model(program, answer.outputs))
 
 
 def in_types_of_model(

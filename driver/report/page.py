@@ -9,6 +9,7 @@ from driver.accuracy.measure import value_text
 from driver.report.arena import arena_chart
 from driver.report.cost import microseconds
 from driver.report.gantt import gantt_chart
+from driver.report.profile_chart import profile_section
 from driver.report.progress import progress_chart
 from driver.report.summary import RunSummary
 from driver.report.tables import (
@@ -75,6 +76,8 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
     if summary.accuracy:
         sections.append(("Accuracy", accuracy_table(summary.accuracy)))
     sections.append(("Workers and devices", gantt_chart(summary.spans)))
+    if summary.profile:
+        sections.append(("The program, layer by layer", profile_section(summary.profile)))
     if summary.timeline:
         words = (
             f"<p class=sub>{escape(summary.timeline.layer)}: "

@@ -15,6 +15,7 @@ from tilefarm.measurement import TimelineEvent
 from driver.accuracy.judging import Compared
 from driver.accuracy.kinds import Kind
 from driver.report.cost import cost, gain, total
+from driver.report.profile import Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +240,7 @@ class RunSummary:
         sessions: all that there were, the first one first.
         network_cycles: accelerator cycles of one image through the assembled program.
         network_seconds: by the clock, where that tells what kernels take; all of the program's.
+        profile: what the layers of the assembled program take on a device, one by one.
         network_time: what they take at the clock of the target's board, in words.
         trials_per_second: of this session's search; None when it measured nothing.
         first_measured_seconds: from the start of the command to its first measured kernel.
@@ -269,6 +271,7 @@ class RunSummary:
     network_cycles: int | None = None
     network_seconds: float | None = None
     network_time: str = ""
+    profile: Profile | None = None
     facts: tuple[tuple[str, str], ...] = ()
     interrupted: bool = False
     sessions: tuple[SessionRow, ...] = ()
@@ -305,7 +308,7 @@ class RunSummary:
 def brief(summary: RunSummary) -> Mapping[str, Any]:
     """The summary as a JSON document without what only pictures need (spans, trials, events)."""
     document = asdict(summary)
-    for key in ("spans", "trials", "arena", "timeline"):
+    for key in ("spans", "trials", "arena", "timeline", "profile"):
         del document[key]
     if summary.accuracy:
         document["accuracy"]["compared"] = [row.document() for row in summary.accuracy.compared]

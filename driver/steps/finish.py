@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tilefarm.errors import InfraError
+from tilefarm.errors import InfraError, TilefarmError
 from tilefarm.measurement import DeviceClock, Measurement, Status, Trial
 from tilefarm.plural import form, plural
 
@@ -20,13 +20,16 @@ from driver.integer.reference import run
 from driver.program.arena import Arena
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job
-from driver.program.parts import whole_batches
+from driver.program.profile import profiled
+from driver.report.profile import Profile
 from driver.report.summary import Accuracy, KernelTimeline, Span
-from driver.search.measuring import CLOSE_LOOK, Task
+from driver.search.measuring import Task
 from driver.steps.machine import versions
 from driver.steps.output import OutputFolder
 from driver.steps.prepared import Prepared, best_of, trials_of
 from driver.steps.stages import Stages
+from driver.terminal.profile_text import against_the_whole
+from tuner.sampler import Sampler
 from tuner.store import Store
 
 _PATIENCE: Final = 20.0
@@ -43,6 +46,7 @@ class Finished:
     network_cycles: int | None
     network_seconds: float | None
     timeline: KernelTimeline | None
+    profile: Profile | None
 
 
 @dataclass(slots=True)
@@ -86,12 +90,14 @@ class Finish:
         folder.write_program(program, versions())
         timeline = self._timeline()
         accuracy, cycles = self._evaluate(program)
+        profile = self._profile(program)
         return Finished(
             program=program,
             accuracy=accuracy,
             network_cycles=cycles,
-            network_seconds=self._network_seconds(program),
+            network_seconds=profile.network_seconds if profile else None,
             timeline=timeline,
+            profile=profile,
         )
 
     def _assemble(self, arena: Arena, kept: KeptCompiles) -> NetworkProgram:
@@ -109,7 +115,12 @@ class Finish:
             say(f"{plural(len(job.calls), 'call')} of {plural(len(job.kernels), 'kernel')}")
             say(f"code {_kib(artifact.code)}, weights {_kib(constants)}")
             say(f"arena {arena.nbytes / 1024:.0f} KiB")
-        return network_program(network, job, artifact, constants, arena.nbytes)
+        predicted = {
+            task.workload: cycles
+            for name, task in self._prepared.tasks.items()
+            if (cycles := _predicted_cycles(task, self._best[name])) is not None
+        }
+        return network_program(network, job, artifact, constants, arena.nbytes, predicted)
 
     def _timeline(self) -> KernelTimeline | None:
         """The slowest of the best kernels once more, with its instructions' times."""
@@ -182,25 +193,25 @@ class Finish:
         """Whether the clock has told the times of the kernels."""
         return any(trial.clock is DeviceClock.SECONDS for trial in self._best.values())
 
-    def _network_seconds(self, program: NetworkProgram) -> float | None:
-        """What a run of the program takes by the clock, where that tells what kernels take."""
-        if not self._is_clocked:
-            return None
-        inputs = next(whole_batches(self._prepared.evaluation.inputs, program.batch, program.batch))
-        order = Order(
-            number=0,
-            job=program.run_job(
-                inputs, timeout_seconds=self._limit_seconds(), precision=CLOSE_LOOK
-            ),
-            blobs=program.blobs(inputs),
-            request_id=f"{self._stages.run_id}-network-time",
-            clock=DeviceClock.SECONDS,
-        )
-        errands = self._errands()
-        with self._stages.watch.waiting(errands.waits_for):
-            (done,) = errands.run([order])
-        time = done.result.wall_time if isinstance(done.result, Measurement) else None
-        return None if time is None else time.median_seconds
+    def _profile(self, program: NetworkProgram) -> Profile | None:
+        """What the layers take on a device; a run whose program is right does not fail for it."""
+        with self._stages.step("profile") as say:
+            errands = self._errands()
+            try:
+                with self._stages.watch.waiting(errands.waits_for):
+                    profile = profiled(
+                        program,
+                        self._prepared.evaluation.inputs,
+                        errands,
+                        by_clock=self._is_clocked,
+                        limit_seconds=self._limit_seconds(),
+                        run_id=self._stages.run_id,
+                    )
+            except TilefarmError as error:
+                say(f"none: {error.what}")
+                return None
+            say(against_the_whole(profile))
+        return profile
 
     def _limit_seconds(self) -> float:
         """What a device may take for one batch, by what the best kernels took on these devices."""
@@ -237,6 +248,13 @@ def _best(task: Task, store: Store) -> Trial:
     trials = trials_of(task, store)
     why = next((f"{t.status.value}: {t.why or 'no time'}" for t in trials), "nothing was measured")
     raise InfraError(f"no schedule of {task.name} ended well; first: {why}")
+
+
+def _predicted_cycles(task: Task, trial: Trial) -> int | None:
+    """What the space says of a schedule; None where it says nothing."""
+    point = Sampler(task.space).complete(dict(trial.point)) or {}
+    quarters = point.get("predicted_quarter_cycles")
+    return None if quarters is None else max(1, round(quarters / 4))
 
 
 def _run_seconds(trial: Trial) -> float:

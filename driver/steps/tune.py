@@ -228,6 +228,7 @@ class _Tune:
             accuracy=done.accuracy if done else None,
             network_cycles=cycles,
             network_seconds=done.network_seconds if done else None,
+            profile=done.profile if done else None,
             network_time=target.board.time_of(cycles) if cycles else "",
             facts=(
                 ("machine", machine()),

@@ -58,7 +58,9 @@ class Call:
 class ProgramJob:
     """A whole network in one shared object: kernels, and an entry that calls them in order.
 
-    The entry has the C type above with one (handle, offset) pair per program buffer.
+    The entry has the C type above with one (handle, offset) pair per program buffer. So have
+    `call_entries`, each of which makes one of the calls and waits for it: called in order they do
+    what the entry does, but nothing of one call happens beside another.
     """
 
     kernels: tuple[CompileJob, ...]
@@ -66,6 +68,11 @@ class ProgramJob:
     buffers: int
     target: Target
     entry: str = "network"
+
+    @property
+    def call_entries(self) -> tuple[str, ...]:
+        """Names of the entries that make one call each."""
+        return tuple(f"{self.entry}_call{at}" for at in range(len(self.calls)))
 
     @property
     def digest(self) -> Digest:

@@ -148,6 +148,7 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     assert not bars_of(trace) - bars_of(both), "the picture of the first session is still there"
     html = (tmp_path / "o" / "report.html").read_text()
     assert html.count("exhausted</td>") == 2, "a row for each session"
+    assert "The program, layer by layer" in html
 
     answers = tmp_path / "answers.npz"
     words = ["run", str(tmp_path / "o" / "program"), "--input", str(TEST)]
@@ -158,6 +159,15 @@ def test_from_a_network_to_a_checked_program_and_on_again(
         labels = data["y"] if "y" in data.files else data["Y"]
         right = int((scores.reshape(len(scores), -1).argmax(axis=1) == labels).sum())
     assert 100 * right / len(labels) == again["accuracy"]["compared"][0]["device"]
+    code, out, err = run([*words, "--profile", "--json", "--devices", "1"]).end()
+    assert (code, err) == (0, "")
+    profile = json.loads(out)["profile"]
+    assert profile["clock"] == "cycles"
+    assert profile["network"]["cycles"] == again["network_cycles"]
+    assert profile["layers_cost"] == again["best_cycles"], "each layer is its kernel alone"
+    accelerated = [layer for layer in profile["layers"] if layer["cycles"]]
+    assert len(accelerated) == sum(workload["count"] for workload in again["workloads"])
+    assert all(layer["ratio"] for layer in accelerated), "every schedule predicts its cycles"
 
 
 def test_the_same_on_ray(run: type[Command], tmp_path: Path) -> None:

@@ -8,6 +8,9 @@
 namespace tilefarm::runner {
 namespace {
 
+// What is told of a call that ends before the clock moves: host work of almost nothing.
+constexpr double kLeastSeconds = 1e-9;
+
 class ProfiledCall final : public Timed {
  public:
   ProfiledCall(Session& session, Entry entry) : session_(session), entry_(entry) {}
@@ -33,7 +36,7 @@ void run_round(std::vector<ProfiledCall>& calls, Session& session, VtaLibrary& l
     if (region.disturbed) {
       ++each.rejected;
     } else {
-      each.kept.push_back(region.seconds);
+      each.kept.push_back(std::max(region.seconds, kLeastSeconds));
     }
   }
   session.require_same_outputs();

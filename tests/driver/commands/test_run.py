@@ -127,3 +127,9 @@ def test_no_library(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(device_server.library.native, "find_library", absent)
     assert "the library is not built" in refused(code=InfraError("").exit_code)
+
+
+def test_a_program_without_entries_for_its_layers_has_no_profile(
+    refused: Callable[..., str],
+) -> None:
+    assert "program two is of an older version" in refused("--profile")

@@ -143,6 +143,7 @@ def a_program() -> NetworkProgram:
 
 def test_equal_workloads_are_one_kernel_and_buffers_have_their_order() -> None:
     program = a_program()
+    assert program.calls
     x = {"x": np.zeros((5, 3, 6, 6), np.float32)}
     job = program.run_job(x, timeout_seconds=0.1)
     assert [b.role for b in job.buffers] == [Role.SCRATCH, Role.CONSTANT, Role.INPUT, Role.OUTPUT]
@@ -172,6 +173,7 @@ def test_the_schedule_of_each_workload_is_in_its_kernel() -> None:
 
 def test_a_program_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     program = a_program()
+    assert program.calls
     folder = OutputFolder(tmp_path)
     folder.write_program(program, {"tilefarm": "test"})
     assert read_program(folder.program) == program

@@ -10,11 +10,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from kit.profiles import counted_profile, timed_profile
 from kit.summaries import a_summary, by_the_clock
 from tilefarm.measurement import TimelineEvent
 
 from driver.report import page, write_report
 from driver.report.gantt import busy_seconds
+from driver.report.profile import Profile
 from driver.report.progress import progress_chart
 from driver.report.summary import Span
 from driver.report.svg import Scale, short
@@ -87,6 +89,33 @@ def test_a_run_without_anything_still_has_a_report() -> None:
         accuracy=None, trials_per_second=None, first_measured_seconds=None,
     )  # fmt: skip
     HTMLParser().feed(page(empty))
+
+
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        (
+            counted_profile(),
+            ["3 000 cycles", "on the processor", "2.00×", "1 500 cycles predicted"],
+        ),
+        (timed_profile(clock_mhz=100), ["30.0 us", "3.0 %", "at 100 MHz", "microseconds"]),
+    ],
+)
+def test_a_profile_is_drawn_in_the_device_s_units(profile: Profile, words: list[str]) -> None:
+    text = page(replace(a_summary(), profile=profile)).replace("\u202f", " ")
+    for word in ("The program, layer by layer", *words):
+        assert word in text, word
+    pictures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+    assert len(pictures) == 5
+    for picture in pictures:
+        ElementTree.fromstring(picture)
+
+
+def test_layers_of_a_profile_are_escaped() -> None:
+    attack = "<script>alert(1)</script>"
+    text = page(replace(a_summary(), profile=counted_profile(attack)))
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
 
 
 def test_writing_leaves_no_draft(tmp_path: Path) -> None:

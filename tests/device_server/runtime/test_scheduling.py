@@ -1,4 +1,4 @@
-"""Timed kernels stay on one core; the server says which, and others go where the system wants."""
+"""Timed kernels stay on one core and go first there; others run where and when the system wants."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from tilefarm.digest import Digest
 from tilefarm.measurement import Precision
 
-from device_server.runner.affinity import Affinity
 from device_server.runner.runner import Runner
+from device_server.runner.scheduling import Scheduling
 
 from .conftest import Blobs
 from .test_runner import dense_job, measured
@@ -24,29 +24,38 @@ EVERYWHERE = os.sched_getaffinity(0)
 
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
         yield process
         process.kill()
 
 
-def test_a_process_stays_on_one_core_until_it_may_roam(sleeper: subprocess.Popen[bytes]) -> None:
-    affinity = Affinity(sleeper.pid)
-    affinity.roam()
+def niceness(pid: int) -> int:
+    return os.getpriority(os.PRIO_PROCESS, pid)
+
+
+def test_a_process_is_undisturbed_on_one_core_until_it_is_ordinary_again(
+    sleeper: subprocess.Popen[bytes],
+) -> None:
+    scheduling = Scheduling(sleeper.pid)
+    scheduling.ordinary()
     assert os.sched_getaffinity(sleeper.pid) == EVERYWHERE
     for _ in range(2):
-        affinity.stay()
+        scheduling.undisturbed()
         (core,) = os.sched_getaffinity(sleeper.pid)
         assert core in EVERYWHERE
-    affinity.roam()
+        assert niceness(sleeper.pid) in (-20, niceness(0)), "as far as it is allowed"
+    scheduling.ordinary()
     assert os.sched_getaffinity(sleeper.pid) == EVERYWHERE
+    assert niceness(sleeper.pid) == niceness(0)
 
 
 def test_one_that_is_gone_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
-    affinity = Affinity(sleeper.pid)
+    scheduling = Scheduling(sleeper.pid)
     sleeper.kill()
     sleeper.wait()
-    affinity.stay()
-    affinity.roam()
+    scheduling.undisturbed()
+    scheduling.ordinary()
 
 
 def _fewest_cores_of_a_child() -> int:

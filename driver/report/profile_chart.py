@@ -1,0 +1,111 @@
+"""A bar a layer: what the program's layers take on the device, and what was predicted for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Final
+
+from driver.report.cost import microseconds
+from driver.report.profile import LayerTime, Profile
+from driver.report.svg import Scale, box, colour, drawing, element, label, short
+from driver.report.tables import count, share_bar, table, times
+
+_LEFT: Final = 210.0
+_RIGHT: Final = 930.0
+_TOP: Final = 28.0
+_LANE: Final = 20.0
+_LONGEST: Final = 30
+
+
+def profile_section(profile: Profile) -> str:
+    """The picture and its table. Names are escaped: models are untrusted text."""
+    return _words(profile) + _chart(profile) + _table(profile)
+
+
+def _words(profile: Profile) -> str:
+    whole = _in_units(profile.network_cost or 0.0, by_clock=profile.by_clock)
+    parts = _in_units(profile.layers_cost, by_clock=profile.by_clock)
+    words = f"Layers one by one: {parts}; the whole network, in which they overlap: {whole}."
+    if profile.mhz:
+        words += f" Predictions are at {profile.mhz:.4g} MHz."
+    return f"<p class=sub>{escape(words)}</p>"
+
+
+def _chart(profile: Profile) -> str:
+    bottom = _TOP + _LANE * len(profile.layers)
+    x = Scale(0, _longest(profile) or 1.0, _LEFT, _RIGHT)
+    parts = list(_key())
+    for value in x.ticks(8):
+        at = x(value)
+        parts.append(element("line", x1=at, x2=at, y1=_TOP, y2=bottom + 4, class_="grid"))
+        words = short(1e6 * value if profile.by_clock else value)
+        parts.append(label(at, bottom + 18, words, text_anchor="middle", class_="tick"))
+    unit = "microseconds" if profile.by_clock else "cycles"
+    parts.append(label(_RIGHT + 60, bottom + 18, unit, text_anchor="end", class_="name"))
+    for row, layer in enumerate(profile.layers):
+        parts += _bar(profile, layer, _TOP + _LANE * row, x)
+    return drawing(1000, bottom + 30, *parts, words=f"{unit} of every layer")
+
+
+def _longest(profile: Profile) -> float:
+    costs = [layer.cost or 0.0 for layer in profile.layers]
+    return max([*costs, *map(_expected, profile.layers)], default=0.0)
+
+
+def _expected(layer: LayerTime) -> float:
+    """What was predicted, in the units of the cost."""
+    return layer.cost / layer.ratio if layer.cost and layer.ratio else 0.0
+
+
+def _key() -> Iterator[str]:
+    for index, words in enumerate(("on the device", "predicted")):
+        at = _LEFT + 120 * index
+        yield box(at, 6, 10, 10, colour(index))
+        yield label(at + 15, 15, words, class_="tick")
+
+
+def _bar(profile: Profile, layer: LayerTime, y: float, x: Scale) -> Iterator[str]:
+    name = layer.layer
+    shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    yield label(_LEFT - 8, y + 14, shown, text_anchor="end", class_="tick")
+    if layer.cost is None:
+        yield label(_LEFT + 6, y + 14, "on the processor", class_="name")
+        return
+    words = _in_units(layer.cost, by_clock=profile.by_clock)
+    tip = f"{name}: {words}; {layer.kernel}"
+    yield box(_LEFT, y + 3, x(layer.cost) - _LEFT, 9, colour(0), tip)
+    if expected := _expected(layer):
+        tip = f"{name}: {count(layer.predicted_cycles)} cycles predicted"
+        yield box(_LEFT, y + 13, x(expected) - _LEFT, 3, colour(1), tip)
+    yield label(x(max(layer.cost, expected)) + 6, y + 14, words, class_="name")
+
+
+def _table(profile: Profile) -> str:
+    head: Sequence[str] = (
+        "layer",
+        "kernel",
+        "took",
+        "spread",
+        "share",
+        "predicted cycles",
+        "ratio",
+    )
+    return table(head, (_row(profile, layer) for layer in profile.layers), words=2)
+
+
+def _row(profile: Profile, layer: LayerTime) -> tuple[str, ...]:
+    time = layer.took.wall_time
+    return (
+        escape(layer.layer),
+        escape(layer.kernel),
+        "–" if layer.cost is None else f"<b>{_in_units(layer.cost, by_clock=profile.by_clock)}</b>",
+        "–" if time is None else f"{100 * time.spread:.1f} %",
+        share_bar(layer.share),
+        count(layer.predicted_cycles),
+        times(layer.ratio),
+    )
+
+
+def _in_units(cost: float, *, by_clock: bool) -> str:
+    return microseconds(cost) if by_clock else f"{count(round(cost))} cycles"

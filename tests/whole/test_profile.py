@@ -1,0 +1,61 @@
+"""A program's entries, one a call: together they are the whole, each by the device's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kit.demo_program import demo_program
+from tilefarm.digest import Digest
+from tilefarm.measurement import Measurement, Precision, RunJob
+from tilefarm.target import TARGETS
+
+from device_server.library.native import find_stand_in
+from device_server.runner.runner import Runner
+from driver.program.profile import profile_of
+
+MHZ = 100
+
+pytestmark = pytest.mark.whole
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Callable[[Runner, RunJob], Measurement]:
+    def run(runner: Runner, job: RunJob) -> Measurement:
+        outcome = runner.run(job, lambda digest: tmp_path / digest.hex)
+        assert isinstance(outcome, Measurement), outcome
+        return outcome
+
+    return run
+
+
+def test_calls_one_by_one_do_what_the_program_does(
+    tmp_path: Path, ran: Callable[[Runner, RunJob], Measurement]
+) -> None:
+    program, batch = demo_program(TARGETS["sim"])
+    blobs: dict[Digest, bytes] = program.blobs(batch)
+    for digest, content in blobs.items():
+        (tmp_path / digest.hex).write_bytes(content)
+    plain = program.run_job(batch, timeout_seconds=60)
+    job = replace(plain, profile=tuple(call.entry for call in program.calls))
+    with Runner(target=program.target) as simulator:
+        measured = ran(simulator, job)
+        assert measured.counters == ran(simulator, plain).counters, "profiling changes nothing"
+    counted = profile_of(program, measured)
+    assert [layer.cost is None for layer in counted.layers] == [
+        "quantize" in layer.kernel or "softmax" in layer.kernel for layer in counted.layers
+    ]
+    assert counted.network_cost
+    assert counted.layers_cost >= counted.network_cost, "no layer overlaps another"
+
+    timed_job = replace(job, precision=Precision(error=0.05, seconds=1.0))
+    clock = {"TILEFARM_BOARD_MHZ": str(MHZ)}
+    with Runner(target=program.target, library=find_stand_in(), environment=clock) as board:
+        timed = profile_of(program, ran(board, timed_job))
+    assert timed.by_clock
+    for slow, fast in zip(timed.layers, counted.layers, strict=True):
+        time = slow.took.wall_time
+        assert time
+        assert time.minimum_seconds >= (fast.cost or 0) / MHZ / 1e6, slow.layer
