@@ -11,10 +11,18 @@ _MOST_ELEMENTS: Final = 4 << 20
 """32 MiB of float64; several such arrays are alive at once."""
 
 
-def bands(weight: NDArray[Any], block: int = 1) -> Iterator[slice]:
-    """Rows of [Co, ...] that are worked on together, in order: whole blocks of channels."""
+CACHED_ELEMENTS: Final = 1 << 17
+"""Half a mebibyte of float32: for many passes over the same rows."""
+
+
+def bands(weight: NDArray[Any], block: int = 1, most: int | None = None) -> Iterator[slice]:
+    """Rows of [Co, ...] that are worked on together, in order: whole blocks of channels.
+
+    Args:
+        most: elements of a band, if a block has no more.
+    """
     rows = len(weight)
-    most = _MOST_ELEMENTS // max(1, weight.size // max(1, rows))
-    step = max(1, most // block) * block
+    fit = (most or _MOST_ELEMENTS) // max(1, weight.size // max(1, rows))
+    step = max(1, fit // block) * block
     for start in range(0, max(1, rows), step):
         yield slice(start, start + step)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense, Layer
+from driver.quantize.bands import CACHED_ELEMENTS, bands
 
 Weighted: TypeAlias = Layer | Affine
 """The operators whose weights can take over a factor of each channel, on both sides."""
@@ -30,18 +31,30 @@ def read_channels(op: Weighted) -> NDArray[np.int64]:
     return np.broadcast_to(np.arange(ci), (co, ci))
 
 
-def largest_weights(op: Weighted) -> NDArray[np.float64]:
-    """[Co, K]: the largest magnitude of the weights on each of these ways."""
+def group_count(op: Weighted) -> int:
+    """How many groups of equal size its rows are in: those of a group read the same channels."""
     match op:
         case Affine(mul=mul):
-            found = np.abs(mul)[:, None]
+            return len(mul)
+        case Conv2d(groups=groups):
+            return groups
+    return 1
+
+
+def largest_weights(op: Weighted) -> NDArray[np.float32]:
+    """[Co, K]: the largest weight on each of these ways; its sign means nothing.
+
+    The weights of a dense layer are given as they are: copies of large ones would be gigabytes.
+    """
+    match op:
+        case Affine(mul=mul):
+            return mul[:, None]
         case Conv2d(weight=weight):
-            found = np.abs(weight).max(axis=(2, 3))
+            return np.asarray(np.abs(weight).max(axis=(2, 3)))
         case ConvTranspose2d(weight=weight):
-            found = np.abs(weight).max(axis=(1, 2, 4, 5))
+            return np.asarray(np.abs(weight).max(axis=(1, 2, 4, 5)))
         case Dense(weight=weight):
-            found = np.abs(weight)
-    return found.astype(np.float64)
+            return weight
 
 
 def rescaled(op: Weighted, before: NDArray[Any], after: NDArray[Any]) -> Weighted:
@@ -49,17 +62,26 @@ def rescaled(op: Weighted, before: NDArray[Any], after: NDArray[Any]) -> Weighte
 
     Its bounds must be those of none or of a ReLU.
     """
-    on_ways = before[read_channels(op)] / after[:, None]
+    channels = read_channels(op)
+    if isinstance(op, Affine):
+        mul = op.mul * before[channels[:, 0]] / after
+        return replace(op, mul=_float32(mul), add=_float32(op.add / after))
+    weight = np.empty(op.weight.shape, np.float32)
+    for band in bands(weight, most=CACHED_ELEMENTS):
+        on_ways = before[channels[band]] / after[band, None]
+        weight[band] = op.weight[band] * _beside_kernels(op, on_ways)
+    return replace(op, weight=weight, bias=_float32(op.bias / after))
+
+
+def _beside_kernels(op: Layer, on_ways: NDArray[Any]) -> NDArray[Any]:
+    """What is there for every way [Co, K], so that it goes with the layer's weights."""
     match op:
-        case Affine(mul=mul, add=add):
-            return replace(op, mul=_float32(mul * on_ways[:, 0]), add=_float32(add / after))
-        case Conv2d(weight=weight):
-            weight = weight * on_ways[:, :, None, None]
-        case ConvTranspose2d(weight=weight):
-            weight = weight * on_ways[:, None, None, :, None, None]
-        case Dense(weight=weight):
-            weight = weight * on_ways
-    return replace(op, weight=_float32(weight), bias=_float32(op.bias / after))
+        case Conv2d():
+            return on_ways[:, :, None, None]
+        case ConvTranspose2d():
+            return on_ways[:, None, None, :, None, None]
+        case Dense():
+            return on_ways
 
 
 def row_sums(op: Weighted) -> NDArray[np.float64]:

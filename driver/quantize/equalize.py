@@ -9,7 +9,7 @@ ICML 2023): a tensor has one scale, whereas each channel of a layer may have its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -18,9 +18,16 @@ from numpy.typing import NDArray
 
 from driver.graph.float_run import run_float
 from driver.graph.ir import FloatArray, Graph, Node
+from driver.quantize.bands import CACHED_ELEMENTS, bands
 from driver.quantize.calibrate import by_name
 from driver.quantize.channel_groups import ChannelGroups
-from driver.quantize.channel_weights import Weighted, largest_weights, read_channels, rescaled
+from driver.quantize.channel_weights import (
+    Weighted,
+    group_count,
+    largest_weights,
+    read_channels,
+    rescaled,
+)
 
 Reals: TypeAlias = NDArray[np.float64]
 
@@ -34,11 +41,36 @@ _STEP: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Way:
-    """A layer between channels by their numbers: [Co] made from [Co, K], and the weights there."""
+    """A layer between channels by their numbers: [Co] made, in equal groups, from [groups, K].
+
+    Attributes:
+        weight: [Co, K], by their magnitudes.
+        rows: [Co], the largest of each, small ones lifted to a share of the largest.
+    """
 
     made: NDArray[np.int64]
     read: NDArray[np.int64]
-    weight: Reals
+    weight: FloatArray
+    rows: Reals
+
+    def scaled(self, factors: Reals) -> tuple[Reals, Reals]:
+        """The largest weight of each row [Co] with these factors, and shares [groups, K].
+
+        A share is the largest that a weight on a channel that is read has in any row's largest.
+        """
+        rows, shares = np.empty(len(self.rows)), np.zeros(self.read.shape)
+        read = factors[self.read][:, None].astype(np.float32)
+        for band in self._parts():
+            weight = _lifted(self.weight[band]).reshape(len(read), -1, read.shape[2]) * read
+            most = weight.max(axis=2, keepdims=True)
+            shares = np.maximum(shares, (weight / most).max(axis=1))
+            rows[band] = most.reshape(-1)
+        return rows * self.rows / factors[self.made], shares
+
+    def _parts(self) -> Iterator[slice]:
+        """Rows that are worked on together: of layers in groups, which are never large, all."""
+        one_group = len(self.read) == 1
+        return bands(self.weight, 1 if one_group else len(self.rows), CACHED_ELEMENTS)
 
 
 def equalized(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) -> Graph:
@@ -80,11 +112,14 @@ def _reach(graph: Graph, inputs: Mapping[str, FloatArray]) -> dict[str, Reals]:
 def _way(node: Node, groups: ChannelGroups) -> _Way:
     assert isinstance(node.op, Weighted)
     numbers = np.arange(groups.count)
-    read = numbers[groups.channels(node.inputs[0])]
+    made, read = (numbers[groups.channels(name)] for name in (node.output, node.inputs[0]))
+    weight = largest_weights(node.op)
+    first_rows = slice(None, None, len(made) // group_count(node.op))
     return _Way(
-        made=numbers[groups.channels(node.output)],
-        read=read[read_channels(node.op)],
-        weight=_lifted(largest_weights(node.op)),
+        made=made,
+        read=read[read_channels(node.op)[first_rows]],
+        weight=weight,
+        rows=_at_least_a_share(np.maximum(weight.max(axis=1), -weight.min(axis=1))),
     )
 
 
@@ -97,10 +132,9 @@ def _wish(
         channels = groups.channels(name)
         _note(speaks, groups.group[channels], each / factors[channels])
     for way in ways:
-        weight = way.weight * factors[way.read] / factors[way.made][:, None]
-        rows = weight.max(axis=1)
+        rows, shares = way.scaled(factors)
         _note(makes, groups.group[way.made], rows)
-        _note(reads, groups.group[way.read], weight / rows[:, None])
+        _note(reads, groups.group[way.read], shares)
     kinds = np.array([makes, speaks, reads])
     makes, speaks, reads = np.log(np.where(kinds, kinds, 1))
     wish = (makes + speaks - reads) / np.maximum((kinds > 0).sum(axis=0), 1)
@@ -117,11 +151,12 @@ def _at_least_a_share(values: Reals) -> Reals:
     return np.maximum(values, values.max() * _LEAST_SHARE) if values.any() else values + 1
 
 
-def _lifted(weight: Reals) -> Reals:
-    """Weights [Co, K] in which every row is a share of the largest, and its entries of its own."""
-    rows = weight.max(axis=1, keepdims=True)
-    inside = np.maximum(weight / np.where(rows, rows, 1), _LEAST_SHARE)
-    return inside * _at_least_a_share(rows)
+def _lifted(weight: FloatArray) -> FloatArray:
+    """Weights [Co, K] by their share of the largest of their row, small ones lifted to one."""
+    sizes = np.abs(weight)
+    largest = sizes.max(axis=1, keepdims=True)
+    sizes /= np.where(largest, largest, 1)
+    return np.maximum(sizes, np.float32(_LEAST_SHARE), out=sizes)
 
 
 def _scaled(graph: Graph, groups: ChannelGroups, factors: Reals) -> Graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +29,7 @@ from driver.graph.ir import (
 )
 from driver.integer.reference import run
 from driver.proof.noise import noise_of
+from driver.quantize import channel_weights, equalize
 from driver.quantize.channel_groups import ChannelGroups
 from driver.quantize.equalize import equalized
 from driver.quantize.options import Quantization
@@ -85,6 +87,35 @@ def test_channels_come_nearer_and_the_integers_more_exact() -> None:
     }
     plain, better = noise.values()
     assert better.ratio_db > plain.ratio_db + 3
+
+
+def test_rows_that_are_worked_on_apart_get_the_same_factors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = uneven()
+    data = samples_for(graph, 0)
+    whole = equalized(graph, data)
+    monkeypatch.setattr(equalize, "CACHED_ELEMENTS", 8)
+    monkeypatch.setattr(channel_weights, "CACHED_ELEMENTS", 100)
+    for node, other in zip(equalized(graph, data).nodes, whole.nodes, strict=True):
+        assert isinstance(node.op, Conv2d)
+        assert isinstance(other.op, Conv2d)
+        assert np.array_equal(node.op.weight, other.op.weight)
+
+
+def test_a_large_layer_is_equalized_in_little_memory_besides_itself() -> None:
+    """16 MiB of weights; a number of float64 for each of them would be 32 MiB, several times."""
+    rng = np.random.default_rng(0)
+    b = Builder((1, 2048))
+    name = b.put(replace(dense(rng, 2048, 2048), lo=0.0), "x")
+    graph = b.graph(b.put(dense(rng, 2048, 4), name))
+    nbytes = 4 * 2048 * 2048
+    tracemalloc.start()
+    flat = equalized(graph, samples_for(graph, 0))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert flat is not graph
+    assert nbytes < peak < 2 * nbytes
 
 
 def test_a_network_is_equalized_where_the_user_wants_it() -> None:
