@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tilefarm.command_line import Parser, guarded, leave
+from tilefarm.quiet import quiet_libraries
 
 from driver.commands import COMMANDS, Command
 
@@ -75,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def entry_point() -> NoReturn:
     """What the installed `tilefarm` runs."""
+    quiet_libraries()
     leave(main())
 
 

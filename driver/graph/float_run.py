@@ -42,7 +42,7 @@ from driver.graph.ir import (
     Softmax,
     Unary,
 )
-from driver.graph.parts import in_parts, samples_at_once
+from driver.graph.parts import in_parts, samples_at_once, threads_for
 
 
 def look_away(_name: str, _values: FloatArray) -> None:
@@ -58,11 +58,14 @@ def run_float(
 ) -> dict[str, FloatArray]:
     """The outputs by name, float32 [samples, ...], for inputs [samples, ...] in the graph's layout.
 
-    `observe` sees every tensor, the inputs included, a part of the samples at a time; `heard` gets
-    the number of samples of a part that is done.
+    `observe` sees every tensor, the inputs included, a part of the samples at a time, in order;
+    `heard` gets the number of samples of a part that is done.
     """
     most = samples_at_once(graph.shapes.values())
-    return in_parts(lambda part: _run_part(graph, part, observe), inputs, most, heard)
+    threads = threads_for(most) if observe is look_away else 1
+    return in_parts(
+        lambda part: _run_part(graph, part, observe), inputs, most, heard, threads=threads
+    )
 
 
 def _run_part(

@@ -13,7 +13,7 @@ from tilefarm.workload import TensorSpec, Workload
 
 from driver.graph.columns import gathered
 from driver.graph.ir import FloatArray
-from driver.graph.parts import in_parts, samples_at_once
+from driver.graph.parts import in_parts, samples_at_once, threads_for
 from driver.integer import arithmetic as integer
 from driver.integer.accelerated import ACCELERATED_KERNELS
 from driver.integer.cpu_kernels import CPU_KERNELS
@@ -61,7 +61,13 @@ def run(
     tensor is left out. `heard` gets the number of samples of a part that is done.
     """
     most = samples_at_once(tensor.shape for tensor in graph.tensors.values())
-    return in_parts(lambda part: _run_part(graph, part, keep=keep), inputs, most, heard)
+    return in_parts(
+        lambda part: _run_part(graph, part, keep=keep),
+        inputs,
+        most,
+        heard,
+        threads=threads_for(most),
+    )
 
 
 def _run_part(
