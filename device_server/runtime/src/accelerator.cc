@@ -1,6 +1,7 @@
 #include "accelerator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cycle/hls_model.h"
 #include "describe.h"
@@ -28,17 +29,20 @@ void Accelerator::run(const std::vector<Word>& words) {
   instructions.reserve(words.size());
   for (const Word& word : words) instructions.push_back(encoding_.decode(word));
   const Tokens before = tokens_;
-  const CycleResult* timing = config_.functional_only ? nullptr : memo_.find(words, before);
-  const bool is_new = timing == nullptr && !config_.functional_only;
+  const CycleMemo::Key key = CycleMemo::key_of(words, before);
+  const bool is_timed = !config_.functional_only;
+  const CycleResult* timing = is_timed && !recording_ ? memo_.find(key) : nullptr;
+  const bool is_new = is_timed && timing == nullptr;
   findings_.begin_run();
   execute(instructions, is_new);
   rules_.finish(instructions, tokens_);
   counters_.instructions += instructions.size();
-  if (is_new) timing = &memo_.keep(words, before, time_of(instructions, before));
-  if (timing != nullptr) {
-    if (recording_) add_timeline(*timing, instructions);
-    add_timing(*timing);
+  if (is_new) {
+    CycleResult fresh = time_of(instructions, before);
+    if (recording_) add_timeline(fresh, instructions);
+    timing = &memo_.keep(key, std::move(fresh));
   }
+  if (timing != nullptr) add_timing(*timing);
   const Finding* wrong = findings_.first_error();
   if (wrong == nullptr) return;
   fail(TILEFARM_VTA_UNSUPPORTED, "instruction %zu (%s): %s: %s", wrong->instruction,

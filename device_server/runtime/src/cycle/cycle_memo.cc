@@ -1,38 +1,41 @@
 #include "cycle_memo.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace tilefarm {
 namespace {
 
-constexpr size_t kMaxInstructions = size_t{1} << 20;
-
-bool same(const std::vector<Word>& a, const std::vector<Word>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Word)) == 0;
+// Multipliers and rotations of xxHash64 and of SplitMix64. A step is reversible for every word, so
+// streams of one length that differ in one word always differ.
+void mix(CycleMemo::Key& key, uint64_t word) {
+  auto& [a, b] = key;
+  a = (a ^ word * 0xC2B2AE3D27D4EB4Full) * 0x9E3779B185EBCA87ull;
+  a ^= a >> 29;
+  b = (b + word) * 0xBF58476D1CE4E5B9ull;
+  b ^= b >> 32;
 }
 
 }  // namespace
 
-const CycleResult* CycleMemo::find(const std::vector<Word>& words, const Tokens& tokens) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
-    return e.tokens == tokens && same(e.words, words);
-  });
-  if (found == entries_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, found);
-  return &entries_.front().result;
+CycleMemo::Key CycleMemo::key_of(const std::vector<Word>& words, const Tokens& tokens) {
+  Key key = {words.size(), ~uint64_t{words.size()}};
+  for (const uint64_t count : tokens) mix(key, count);
+  for (const Word& word : words) {
+    mix(key, word.lo);
+    mix(key, word.hi);
+  }
+  return key;
 }
 
-const CycleResult& CycleMemo::keep(const std::vector<Word>& words, const Tokens& tokens,
-                                   CycleResult result) {
-  entries_.push_front({words, tokens, std::move(result)});
-  instructions_ += words.size();
-  while (instructions_ > kMaxInstructions && entries_.size() > 1) {
-    instructions_ -= entries_.back().words.size();
-    entries_.pop_back();
-  }
-  return entries_.front().result;
+const CycleResult* CycleMemo::find(const Key& key) const {
+  const auto found = results_.find(key);
+  return found == results_.end() ? nullptr : &found->second;
+}
+
+const CycleResult& CycleMemo::keep(const Key& key, CycleResult result) {
+  if (results_.size() >= kMostStreams) results_.clear();
+  result.spans = {};
+  return results_[key] = std::move(result);
 }
 
 }  // namespace tilefarm

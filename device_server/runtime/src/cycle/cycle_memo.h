@@ -2,29 +2,31 @@
 #ifndef TILEFARM_CYCLE_CYCLE_MEMO_H_
 #define TILEFARM_CYCLE_CYCLE_MEMO_H_
 
+#include <array>
 #include <cstddef>
-#include <list>
+#include <cstdint>
+#include <map>
 #include <vector>
 
 #include "cycle_model.h"
 
 namespace tilefarm {
 
-// Keeps the most recently used streams, compared word by word, within a limit of instructions.
+// Streams are known by 128 bits of their words and of the tokens before them. A large network has
+// millions of instructions: their words, compared one by one, would be as large as its weights.
 class CycleMemo {
  public:
-  const CycleResult* find(const std::vector<Word>& words, const Tokens& tokens);
-  const CycleResult& keep(const std::vector<Word>& words, const Tokens& tokens, CycleResult result);
+  using Key = std::array<uint64_t, 2>;
+
+  static Key key_of(const std::vector<Word>& words, const Tokens& tokens);
+
+  const CycleResult* find(const Key& key) const;  // without spans; valid until the next `keep`
+  const CycleResult& keep(const Key& key, CycleResult result);
+
+  static constexpr size_t kMostStreams = size_t{1} << 14;
 
  private:
-  struct Entry {
-    std::vector<Word> words;
-    Tokens tokens;
-    CycleResult result;
-  };
-
-  std::list<Entry> entries_;  // most recent first
-  size_t instructions_ = 0;
+  std::map<Key, CycleResult> results_;
 };
 
 }  // namespace tilefarm
