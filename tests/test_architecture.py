@@ -166,7 +166,11 @@ def test_threads_are_started_in_one_way() -> None:
 
     What is raised in an executor comes out of `result()`, which is called where it was given.
     """
-    executors = {"driver/bench/isolated.py", "device_server/runner/children.py"}
+    executors = {
+        "driver/bench/isolated.py",
+        "driver/graph/parts.py",
+        "device_server/runner/children.py",
+    }
     bare = [
         str(path.relative_to(ROOT))
         for path in sources()
