@@ -49,6 +49,11 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 
 def _rows(document: Mapping[str, Any], path: Path, prefix: str) -> Iterator[tuple[str, Cycles]]:
+    if document.get("best_seconds") is not None:
+        raise DataError(
+            f"{path}: its times were told by a clock, and nights are compared in cycles",
+            "a run on devices that count them",
+        )
     try:
         rows = _zoo_rows(document) if "networks" in document else _run_rows(document)
         for name, cycles, device in rows:

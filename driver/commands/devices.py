@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilefarm.errors import NoDeviceError, SettingsError
+from tilefarm.lease import label_words
 from tilefarm.plural import plural
 from tilefarm.quiet import quiet_libraries
 from tilefarm.target import TARGETS
@@ -117,8 +118,8 @@ def _print_devices(tracker: TrackerClient, *, refused: bool) -> None:
     for state in states:
         device = state.device
         target = targets.get(device.target, device.target.short)
-        labels = " ".join(f"{key}={value}" for key, value in device.labels)
-        words = f"{device.name:12} {target:12} {device.address:22} {device.sandbox} {labels}"
+        words = f"{device.name:12} {target:12} {device.address:22} {device.sandbox}"
+        words += f" {label_words(device)}"
         refuses = f"; refuses {plural(state.refused, 'run')}" if state.refused else ""
         use = in_words(state) + refuses
         print(f"{words.rstrip()}\n{'':12} {use}; self-test {device.self_test}")

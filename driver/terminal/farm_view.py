@@ -14,6 +14,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group, RenderableType
 from rich.text import Text
+from tilefarm.lease import label_words
 from tilefarm.plural import plural
 from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage, Waiting
 
@@ -84,7 +85,7 @@ class _Column:
 def _device_columns(states: Sequence[DeviceState], *, wide: bool) -> list[_Column]:
     """What is empty for all of them is left out."""
     names = [state.device.name for state in states]
-    labels = [" ".join(f"{k}={v}" for k, v in state.device.labels) for state in states]
+    labels = [label_words(state.device) for state in states]
     told = [state.lately or Usage() for state in states]
     runs = [f"{_per_second(usage):.1f}" if usage.up_seconds else "" for usage in told]
     busy = [_percent(_share(usage)) if usage.up_seconds else "" for usage in told]

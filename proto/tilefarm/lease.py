@@ -42,6 +42,13 @@ class DeviceInfo:
         return {*labels} <= {*self.labels, clock_label(self.clock)}
 
 
+def label_words(info: DeviceInfo) -> str:
+    """The labels of a device in words, with its clock where that is not the usual one."""
+    usual = info.clock is DeviceClock.CYCLES
+    labels = info.labels if usual else (*info.labels, clock_label(info.clock))
+    return " ".join(f"{key}={value}" for key, value in labels)
+
+
 def clock_label(clock: DeviceClock) -> tuple[str, str]:
     """What selects the devices with that clock."""
     return "clock", clock.value

@@ -12,7 +12,7 @@ from tilefarm.interpreter import python_command
 
 from driver.bench.board import exact_cycles
 
-pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 def demo(out: Path, *words: str) -> list[dict[str, Any]]:

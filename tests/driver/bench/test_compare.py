@@ -136,3 +136,12 @@ def test_what_is_no_night_is_refused(nights: Nights, content: str, told: str) ->
     assert "try: a file of `tilefarm bench zoo --json`" in error
     assert "cannot be read" in nights(good, str(nights.folder / "absent.json"))[2]
     assert "not a percentage" in nights(good, good, "--tolerance", "nan")[2]
+
+
+def test_times_of_a_clock_are_no_cycles(nights: Nights) -> None:
+    good = nights.write("good.json", zoo(a=(1, 1)))
+    clocked = nights.write("clocked.json", run(None, device="d", conv=1) | {"best_seconds": 1e-5})
+    code, _, error = nights(good, clocked)
+    assert code == 2
+    assert "times were told by a clock, and nights are compared in cycles" in error
+    assert "try: a run on devices that count them" in error

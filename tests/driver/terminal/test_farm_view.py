@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from kit.golden import Golden
 from rich.console import Console
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo
+from tilefarm.measurement import DeviceClock
 from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage, Waiting
 
 from driver.terminal.farm_view import farm_view
@@ -67,6 +69,13 @@ def test_view(golden: Golden, width: int) -> None:
     for number in ("9.1", "97 %", "12.3", "99 %", "13 s", "2 h", "6 min", "-1"):
         assert number in text, "numbers are whole"
     golden(text, str(width))
+
+
+def test_a_device_that_is_timed_by_the_clock_is_seen() -> None:
+    state = device("board5")
+    clocked = replace(state, device=replace(state.device, clock=DeviceClock.SECONDS))
+    assert "board=pynq site=lab clock=seconds" in drawn(Devices(states=(clocked,), waiting=()), 140)
+    assert "clock" not in drawn(Devices(states=(state,), waiting=()), 140)
 
 
 def test_a_short_screen_shows_what_needs_somebody_and_what_works() -> None:
