@@ -18,12 +18,12 @@ what the board runs; without it the server remembers what it programmed since th
 
 from __future__ import annotations
 
-import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tilefarm.documents import read_json
 from tilefarm.errors import SettingsError
 
 from device_server.device.bitstream import Bitstream
@@ -55,8 +55,7 @@ def load_hooks(path: Path) -> Hooks:
         SettingsError: the file is neither TOML nor JSON, or cannot be meant; with every reason.
     """
     try:
-        text = path.read_text()
-        document: object = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        document: object = read_json(path) if path.suffix == ".json" else _read_toml(path)
     except OSError as error:
         raise SettingsError(f"cannot read {path}: {error.strerror}", "--hooks FILE.toml") from None
     except ValueError as error:
@@ -72,6 +71,13 @@ def load_hooks(path: Path) -> Hooks:
     if reasons:
         raise SettingsError(f"{path}: " + "; ".join(reasons), "see `tilefarm device --help`")
     return hooks
+
+
+def _read_toml(path: Path) -> object:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def _sections(document: object, reasons: list[str]) -> dict[str, dict[str, Any]]:

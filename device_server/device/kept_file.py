@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tilefarm.documents import read_json
 from tilefarm.watch.log import Level, Log
 
 
@@ -26,7 +27,7 @@ class KeptFile:
     def read(self) -> tuple[Any, float] | None:
         """What was written last and when, in wall seconds; None if there is nothing to read."""
         try:
-            return json.loads(self._path.read_text()), self._path.stat().st_mtime
+            return read_json(self._path), self._path.stat().st_mtime
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:

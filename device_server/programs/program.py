@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 from tilefarm.digest import canonical_json
+from tilefarm.documents import decoded
 from tilefarm.errors import TargetError
 from tilefarm.system_errors import unwritable
 from tilefarm.target import Target, Timing, impossibilities, target_from_document
@@ -219,8 +220,8 @@ def _spans(file: ArrayFile, instructions: int) -> Spans | None:
 def _meta(file: ArrayFile) -> dict[str, Any]:
     text = file.text("meta")
     try:
-        meta = json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
+        meta = decoded(text)
+    except ValueError as error:
         raise file.refuse("meta", f"is not JSON: {error}") from None
     if not isinstance(meta, dict):
         raise file.refuse("meta", "is not a JSON object")
@@ -228,10 +229,6 @@ def _meta(file: ArrayFile) -> dict[str, Any]:
     if not isinstance(len_bits, int) or isinstance(len_bits, bool):
         raise file.refuse("meta", f"has no integer len_bits: {len_bits!r}")
     return meta
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
 
 
 def _check_target(path: Path, program: Program) -> None:

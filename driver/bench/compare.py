@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from tilefarm.errors import SettingsError
+from tilefarm.errors import DataError, SettingsError
 
-from driver.bench.nights import read_night
-from driver.bench.verdicts import TOLERANCE_PERCENT, Judged, Verdict, judged
+from driver.bench.nights import NETWORK, read_night
+from driver.bench.verdicts import TOLERANCE_PERCENT, Judged, Night, Verdict, judged
 from driver.terminal.text_table import text_table
 
 EXIT_SLOWER: Final = 1
@@ -50,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     if not 0 <= args.tolerance < 100:
         raise SettingsError(f"--tolerance {args.tolerance:g}: not a percentage", "--tolerance 0.5")
-    rows = list(judged(read_night(args.old), read_night(args.new), args.tolerance))
+    old, new = read_night(args.old), read_night(args.new)
+    _require_something_in_common(args.old, old, args.new, new)
+    rows = list(judged(old, new, args.tolerance))
     fails = any(row.verdict.fails for row in rows)
     if args.json:
         told = [asdict(row) | {"change_percent": row.change_percent} for row in rows]
@@ -59,6 +61,20 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(rows):
             print(line)
     return EXIT_SLOWER if fails else 0
+
+
+def _require_something_in_common(old: Path, before: Night, new: Path, now: Night) -> None:
+    """Nothing if the nights are of the same networks, or of some of them.
+
+    Raises:
+        DataError: every row would be lost, or new.
+    """
+    names = [{name for name in night if not name.endswith(NETWORK)} for night in (before, now)]
+    if all(names) and not names[0] & names[1]:
+        raise DataError(
+            f"{old} and {new} are of different networks: no workload is in both",
+            "compare runs of one network, or nights with the same ones",
+        )
 
 
 def _lines(rows: Sequence[Judged]) -> Iterator[str]:

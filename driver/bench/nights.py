@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tilefarm.documents import read_json
 from tilefarm.errors import DataError
 
 from driver.bench.verdicts import Cycles, Night
 
 SUMMARY: Final = "summary.json"
+NETWORK: Final = "the network"
+"""The row of a run that is of no workload, whatever network it is."""
 _REMEDY: Final = (
     "a file of `tilefarm bench zoo --json`, the folder of a `tilefarm tune`, or one with such"
     " folders"
@@ -38,7 +40,7 @@ def _folder_rows(folder: Path) -> Iterator[tuple[str, Cycles]]:
 
 def _document(path: Path) -> Mapping[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}", _REMEDY) from None
     except ValueError as error:
@@ -57,11 +59,15 @@ def _rows(document: Mapping[str, Any], path: Path, prefix: str) -> Iterator[tupl
     try:
         rows = _zoo_rows(document) if "networks" in document else _run_rows(document)
         for name, cycles, device in rows:
-            if not isinstance(cycles, int | None):
+            if not isinstance(cycles, int | None) or isinstance(cycles, bool):
                 raise TypeError(f"cycles of {cycles!r}")
+            if not isinstance(name, str) or not isinstance(device, str):
+                raise TypeError(f"{name!r} on {device!r}")
             yield prefix + name, Cycles(cycles=cycles, device=device)
-    except (KeyError, TypeError) as error:
-        raise DataError(f"{path}: not a document of ours ({error!r})", _REMEDY) from None
+    except KeyError as missing:
+        raise DataError(f"{path}: not a document of ours: no {missing}", _REMEDY) from None
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{path}: not a document of ours: {error}", _REMEDY) from None
 
 
 def _zoo_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, int | None, str]]:
@@ -76,4 +82,4 @@ def _run_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, int | None, st
     device = document["target_digest"]
     for row in document["workloads"]:
         yield row["name"], row["best_cycles"], device
-    yield "the network", document["network_cycles"] or document["best_cycles"], device
+    yield NETWORK, document["network_cycles"] or document["best_cycles"], device

@@ -6,7 +6,6 @@ IR that the last good step left.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest, canonical_json
+from tilefarm.documents import decoded
 from tilefarm.errors import DataError, TilefarmError
 from tilefarm.measurement import Status
 from tilefarm.system_errors import unwritable
@@ -69,7 +69,7 @@ class KeptCompile:
         Raises:
             ValueError, KeyError, TypeError, TilefarmError: it is not one.
         """
-        document = json.loads(content)
+        document = decoded(content)
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema {document['schema']}, this version reads {SCHEMA}")
         return cls(

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from tilefarm.documents import read_json
 from tilefarm.errors import OutputError
 
 from driver.whole_file import write_whole
@@ -32,7 +33,7 @@ class HeldLeases:
         if self._path is None:
             return ()
         try:
-            found = json.loads(self._path.read_bytes())
+            found = read_json(self._path)
         except (OSError, ValueError):
             return ()
         return tuple(map(str, found)) if isinstance(found, list) else ()

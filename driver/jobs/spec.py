@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from tilefarm.code import code_digest
 from tilefarm.digest import Digest, canonical_json
+from tilefarm.documents import decoded
 from tilefarm.errors import (
     CorruptBlobError,
     ModelError,
@@ -133,7 +133,7 @@ class JobSpec:
             ProtocolError: it is none.
         """
         try:
-            document = json.loads(text)
+            document = decoded(text)
             return cls(
                 title=document["title"],
                 settings=document["settings"],

@@ -6,11 +6,11 @@ operations and one place for every buffer. Time is counted in positions of that 
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from tilefarm.digest import canonical_json
+from tilefarm.documents import decoded
 
 SCHEMA: Final = 1
 
@@ -151,7 +151,7 @@ class Plan:
 
 
 def _of_schema(text: str) -> dict[str, Any]:
-    document = json.loads(text)
+    document = decoded(text)
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"not a document of schema {SCHEMA}")
     return document

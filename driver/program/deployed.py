@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from tilefarm.digest import Digest
+from tilefarm.documents import read_json
 from tilefarm.errors import ModelError, TargetError
 from tilefarm.target import target_from_document
 
@@ -43,7 +43,7 @@ def read_program(folder: Path) -> NetworkProgram:
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST_FILE
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = read_json(file)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not JSON"
         raise ModelError(f"{file}: {reason}", _HINT) from None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from tilefarm.digest import Digest
+from tilefarm.documents import read_json
 from tilefarm.errors import OutputError
 from tilefarm.system_errors import unwritable
 
@@ -182,7 +183,7 @@ class OutputFolder:
 
 def _identity_in(file: Path) -> Identity:
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = read_json(file)
         if document["schema"] != SCHEMA:
             raise OutputError(
                 f"{file}: schema {document['schema']}, this version writes {SCHEMA}",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tilefarm.documents import decoded
 from tilefarm.errors import DataError, SettingsError
 from tilefarm.space import violations
 from tilefarm.target import Target
@@ -90,7 +90,7 @@ def read_point(path: Path, made: Generated) -> dict[str, int]:
         DataError: it cannot be read, names unknown variables, or breaks constraints.
     """
     try:
-        document = json.loads(_text(path, _POINT))
+        document = decoded(_text(path, _POINT))
     except ValueError as error:
         raise DataError(f"{path}: not JSON: {error}", _POINT) from None
     if not isinstance(document, dict) or not all(type(v) is int for v in document.values()):

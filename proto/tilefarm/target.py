@@ -6,13 +6,13 @@ built-in ones with a board are in `tilefarm.boards`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.boards import BOARDS
+from tilefarm.documents import read_json
 from tilefarm.errors import TargetError
 from tilefarm.impossible import impossibilities
 from tilefarm.machine import HLS_MAX_SHIFT, Board, Host, Limits, Target, Timing, VtaConfig
@@ -63,7 +63,7 @@ def load_target(name_or_path: str) -> Target:
         known = ", ".join(TARGETS)
         raise TargetError(f"unknown target {name_or_path!r}", f"one of {known}, or a .json file")
     try:
-        document = json.loads(path.read_text())
+        document = read_json(path)
     except OSError as error:
         raise TargetError(f"cannot read target file {path}: {error.strerror}", _HINT) from None
     except ValueError as error:

@@ -6,13 +6,13 @@ identity of a candidate's schedule. Programs never travel as pickled IR; traces 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, TypeAlias
 
 from tilefarm.digest import Digest, canonical_json
+from tilefarm.documents import decoded
 
 Argument: TypeAlias = "int | str | bool | tuple[Argument, ...]"
 _Rows: TypeAlias = tuple[tuple[str, tuple[Argument, ...]], ...]
@@ -53,7 +53,7 @@ class Trace:
         Raises:
             ValueError: the text is not a trace.
         """
-        rows = json.loads(text)
+        rows = decoded(text)
         if not isinstance(rows, list) or not all(
             isinstance(row, list) and row and isinstance(row[0], str) for row in rows
         ):

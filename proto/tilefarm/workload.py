@@ -8,13 +8,13 @@ means.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tilefarm.digest import Digest, canonical_json
+from tilefarm.documents import decoded
 from tilefarm.dtype import DType
 
 AttrValue: TypeAlias = "int | float | str | tuple[int, ...]"
@@ -228,7 +228,7 @@ class Workload:
         Raises:
             ValueError, KeyError, TypeError: the text is not a workload.
         """
-        document = json.loads(text)
+        document = decoded(text)
 
         def tensors(rows: list[tuple[str, list[int], str]]) -> tuple[TensorSpec, ...]:
             return tuple(

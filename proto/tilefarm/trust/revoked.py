@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from tilefarm.documents import read_json
 from tilefarm.errors import CertificateError, SettingsError
 from tilefarm.trust.access import CertificateName
 from tilefarm.trust.reread import Reread
@@ -63,7 +64,7 @@ def read_revoked(path: Path) -> tuple[RevokedCertificate, ...]:
         SettingsError: it is none of revoked certificates.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
         if document["version"] != _VERSION:
             raise ValueError(f"version {document['version']!r}")
         rows = tuple(RevokedCertificate(**row) for row in document["revoked"])

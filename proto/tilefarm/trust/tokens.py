@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from tilefarm.clock import Clock
 from tilefarm.digest import Digest
+from tilefarm.documents import read_json
 from tilefarm.errors import AccessError, SettingsError
 from tilefarm.trust.access import CALLING_ROLES, ROLE_NAMES, FarmRole, Identity, is_name
 from tilefarm.trust.reread import Reread
@@ -102,7 +103,7 @@ def read_table(path: Path) -> tuple[TokenEntry, ...]:
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o022:
             raise SettingsError(f"{path}: others can write the tokens", f"chmod 644 {path}")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
         if document["version"] != _VERSION:
             raise ValueError(f"version {document['version']!r}")
         return tuple(map(_entry, document["tokens"]))

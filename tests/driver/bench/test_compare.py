@@ -145,3 +145,12 @@ def test_times_of_a_clock_are_no_cycles(nights: Nights) -> None:
     assert code == 2
     assert "times were told by a clock, and nights are compared in cycles" in error
     assert "try: a run on devices that count them" in error
+
+
+def test_runs_of_different_networks_are_not_compared(nights: Nights) -> None:
+    """They came out as one that had lost everything."""
+    old, new = nights.write("old", run(5, a=1, b=2)), nights.write("new", run(5, c=1))
+    code, _, err = nights(old, new)
+    assert code == 2
+    assert "are of different networks: no workload is in both" in err
+    assert nights(old, nights.write("new", run(5, b=2, c=1)))[0] == 1, "one is lost"
