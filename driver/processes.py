@@ -1,4 +1,4 @@
-"""Processes below another one: which they are, and the end of them all."""
+"""Processes of ours: which are below another one, the end of them all, and what one does."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import contextlib
 import os
 import signal
 from pathlib import Path
+from typing import Final
+
+ASLEEP: Final = "S"
+"""What a process does that waits for anything but a processor."""
+_TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
 def descendants(root: int) -> list[int]:
@@ -23,6 +28,12 @@ def descendants(root: int) -> list[int]:
         found += below
         queue += below
     return found
+
+
+def activity(pid: int) -> tuple[str, float]:
+    """What a live process does just now, by /proc, and the seconds that it has computed so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return fields[0], (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
 
 
 def kill_descendants(root: int) -> None:

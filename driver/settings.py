@@ -46,7 +46,7 @@ class FarmSettings:
         ray_address: `host:port` of a Ray cluster whose node this machine is, or "auto"; None: a
             cluster of the run's own.
         ray_token: that cluster's, a file; None: as Ray's environment says.
-        compile_timeout_seconds: for one candidate.
+        compile_timeout_seconds: of processor time, or of sleep, for one candidate.
         run_timeout_seconds: for one candidate on a device.
     """
 
@@ -192,7 +192,8 @@ def add_farm_options(parser: argparse.ArgumentParser, *, ray: bool = True) -> No
         type=float,
         dest="compile_timeout_seconds",
         metavar="S",
-        help=f"seconds for one candidate (default: {default.compile_timeout_seconds:g})",
+        help="seconds of processor time for one candidate"
+        f" (default: {default.compile_timeout_seconds:g})",
     )
     add_device_options(parser, "candidate")
 

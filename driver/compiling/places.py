@@ -19,6 +19,7 @@ from tilefarm.errors import InfraError
 from tilefarm.watch.log import PLAIN, LogStyle
 
 from driver.compiling.pipes import PipeChild, far_ends
+from driver.compiling.time_limit import overdue
 from driver.compiling.told import compile_log, style_words, tell
 
 if TYPE_CHECKING:
@@ -125,9 +126,9 @@ class ProcessPlace:
         self._compiled += len(jobs)
         try:
             pipe.send((list(jobs), self._trail))
-            if not pipe.poll(timeout_seconds):
+            if (late := overdue(pipe, child.pid, timeout_seconds)) is not None:
                 self.close()
-                raise PlaceTimedOut(f"no answer within {timeout_seconds:g} s")
+                raise (PlaceTimedOut if late.is_its_own else PlaceLost)(late.why)
             results: list[Result] = pipe.recv()
         except (EOFError, OSError):
             self._child = None

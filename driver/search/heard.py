@@ -57,6 +57,8 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
         case RunFailed(job, device, failure, unconfirmed) if _runs_on(c, job, device):
             if failure.status.is_farm_fault:
                 return _strike(c, job, failure)
+            if failure.status is Status.RUN_TIMEOUT and not c.jobs[job].alone:
+                return _once_more(c, job), []
             return _ran(c, job, failure, failure.status.value, unconfirmed)
         case Confirmed(device):
             return _confirmed(c, device)
@@ -132,6 +134,13 @@ def _close(
 ) -> tuple[Campaign, list[Command]]:
     told = Tell(number, outcome, (*c.jobs[number].story, note))
     return replace(c, jobs=c.jobs.without(number)), [told]
+
+
+def _once_more(c: Campaign, number: JobId) -> Campaign:
+    """A run that had no end in time is repeated by itself: a busy host is late, but not twice."""
+    job = c.jobs[number]
+    again = job.to(Stage.READY, f"{Status.RUN_TIMEOUT.value} on {job.device}")
+    return c.with_job(number, replace(again, alone=True))
 
 
 def _strike(c: Campaign, number: JobId, failure: RunFailure) -> tuple[Campaign, list[Command]]:

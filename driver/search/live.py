@@ -32,8 +32,9 @@ class Job:
     """One live candidate.
 
     `batch` numbers its compile task. `strikes` names the devices that failed it by the farm's
-    fault. `alone`: it is run by itself, as it or another has cost a device. `outcome` is what its
-    device gave, and has not confirmed. `story` tells what happened to it, oldest first.
+    fault. `alone`: it is run by itself, as it or another has cost a device, or too much time.
+    `outcome` is what its device gave, and has not confirmed. `story` tells what happened to it,
+    oldest first.
     """
 
     stage: Stage = Stage.WAITING

@@ -93,6 +93,20 @@ def under_way() -> Campaign:
     return campaign
 
 
+def test_a_run_without_an_end_in_time_is_repeated_by_itself_once() -> None:
+    """One that a busy host made late is not told as slow, and one that is endless costs two."""
+    late = RunFailed(1, "sim0", spoiled(Status.RUN_TIMEOUT))
+    campaign, commands = play(DeviceUp("sim0"), Proposed((1,)), Built(1, 0.1), late)
+    assert commands == [Measure("sim0", 1, alone=True)]
+    assert campaign.jobs[1].strikes == ()
+    _, commands = step(campaign, Measured(1, "sim0", good()))
+    assert isinstance(commands[0], Tell)
+    _, commands = step(campaign, late)
+    (told,) = (each for each in commands if isinstance(each, Tell))
+    assert isinstance(told.outcome, RunFailure)
+    assert told.outcome.status is Status.RUN_TIMEOUT
+
+
 def test_a_few_candidates_are_shared_by_all_idle_workers() -> None:
     windows = Windows(workers=4)
     campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1, 0.02), windows=windows)
@@ -461,7 +475,8 @@ class World:
 
     def run(self, device: str) -> None:
         job = self.queues[device].pop(0)
-        status = self.chance.choice([Status.OK, Status.OK, Status.RUN_CRASH, Status.INFRA_ERROR])
+        failures = [Status.RUN_CRASH, Status.RUN_TIMEOUT, Status.INFRA_ERROR]
+        status = self.chance.choice([Status.OK] * 3 + failures)
         unconfirmed = self.chance.random() < 0.7
         self.feed(
             Measured(job, device, good(device), unconfirmed, self.chance.choice([0.01, 1.0]))
