@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tilefarm.address import check_address, is_loopback
+from tilefarm.command_line import MOST_SECONDS
 from tilefarm.errors import SettingsError
 from tilefarm.server_options import add_label_option
 from tilefarm.watch.operations import UNWATCHED, Operations
@@ -70,9 +71,9 @@ class FarmSettings:
     def __post_init__(self) -> None:
         _at_least("--devices", self.devices, 1)
         _at_least("--workers", self.workers, 0)
-        _at_least("--device-wait", self.device_wait_seconds, 0)
-        _at_least("--compile-timeout", self.compile_timeout_seconds, 0.1)
-        _at_least("--run-timeout", self.run_timeout_seconds, 0.1)
+        _wait_from("--device-wait", self.device_wait_seconds, 0)
+        _wait_from("--compile-timeout", self.compile_timeout_seconds, 0.1)
+        _wait_from("--run-timeout", self.run_timeout_seconds, 0.1)
         if abs(self.priority) > _PRIORITIES:
             raise SettingsError(
                 f"--priority {self.priority}: not within -{_PRIORITIES}..{_PRIORITIES}",
@@ -271,4 +272,12 @@ def _at_least(option: str, value: float, bound: float) -> None:
     if not value >= bound:
         raise SettingsError(
             f"{option} {value:g}: must be at least {bound:g}", f"{option} {max(bound, 1):g}"
+        )
+
+
+def _wait_from(option: str, seconds: float, least: float) -> None:
+    if not least <= seconds <= MOST_SECONDS:
+        raise SettingsError(
+            f"{option} {seconds:g}: must be from {least:g} to {MOST_SECONDS:g} seconds",
+            f"{option} {max(least, 1):g}",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from tilefarm.errors import SettingsError
 from tilefarm.quiet import quiet_libraries
@@ -13,6 +14,8 @@ from tilefarm.trust.credentials import create_token, read_token
 from tilefarm.watch.operations import add_operation_options, operations
 
 from device_server import lifetime
+
+_MOST: Final = 1e6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,10 +81,10 @@ def _require_limits(args: argparse.Namespace) -> None:
     """Nothing if the limits of users can be kept."""
     for option in ("leases_per_user", "calls_per_user"):
         value = getattr(args, option)
-        if value is not None and not value >= 1:
+        if value is not None and not 1 <= value <= _MOST:
             name = f"--{option.replace('_', '-')}"
             raise SettingsError(
-                f"{name} {value:g}: must be at least 1", "leave it out for no limit"
+                f"{name} {value:g}: must be from 1 to {_MOST:g}", "leave it out for no limit"
             )
     if args.calls_per_user is not None and args.tokens is None:
         raise SettingsError(

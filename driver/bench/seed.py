@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    for name, least in (("runs", 2), ("trials", 2), ("load", 0)):
+    for name, least in (("runs", 2), ("trials", 2), ("load", 0), ("seed", 0)):
         if getattr(args, name) < least:
             raise SettingsError(
                 f"--{name} {getattr(args, name)}: must be at least {least}", f"--{name} {least}"
@@ -178,5 +178,6 @@ def _session(out: Path, trials: int, seed: int, kill_after: int | None) -> bool:
                 process.kill()
                 return True
     if process.returncode:
-        raise InfraError(f"the search ended with exit code {process.returncode}", f"see {out}")
+        alone = f"`tilefarm {' '.join(words)}` does the same alone"
+        raise InfraError(f"the search ended with exit code {process.returncode}", alone)
     return False

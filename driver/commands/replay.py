@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from tilefarm.command_line import MOST_SECONDS
 from tilefarm.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from driver.compiling.kept import KeptCompile
     from driver.compiling.replaying import Verdict
 
+_MOST_MIB: Final = 1 << 24
 _EPILOG = """\
 examples:
   tilefarm replay                                   what the runs under tilefarm-out have kept
@@ -43,9 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    if not 0 < args.timeout < math.inf or args.memory <= 0:
+    if not 0 < args.timeout <= MOST_SECONDS or not 0 < args.memory <= _MOST_MIB:
         raise SettingsError(
-            f"--timeout {args.timeout:g} --memory {args.memory}: more than 0 of each",
+            f"--timeout {args.timeout:g} --memory {args.memory}: more than 0 of each, and at most"
+            f" {MOST_SECONDS:g} seconds and {_MOST_MIB} MiB",
             "leave them out for the defaults",
         )
     from driver.compiling.replaying import ReplayLimits, kept_compile, replay

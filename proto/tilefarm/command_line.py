@@ -23,6 +23,8 @@ from tilefarm.system_errors import of_the_system
 
 EXIT_INTERNAL: Final = 70
 EXIT_INTERRUPTED: Final = 75
+MOST_SECONDS: Final = 7 * 86_400.0
+"""The longest wait that anybody can ask for; far longer ones overflow the system's clocks."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -34,10 +34,17 @@ def test_workers_default_to_the_cores() -> None:
     assert FarmSettings(workers=3).processes == 3
 
 
-@pytest.mark.parametrize("value", [-1.0, float("nan")])
-def test_an_impossible_wait_is_refused(value: float) -> None:
-    with pytest.raises(SettingsError, match="--device-wait"):
-        FarmSettings(device_wait_seconds=value)
+@pytest.mark.parametrize("words", ["--device-wait", "--compile-timeout", "--run-timeout"])
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "1e30"])
+def test_an_impossible_wait_is_refused(words: str, value: str) -> None:
+    """Waits without an end overflow the system's clocks, in the middle of a run."""
+    with pytest.raises(SettingsError, match=f"{words} .*: must be from 0.* to 604800 s") as refused:
+        parsed(f"{words}={value}")
+    assert refused.value.hint == f"{words} 1"
+
+
+def test_a_device_need_not_be_waited_for() -> None:
+    assert parsed("--device-wait", "0").device_wait_seconds == 0
 
 
 def test_a_search_needs_trials() -> None:

@@ -31,6 +31,7 @@ from driver.steps.machine import machine
 from driver.terminal.text_table import text_table
 
 EXIT_MISSED: Final = 1
+_MOST: Final = 1e6
 _DEFAULT: Final = Scale(
     devices=1000, workers=64, seconds=30.0, kernel_seconds=20.0, compile_seconds=0.2
 )
@@ -143,9 +144,11 @@ def _scale(args: argparse.Namespace) -> Scale:
     """
     scale = Scale(**{name: getattr(args, name) for name in asdict(_DEFAULT)})
     for name, value in asdict(scale).items():
-        if not 0 < value < 1e6:
+        if not 0 < value < _MOST:
             option = f"--{name.replace('_', '-')}"
-            raise SettingsError(f"{option} {value:g}: must be above 0", f"{option} 1")
+            raise SettingsError(
+                f"{option} {value:g}: must be above 0 and below {_MOST:g}", f"{option} 1"
+            )
     if args.trials < 0:
         raise SettingsError(f"--trials {args.trials}: must be at least 0", "--trials 0")
     return scale

@@ -12,8 +12,9 @@ from driver.cli import main
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (["--leases-per-user", "0"], "--leases-per-user 0: must be at least 1", "no limit"),
-        (["--calls-per-user", "nan"], "--calls-per-user nan: must be at least 1", "no limit"),
+        (["--leases-per-user", "0"], "--leases-per-user 0: must be from 1", "no limit"),
+        (["--calls-per-user", "nan"], "--calls-per-user nan: must be from 1", "no limit"),
+        (["--calls-per-user", "inf"], "--calls-per-user inf: must be from 1 to 1e+06", "no limit"),
         (["--calls-per-user", "5"], "a farm with one secret knows none", "--tokens"),
     ],
 )

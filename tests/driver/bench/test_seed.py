@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,12 +64,26 @@ def test_the_command_kills_every_second_search_and_fails_where_they_differ(
     assert [row["met"] for row in document["figures"] if row["goal"]] == [False, True]
 
 
-@pytest.mark.parametrize("words", ["--runs 1", "--trials 0", "--load -1"])
+@pytest.mark.parametrize("words", ["--runs 1", "--trials 1", "--load -1", "--seed -1"])
 def test_impossible_options_are_named(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "seed", *words.split()]) == 2
     told = capsys.readouterr().err
     assert f"{words}: must be at least" in told
     assert "\n  try: --" in told
+
+
+def test_a_search_that_fails_ends_the_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is compared with a half of a search."""
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\necho \'{"event": "trial", "number": 1}\'\nexit 3\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    assert cli.main(["bench", "seed", "--runs", "2", "--load", "0"]) == 70
+    told = capsys.readouterr().err
+    assert "the search ended with exit code 3" in told
+    assert "\n  try: `tilefarm demo --json --no-ray" in told
 
 
 @pytest.mark.slow

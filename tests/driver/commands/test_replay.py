@@ -73,6 +73,8 @@ def test_a_good_compile_is_short(out: Path, capsys: pytest.CaptureFixture[str]) 
         (["00"], "no such compile is kept"),
         (["00", "--out", "nosuch"], "no such folder"),
         (["00", "--timeout", "0"], "--timeout 0 --memory 4096: more than 0"),
+        (["00", "--timeout", "1e30"], "--timeout 1e+30 --memory 4096: more than 0 of each, and at"),
+        (["00", "--memory", "9" * 30], "more than 0 of each, and at most 604800 seconds"),
     ],
 )
 def test_bad_input_is_one_error(
