@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from compile_worker.ir.stmt import HardwareLoop, MicroOp
@@ -50,7 +51,9 @@ def scope_fits(target: Target, scope: SramScope, elements: int) -> Violation | N
     depth = scope_depth(target, scope)
     if elements <= depth:
         return None
-    return Violation(f"{scope}_sram", f"{elements} elements in {scope}, which holds {depth}")
+    return Violation(
+        f"{scope}_sram", f"{plural(elements, 'element')} in {scope}, which holds {depth}"
+    )
 
 
 def uop_capacity(target: Target) -> int:
@@ -159,7 +162,9 @@ def loop_fields_fit(
         reach = sum((loop.extent - 1) * int(getattr(loop, name)) for loop in loops)
         largest = max((int(getattr(uop, name)) for uop in uops), default=0) + reach
         if largest >= depth:
-            return Violation("loop_fields", f"{name} index up to {largest}, of {depth} elements")
+            return Violation(
+                "loop_fields", f"{name} index up to {largest}, of {plural(depth, 'element')}"
+            )
     return None
 
 
@@ -190,4 +195,6 @@ def instructions_fit(instructions: int) -> Violation | None:
     capacity = instruction_capacity()
     if instructions <= capacity:
         return None
-    return Violation("insn_queue", f"{instructions} instructions in one run, at most {capacity}")
+    return Violation(
+        "insn_queue", f"{plural(instructions, 'instruction')} in one run, at most {capacity}"
+    )

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from tilefarm.digest import Digest
 from tilefarm.measurement import Status, Trial
+from tilefarm.plural import plural
 from tilefarm.space import Point, SearchSpace
 
 from tuner import make_proposer
@@ -232,7 +233,7 @@ class TuningSession:
         if streak.count == _ALIKE:
             search.streak = OVER
             self._scheduler.close(task)
-            why = f"{streak.count} candidates and no other failed alike: {streak.cause}"
+            why = f"{plural(streak.count, 'candidate')} and no other failed alike: {streak.cause}"
             self._given_up.append(GivenUp(task, why))
 
     def _absorb(self, task: str, trial: Trial) -> None:

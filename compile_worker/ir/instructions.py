@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from tilefarm.plural import plural
 
 from compile_worker.ir.accesses import LIMIT, conjuncts, every_value, negated
 from compile_worker.ir.bounds import Extents, extents_of
@@ -90,7 +91,7 @@ def _elements(buffer: Buffer, lanes: int) -> int:
 def _beyond(what: Ref, first: Value, last: Value, tried: _Tried, lanes: int) -> Iterator[str]:
     count = _elements(what.buffer, lanes)
     if tried.ever(np.less(first, 0) | np.greater_equal(last, count)):
-        yield f"reaches beyond {what.buffer.name}, which has {count} elements"
+        yield f"reaches beyond {what.buffer.name}, which has {plural(count, 'element')}"
 
 
 def _copy(dma: Dma, tried: _Tried, lanes: Mapping[str, int]) -> Iterator[str]:

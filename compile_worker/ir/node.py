@@ -11,6 +11,8 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Final, Self, TypeVar, cast, dataclass_transform
 from weakref import ref
 
+from tilefarm.plural import plural
+
 _T = TypeVar("_T", bound="type[Node]")
 
 
@@ -91,7 +93,7 @@ def _complete(cls: type[Node], args: tuple[Any, ...], named: dict[str, Any]) -> 
             raise TypeError(f"{cls.__name__} needs {f.name}")
         values.append(value)
     if named or len(values) != len(declared):
-        wrong = ", ".join(named) or f"{len(values)} values"
+        wrong = ", ".join(named) or f"{plural(len(values), 'value')}"
         raise TypeError(f"{cls.__name__}({', '.join(cls.__match_args__)}) does not take {wrong}")
     return tuple(values)
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Final
 
+from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from compile_worker.errors import require
@@ -79,7 +80,7 @@ def _stack_fits(buffer: Buffer) -> Violation | None:
     nbytes = prod(buffer.shape) * buffer.dtype.nbytes
     if nbytes <= LOCAL_NBYTES:
         return None
-    why = f"{buffer.name} takes {nbytes} bytes on the stack, at most {LOCAL_NBYTES}"
+    why = f"{buffer.name} takes {plural(nbytes, 'byte')} on the stack, at most {LOCAL_NBYTES}"
     return Violation("local_nbytes", why)
 
 

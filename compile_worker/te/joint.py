@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tilefarm.plural import plural
+
 from compile_worker.ir.expr import Buffer, Expr, Load, Var, index
 from compile_worker.ir.stmt import Alloc, Block, Stmt, Store, sequence
 from compile_worker.ir.visit import find, rewrite
@@ -85,7 +87,9 @@ def _axes(stage: str, axes: Mapping[str, int]) -> tuple[Axis, ...]:
 
 def _as_many(names: Sequence[str], values: Values) -> None:
     if len(values) != len(names):
-        what = f"{', '.join(names)}: {len(values)} values for {len(names)} tensors"
+        what = (
+            f"{', '.join(names)}: {plural(len(values), 'value')} for {plural(len(names), 'tensor')}"
+        )
         raise ExpressionError(what, "one value for each name")
 
 

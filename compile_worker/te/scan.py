@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tilefarm.plural import plural
+
 from compile_worker.ir.expr import Buffer, Expr, ExprLike, Load, Var, index
 from compile_worker.ir.stmt import Block, Stmt, Store, sequence
 from compile_worker.ir.visit import find
@@ -48,7 +50,7 @@ def scan(
         ExpressionError: no steps, or a start and an update of different types.
     """
     if steps < 1:
-        raise ExpressionError(f"scan {name} has {steps} steps", "at least one: the start")
+        raise ExpressionError(f"scan {name} has {plural(steps, 'step')}", "at least one: the start")
     first = _axes(f"{name}_init", axes)
     start = init(*(axis.var for axis in first))
     buffer = Buffer(name, (steps, *axes.values()), start.dtype, scope)

@@ -30,6 +30,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tilefarm.plural import plural
+
 from compile_worker.ir.accesses import accesses, outside
 from compile_worker.ir.bounds import extents_of
 from compile_worker.ir.expr import Buffer
@@ -80,7 +82,7 @@ class Script:
         declared = self.tree.args
         names = [each.arg for each in (*declared.posonlyargs, *declared.args)]
         if len(names) != len(given):
-            why = f"{self.name} takes {len(names)} tensors, not {len(given)}"
+            why = f"{self.name} takes {plural(len(names), 'tensor')}, not {len(given)}"
             raise self.source.error(self.tree, why, _PARAMETERS)
         wanted = {each.arg for each in declared.kwonlyargs}
         if wanted != numbers.keys():

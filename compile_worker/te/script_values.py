@@ -10,6 +10,7 @@ from functools import reduce
 from typing import Final, TypeAlias
 
 from tilefarm.dtype import DType
+from tilefarm.plural import plural
 
 from compile_worker.ir.expr import (
     INDEX,
@@ -151,7 +152,7 @@ class Values:
             raise self.error(tree, "only tensors and buffers have elements", f"one of {legal}")
         items = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
         if len(items) != len(found.shape):
-            why = f"{found.name} has {len(found.shape)} axes, not {len(items)}"
+            why = f"{found.name} has {plural(len(found.shape), 'axis', 'axes')}, not {len(items)}"
             raise self.error(
                 tree, why, f"{found.name}[{', '.join('ijklmnop'[: len(found.shape)])}]"
             )

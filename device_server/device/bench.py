@@ -18,6 +18,7 @@ from tilefarm.measurement import (
     RunJob,
     Status,
 )
+from tilefarm.plural import plural
 from tilefarm.rpc import run_wire
 from tilefarm.rpc.device_calls import RunReply
 from tilefarm.rpc.timing import note_phases, phase
@@ -266,6 +267,6 @@ def _faults(job: RunJob, nbytes_of: Callable[[Digest], int]) -> Iterator[str]:
             yield f"buffer {buffer.name} ({buffer.role.value}) has no content"
         elif nbytes_of(buffer.content) != needed[buffer.role]:
             yield (
-                f"buffer {buffer.name} needs {needed[buffer.role]} bytes, but its content has"
-                f" {nbytes_of(buffer.content)}"
+                f"buffer {buffer.name} needs {plural(needed[buffer.role], 'byte')}, but its content"
+                f" has {nbytes_of(buffer.content)}"
             )

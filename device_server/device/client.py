@@ -18,6 +18,7 @@ from tilefarm.errors import (
 )
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure, RunJob
+from tilefarm.plural import plural
 from tilefarm.rpc import device_calls, methods, run_wire
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.nothing import Nothing
@@ -216,7 +217,7 @@ class DeviceClient(Closing):
         nbytes = sum(map(len, one.blobs.values()))
         return CapacityError(
             f"{missing.what} any more, though it was just sent: device {self._lease.device.name}"
-            f" cannot hold the {nbytes} bytes of this run together",
+            f" cannot hold the {plural(nbytes, 'byte')} of this run together",
             "fewer samples in a run, or a device whose store is larger",
         )
 
@@ -236,7 +237,7 @@ class DeviceClient(Closing):
         call = device_calls.RunBatch(tuple(runs))
         batch = self._caller.unary(methods.RUN_BATCH, call, timeout_seconds=within_seconds)
         if not 1 <= len(batch.replies) <= len(runs):
-            told = f"{len(batch.replies)} answers to {len(runs)} runs"
+            told = f"{plural(len(batch.replies), 'answer')} to {plural(len(runs), 'run')}"
             raise InfraError(f"device {self._lease.device.name} gives {told}")
         for reply, note in zip(batch.replies, answered, strict=False):
             note(((TRAILER, reply.served),))

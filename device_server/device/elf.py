@@ -15,6 +15,8 @@ from enum import Enum
 from functools import cache
 from typing import Final, NamedTuple
 
+from tilefarm.plural import plural
+
 RUNTIME_SYMBOLS: Final = frozenset(
     {
         "VTABufferAlloc",
@@ -184,7 +186,7 @@ def _segments(image: _Image) -> Iterator[_Segment]:
     if not 0 < count <= _HEADERS:
         raise _Refused(f"{count} program headers; 1 to {_HEADERS} are usual")
     if entry_nbytes != (56 if image.wide else 32):
-        raise _Refused(f"program headers of {entry_nbytes} bytes")
+        raise _Refused(f"program headers of {plural(entry_nbytes, 'byte')}")
     for offset in range(start, start + count * entry_nbytes, entry_nbytes):
         if image.wide:
             kind, flags, at, address, _, nbytes = image.words(offset, "IIQQQQ")

@@ -15,6 +15,7 @@ from typing import IO, Any, Final
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, CorruptBlobError, InfraError
+from tilefarm.plural import plural
 
 _MOST_CUT: Final = 16
 """Uploads that were cut short and are kept; the oldest are forgotten."""
@@ -195,7 +196,8 @@ class BlobWriter(Closing):
         if arrived != self._digest.hex:
             self._incoming.forget(self._digest)
             raise CorruptBlobError(
-                f"blob {self._digest.short} arrived as {arrived[:12]} ({partial.nbytes} bytes)",
+                f"blob {self._digest.short} arrived as {arrived[:12]}"
+                f" ({plural(partial.nbytes, 'byte')})",
                 "send it again",
             )
         partial.path.chmod(0o400)
@@ -232,13 +234,13 @@ def _found(folder: Path) -> OrderedDict[Digest, _Partial]:
 
 def _jump(digest: Digest, offset: int, nbytes: int) -> CorruptBlobError:
     return CorruptBlobError(
-        f"blob {digest.short} goes on at {offset}, but {nbytes} bytes are here",
+        f"blob {digest.short} goes on at {offset}, but {plural(nbytes, 'byte')} came",
         "ask how many are here, and go on from there",
     )
 
 
 def _too_much(digest: Digest, most_nbytes: int) -> CapacityError:
-    return CapacityError(f"blob {digest.short} is over {most_nbytes} bytes")
+    return CapacityError(f"blob {digest.short} is over {plural(most_nbytes, 'byte')}")
 
 
 def _cannot_write(error: OSError) -> InfraError:

@@ -10,6 +10,7 @@ from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.errors import CorruptBlobError, ProtocolError, TilefarmError
 from tilefarm.measurement import is_spoiled
+from tilefarm.plural import plural
 from tilefarm.rpc import device_calls, methods, serving
 from tilefarm.rpc.caller import CHUNK_NBYTES
 from tilefarm.rpc.nothing import Nothing
@@ -163,7 +164,7 @@ class DeviceServicer:
         for digest in brought.keys() - call.job.blobs:
             raise CorruptBlobError(
                 f"run {call.job.artifact.short} brings a blob that it does not name, of"
-                f" {len(brought[digest])} bytes: {digest.short}",
+                f" {plural(len(brought[digest]), 'byte')}: {digest.short}",
                 "send it again",
             )
         missing = self._store.missing(brought)
@@ -206,7 +207,7 @@ async def _receive(
         following = await anext(chunks, None)
         if following is None or following.digest != digest:
             raise CorruptBlobError(
-                f"the upload of blob {digest.short} ends after {writer.nbytes} bytes",
+                f"the upload of blob {digest.short} ends after {plural(writer.nbytes, 'byte')}",
                 "go on from there",
             )
         chunk = following

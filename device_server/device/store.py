@@ -23,6 +23,7 @@ from typing import IO, Final
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, MissingBlobError, SettingsError
+from tilefarm.plural import plural
 
 from device_server.device.incoming import BlobWriter, IncomingBlobs
 from device_server.device.memory_file import MemoryFile, code_may_lie_in_memory
@@ -224,8 +225,8 @@ class BlobStore(Closing):
                 excess -= entry.nbytes
         if excess > 0:
             raise CapacityError(
-                f"a blob of {nbytes} bytes does not fit: the store holds at most"
-                f" {self.limits.total_nbytes} bytes and the rest is in use"
+                f"a blob of {plural(nbytes, 'byte')} does not fit: the store holds at most"
+                f" {plural(self.limits.total_nbytes, 'byte')} and the rest is in use"
             )
         for digest in leaving:
             self._drop(digest)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from tilefarm.closing import Closing
 from tilefarm.errors import DataError
+from tilefarm.plural import plural
 from tilefarm.system_errors import unreadable
 
 _MOST_NBYTES: Final = 1 << 30
@@ -77,7 +78,9 @@ class ArrayFile(Closing):
             raise self.refuse(field, f"has shape {list(stored_shape)}, not {wanted}")
         rest = content.read()
         if len(rest) != math.prod(stored_shape) * stored.itemsize:
-            raise self.refuse(field, f"is cut short or too long: {len(rest)} bytes of elements")
+            raise self.refuse(
+                field, f"is cut short or too long: {plural(len(rest), 'byte')} of elements"
+            )
         if stored.itemsize == 0:
             return np.zeros(stored_shape, stored)
         flat = np.frombuffer(rest, stored)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from tilefarm.digest import canonical_json
 from tilefarm.documents import decoded
 from tilefarm.errors import TargetError
+from tilefarm.plural import plural
 from tilefarm.system_errors import unwritable
 from tilefarm.target import Target, Timing, impossibilities, target_from_document
 
@@ -200,7 +201,7 @@ def _regions(file: ArrayFile, places: str, content: str, dram_nbytes: int) -> Re
             raise file.refuse(places, why)
     total = sum(where[:, 1].tolist())
     if total != data.size:
-        raise file.refuse(content, f"has {data.size} bytes, {places!r} names {total}")
+        raise file.refuse(content, f"has {plural(data.size, 'byte')}, {places!r} names {total}")
     return Regions(where, data)
 
 

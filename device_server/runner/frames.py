@@ -21,6 +21,7 @@ from tilefarm.measurement import (
     TimelineEvent,
     WallTime,
 )
+from tilefarm.plural import plural
 
 from device_server.library.native import COUNTER_FIELDS, counters_from_words, timeline_event
 
@@ -148,7 +149,7 @@ def read_reply(stream: ByteStream) -> Reply:
     """
     (nbytes,) = struct.unpack("<I", stream.take(4))
     if nbytes > _MAX_REPLY_NBYTES:
-        raise InfraError(f"a reply of {nbytes} bytes from the runner child")
+        raise InfraError(f"a reply of {plural(nbytes, 'byte')} from the runner child")
     try:
         return _decode(_Cursor(stream.take(nbytes)))
     except (struct.error, ValueError, KeyError, IndexError) as error:

@@ -12,6 +12,7 @@ from tilefarm.closing import Closing
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from device_server.library.native import find_executable, find_library
@@ -269,7 +270,7 @@ def _missing_content(job: RunJob, descriptors: Sequence[int]) -> Problem | None:
         needed = spec.nbytes * (job.samples if spec.role is Role.INPUT else 1)
         nbytes = os.fstat(descriptor).st_size
         if nbytes < needed:
-            why = f"buffer {spec.name}: content has {nbytes} bytes, {needed} are needed"
+            why = f"buffer {spec.name}: content has {plural(nbytes, 'byte')}, {needed} are needed"
             return Problem(Status.LOAD_ERROR, why)
     return None
 

@@ -11,6 +11,7 @@ from typing import Final
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
 from tilefarm.measurement import BufferSpec, Status
+from tilefarm.plural import plural
 
 from device_server.runner.frames import Failed, FailureKind, Fault
 from device_server.runner.system_calls import system_call_name
@@ -77,10 +78,10 @@ def describe_mismatch(spec: BufferSpec, content: bytes, blob: Blob) -> str:
     except (OSError, KeyError, InfraError):
         return f"output {spec.name}: digest {Digest.of(content).short}, not {spec.expected.short}"
     if len(expected) != len(content):
-        return f"output {spec.name}: {len(content)} bytes, expected {len(expected)}"
+        return f"output {spec.name}: {plural(len(content), 'byte')}, expected {len(expected)}"
     wrong = [k for k, (a, b) in enumerate(zip(content, expected, strict=True)) if a != b]
     sample, position = divmod(wrong[0], spec.nbytes)
     return (
-        f"output {spec.name}: {len(wrong)} of {len(content)} bytes differ, first in sample "
-        f"{sample} at byte {position}: {content[wrong[0]]}, expected {expected[wrong[0]]}"
+        f"output {spec.name}: {len(wrong)} of {plural(len(content), 'byte')} differ, first in"
+        f" sample {sample} at byte {position}: {content[wrong[0]]}, expected {expected[wrong[0]]}"
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tilefarm.errors import BusyError
+from tilefarm.plural import plural
 
 _SHARE_RETRY_SECONDS: Final = 1.0
 
@@ -34,7 +35,8 @@ class TableLimits:
 def enough(share: str, held: int) -> BusyError:
     """The refusal of somebody who holds as many leases as one may."""
     return BusyError(
-        f"{share or 'this user'} holds {held} leases already, the most that one may have here",
+        f"{share or 'this user'} holds {plural(held, 'lease')} already, the most that one may have"
+        " here",
         "give one back, or ask who runs the farm for a higher `tilefarm tracker --leases-per-user`",
         _SHARE_RETRY_SECONDS,
     )

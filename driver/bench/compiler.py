@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from tilefarm.artifact import CompileJob
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from compile_worker.passes import LOWERING
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"machine": machine(), **document(layers, rates, memory)}))
         return 0
-    print(f"machine  {machine()}; {args.points} candidates a layer")
+    print(f"machine  {machine()}; {plural(args.points, 'candidate')} a layer")
     for line in tables(layers, rates, memory):
         print(line)
     return 0

@@ -17,6 +17,7 @@ from tilefarm.command_line import whole_from
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunJob
+from tilefarm.plural import plural
 from tilefarm.target import Host, Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"machine": machine(), "operators": [f.document() for f in figures]}))
         return 0
-    print(f"machine  {machine()}; median microseconds of {args.repeats} calls")
+    print(f"machine  {machine()}; median microseconds of {plural(args.repeats, 'call')}")
     for line in table(figures):
         print(line)
     return 0

@@ -230,7 +230,7 @@ def _names(words: str) -> list[str]:
 def _progress(result: LayerFigures | Failed | Crashed) -> str:
     if isinstance(result, LayerFigures):
         trials = plural(result.trials, "trial")
-        return f"{result.best.cycles} cycles, {trials}, {result.failed} failed"
+        return f"{plural(result.best.cycles, 'cycle')}, {trials}, {result.failed} failed"
     return result.why
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.interpreter import python_command
+from tilefarm.plural import plural
 
 from driver.bench.figures import Figure, figure_table
 from driver.bench.process_watch import ProcessWatch
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         met = met and all(figure.is_met for figure in figures)
         rows[name] = [figure.row() for figure in figures]
         if not args.json:
-            print(f"{name}, {args.trials} trials, {args.samples} samples")
+            print(f"{name}, {plural(args.trials, 'trial')}, {plural(args.samples, 'sample')}")
             for line in figure_table(figures):
                 print(f" {line}")
             print(flush=True)

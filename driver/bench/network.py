@@ -162,9 +162,10 @@ def tables(figures: NetworkFigures) -> Iterator[str]:
     yield ""
     cycles, counters = figures.spent.cycles, figures.whole.counters
     trials = plural(figures.trials, "trial")
-    yield f"{cycles} cycles, the steps one by one; {trials}, {figures.failed} failed"
+    yield f"{plural(cycles, 'cycle')}, the steps one by one; {trials}, {figures.failed} failed"
     yield (
-        f"{counters.cycles} cycles as one program of {counters.instructions} instructions;"
+        f"{plural(counters.cycles, 'cycle')} as one program of"
+        f" {plural(counters.instructions, 'instruction')};"
         f" {figures.whole.differing} output elements differ from the reference"
     )
     if time := figures.board.time_of(counters.cycles):

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.interpreter import python_command
+from tilefarm.plural import plural
 
 from driver.bench.figures import Figure, figure_table
 from driver.farm.scratch import scratch_folder
@@ -115,7 +116,7 @@ class Searched:
     seconds: float
 
     def __str__(self) -> str:
-        return f"{len(self.trials)} trials in {self.seconds:.0f} s, killed {self.kills}x"
+        return f"{plural(len(self.trials), 'trial')} in {self.seconds:.0f} s, killed {self.kills}x"
 
 
 def seed_figures(searches: Sequence[Searched]) -> Iterator[Figure]:

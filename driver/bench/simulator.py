@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from tilefarm.command_line import whole_from
 from tilefarm.errors import InfraError
+from tilefarm.plural import plural
 from tilefarm.target import TARGETS, Target
 
 from compile_worker.space import generate
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"machine": machine(), **document(figures)}))
         return 0
-    print(f"machine  {machine()}; processor time, medians of {runs} runs")
+    print(f"machine  {machine()}; processor time, medians of {plural(runs, 'run')}")
     for line in table(figures):
         print(line)
     return 0

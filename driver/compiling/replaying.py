@@ -75,7 +75,8 @@ def replay(job: Job, limits: ReplayLimits, scratch: Path, *, module: str = CHILD
         place.close()
     last = trail.read()
     if isinstance(result, Artifact):
-        made = f"{len(result.code)} bytes, {result.digest.short}, in {result.build_seconds:.3f} s"
+        nbytes = plural(len(result.code), "byte")
+        made = f"{nbytes}, {result.digest.short}, in {result.build_seconds:.3f} s"
         return Verdict(status=Status.OK, why=made, stage="", last=last)
     stage = last.next if result.status is Status.COMPILE_CRASH and last.name else result.stage
     return Verdict(status=result.status, why=result.why, stage=stage, last=last)

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import onnx
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 
 Extents: TypeAlias = Mapping[str, tuple[int, ...]]
 """What the user says: all extents of an input by its name, or one of a dimension by its name."""
@@ -91,7 +92,8 @@ def _fix_input(
     dims = _dims(value)
     shown = "x".join(map(str, given))
     if len(dims) != len(given):
-        yield f"--shape {value.name}={shown}: the input has {len(dims)} axes, not {len(given)}"
+        axes = plural(len(dims), "axis", "axes")
+        yield f"--shape {value.name}={shown}: the input has {axes}, not {len(given)}"
         return
     for axis, (dim, extent) in enumerate(zip(dims, given, strict=True)):
         written = _written(dim)

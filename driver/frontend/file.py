@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from tilefarm.errors import ModelError
+from tilefarm.plural import plural
 
 from driver.frontend.beside import BesideError, bytes_beside, location_of, range_of
 from driver.frontend.call import Array
@@ -39,7 +40,7 @@ def read_model(path: Path) -> onnx.ModelProto:
         model = onnx.ModelProto.FromString(content)
     except DecodeError:
         raise ModelError(
-            f"{path}: not an ONNX file, or one that was cut off ({nbytes} bytes)", _AGAIN
+            f"{path}: not an ONNX file, or one that was cut off ({plural(nbytes, 'byte')})", _AGAIN
         ) from None
     if model.graph.output and not model.graph.node:
         raise ModelError(
@@ -48,7 +49,8 @@ def read_model(path: Path) -> onnx.ModelProto:
         )
     if not model.HasField("graph") or not model.graph.node:
         raise ModelError(
-            f"{path}: not an ONNX file, or one that was cut off: no graph in {nbytes} bytes",
+            f"{path}: not an ONNX file, or one that was cut off: no graph in"
+            f" {plural(nbytes, 'byte')}",
             _AGAIN,
         )
     if not all(isinstance(name, str) for name in _names(model)):
@@ -168,7 +170,7 @@ def tensor_array(tensor: onnx.TensorProto, path: Path | None = None) -> Array:
         raise ValueError(f"has the shape {list(tensor.dims)}")
     stored = tensor.ByteSize()
     if math.prod(tensor.dims) > _MOST_A_BYTE * stored:
-        raise ValueError(f"has the shape {list(tensor.dims)}, but only {stored} bytes")
+        raise ValueError(f"has the shape {list(tensor.dims)}, but only {plural(stored, 'byte')}")
     try:
         return np.asarray(onnx.numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError, OverflowError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tilefarm.plural import plural
+
 from driver.report.summary import ArenaPlan
 from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short
 
@@ -20,7 +22,7 @@ def arena_chart(plan: ArenaPlan) -> str:
         left, right = x(rect.begin_step), x(rect.end_step)
         top, bottom = y(rect.offset + rect.nbytes), y(rect.offset)
         tip = (
-            f"{rect.name}: {rect.nbytes} bytes at {rect.offset}, "
+            f"{rect.name}: {plural(rect.nbytes, 'byte')} at {rect.offset}, "
             f"steps {rect.begin_step} to {rect.end_step}"
         )
         shape = box(left, top, right - left, bottom - top, colour(index), tip, class_="tensor")

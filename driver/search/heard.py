@@ -7,6 +7,7 @@ from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunFailure, Status
+from tilefarm.plural import plural
 
 from driver.search.campaign import Campaign
 from driver.search.live import Job, Jobs, Stage
@@ -148,7 +149,9 @@ def _strike(c: Campaign, number: JobId, failure: RunFailure) -> tuple[Campaign, 
     job = c.jobs[number]
     strikes = (*job.strikes, job.device)
     if len(strikes) >= c.windows.attempts:
-        return _close(c, number, failure, f"given up after {len(strikes)} runs: {failure.why}")
+        return _close(
+            c, number, failure, f"given up after {plural(len(strikes), 'run')}: {failure.why}"
+        )
     note = f"{failure.status.value} on {job.device}"
     return c.with_job(number, replace(job.to(Stage.READY, note), strikes=strikes)), []
 

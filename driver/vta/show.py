@@ -9,6 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilefarm.plural import plural
+
 if TYPE_CHECKING:
     from device_server.programs.instructions import Instruction, InstructionSet
     from device_server.programs.program import Program
@@ -84,6 +86,6 @@ def summary(program: Program, counted: StreamStatistics) -> Iterator[str]:
     loaded = [f"{nbytes} {memory}" for memory, nbytes in counted.load_nbytes.items()]
     yield f"bytes loaded  {sum(counted.load_nbytes.values())}: {', '.join(loaded) or 'none'}"
     yield f"bytes stored  {counted.store_nbytes}"
-    yield f"memory image  {program.dram_nbytes} bytes"
+    yield f"memory image  {plural(program.dram_nbytes, 'byte')}"
     if program.cycles is not None:
-        yield f"promises      {program.cycles} cycles"
+        yield f"promises      {plural(program.cycles, 'cycle')}"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 from tilefarm.quiet import quiet_libraries
 
 from driver.bench.farm.boards import KERNEL_SECONDS, measure_boards
@@ -118,10 +119,10 @@ def run(args: argparse.Namespace) -> int:
         document |= {"real": [f.row() for f in real], "boards": [f.row() for f in boards]}
         _tell(
             args,
-            f"{args.trials} trials on two simulators, two compile processes",
+            f"{plural(args.trials, 'trial')} on two simulators, two compile processes",
             figure_table(real),
         )
-        _tell(args, f"{trials} trials on two boards", figure_table(boards))
+        _tell(args, f"{plural(trials, 'trial')} on two boards", figure_table(boards))
     with scratch_folder() as scratch:
         scaled = measure_scale(scale, scratch=scratch, clock=clock)
     simulated, bounds = list(scale_figures(scaled)), limits(scale, scaled)

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 from tilefarm.clock import Clock
+from tilefarm.plural import plural
 
 from driver.frontend import Dataset
 from driver.graph.parts import Arrays
@@ -65,7 +66,7 @@ def on_device(
     plain = _answers(_program(network, PLAIN), first, say)
     ready = clock.seconds() - began
     cycles = plain.cycles[-1]
-    say(f"first answers after {ready:.1f} s; {cycles} cycles with plain schedules")
+    say(f"first answers after {ready:.1f} s; {plural(cycles, 'cycle')} with plain schedules")
     more = first.samples < data.samples
     best = _answers(_program(network, PREDICTED), data, say) if more else plain
     return OnDevice(
@@ -91,7 +92,7 @@ def _answers(program: NetworkProgram, data: Dataset, say: Callable[[str], None])
         runs.append(answers_of(program, part))
         done = min(done + len(next(iter(part.values()))), data.samples)
         if data.samples > _SAMPLES_AT_ONCE:
-            say(f"{done} of {data.samples} samples on the device")
+            say(f"{done} of {plural(data.samples, 'sample')} on the device")
     outputs = {
         o.name: np.concatenate([each.outputs[o.name] for each in runs])[: data.samples]
         for o in program.outputs

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilefarm.plural import plural
+
 from driver.accuracy.judging import Compared
 from driver.accuracy.kinds import Kind
 from driver.bench.zoo.recipes import LEAST_SHARE, Metric, Recipe
@@ -91,7 +93,8 @@ class Tried:
 
     def _findings(self) -> Iterator[str]:
         if self.differing:
-            yield f"{self.differing} of {self.samples} samples differ from the integer reference"
+            samples = plural(self.samples, "sample")
+            yield f"{self.differing} of {samples} differ from the integer reference"
         if self.gate is not None and self.device is not None and not self.device >= self.gate:
             device, gate = (score_text(self.metric, each) for each in (self.device, self.gate))
             yield f"{device} on the device is below the gate of {gate}"

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.errors import DataError
+from tilefarm.plural import plural
 
 from driver.bench.zoo.png import read_png
 from driver.frontend.data import read_arrays
@@ -107,7 +108,10 @@ def read(source: Source, folder: Path) -> Samples:
             clips, labels = _labelled(folder / file)
             x = _windows(clips, source, folder / file)
     if not len(labels) or len(x) % len(labels):
-        raise DataError(f"{folder}: {len(x)} samples, but {len(labels)} labels of {source}", _HINT)
+        raise DataError(
+            f"{folder}: {plural(len(x), 'sample')}, but {plural(len(labels), 'label')} of {source}",
+            _HINT,
+        )
     return Samples(x, labels.reshape(-1).astype(np.int64))
 
 

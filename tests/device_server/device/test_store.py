@@ -84,7 +84,7 @@ def test_other_bytes_than_promised_leave_nothing(tmp_path: Path) -> None:
 def test_a_jump_in_the_offset_is_refused(tmp_path: Path) -> None:
     with BlobStore(tmp_path) as store, store.write(Digest.of(b"ab")) as writer:
         writer.append(0, b"a")
-        with pytest.raises(CorruptBlobError, match="goes on at 2, but 1 bytes"):
+        with pytest.raises(CorruptBlobError, match="goes on at 2, but 1 byte came"):
             writer.append(2, b"b")
 
 
@@ -95,7 +95,7 @@ def test_an_upload_that_was_cut_short_goes_on_where_it_ended(tmp_path: Path) -> 
             writer.append(0, b"ab")
         assert store.committed(digest) == 2
         assert store.missing([digest]) == (digest,)
-        with pytest.raises(CorruptBlobError, match="goes on at 1, but 2 bytes are here") as told:
+        with pytest.raises(CorruptBlobError, match="goes on at 1, but 2 bytes came") as told:
             store.write(digest, 1)
         assert "ask how many" in told.value.hint
         with store.write(digest, 2) as writer:

@@ -61,7 +61,7 @@ def test_a_client_comes_again_when_it_was_told_and_not_after_its_time(farm: Farm
     with TrackerClient(tracker.address, CREDENTIALS, clock=clock) as client:
         first = client.acquire(farm.target.digest, wait_seconds=10.0, owner="x")
         assert first is not None
-        with pytest.raises(BusyError, match="x holds 1 leases already"):
+        with pytest.raises(BusyError, match="x holds 1 lease already"):
             client.acquire(farm.target.digest, wait_seconds=0.5, owner="x")
         assert not clock.slept, "the second that it was told is beyond its time"
         clock.give_back = lambda: client.release(first)

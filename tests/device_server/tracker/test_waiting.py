@@ -98,7 +98,7 @@ def test_who_holds_enough_is_refused_at_the_door_and_passed_over_in_the_line() -
         assert await early is not None
         assert not other.done()
         other.cancel()
-        with pytest.raises(BusyError, match="ann holds 1 leases already") as refused:
+        with pytest.raises(BusyError, match="ann holds 1 lease already") as refused:
             await one.lease(WISH, "ann")
         assert "--leases-per-user" in refused.value.hint
         return await late
