@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunFailure, Status
 from tilefarm.plural import plural
@@ -36,6 +37,7 @@ _MEMORY: Final = 0.8
 """Weight of the past in running means of seconds."""
 
 _UNKNOWN: Final = Digest.of(b"")
+_A_WORKER: Final = "a worker"
 
 
 def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
@@ -51,13 +53,15 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             c = replace(c, build_seconds=_mean(c.build_seconds, seconds))
             return c.with_job(job, c.jobs[job].to(Stage.READY, "built")), []
         case BuildFailed(job, failure) if _is(c, job, Stage.COMPILING):
+            if failure.status.is_farm_fault:
+                return _strike(c, job, failure, by=_A_WORKER, again=Stage.WAITING)
             return _close(c, job, failure, failure.status.value)
         case Measured(job, device, measurement, unconfirmed, seconds) if _runs_on(c, job, device):
             c = replace(c, run_seconds=_mean(c.run_seconds, seconds))
             return _ran(c, job, measurement, "ok", unconfirmed)
         case RunFailed(job, device, failure, unconfirmed) if _runs_on(c, job, device):
             if failure.status.is_farm_fault:
-                return _strike(c, job, failure)
+                return _strike(c, job, failure, by=device)
             if failure.status is Status.RUN_TIMEOUT and not c.jobs[job].alone:
                 return _once_more(c, job), []
             return _ran(c, job, failure, failure.status.value, unconfirmed)
@@ -144,16 +148,22 @@ def _once_more(c: Campaign, number: JobId) -> Campaign:
     return c.with_job(number, replace(again, alone=True))
 
 
-def _strike(c: Campaign, number: JobId, failure: RunFailure) -> tuple[Campaign, list[Command]]:
-    """The farm spoiled a run: try again elsewhere, unless it has been tried often enough."""
+def _strike(
+    c: Campaign,
+    number: JobId,
+    failure: BuildFailure | RunFailure,
+    *,
+    by: str,
+    again: Stage = Stage.READY,
+) -> tuple[Campaign, list[Command]]:
+    """The farm spoiled a run or a compile: again, unless that has been tried often enough."""
     job = c.jobs[number]
-    strikes = (*job.strikes, job.device)
+    strikes = (*job.strikes, by)
     if len(strikes) >= c.windows.attempts:
-        return _close(
-            c, number, failure, f"given up after {plural(len(strikes), 'run')}: {failure.why}"
-        )
-    note = f"{failure.status.value} on {job.device}"
-    return c.with_job(number, replace(job.to(Stage.READY, note), strikes=strikes)), []
+        tries = plural(len(strikes), "try", "tries")
+        return _close(c, number, failure, f"given up after {tries}: {failure.why}")
+    note = f"{failure.status.value} on {by}"
+    return c.with_job(number, replace(job.to(again, note), strikes=strikes)), []
 
 
 def _lose(c: Campaign, device: str, why: str, running: JobId) -> tuple[Campaign, list[Command]]:
@@ -163,7 +173,7 @@ def _lose(c: Campaign, device: str, why: str, running: JobId) -> tuple[Campaign,
     if not struck:
         return c, []
     failure = RunFailure(artifact=_UNKNOWN, status=Status.DEVICE_LOST, why=why, device=device)
-    return _strike(c, running, failure)
+    return _strike(c, running, failure, by=device)
 
 
 def _part(c: Campaign, device: str, jobs: tuple[JobId, ...]) -> Campaign:

@@ -31,8 +31,8 @@ class Stage(Enum):
 class Job:
     """One live candidate.
 
-    `batch` numbers its compile task. `strikes` names the devices that failed it by the farm's
-    fault. `alone`: it is run by itself, as it or another has cost a device, or too much time.
+    `batch` numbers its compile task. `strikes` names who failed it by the farm's fault: devices, or
+    workers. `alone`: it is run by itself, as it or another has cost a device, or too much time.
     `outcome` is what its device gave, and has not confirmed. `story` tells what happened to it,
     oldest first.
     """

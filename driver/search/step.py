@@ -2,8 +2,10 @@
 
     proposed ─► waiting ─► compiling ─► ready ─► running ─► held ─► told
                               │           ▲         │         │ its device did not confirm it
-                              └─► told    ├─────────┴─────────┘
-                                          │ the farm's fault, fewer than `attempts` strikes
+                              └─► told    └─────────┴─────────┘
+
+What the farm spoils goes back, a run to ready and a compile to waiting, fewer than `attempts`
+times; so does, once, a run that had no end in time.
 
 Builds and runs stream past each other: every event moves one job and then fills whatever window
 has room, so a device never waits for a batch and a compile worker never waits for a device.

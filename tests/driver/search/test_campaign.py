@@ -55,6 +55,10 @@ def refused() -> BuildFailure:
     return BuildFailure(job=NOTHING, status=Status.COMPILE_ERROR, stage="lower", why="too big")
 
 
+LOST = BuildFailure(job=NOTHING, status=Status.INFRA_ERROR, stage="compile", why="killed")
+"""What becomes of a compile whose worker was killed again and again."""
+
+
 def play(
     *events: Event, windows: Windows | None = None, lookahead: int = 12
 ) -> tuple[Campaign, list[Command]]:
@@ -91,6 +95,21 @@ def under_way() -> Campaign:
     assert commands == [Compile(tuple(range(2, 12))), Compile(tuple(range(12, 22)))]
     assert campaign.room == -1
     return campaign
+
+
+def test_a_compile_that_the_farm_spoils_is_tried_again() -> None:
+    """Somebody has killed its workers: that is no end of a candidate, until it is always so."""
+    windows = Windows(attempts=3)
+    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), windows=windows)
+    for _ in range(2):
+        campaign, commands = step(campaign, BuildFailed(1, LOST))
+        assert commands == [Compile((1,))]
+    once_more, _ = step(campaign, Built(1, 0.1))
+    assert once_more.jobs[1].stage is Stage.RUNNING
+    _, (told, *_) = step(campaign, BuildFailed(1, LOST))
+    assert isinstance(told, Tell)
+    assert told.outcome == LOST
+    assert told.story[-1] == "given up after 3 tries: killed"
 
 
 def test_a_run_without_an_end_in_time_is_repeated_by_itself_once() -> None:
@@ -219,7 +238,7 @@ def test_the_third_strike_is_the_last() -> None:
     events += [RunFailed(1, "sim0", spoiled())] * 3
     _, commands = play(*events)
     assert isinstance(commands[0], Tell)
-    assert commands[0].story[-1] == "given up after 3 runs: because"
+    assert commands[0].story[-1] == "given up after 3 tries: because"
 
 
 def test_a_lost_device_strikes_only_the_job_that_ran() -> None:
@@ -422,7 +441,7 @@ class World:
                     self.pending.append(
                         Built(job, self.chance.random())
                         if good_build
-                        else BuildFailed(job, refused())
+                        else BuildFailed(job, self.chance.choice([refused(), LOST]))
                     )
             case Measure(device, job):
                 self.queues[device].append(job)
