@@ -28,6 +28,8 @@ _MEDIAN_ERROR: Final = 1.2533
 """Standard error of the median of n normal values in units of their deviation / sqrt(n)."""
 _SURE: Final = 2.0
 """Standard errors of a difference below which it is none."""
+_LARGEST_TIE: Final = 0.01
+"""A difference above this is one, however unsure: the likelier one is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ def winner(trials: Sequence[Trial], run_off: RunOff | None) -> Trial | None:
 
     def is_least(trial: Trial) -> bool:
         share, its_error = shares[trial.trace]
-        return share <= least * (1 + _SURE * math.hypot(error, its_error))
+        return share <= least * (1 + min(_SURE * math.hypot(error, its_error), _LARGEST_TIE))
 
     best = next(filter(is_least, entered))
     return replace(best, wall_time=_together(run_off.times[best.trace]))

@@ -172,7 +172,7 @@ class LocalFarm:
                 tracker = self._restart_tracker()
             devices = [d if d.alive else self._restart(d) for d in devices]
             if not any(d.alive for d in devices):
-                self._hopeless = f"no simulated device stays up: {devices[0].last_words()}"
+                self._hopeless = f"no device of this run stays up: {devices[0].last_words()}"
 
     def _start_device(self, name: str) -> Child:
         return self._start(

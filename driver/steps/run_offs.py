@@ -78,7 +78,7 @@ class _RunOff:
         self._leases = leases
 
     def run(self) -> RunOff | None:
-        """How they compare; None where no device has timed them all."""
+        """How they compare; None where no device has timed them all, or the farm was at fault."""
         artifacts = compiled(
             self._executor,
             [self._task.compile_job(self._task.trace(dict(t.point))) for t in self._trials],
@@ -86,11 +86,13 @@ class _RunOff:
         for attempt in range(_ATTEMPTS):
             done = self._timed(artifacts, attempt)
             devices = {each.device for each in done}
+            if any(each.is_spoiled for each in done):
+                break
             if len(devices) == 1:
                 return RunOff(
                     workload=self._task.digest, device=devices.pop(), times=self._times(done)
                 )
-        self._stages.say(f"{self._task.name}: no device has timed all finalists")
+        self._stages.say(f"{self._task.name}: no device could time all finalists, so none is sure")
         return None
 
     def _timed(self, artifacts: Sequence[Artifact], attempt: int) -> list[Done]:

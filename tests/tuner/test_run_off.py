@@ -84,6 +84,14 @@ def test_of_those_that_cannot_be_told_apart_the_first_that_was_asked_for_is_best
     assert best.trace == some[0].trace
 
 
+def test_much_noise_makes_no_tie_of_what_is_likely_to_be_slower() -> None:
+    some = trials(1.00, 1.00)
+    rounds = [[1.05, 1.00], [1.50, 1.00], [0.90, 1.00], [1.30, 1.00], [0.95, 1.00]]
+    best = winner(some, run_off(*rounds, of=some))
+    assert best is not None
+    assert best.trace == some[1].trace
+
+
 def test_a_run_off_that_knows_not_all_finalists_decides_nothing() -> None:
     some = trials(1.00, 1.01)
     old = run_off([1.02, 1.00], of=some)

@@ -18,7 +18,7 @@ from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import AccessError, ForbiddenError, InfraError, NoDeviceError, UnreachableError
 from tilefarm.lease import Lease
-from tilefarm.measurement import RunJob
+from tilefarm.measurement import DeviceClock, RunJob
 from tilefarm.target import TARGETS
 from tilefarm.trust.tls import Credentials
 
@@ -101,6 +101,14 @@ def test_a_dead_simulated_device_is_started_again_and_all_end_together(tmp_path:
     local.close()
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+
+
+def test_devices_that_are_started_here_load_the_library_that_is_asked_for(tmp_path: Path) -> None:
+    local = LocalFarm(SIM, 1, tmp_path, tmp_path, runtime=Path("stand-in"))
+    leases = Leases(local, SIM, owner="test")
+    assert leases.acquire(60.0).device.clock is DeviceClock.SECONDS
+    leases.close()
+    local.close()
 
 
 def test_a_dead_tracker_is_started_again_and_its_leases_go_on(tmp_path: Path) -> None:
@@ -189,7 +197,7 @@ def test_devices_that_never_stay_up_are_no_reason_to_wait(
     local = LocalFarm(SIM, 1, tmp_path, tmp_path)
     leases = Leases(local, SIM, owner="test")
     began = time.monotonic()
-    with pytest.raises(NoDeviceError, match=r"no simulated device stays up.*--nosuch"):
+    with pytest.raises(NoDeviceError, match=r"no device of this run stays up.*--nosuch"):
         leases.acquire(100.0)
     assert time.monotonic() - began < 50
     leases.close()

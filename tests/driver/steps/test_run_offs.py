@@ -24,7 +24,7 @@ from tilefarm.trace import Trace
 from tilefarm.watch.operations import Operations
 
 from driver.demo import CALIBRATION, MODEL
-from driver.search.measuring import CLOSE_LOOK, Task
+from driver.search.measuring import CLOSE_LOOK
 from driver.settings import FarmSettings, TuneSettings
 from driver.steps.prepared import best_of
 from driver.steps.run_offs import run_offs
@@ -77,7 +77,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @contextmanager
-def stages(folder: Path, told: list[object]) -> Iterator[Stages]:
+def stages(folder: Path, told: list[object], wait_seconds: float) -> Iterator[Stages]:
     clock = SystemClock()
     with watched(Operations(), told.append, run_id="test", clock=clock, wall_origin=0.0) as watch:
         yield Stages(
@@ -85,7 +85,7 @@ def stages(folder: Path, told: list[object]) -> Iterator[Stages]:
                 model=MODEL,
                 calibrate=CALIBRATION,
                 out=folder,
-                farm=FarmSettings(devices=2, device_wait_seconds=5.0),
+                farm=FarmSettings(devices=2, device_wait_seconds=wait_seconds),
             ),
             clock=clock,
             watch=watch,
@@ -97,12 +97,12 @@ def stages(folder: Path, told: list[object]) -> Iterator[Stages]:
 
 
 def held(
-    store: Store, devices: StandInDevices, folder: Path, task: Task = TASK
+    store: Store, devices: StandInDevices, folder: Path, wait_seconds: float = 5.0
 ) -> tuple[list[object], StandInExecutor]:
     """What is told of a run-off, and who has compiled for it."""
     told, executor = list[object](), StandInExecutor()
-    with stages(folder, told) as world:
-        run_offs(world, {task.name: task}, store, executor=executor, leases=devices)
+    with stages(folder, told, wait_seconds) as world:
+        run_offs(world, {TASK.name: TASK}, store, executor=executor, leases=devices)
     return told, executor
 
 
@@ -181,3 +181,24 @@ def test_a_run_off_that_two_devices_shared_is_done_again(store: Store, tmp_path:
     assert {len(rounds) for rounds in kept.times.values()} == {5}
     assert len(runs) > 2 * 5
     assert not [each for each in told if isinstance(each, Notice)]
+
+
+def test_what_the_farm_spoils_is_no_run_off_and_said(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Next time it is tried again: a finalist is not to blame for a busy host."""
+    monkeypatch.setattr("driver.farm.errands.rest_seconds", lambda _: 0.0)
+    monkeypatch.setattr("driver.farm.device_thread.rest_seconds", lambda _: 0.0)
+    for inner, seconds in ((1, 1.00), (2, 1.01)):
+        store.insert(trial(inner, seconds), run="test")
+
+    def busy(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        return RunFailure(artifact=job.artifact, status=Status.INFRA_ERROR, why="too busy")
+
+    told, _ = held(store, clocked(busy), tmp_path, wait_seconds=0.0)
+    assert store.run_off(TASK.digest) is None
+    (notice,) = (each for each in told if isinstance(each, Notice))
+    assert "no device could time all finalists" in notice.text
+    best = best_of(TASK, store)
+    assert best is not None
+    assert dict(best.point)["inner"] == 1
