@@ -19,7 +19,7 @@ from kit.stand_ins import (
     seconds_of_tile,
     toy_task,
 )
-from tilefarm.clock import SystemClock
+from tilefarm.clock import Clock, SystemClock
 from tilefarm.errors import ClockError, DeviceLostError, DeviceSilentError, SuspectError
 from tilefarm.lease import Lease
 from tilefarm.measurement import (
@@ -64,6 +64,7 @@ class Scene:
     stop: StopSwitch = field(default_factory=StopSwitch)
     windows: Windows = field(default_factory=lambda: Windows(workers=2))
     on_trial: Callable[[], None] = lambda: None
+    clock: Clock = field(default_factory=SystemClock)
 
     def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
         assert place is not None
@@ -94,7 +95,7 @@ class Scene:
                 run_id="run-1",
                 proposer="random",
             ),
-            clock=SystemClock(),
+            clock=self.clock,
             wall_origin=0.0,
             listen=self.events.append,
         )
@@ -111,6 +112,22 @@ def test_every_point_of_every_space_is_measured_once() -> None:
     assert result.trials == len(scene.kept) == 12
     assert len({(t.workload, t.trace) for t in scene.kept}) == 12
     assert {t.status for t in scene.kept} == {Status.OK}
+
+
+class HastyClock(SystemClock):
+    """A thousand times as fast as others."""
+
+    def seconds(self) -> float:
+        return 1000 * super().seconds()
+
+
+def test_who_starves_because_few_may_be_out_is_told_so_once() -> None:
+    scene = Scene(StandInDevices(3), count=3, lookahead=1, clock=HastyClock())
+    scene.on_trial = lambda: time.sleep(0.01)
+    scene.play()
+    notes = [e.text for e in scene.events if isinstance(e, Notice) and "--lookahead" in e.text]
+    assert len(notes) == 1
+    assert "no more than 1 candidate may be out" in notes[0]
 
 
 def test_neither_workers_nor_devices_decide_what_is_searched() -> None:
