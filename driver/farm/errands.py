@@ -121,7 +121,7 @@ class Errands:
         close_seconds = _BROKEN_SECONDS
         try:
             done = self._collect(orders, threads, messages, watch or (lambda _: None))
-            close_seconds = max((o.job.timeout_seconds for o in orders), default=0.0)
+            close_seconds = max((o.job.limit_seconds for o in orders), default=0.0)
         finally:
             for thread in threads:
                 thread.close()

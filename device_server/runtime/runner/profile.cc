@@ -8,9 +8,6 @@
 namespace tilefarm::runner {
 namespace {
 
-// What is told of a call that ends before the clock moves: host work of almost nothing.
-constexpr double kLeastSeconds = 1e-9;
-
 class ProfiledCall final : public Timed {
  public:
   ProfiledCall(Session& session, Entry entry) : session_(session), entry_(entry) {}

@@ -15,6 +15,9 @@ namespace tilefarm::runner {
 // a core that a dozen others want, more than once.
 constexpr double kPatienceSeconds = 0.5;
 
+// What is told of a single call that ends before the clock moves: host work of almost nothing.
+constexpr double kLeastSeconds = 1e-9;
+
 // When to stop: the median's relative standard error is small enough, or so many seconds are gone.
 struct Precision {
   double error = 0, seconds = 0;
