@@ -16,6 +16,7 @@ from tilefarm.server_options import add_label_option
 from tilefarm.watch.operations import UNWATCHED, Operations
 
 from driver.accuracy.kinds import Kind, check_kind
+from driver.accuracy.promise import Promise
 from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from tuner import PROPOSERS
 
@@ -133,6 +134,7 @@ class TuneSettings:
         quantization: how the network becomes integers.
         evaluate: npz of inputs, and labels if it has them, for the final check; None: the
             calibration data, or seeded random inputs where there are none.
+        max_loss: points of accuracy that the integers may lose; None: the default is only judged.
         judge: what the network answers, a word of `driver.accuracy.KINDS`; None: as shapes say.
         out: the output folder.
         trials: measured candidates over all workloads; earlier sessions' count.
@@ -150,6 +152,7 @@ class TuneSettings:
     quantization: Quantization = AS_USUAL
     evaluate: Path | None = None
     judge: Kind | None = None
+    max_loss: float | None = None
     trials: int = DEFAULT_TRIALS
     proposer: str = "guided"
     seed: int = 0
@@ -164,6 +167,7 @@ class TuneSettings:
             check_kind(self.judge)
         if self.lookahead is not None:
             _at_least("--lookahead", self.lookahead, 1)
+        _ = self.promise
         metrics = self.operations.metrics
         if metrics is not None and not is_loopback(metrics):
             raise SettingsError(
@@ -178,6 +182,11 @@ class TuneSettings:
             raise SettingsError(
                 f"unknown proposer {self.proposer!r}", f"one of {', '.join(PROPOSERS)}"
             )
+
+    @property
+    def promise(self) -> Promise:
+        """What the integers may lose."""
+        return Promise() if self.max_loss is None else Promise(points=self.max_loss, is_said=True)
 
 
 def add_farm_options(parser: argparse.ArgumentParser, *, ray: bool = True) -> None:

@@ -79,6 +79,13 @@ def class_axis(answer: Shape, labels: Shape) -> int | None:
     return None
 
 
+def chance(labels: NDArray[Any] | None, kind: Kind) -> float | None:
+    """What always the commonest class reaches against labels, %; None for other kinds."""
+    if labels is None or kind != "classes":
+        return None
+    return 100 * max(float((labels == most).mean()) for most in np.unique(labels))
+
+
 def box_outputs(graph: Graph) -> BoxOutputs | None:
     """Where boxes are if two outputs are [N, A, 4] and [N, A, C], or one of three axes has both."""
     shapes = {o.name: graph.shapes[o.tensor] for o in graph.outputs}

@@ -28,7 +28,16 @@ _SAMPLES: Final = 16
 _CALIBRATION_SAMPLES: Final = 4
 _MOST_SECONDS: Final = 300.0
 _MOST_MIB: Final = 2048.0
-_STEPS: Final = ("import", "quantize", "partition", "spaces", "search", "assemble", "evaluate")
+_STEPS: Final = (
+    "import",
+    "quantize",
+    "partition",
+    "judge",
+    "spaces",
+    "search",
+    "assemble",
+    "evaluate",
+)
 
 _EPILOG: Final = f"""\
 examples:

@@ -14,7 +14,7 @@ from tilefarm.names import RandomIds
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
 from driver.commands.tune import add_trial_options
-from driver.options.judging import add_judge_option
+from driver.options.judging import add_judge_option, add_promise_option
 from driver.options.networks import MODEL, add_network_options
 from driver.options.quantizing import quantization
 from driver.settings import (
@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("model", type=Path, metavar=MODEL, help="the trained network")
     option("--evaluate", type=Path, metavar="DATA.npz", help="for the final check")
     add_judge_option(parser)
+    add_promise_option(parser)
     option("--json", action="store_true", help="one JSON document")
     add_cluster_options(parser)
     option("--folder", default=_FOLDER, help=f"of runs, on the head (default: {_FOLDER})")

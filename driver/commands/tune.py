@@ -9,7 +9,7 @@ from tilefarm.clock import SystemClock
 from tilefarm.quiet import quiet_libraries
 from tilefarm.watch.operations import add_operation_options, operations
 
-from driver.options.judging import add_judge_option
+from driver.options.judging import add_judge_option, add_promise_option
 from driver.options.networks import MODEL, add_network_options
 from driver.options.quantizing import quantization
 from driver.settings import (
@@ -28,6 +28,7 @@ examples:
   tilefarm tune net_qdq.onnx                             scales are in the model
   tilefarm tune net.onnx --shape batch=1 --calibrate data.npz
   tilefarm tune faces.onnx --calibrate data.npz --judge embeddings
+  tilefarm tune net.onnx --calibrate data.npz --evaluate test.npz --max-loss 0.5
   tilefarm tune zoo:resnet18 --trials 3000
   tilefarm tune net.onnx --calibrate data.npz --tracker farm:9190 --token-file farm.token
 
@@ -38,6 +39,9 @@ against the float network's; boxes by IoU, embeddings (--judge embeddings) by th
 Networks that come with tilefarm: zoo:digits (of `tilefarm demo`, trained), and with random weights
 zoo:resnet18, zoo:mobilenet_v1, zoo:squeezenet, zoo:resnet50, zoo:densenet121, zoo:inception_v1,
 zoo:vgg19; these bring data to calibrate with.
+On samples that did not calibrate the network, the integers may lose 1 point of accuracy; more is
+said, with the layers to blame. --max-loss POINTS is a promise: layers stay in float until it is
+kept, and exit code 2 says what comes nearest where it cannot be.
 The same command with the same folder continues where an earlier one ended. Exit codes: 0 done,
 2 bad input, 3 no device, 70 fault, 75 interrupted (continue with the same command), 130 killed.
 """
@@ -54,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="inputs and labels for the final check (default: the calibration data)",
     )
     add_judge_option(parser)
+    add_promise_option(parser)
     add_search_options(parser)
     add_network_options(parser)
     add_farm_options(parser)

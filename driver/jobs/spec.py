@@ -105,6 +105,8 @@ class JobSpec:
     def run(self) -> str:
         """The name of its run: jobs that differ in less than what decides the results share it."""
         settings = {name: self.settings[name] for name in (*_OF_THE_RUN, "extents", "quantization")}
+        if self.settings["max_loss"] is not None:
+            settings["max_loss"] = self.settings["max_loss"]
         contents = {field: sent.digest.hex for field, sent in self.files.items()}
         contents |= {f"beside/{name}": digest.hex for name, digest in self.beside.items()}
         target = "" if "target" in self.files else self.settings["farm"]["target"]
@@ -191,6 +193,7 @@ class JobSpec:
                 out=out,
                 trials=self.settings["trials"],
                 judge=self.settings["judge"],
+                max_loss=self.settings["max_loss"],
                 lookahead=self.settings["lookahead"],
                 **{name: self.settings[name] for name in _OF_THE_RUN},
                 extents={name: tuple(e) for name, e in self.settings["extents"].items()},
@@ -208,6 +211,7 @@ def _plain(settings: TuneSettings) -> dict[str, Any]:
     return {
         "trials": settings.trials,
         "judge": settings.judge,
+        "max_loss": settings.max_loss,
         "lookahead": settings.lookahead,
         **{name: getattr(settings, name) for name in _OF_THE_RUN},
         "extents": {name: list(extents) for name, extents in settings.extents.items()},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from driver.accuracy.kinds import KINDS
+from driver.accuracy.promise import DEFAULT_POINTS
 
 
 def add_judge_option(parser: argparse.ArgumentParser) -> None:
@@ -14,4 +15,17 @@ def add_judge_option(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help=f"what the network answers: {', '.join(KINDS)} (default: as the shapes of outputs"
         " and labels say)",
+    )
+
+
+def add_promise_option(parser: argparse.ArgumentParser) -> None:
+    """The option `--max-loss`."""
+    parser.add_argument(
+        "--max-loss",
+        type=float,
+        metavar="POINTS",
+        help="accuracy that the integers may lose against float, in points: of labels where there"
+        " are some, otherwise of agreement with float, on samples that did not calibrate. Layers"
+        " stay in float on the processor where that is needed, as few as will do (default:"
+        f" {DEFAULT_POINTS:g}, which is judged, and only warned of)",
     )

@@ -9,6 +9,7 @@ from driver.accuracy.measure import value_text
 from driver.report.arena import arena_chart
 from driver.report.cost import microseconds
 from driver.report.gantt import gantt_chart
+from driver.report.noise import noise_chart
 from driver.report.profile_chart import profile_section
 from driver.report.progress import progress_chart
 from driver.report.summary import RunSummary
@@ -17,6 +18,7 @@ from driver.report.tables import (
     count,
     failure_table,
     layer_table,
+    plan_table,
     session_table,
     table,
     times,
@@ -75,6 +77,11 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
     ]
     if summary.accuracy:
         sections.append(("Accuracy", accuracy_table(summary.accuracy)))
+    if summary.float_plans:
+        sections.append(("Accuracy against layers in float", plan_table(summary.float_plans)))
+    if summary.noise:
+        words = "<p class=sub>with all layers in integers, as they were quantized first</p>"
+        sections.append(("Noise, and where it comes from", words + noise_chart(summary.noise)))
     sections.append(("Workers and devices", gantt_chart(summary.spans)))
     if summary.profile:
         sections.append(("The program, layer by layer", profile_section(summary.profile)))

@@ -12,9 +12,12 @@ from typing import Any
 
 from tilefarm.measurement import TimelineEvent
 
+from driver.accuracy.float_layers import Plan
+from driver.accuracy.judgement import Judgement
 from driver.accuracy.judging import Compared
 from driver.accuracy.kinds import Kind
 from driver.report.cost import cost, gain, total
+from driver.report.noise import NoiseRow
 from driver.report.profile import Profile
 
 
@@ -209,6 +212,7 @@ class Accuracy:
         kind: what the network answers, see `driver.accuracy.kinds`.
         compared: all measures; the first one says most.
         differing: samples whose device output is not bit for bit the integer reference's.
+        judgement: of the promise, on samples that did not calibrate; None where they say nothing.
     """
 
     images: int
@@ -216,6 +220,7 @@ class Accuracy:
     kind: Kind
     compared: tuple[Compared, ...]
     differing: int
+    judgement: Judgement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +249,8 @@ class RunSummary:
         network_time: what they take at the clock of the target's board, in words.
         trials_per_second: of this session's search; None when it measured nothing.
         first_measured_seconds: from the start of the command to its first measured kernel.
+        noise: of every layer, if the promise was broken at first.
+        float_plans: layers in float that were tried to keep it.
         facts: (name, value) of anything else worth a line: versions, seed, host.
         interrupted: whether the search was stopped before its budget was spent.
     """
@@ -272,6 +279,8 @@ class RunSummary:
     network_seconds: float | None = None
     network_time: str = ""
     profile: Profile | None = None
+    noise: tuple[NoiseRow, ...] = ()
+    float_plans: tuple[Plan, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     interrupted: bool = False
     sessions: tuple[SessionRow, ...] = ()
@@ -308,10 +317,13 @@ class RunSummary:
 def brief(summary: RunSummary) -> Mapping[str, Any]:
     """The summary as a JSON document without what only pictures need (spans, trials, events)."""
     document = asdict(summary)
-    for key in ("spans", "trials", "arena", "timeline", "profile"):
+    for key in ("spans", "trials", "arena", "timeline", "noise", "profile"):
         del document[key]
     if summary.accuracy:
         document["accuracy"]["compared"] = [row.document() for row in summary.accuracy.compared]
+        found = summary.accuracy.judgement
+        if found is not None:
+            document["accuracy"]["judgement"] |= {"points": found.points, "is_kept": found.is_kept}
     return document | {
         "default_cycles": summary.default_cycles,
         "best_cycles": summary.best_cycles,

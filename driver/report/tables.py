@@ -7,6 +7,7 @@ from html import escape
 
 from tilefarm.plural import form, plural
 
+from driver.accuracy.float_layers import Plan
 from driver.accuracy.measure import Unit, value_text
 from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
@@ -90,7 +91,30 @@ def accuracy_table(accuracy: Accuracy) -> str:
         f"<p class=sub>{words}</p>"
         + table(("measure", "float graph", "integer reference", "device"), cells)
         + f"<p>{differing(accuracy)}.</p>"
+        + _promise(accuracy)
     )
+
+
+def _promise(accuracy: Accuracy) -> str:
+    """Whether it is kept, if anything says so."""
+    found = accuracy.judgement
+    if found is None:
+        return ""
+    return f"<p{'' if found.is_kept else ' class=bad'}>{escape(found.verdict().capitalize())}.</p>"
+
+
+def plan_table(plans: Sequence[Plan]) -> str:
+    """Layers in float that were tried, the fewest multiply-accumulates first, and what is lost."""
+    most = max((plan.macs for plan in plans), default=0)
+    rows = (
+        (
+            escape(", ".join(plan.names) or "none"),
+            bar(plan.macs / most if most else 0.0, count(plan.macs)),
+            f"{plan.points:.2f}",
+        )
+        for plan in sorted(plans, key=lambda plan: (plan.macs, plan.points))
+    )
+    return table(("layers in float on the processor", "their MACs", "points lost"), rows)
 
 
 def _measured(unit: Unit, value: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tilefarm.errors import InfraError, TilefarmError
@@ -15,8 +15,6 @@ from driver.compiling.once import compiled
 from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.farm.farmhouse import Farmhouse
-from driver.graph.float_run import run_float
-from driver.integer.reference import run
 from driver.program.arena import Arena
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job
@@ -24,6 +22,7 @@ from driver.program.profile import profiled
 from driver.report.profile import Profile
 from driver.report.summary import Accuracy, KernelTimeline, Span
 from driver.search.measuring import Task
+from driver.steps.judged import judge_samples
 from driver.steps.machine import versions
 from driver.steps.output import OutputFolder
 from driver.steps.prepared import Prepared, best_of, trials_of
@@ -154,13 +153,14 @@ class Finish:
         )
 
     def _evaluate(self, program: NetworkProgram) -> tuple[Accuracy, int | None]:
-        prepared, data = self._prepared, self._prepared.evaluation
+        judged, files = self._prepared.judged, self._prepared.files
+        data = files.evaluation
         with self._stages.step("evaluate") as say:
             inputs, at = data.inputs, _Place(of=data.samples)
             with self._stages.watch.waiting(at.words):
-                floats = run_float(prepared.graph, inputs, heard=at.done)
+                floats = judged.floats.first(data.samples, at.done)
                 at.begin("integer reference")
-                integers = run(prepared.quantized, inputs, heard=at.done)
+                integers = judged.integers.first(data.samples, at.done)
                 at.begin("devices")
 
                 def watch(done: Done, samples: int) -> None:
@@ -178,14 +178,17 @@ class Finish:
             differing = differing_samples(answer.outputs, integers)
             say(f"{plural(data.samples, 'sample')} on the device")
             say(f"{differing} {form(differing, 'differs', 'differ')} from the reference")
-        judge = judge_of(prepared.kind, prepared.graph, floats, data.labels)
+        judge = judge_of(files.kind, files.graph, floats, data.labels)
         accuracy = Accuracy(
             images=data.samples,
             labelled=0 if data.labels is None else data.samples,
-            kind=prepared.kind,
+            kind=files.kind,
             compared=judge.compared(integers, answer.outputs),
             differing=differing,
         )
+        if not files.is_seeded:
+            found = judge_samples(self._stages, files, floats, integers, files.held_out)
+            accuracy = replace(accuracy, judgement=found)
         return accuracy, (answer.cycles[-1] or None) if answer.cycles else None
 
     @property
@@ -201,7 +204,7 @@ class Finish:
                 with self._stages.watch.waiting(errands.waits_for):
                     profile = profiled(
                         program,
-                        self._prepared.evaluation.inputs,
+                        self._prepared.files.evaluation.inputs,
                         errands,
                         by_clock=self._is_clocked,
                         limit_seconds=self._limit_seconds(),

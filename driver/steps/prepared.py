@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilefarm.digest import Digest
 from tilefarm.measurement import Trial
 
-from driver.accuracy.kinds import Kind
-from driver.frontend import Dataset
-from driver.graph.ir import Graph
 from driver.integer.network import Network
-from driver.integer.qir import QuantGraph
 from driver.search.measuring import Task
+from driver.steps.files import Files
+from driver.steps.judged import Judged
 from tuner.run_off import winner
 from tuner.store import Store
 
@@ -22,13 +19,14 @@ from tuner.store import Store
 class Prepared:
     """The network as a float graph, in integers, as kernel calls, and as tasks to search."""
 
-    graph: Graph
-    quantized: QuantGraph
-    network: Network
+    files: Files
+    judged: Judged
     tasks: Mapping[str, Task]
-    evaluation: Dataset
-    kind: Kind
-    model_digest: Digest
+
+    @property
+    def network(self) -> Network:
+        """As kernel calls."""
+        return self.judged.network
 
 
 def trials_of(task: Task, store: Store) -> list[Trial]:

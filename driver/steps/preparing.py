@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from tilefarm.digest import Digest
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from driver.accuracy.choosing import kind_of
-from driver.accuracy.kinds import Kind
-from driver.frontend import Dataset, import_model, load_data
+from driver.accuracy.held_out import held_out
+from driver.frontend import import_model, load_data
 from driver.frontend.seeded import seeded_data
 from driver.frontend.whole_model import model_digest
-from driver.graph.ir import Graph
 from driver.partition.partitioner import partition
 from driver.quantize.fitting import quantize_for
 from driver.quantize.ranges import ranges_of
 from driver.search.preparing import tasks_of
+from driver.steps.files import Files
+from driver.steps.judged import judge_promise, require_samples
 from driver.steps.prepared import Prepared
 from driver.steps.stages import Stages
 
 _SEEDED_RUNS: Final = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
-    """What the user's files hold; no calibration where the model has its own ranges.
-
-    `kind` is what the network answers.
-    """
-
-    graph: Graph
-    calibration: Dataset | None
-    evaluation: Dataset
-    kind: Kind
-    model_digest: Digest
 
 
 def read(stages: Stages) -> Files:
@@ -56,6 +41,7 @@ def read(stages: Stages) -> Files:
         else:
             calibration = load_data(settings.calibrate, graph)
             say(f"{plural(calibration.samples, 'sample')} to calibrate")
+        is_seeded = settings.evaluate is None and calibration is None
         if settings.evaluate is not None:
             evaluation = load_data(settings.evaluate, graph)
         elif calibration is not None:
@@ -65,17 +51,25 @@ def read(stages: Stages) -> Files:
             say("no data were given: the samples are random")
         kind = kind_of(graph, evaluation.labels, settings.judge)
         say(f"{evaluation.samples} to evaluate")
-    return Files(
+    files = Files(
         graph=graph,
         calibration=calibration,
         evaluation=evaluation,
+        is_seeded=is_seeded,
+        held_out=held_out(evaluation, calibration),
         kind=kind,
         model_digest=digest,
     )
+    require_samples(settings.promise, files)
+    return files
 
 
 def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
-    """Quantize the network for a target, divide it into kernels, and give each a space."""
+    """Quantize the network for a target, divide it into kernels, and give each a space.
+
+    Raises:
+        SettingsError: a promise cannot be kept, see `driver.steps.judged`.
+    """
     settings, graph, calibration = stages.settings, files.graph, files.calibration
     with stages.step("quantize") as say:
         data = None if calibration is None else calibration.inputs
@@ -91,15 +85,8 @@ def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
         say(f"{plural(on_accelerator, 'kernel')} on the accelerator")
         say(f"{len(network.steps) - on_accelerator} on the CPU")
         say(f"{network.macs / 1e6:.2f} million MACs")
+    judged = judge_promise(stages, files, target, quantized, network)
     with stages.step("spaces") as say:
-        tasks = tasks_of(network, settings.seed)
+        tasks = tasks_of(judged.network, settings.seed)
         say(f"{len(tasks)} distinct workloads")
-    return Prepared(
-        graph=graph,
-        quantized=quantized,
-        network=network,
-        tasks=tasks,
-        evaluation=files.evaluation,
-        kind=files.kind,
-        model_digest=files.model_digest,
-    )
+    return Prepared(files=files, judged=judged, tasks=tasks)

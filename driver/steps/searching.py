@@ -57,7 +57,7 @@ def search(
         scores=earlier.scores(prepared.tasks),
     )
     description = {
-        "model": prepared.model_digest.hex,
+        "model": prepared.files.model_digest.hex,
         "seed": settings.seed,
         LOOKAHEAD: session.lookahead.most,
     }

@@ -206,7 +206,7 @@ class _Tune:
         cycles = done.network_cycles if done else None
         return RunSummary(
             title=readable(settings.model.name),
-            model_digest=prepared.model_digest.hex,
+            model_digest=prepared.files.model_digest.hex,
             target=target.name,
             target_digest=target.digest.hex,
             began=datetime.fromtimestamp(stages.wall_origin, UTC).isoformat(timespec="seconds"),
@@ -226,6 +226,8 @@ class _Tune:
             arena=arena.picture,
             timeline=done.timeline if done else None,
             accuracy=done.accuracy if done else None,
+            noise=prepared.judged.noise,
+            float_plans=prepared.judged.plans,
             network_cycles=cycles,
             network_seconds=done.network_seconds if done else None,
             profile=done.profile if done else None,
@@ -265,4 +267,5 @@ def _plain_settings(settings: TuneSettings) -> dict[str, object]:
         "shape": {name: list(extents) for name, extents in settings.extents.items()},
         "evaluate": readable(settings.evaluate.name) if settings.evaluate else None,
         "judge": settings.judge,
+        "max_loss": settings.max_loss,
     }

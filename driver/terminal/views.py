@@ -223,6 +223,8 @@ def _final(event: Ended, width: int) -> RenderableType:
     parts: list[RenderableType] = ["", workload_table(event.summary, width)]
     if event.summary.accuracy is not None:
         parts += ["", accuracy_table(event.summary.accuracy)]
+        if event.summary.accuracy.judgement:
+            parts.append(Text(event.summary.accuracy.judgement.verdict()))
     parts += ["", Text(_verdict(event.summary))]
     parts += [Text(f"{what:8} {where}") for what, where in event.paths]
     return Group(*parts)

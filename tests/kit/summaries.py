@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from tilefarm.measurement import TimelineEvent
 
+from driver.accuracy.judgement import Judgement
 from driver.accuracy.judging import Compared
+from driver.accuracy.promise import Promise
 from driver.report.summary import (
     Accuracy,
     ArenaPlan,
@@ -117,6 +119,14 @@ def a_summary(title: str = "digits.onnx", name: str = "conv2d_1x2x8x8") -> RunSu
                 ),
             ),
             differing=0,
+            judgement=Judgement(
+                promise=Promise(),
+                title="top-1 of labels",
+                floats=98.0,
+                integers=97.0,
+                samples=100,
+                is_held_out=True,
+            ),
         ),
         network_cycles=8123,
         facts=(("ray", "2.60"), ("resume", "about 1 s")),

@@ -26,6 +26,8 @@ def settings(folder: Path) -> TuneSettings:
         trials=77,
         seed=5,
         lookahead=400,
+        judge="boxes",
+        max_loss=0.5,
         farm=FarmSettings(
             target=str(folder / "target.json"),
             tracker="farm:9190",
@@ -70,6 +72,7 @@ def test_what_does_not_change_results_continues_a_run(tmp_path: Path) -> None:
     assert JobSpec.of(longer, "other name")[0].run == run
     others = [
         replace(sent, seed=6),
+        replace(sent, max_loss=None),
         replace(sent, calibrate=None, quantization=Quantization()),
         replace(sent, quantization=Quantization()),
         replace(sent, extents={"batch": (2,)}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,8 +15,11 @@ from kit.profiles import counted_profile, timed_profile
 from kit.summaries import a_summary, by_the_clock
 from tilefarm.measurement import TimelineEvent
 
+from driver.accuracy.float_layers import Plan
+from driver.accuracy.promise import Promise
 from driver.report import page, write_report
 from driver.report.gantt import busy_seconds
+from driver.report.noise import NoiseRow
 from driver.report.profile import Profile
 from driver.report.progress import progress_chart
 from driver.report.summary import Span
@@ -74,6 +78,39 @@ def test_differing_samples_are_loud() -> None:
     assert summary.accuracy
     summary = replace(summary, accuracy=replace(summary.accuracy, differing=3))
     assert "<strong class=bad>3 of 100 samples differ</strong>" in page(summary)
+
+
+def test_promises_and_what_was_done_for_them_are_on_the_page() -> None:
+    summary = a_summary()
+    assert summary.accuracy
+    assert summary.accuracy.judgement
+    assert "<p>Promise of 1 point kept: 1 point of top-1 of labels lost" in page(summary)
+    broken = replace(summary.accuracy.judgement, promise=Promise(points=0.5, is_said=True))
+    shares = (("before", 0.25), ("weights", 0.75))
+    text = page(
+        replace(
+            summary,
+            accuracy=replace(summary.accuracy, judgement=broken),
+            noise=(
+                NoiseRow(name="<conv>", ratio_db=20.0, shares=shares),
+                NoiseRow(name="same", ratio_db=math.inf, shares=()),
+            ),
+            float_plans=(
+                Plan(names=(), points=1.0, macs=0),
+                Plan(names=("a<b>", "c"), points=0.25, macs=12_345),
+            ),
+        )
+    )
+    for words in (
+        "<p class=bad>Promise of 0.5 points broken",
+        "&lt;conv&gt;: 20.0 dB; noise: before 25 %, weights 75 %",
+        "same: exact",
+        "a&lt;b&gt;, c",
+        "0.25",
+    ):
+        assert words in text, words
+    for picture in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL):
+        ElementTree.fromstring(picture)
 
 
 def test_names_are_escaped() -> None:

@@ -1,0 +1,76 @@
+"""Which layers put the noise into a network, and what they would cost in float."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from driver.accuracy.noise_sources import TensorNoise
+from driver.integer.network import Network
+from driver.integer.qir import QuantGraph
+
+_CROSSING: Final = 0.01
+"""Of the network's multiply-accumulates: what a layer without any costs on the processor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blamed:
+    """A layer that adds noise.
+
+    Attributes:
+        share: of all that layers add, each by the signal of its result; 0 to 1.
+        source: what most of it is: weights, rounding or clipping.
+        macs: multiply-accumulates that would run in float on the processor.
+    """
+
+    name: str
+    share: float
+    source: str
+    macs: int
+
+    def words(self) -> str:
+        """The layer, and what it does, in few words."""
+        return f"{self.name} ({self.source}, {100 * self.share:.0f} % of the noise)"
+
+
+def blamed(
+    noise: Mapping[str, TensorNoise], quantized: QuantGraph, network: Network
+) -> list[Blamed]:
+    """The layers that add noise, the worst first.
+
+    What a layer adds by its signal goes through the network much as it is: the ratio of a tensor is
+    that of what it was made from, and some more. So these shares say what to mend first.
+    """
+    names = {node.output: node.name for node in quantized.nodes}
+    macs: dict[str, int] = {}
+    for step in network.steps:
+        macs[step.name] = macs.get(step.name, 0) + step.macs
+    added = {
+        output: each.sources.own / each.noise.signal
+        for output, each in noise.items()
+        if each.sources is not None and each.noise.signal and each.sources.own
+    }
+    total = sum(added.values())
+    found = []
+    for output, ratio in added.items():
+        shares = _own_shares(noise[output])
+        found.append(
+            Blamed(
+                name=names[output],
+                share=ratio / total,
+                source=max(shares, key=lambda name: shares[name]),
+                macs=macs.get(names[output], 0),
+            )
+        )
+    return sorted(found, key=lambda each: -each.share)
+
+
+def by_cost(layers: Sequence[Blamed], macs: int) -> list[Blamed]:
+    """Those first whose noise is taken away most cheaply; `macs` are those of the network."""
+    return sorted(layers, key=lambda each: -each.share / (each.macs + _CROSSING * macs + 1))
+
+
+def _own_shares(noise: TensorNoise) -> dict[str, float]:
+    shares = noise.sources.shares() if noise.sources else {}
+    return {name: share for name, share in shares.items() if name != "before"}

@@ -1,0 +1,39 @@
+"""Answers of a network to samples, computed as far as somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driver.graph.parts import Arrays
+
+Hear = Callable[[int], None]
+
+
+class Answers:
+    """Outputs by name [samples, ...]; what was computed once is kept."""
+
+    def __init__(self, run: Callable[[Arrays, Hear | None], Arrays], inputs: Arrays) -> None:
+        self._run = run
+        self._inputs = inputs
+        self._parts: list[Arrays] = []
+        self._done = 0
+
+    def first(self, samples: int, heard: Hear | None = None) -> dict[str, NDArray[Any]]:
+        """Those of so many samples from the start; `heard` gets numbers of samples that are done.
+
+        Samples that were computed before count at once.
+        """
+        if heard is not None and self._done:
+            heard(min(self._done, samples))
+        if samples > self._done:
+            rest = {name: each[self._done : samples] for name, each in self._inputs.items()}
+            self._parts.append(self._run(rest, heard))
+            self._done = samples
+        return {
+            name: np.concatenate([part[name] for part in self._parts])[:samples]
+            for name in self._parts[0]
+        }

@@ -1,0 +1,328 @@
+"""The step that judges the promise: before the search, on samples that did not calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.errors import SettingsError
+from tilefarm.plural import form, plural
+from tilefarm.target import Target
+
+from driver.accuracy.blame import Blamed, blamed, by_cost
+from driver.accuracy.choosing import chance
+from driver.accuracy.float_layers import Plan, best_plan, float_layers
+from driver.accuracy.judgement import Judgement, is_chance, judgement, points_text
+from driver.accuracy.judging import judge_of
+from driver.accuracy.noise_sources import TensorNoise, noise_sources
+from driver.accuracy.promise import Promise
+from driver.graph.float_run import run_float
+from driver.graph.parts import Arrays
+from driver.integer.network import Network
+from driver.integer.qir import QuantGraph
+from driver.integer.reference import run
+from driver.partition.partitioner import partition
+from driver.quantize.fitting import quantize_for
+from driver.quantize.floats import has_no_kernel
+from driver.quantize.options import Quantization
+from driver.quantize.quantizer import float_form
+from driver.report.noise import NoiseRow
+from driver.steps.answers import Answers, Hear
+from driver.steps.files import Files
+from driver.steps.stages import Stages
+
+_MACS: Final = 10_000_000_000
+"""Multiply-accumulates of the samples that are judged before the search where nobody asked for a
+promise: some seconds of numpy. All samples are judged at the end."""
+_LEAST_SAMPLES: Final = 4
+_NOISE_SAMPLES: Final = 16
+_NAMED: Final = 3
+"""Layers that a warning names."""
+_LEAST_SHARE: Final = 0.05
+"""Of the noise, from which on a layer is worth naming."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What came of the promise.
+
+    Attributes:
+        quantized, network: with the layers in float that keep it.
+        judgement: None where there are no samples that say anything.
+        blamed: the layers that add noise, the worst first; empty where the promise is kept.
+        noise: of every layer, for its picture; empty where the promise is kept.
+        plans: layers in float that were tried, if the user asked for a promise.
+    """
+
+    quantized: QuantGraph
+    network: Network
+    floats: Answers
+    integers: Answers
+    judgement: Judgement | None
+    blamed: tuple[Blamed, ...] = ()
+    noise: tuple[NoiseRow, ...] = ()
+    plans: tuple[Plan, ...] = ()
+
+
+def require_samples(promise: Promise, files: Files) -> None:
+    """Nothing if a promise that the user asked for can be judged.
+
+    Raises:
+        SettingsError: there are no samples for it.
+    """
+    fresh = 0 if files.is_seeded else int(files.held_out.sum())
+    if promise.is_said and fresh < 2:
+        raise SettingsError(
+            f"--max-loss {promise.points:g}: it is judged on samples that did not calibrate the"
+            f" network, and there {form(fresh, 'is', 'are')} {fresh or 'none'}",
+            "--evaluate DATA.npz with other samples, better hundreds of them",
+        )
+
+
+def judge_promise(
+    stages: Stages, files: Files, target: Target, quantized: QuantGraph, network: Network
+) -> Judged:
+    """Judge it, and keep layers in float where that is needed and wanted.
+
+    Raises:
+        SettingsError: the user asked for a promise that cannot be kept.
+    """
+    with stages.step("judge") as say:
+        judging = _Judging(stages, files, target, quantized, network, say)
+        with stages.watch.waiting(judging.doing):
+            return judging.run()
+
+
+class _Judging:
+    def __init__(
+        self,
+        stages: Stages,
+        files: Files,
+        target: Target,
+        quantized: QuantGraph,
+        network: Network,
+        say: Callable[[str], None],
+    ) -> None:
+        self._stages, self._files, self._target = stages, files, target
+        self._quantized, self._network, self._say = quantized, network, say
+        self._promise = stages.settings.promise
+        self._floats = Answers(
+            lambda part, heard: run_float(files.graph, part, heard=heard), files.evaluation.inputs
+        )
+        self._integers = _integers(quantized, files)
+        self._fresh = files.held_out
+        self._doing = "all layers in integers"
+
+    def run(self) -> Judged:
+        judged = Judged(
+            quantized=self._quantized,
+            network=self._network,
+            floats=self._floats,
+            integers=self._integers,
+            judgement=None,
+        )
+        if self._files.is_seeded:
+            self._say("not judged: the samples are random")
+            return judged
+        if self._files.evaluation.samples < 2:
+            self._stages.say(
+                "1 sample to evaluate says next to nothing about accuracy\n"
+                "  try: --evaluate DATA.npz with more, better hundreds of them"
+            )
+        self._say_chance()
+        found = self._judgement(self._integers)
+        if found is None:
+            self._say("not judged: the samples say nothing about the answers")
+            return judged
+        self._say(found.words())
+        if found.is_kept:
+            return replace(judged, judgement=found)
+        noise, layers = self._blame()
+        judged = replace(judged, judgement=found, blamed=tuple(layers), noise=_rows(noise, judged))
+        return self._repaired(judged) if self._promise.is_said else self._warned(judged)
+
+    def doing(self) -> str:
+        """What takes so long, in words."""
+        return f"judge: {self._doing}"
+
+    def _judgement(self, integers: Answers) -> Judgement | None:
+        """On the samples that are looked at before the search."""
+        samples = self._samples
+        floats, found = self._floats.first(samples), integers.first(samples)
+        return judge_samples(self._stages, self._files, floats, found, self._fresh)
+
+    @property
+    def _samples(self) -> int:
+        """All where the user asked for a promise, otherwise as many as take seconds."""
+        samples = self._files.evaluation.samples
+        if self._promise.is_said:
+            return samples
+        most = _MACS // max(1, self._network.macs // self._network.batch)
+        return min(samples, max(_LEAST_SAMPLES, most))
+
+    def _say_chance(self) -> None:
+        """A line where labels and network do not go together."""
+        kind, labels = self._files.kind, self._files.evaluation.labels
+        if labels is None or kind != "classes":
+            return
+        samples = self._samples
+        floats = self._floats.first(samples)
+        judge = judge_of(kind, self._files.graph, floats, labels[:samples])
+        first, likely = judge.compared(floats)[0], chance(labels[:samples], kind)
+        if first.floats is not None and likely and is_chance(first.floats, likely, samples):
+            self._stages.say(
+                f"the float network has {first.floats:.1f} % {first.title}, no better than always"
+                f" the commonest class ({likely:.1f} %): labels are left aside\n"
+                "  try: labels in the network's order, and inputs scaled as in training"
+            )
+
+    def _blame(self) -> tuple[dict[str, TensorNoise], list[Blamed]]:
+        """The noise of every tensor, and the layers that add it, the worst first."""
+        calibration = self._files.calibration
+        given = None if calibration is None else calibration.inputs
+        graph = float_form(self._files.graph, given, self._stages.settings.quantization)
+        per_sample = max(1, self._network.macs // self._network.batch)
+        most = min(_NOISE_SAMPLES, max(1, _MACS // per_sample))
+        seen = self._files.evaluation.first(most)
+        noise = noise_sources(graph, self._quantized, seen.inputs)
+        return noise, blamed(noise, self._quantized, self._network)
+
+    def _warned(self, judged: Judged) -> Judged:
+        """The promise is the default: nobody asked for less speed."""
+        worst = [each for each in judged.blamed if each.share >= _LEAST_SHARE][:_NAMED]
+        lines = [f"accuracy: {judged.judgement.verdict() if judged.judgement else ''}"]
+        if worst:
+            lines.append(f"  to blame: {', '.join(each.words() for each in worst)}")
+            names = ",".join(each.name for each in worst)
+            macs = sum(each.macs for each in worst)
+            price = f"{_millions(macs)} of {_millions(self._network.macs)} million MACs"
+            lines.append(
+                f"  try: --max-loss {self._promise.points:g} finds layers to keep in float;"
+                f" --keep-float {names} runs {price} on the processor"
+            )
+        self._stages.say("\n".join(lines))
+        return judged
+
+    def _repaired(self, judged: Judged) -> Judged:
+        """The user asked for the promise: some layers stay in float.
+
+        Raises:
+            SettingsError: that is not enough.
+        """
+        limit = self._promise.points
+        made: dict[tuple[str, ...], tuple[Quantization, QuantGraph, Answers]] = {}
+
+        def lost(names: tuple[str, ...]) -> float:
+            how = self._with_float(names)
+            self._doing = f"{_listed(names)} in float"
+            quantized = self._quantized if not names else self._made(how)
+            answers = self._integers if not names else _integers(quantized, self._files)
+            made[names] = how, quantized, answers
+            found = self._judgement(answers)
+            return np.inf if found is None else found.points
+
+        able = {n.name for n in self._files.graph.nodes if not has_no_kernel(n.op)}
+        layers = [each for each in judged.blamed if each.name in able]
+        plans = float_layers(by_cost(layers, self._network.macs), lost, self._promise.limit)
+        best = best_plan(plans, self._promise.limit)
+        if best is None:
+            nearest = min(plans, key=lambda plan: (plan.points, plan.macs))
+            raise SettingsError(
+                f"--max-loss {limit:g} cannot be kept: {_short(judged.judgement)}; nearest comes"
+                f" {points_text(max(nearest.points, 0))} with {_listed(nearest.names)} in float",
+                f"--max-loss {_above(nearest.points):g}, or other options of quantization:"
+                " `tilefarm tune --help`",
+            )
+        _, quantized, integers = made[best.names]
+        network = partition(quantized, self._target)
+        self._say(
+            f"in float on the processor: {_listed(best.names)},"
+            f" {_millions(best.macs)} million MACs: {points_text(max(best.points, 0))} lost"
+        )
+        return replace(
+            judged,
+            quantized=quantized,
+            network=network,
+            integers=integers,
+            judgement=self._judgement(integers),
+            plans=tuple(plans),
+        )
+
+    def _made(self, how: Quantization) -> QuantGraph:
+        calibration = self._files.calibration
+        given = None if calibration is None else calibration.inputs
+        return quantize_for(self._target, self._files.graph, given, how)
+
+    def _with_float(self, names: Sequence[str]) -> Quantization:
+        how = self._stages.settings.quantization
+        return replace(how, keep_float=(*how.keep_float, *names))
+
+
+def judge_samples(
+    stages: Stages, files: Files, floats: Arrays, integers: Arrays, fresh: NDArray[np.bool_]
+) -> Judgement | None:
+    """What the integers lose on those samples that are fresh, or on all where none is.
+
+    Args:
+        floats, integers: the answers to the first samples of the evaluation.
+        fresh: for every sample of the evaluation whether it did not calibrate.
+    """
+    samples = len(next(iter(floats.values())))
+    which = fresh[:samples] if fresh[:samples].any() else np.ones(samples, bool)
+    labels = files.evaluation.labels
+    known = None if labels is None else labels[:samples][which]
+    judge = judge_of(files.kind, files.graph, _part(floats, which), known)
+    return judgement(
+        stages.settings.promise,
+        judge.compared(_part(integers, which)),
+        samples=int(which.sum()),
+        is_held_out=bool(fresh[:samples].any()),
+        chance=chance(known, files.kind),
+    )
+
+
+def _part(arrays: Arrays, which: NDArray[np.bool_]) -> Arrays:
+    return {name: values[which] for name, values in arrays.items()}
+
+
+def _integers(quantized: QuantGraph, files: Files) -> Answers:
+    def compute(part: Arrays, heard: Hear | None) -> Arrays:
+        return run(quantized, part, heard=heard)
+
+    return Answers(compute, files.evaluation.inputs)
+
+
+def _rows(noise: dict[str, TensorNoise], judged: Judged) -> tuple[NoiseRow, ...]:
+    names = {node.output: node.name for node in judged.quantized.nodes}
+    return tuple(
+        NoiseRow(
+            name=names[output],
+            ratio_db=each.noise.ratio_db,
+            shares=tuple(each.sources.shares().items()) if each.sources else (),
+        )
+        for output, each in noise.items()
+    )
+
+
+def _short(found: Judgement | None) -> str:
+    return found.words() if found else "nothing is known"
+
+
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return "nothing"
+    more = len(names) - _NAMED
+    first = ", ".join(names[:_NAMED])
+    return f"{first} and {plural(more, 'other layer')}" if more > 0 else first
+
+
+def _above(points: float) -> float:
+    """A round number of points that is enough."""
+    return float(np.ceil(points * 10 + 1e-6) / 10)
+
+
+def _millions(macs: int) -> str:
+    return f"{macs / 1e6:.2f}"

@@ -1,0 +1,163 @@
+"""The step that judges: what is said, what stays in float, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kit.onnx_models import model, node, saved
+from tilefarm.clock import SystemClock
+from tilefarm.errors import SettingsError
+from tilefarm.target import TARGETS
+from tilefarm.watch.operations import Operations
+
+from driver.partition.partitioner import partition
+from driver.quantize.fitting import quantize_for
+from driver.quantize.options import Quantization
+from driver.settings import TuneSettings
+from driver.steps.judged import Judged, judge_promise
+from driver.steps.preparing import read
+from driver.steps.stages import Stages
+from driver.steps.watched import watched
+from driver.stop import StopSwitch
+from driver.terminal.events import Notice, StepEnded
+
+HALVED = Quantization(calibration="percentile:50")
+"""Cuts off half of all values: int8 is no good then."""
+
+Judge = Callable[..., tuple[Judged, list[str]]]
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Judge:
+    """Judges a network of two layers; what came of it, and what was said."""
+    rng = np.random.default_rng(1)
+    weights = {name: rng.normal(size=(8, 8)).astype(np.float32) for name in ("v", "w")}
+    nodes = [
+        node("MatMul", ["x", "v"], "s"),
+        node("Relu", ["s"], "r"),
+        node("MatMul", ["r", "w"], "y"),
+    ]
+    file = saved(model(nodes, weights, x=(1, 8)), tmp_path)
+    samples = rng.normal(size=(60, 8)).astype(np.float32)
+    np.savez(tmp_path / "calibrate.npz", x=samples[:20])
+    exact = np.maximum(samples @ weights["v"], 0) @ weights["w"]
+    labels = {"classes": exact.argmax(axis=1), "values": exact, "one": np.zeros(60, int)}
+    (tmp_path / "out").mkdir()
+
+    def run(
+        how: Quantization, *, of: str | None = "values", samples_from: int = 20, **more: Any
+    ) -> tuple[Judged, list[str]]:
+        evaluate = tmp_path / "evaluate.npz"
+        given = {} if of is None else {"y": labels[of][samples_from:]}
+        np.savez(evaluate, x=samples[samples_from:], **given)
+        settings = TuneSettings(
+            model=file,
+            calibrate=tmp_path / "calibrate.npz",
+            evaluate=evaluate,
+            quantization=how,
+            out=tmp_path,
+            **more,
+        )
+        told: list[object] = []
+        clock = SystemClock()
+        with ExitStack() as owned:
+            watch = owned.enter_context(
+                watched(Operations(), told.append, run_id="t", clock=clock, wall_origin=0.0)
+            )
+            stages = Stages(
+                settings=settings,
+                clock=clock,
+                watch=watch,
+                stop=StopSwitch(),
+                scratch=tmp_path,
+                run_id="t",
+                wall_origin=0.0,
+            )
+            files = read(stages)
+            target = TARGETS["sim"]
+            given_inputs = files.calibration.inputs if files.calibration else None
+            quantized = quantize_for(target, files.graph, given_inputs, how)
+            network = partition(quantized, target)
+            judged = judge_promise(stages, files, target, quantized, network)
+        words = [event.text for event in told if isinstance(event, Notice)]
+        words += [e.detail for e in told if isinstance(e, StepEnded) and e.step == "judge"]
+        return judged, words
+
+    return run
+
+
+def test_a_promise_that_is_kept_is_told_in_a_line(judge: Judge) -> None:
+    judged, said = judge(Quantization())
+    assert judged.judgement is not None
+    assert judged.judgement.is_kept
+    assert (judged.blamed, judged.noise, judged.plans) == ((), (), ())
+    (words,) = said
+    assert "points of R2 of labels lost" in words
+    assert "40 samples)" in words
+
+
+def test_a_broken_one_is_a_warning_with_layers_and_price(judge: Judge) -> None:
+    judged, said = judge(HALVED)
+    assert judged.judgement is not None
+    assert not judged.judgement.is_kept
+    warning = said[0]
+    assert "promise of 1 point broken" in warning
+    assert "clipping" in warning
+    assert judged.blamed[0].name in warning
+    assert "--max-loss 1" in warning
+    assert "million MACs on the processor" in warning
+    assert all(step.place == "accelerator" for step in judged.network.steps if step.macs)
+    assert len(judged.noise) == 2
+
+
+def test_layers_stay_in_float_where_the_user_wants_it(judge: Judge) -> None:
+    judged, said = judge(HALVED, max_loss=0.5)
+    assert judged.judgement is not None
+    assert judged.judgement.is_kept
+    assert judged.plans[0].names == ()
+    assert judged.plans[0].points > 0.5
+    assert any(step.place == "cpu" for step in judged.network.steps if step.macs)
+    assert "in float on the processor" in said[-1]
+    samples = 40
+    again = judged.integers.first(samples)
+    assert np.isfinite(next(iter(again.values()))).all()
+
+
+def test_what_cannot_be_kept_says_what_comes_nearest(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("driver.steps.judged.has_no_kernel", lambda _op: "for this test")
+    with pytest.raises(
+        SettingsError, match=r"cannot be kept: .* nearest comes .* with nothing"
+    ) as caught:
+        judge(HALVED, max_loss=0.5)
+    assert "--max-loss" in caught.value.hint
+
+
+def test_a_promise_needs_samples_that_did_not_calibrate(judge: Judge) -> None:
+    with pytest.raises(SettingsError, match="there is 1") as caught:
+        judge(Quantization(), max_loss=1.0, samples_from=59)
+    assert "--evaluate" in caught.value.hint
+
+
+def test_one_sample_says_next_to_nothing(judge: Judge) -> None:
+    _, said = judge(Quantization(), of=None, samples_from=59)
+    assert "1 sample to evaluate says next to nothing" in said[0]
+
+
+def test_labels_of_one_class_are_left_aside(judge: Judge) -> None:
+    judged, said = judge(Quantization(), of="one")
+    assert "no better than always the commonest class" in said[0]
+    assert judged.judgement is not None
+    assert judged.judgement.title == "top-1 of float"
+
+
+def test_labels_of_classes_are_used(judge: Judge) -> None:
+    judged, _ = judge(Quantization(), of="classes")
+    assert judged.judgement is not None
+    assert (judged.judgement.title, judged.judgement.floats) == ("top-1 of labels", 100.0)
