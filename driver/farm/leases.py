@@ -8,6 +8,7 @@ A search has devices of one clock only: cycles are never compared with seconds.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ _OTHERWISE: Final[Mapping[DeviceClock, str]] = {
 }
 """Why there is no device for times of a kind."""
 _ANOTHER_FOLDER: Final = "another folder with --out for devices with another clock"
+
+_NOT_ASKED: Final[tuple[float, frozenset[DeviceClock]]] = (-math.inf, frozenset())
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -102,6 +105,9 @@ class Leases:
         self._file = held or HeldLeases()
         self._has_one_clock = False
         self._device_clock: DeviceClock | None = None
+        self._clocks: tuple[float, frozenset[DeviceClock]] = _NOT_ASKED
+        """When it was asked which clocks there are, and the answer."""
+        self._asking = threading.Lock()
         self._farm = farm
         self._target = target
         self._owner = owner
@@ -161,6 +167,7 @@ class Leases:
             self._due[lease.lease_id] = self._clock.seconds() + _renewal_seconds(lease)
         self._stirred.set()
         if self._has_one_clock and lease.device.clock is not self._device_clock:
+            self._clocks = _NOT_ASKED  # One of another kind has come since.
             self.release(lease)
             raise self._missing(tracker, wait_seconds)
         return lease
@@ -237,7 +244,7 @@ class Leases:
         """
         if not self._has_one_clock:
             return self._labels
-        clocks = {state.device.clock for state in self._fitting(tracker)}
+        clocks = self._clocks_there(tracker)
         if self._device_clock is None and len(clocks) > 1:
             raise ClockError(
                 f"some devices with target {self._target.name} count cycles and others are timed by"
@@ -248,10 +255,20 @@ class Leases:
             return self._labels
         return (*self._labels, clock_label(self._device_clock))
 
-    def _fitting(self, tracker: TrackerClient) -> list[DeviceState]:
-        """Living devices of the target with all labels."""
-        states = (s for s in tracker.states() if s.device.target == self._target.digest)
-        return [state for state in states if state.device.has(self._labels)]
+    def _clocks_there(self, tracker: TrackerClient) -> frozenset[DeviceClock]:
+        """Those of the living devices of the target with all labels.
+
+        A thousand threads of one run ask at a time, and a list of a thousand devices is no small
+        answer: it does for all of them.
+        """
+        with self._asking:
+            asked, clocks = self._clocks
+            if self._clock.seconds() - asked >= _SLICE_SECONDS:
+                infos = (s.device for s in tracker.states())
+                fitting = (i for i in infos if i.target == self._target.digest)
+                clocks = frozenset(i.clock for i in fitting if i.has(self._labels))
+                self._clocks = self._clock.seconds(), clocks
+            return clocks
 
     def _ask(
         self, tracker: TrackerClient, request_id: str, labels: Labels, wait_seconds: float

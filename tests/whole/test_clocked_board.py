@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from tilefarm.interpreter import python_command
 
-from driver.bench.board import exact_cycles
-
 pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
@@ -33,7 +31,6 @@ def steps(events: list[dict[str, Any]]) -> set[str]:
 
 
 def test_the_demo_on_a_board_without_counters(tmp_path: Path) -> None:
-    """The untuned program takes twenty times as long as the best, so half as long again is near."""
     board = tmp_path / "board"
     events = demo(board, "--trials", "100", "--runtime", "stand-in")
     assert {e["clock"] for e in events if e["event"] == "device_joined"} == {"seconds"}
@@ -51,10 +48,6 @@ def test_the_demo_on_a_board_without_counters(tmp_path: Path) -> None:
     assert "run-off" not in steps(again), "the records know it"
     assert again[-1]["best_seconds"] == summary["best_seconds"]
     assert (board / "program/manifest.json").read_bytes() == manifest
-
-    simulator = tmp_path / "simulator"
-    demo(simulator, "--trials", "100")
-    assert exact_cycles(board / "program") < 1.5 * exact_cycles(simulator / "program")
 
 
 def test_a_folder_of_the_other_clock_is_told_apart(tmp_path: Path) -> None:

@@ -58,3 +58,16 @@ def test_the_command_searches_on_both_and_fails_where_the_goal_is_missed(
     document = json.loads(capsys.readouterr().out)
     assert [row["met"] for row in document["figures"] if row["goal"]] == [False]
     assert [row["cycles"] for row in document["searches"]] == [2000, 2000]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_short_search_comes_near_the_best_known(capsys: pytest.CaptureFixture[str]) -> None:
+    """The untuned program takes twenty times as long, so half as long again is near."""
+    assert cli.main(["bench", "board", "--runs", "1", "--trials", "60", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (search,) = document["searches"]
+    assert 0 < search["cycles"] < 1.5 * document["simulator"]["cycles"]
+    values = {row["name"].strip(): row["value"] for row in document["figures"]}
+    assert values["searches on the board"] == 1
+    assert values["best known"] <= search["cycles"]

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from kit.farm import CREDENTIALS, FakeRunner, Farm, Server, eventually
 from kit.toy_spaces import timed
+from tilefarm.clock import Clock, ManualClock
 from tilefarm.errors import ClockError, DevicesInUseError
 from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob
+from tilefarm.rpc.tracker_calls import DeviceState
 
 from device_server.tracker.client import TrackerClient
 from driver.farm.fleet import RemoteFarm
@@ -41,9 +43,11 @@ def serve(farm: Farm, tracker: Server, **runners: FakeRunner) -> None:
         eventually(lambda: {d.name for d in client.devices()} >= set(runners))
 
 
-def leases_of(farm: Farm, tracker: Server, *labels: tuple[str, str]) -> Leases:
+def leases_of(
+    farm: Farm, tracker: Server, *labels: tuple[str, str], clock: Clock | None = None
+) -> Leases:
     remote = RemoteFarm(tracker.address, CREDENTIALS)
-    return Leases(remote, farm.target, owner="test", labels=labels)
+    return Leases(remote, farm.target, owner="test", labels=labels, clock=clock)
 
 
 def test_a_device_says_by_which_clock_it_is_timed(farm: Farm) -> None:
@@ -88,6 +92,26 @@ def test_a_search_goes_on_by_the_clock_of_its_records(
         assert leases.acquire(5.0).device.name == device
 
 
+def test_many_threads_of_a_run_ask_for_one_list_of_devices(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker = farm.tracker()
+    serve(farm, tracker, **{f"sim{n}": FakeRunner() for n in range(4)})
+    asked: list[None] = []
+    states = TrackerClient.states
+
+    def counted(client: TrackerClient) -> tuple[DeviceState, ...]:
+        asked.append(None)
+        return states(client)
+
+    monkeypatch.setattr(TrackerClient, "states", counted)
+    with closing(leases_of(farm, tracker, clock=ManualClock())) as leases:
+        leases.keep_to_one_clock(None)
+        for _ in range(4):
+            leases.acquire(5.0)
+    assert len(asked) == 1
+
+
 def test_a_new_search_goes_on_by_the_clock_of_its_first_device(farm: Farm) -> None:
     tracker = farm.tracker()
     serve(farm, tracker, sim=FakeRunner())
@@ -95,8 +119,12 @@ def test_a_new_search_goes_on_by_the_clock_of_its_first_device(farm: Farm) -> No
         leases.keep_to_one_clock(None)
         first = leases.acquire(5.0)
         serve(farm, tracker, board=Countless())
-        with pytest.raises(DevicesInUseError):
-            leases.acquire(0.1)
+        for _ in range(2):
+            with pytest.raises(DevicesInUseError):
+                leases.acquire(0.1)
+        with TrackerClient(tracker.address, CREDENTIALS) as client:
+            owners = {s.device.name: s.owner for s in client.states()}
+        assert owners == {"sim": "test", "board": ""}
         leases.release(first)
         assert leases.acquire(5.0).device.name == "sim"
 
