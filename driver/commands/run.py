@@ -113,7 +113,11 @@ def _as_text(
     from driver.terminal.profile_text import profile_lines
 
     samples = len(next(iter(answer.outputs.values())))
-    cycles = f"{plural(answer.cycles[-1], 'cycle')} each" if answer.cycles else "no cycles counted"
+    cycles = (
+        f"{plural(answer.cycles[-1], 'cycle')} each"
+        if answer.cycles
+        else "no cycles counted: --profile times it"
+    )
     lines = [f"{program.name}: {plural(samples, 'sample')}, {cycles}"]
     lines += [f"{name}  {v.dtype} {list(v.shape)}" for name, v in answer.outputs.items()]
     lines += [f"outputs  {out}"] if out is not None else []

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from numpy.typing import NDArray
-from tilefarm.errors import ModelError
+from tilefarm.errors import InfraError, ModelError
 from tilefarm.measurement import CallTime, DeviceClock, Measurement, Precision
 
 from driver.farm.device_messages import Order
@@ -71,7 +71,16 @@ def profiled(
 
 
 def profile_of(program: NetworkProgram, measured: Measurement) -> Profile:
-    """The profile in a measurement of all of the program's call entries."""
+    """The profile in a measurement of all of the program's call entries.
+
+    Raises:
+        InfraError: the device times no layers.
+    """
+    if len(measured.profile) != len(program.calls):
+        raise InfraError(
+            f"device {measured.device} is of an older version: it does not time layers",
+            "a newer device, or `tilefarm run` without --tracker",
+        )
     rows = list(zip(program.calls, measured.profile, strict=True))
     known = [
         (cost, call.predicted_cycles)

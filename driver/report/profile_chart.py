@@ -12,7 +12,7 @@ from driver.report.svg import Scale, box, colour, drawing, element, label, short
 from driver.report.tables import count, share_bar, table, times
 
 _LEFT: Final = 210.0
-_RIGHT: Final = 930.0
+_RIGHT: Final = 880.0
 _TOP: Final = 28.0
 _LANE: Final = 20.0
 _LONGEST: Final = 30

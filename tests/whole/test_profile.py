@@ -5,20 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from kit.demo_program import demo_program
+from kit.networks import Builder, conv, samples_for, window
+from kit.simulated import program_of
+from numpy.typing import NDArray
 from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, Precision, RunJob
 from tilefarm.target import TARGETS
 
 from device_server.library.native import find_stand_in
 from device_server.runner.runner import Runner
+from driver.partition.partitioner import partition
+from driver.program.model import NetworkProgram
 from driver.program.profile import profile_of
+from driver.quantize.quantizer import quantize
+from driver.rewrites.fold import fold
 
 MHZ = 100
 
 pytestmark = pytest.mark.whole
+
+
+def a_small_program() -> tuple[NetworkProgram, dict[str, NDArray[Any]]]:
+    """Two convolutions between two conversions, and one batch: a tenth of a busy core's turn."""
+    rng = np.random.default_rng(0)
+    builder = Builder((1, 3, 6, 6))
+    first = builder.put(conv(rng, 3, 16, window(3, pad=1)), "x")
+    graph = fold(builder.graph(builder.put(conv(rng, 16, 5, window(1)), first)))
+    data = samples_for(graph, 0)
+    program = program_of(partition(quantize(graph, data), TARGETS["sim"]))
+    return program, {
+        name: np.ascontiguousarray(x[: program.batch], np.float32) for name, x in data.items()
+    }
 
 
 @pytest.fixture
@@ -34,7 +55,7 @@ def ran(tmp_path: Path) -> Callable[[Runner, RunJob], Measurement]:
 def test_calls_one_by_one_do_what_the_program_does(
     tmp_path: Path, ran: Callable[[Runner, RunJob], Measurement]
 ) -> None:
-    program, batch = demo_program(TARGETS["sim"])
+    program, batch = a_small_program()
     blobs: dict[Digest, bytes] = program.blobs(batch)
     for digest, content in blobs.items():
         (tmp_path / digest.hex).write_bytes(content)
@@ -44,9 +65,11 @@ def test_calls_one_by_one_do_what_the_program_does(
         measured = ran(simulator, job)
         assert measured.counters == ran(simulator, plain).counters, "profiling changes nothing"
     counted = profile_of(program, measured)
-    assert [layer.cost is None for layer in counted.layers] == [
-        "quantize" in layer.kernel or "softmax" in layer.kernel for layer in counted.layers
-    ]
+    accelerated = [layer.cost for layer in counted.layers if "conv2d" in layer.kernel]
+    assert None not in accelerated
+    assert len(accelerated) == 2
+    assert len(counted.layers) > 2, "the processor converts"
+    assert sum(layer.cost is not None for layer in counted.layers) == 2
     assert counted.network_cost
     assert counted.layers_cost >= counted.network_cost, "no layer overlaps another"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from kit.profiles import a_program, counted_profile, timed_profile
 from tilefarm.digest import Digest
-from tilefarm.errors import ModelError
+from tilefarm.errors import InfraError, ModelError
 from tilefarm.measurement import CallTime, Counters, Measurement
 
 from driver.program.profile import profile_of, require_entries
@@ -71,6 +71,12 @@ def test_a_network_of_the_processor_alone_has_no_cycles() -> None:
     profile = profile_of(program, measured)
     assert profile.network_cost is None
     assert [layer.share for layer in profile.layers] == [None] * 3
+
+
+def test_a_device_of_an_older_version_is_told() -> None:
+    measured = Measurement(artifact=Digest.of(b""), device="old0", counters=Counters(cycles=9))
+    with pytest.raises(InfraError, match="old0 is of an older version: it does not time layers"):
+        profile_of(a_program(), measured)
 
 
 def test_a_program_of_an_older_version_is_told() -> None:
