@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from tilefarm.address import check_address, is_loopback
 from tilefarm.command_line import MOST_SECONDS
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 from tilefarm.server_options import add_label_option
 from tilefarm.watch.operations import UNWATCHED, Operations
 
 from driver.accuracy.kinds import Kind, check_kind
 from driver.accuracy.promise import Promise
+from driver.compiling.cluster import MOST_WORKERS
 from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from tuner import PROPOSERS
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TRIALS: Final = 240
 _PRIORITIES: Final = 100
+_WORKERS_PER_CORE: Final = 32
+"""Processes of our own: a worker holds some hundred megabytes, and more of them are no faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,7 @@ class FarmSettings:
         labels: that a device must have, of those that it registered with.
         priority: among those who wait for devices; higher ones are served first.
         device_wait_seconds: how long to wait for the first device.
-        workers: compile processes; 0 means one per core.
+        workers: compile processes; 0 means one per core, or per CPU of a Ray cluster.
         ray: compile on Ray; otherwise in processes of our own.
         ray_address: `host:port` of a Ray cluster whose node this machine is, or "auto"; None: a
             cluster of the run's own.
@@ -72,6 +76,11 @@ class FarmSettings:
     def __post_init__(self) -> None:
         _at_least("--devices", self.devices, 1)
         _at_least("--workers", self.workers, 0)
+        if self.workers > MOST_WORKERS:
+            raise SettingsError(
+                f"--workers {self.workers}: more than {MOST_WORKERS}",
+                "leave it out for one per core, or per CPU of a cluster",
+            )
         _wait_from("--device-wait", self.device_wait_seconds, 0)
         _wait_from("--compile-timeout", self.compile_timeout_seconds, 0.1)
         _wait_from("--run-timeout", self.run_timeout_seconds, 0.1)
@@ -118,8 +127,22 @@ class FarmSettings:
 
     @property
     def processes(self) -> int:
-        """Compile processes, resolved."""
+        """Compile processes on this machine, resolved."""
         return self.workers or os.cpu_count() or 1
+
+    def require_room_for_workers(self) -> None:
+        """Nothing if this machine can have so many compile processes.
+
+        Raises:
+            SettingsError: it cannot.
+        """
+        most = _WORKERS_PER_CORE * (os.cpu_count() or 1)
+        if self.workers > most:
+            raise SettingsError(
+                f"--workers {self.workers}: more than {most} processes on"
+                f" {plural(os.cpu_count() or 1, 'core')}",
+                "leave it out for one per core; --ray HOST:PORT compiles on a cluster",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +217,12 @@ def add_farm_options(parser: argparse.ArgumentParser, *, ray: bool = True) -> No
     default = FarmSettings()
     option = parser.add_argument_group("compiling").add_argument
     option("--target", metavar="NAME|FILE.json", help="the accelerator (default: sim)")
-    option("--workers", type=int, metavar="N", help="compile processes (default: one per core)")
+    option(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="compile processes (default: one per core, with --ray per CPU of the cluster)",
+    )
     if ray:
         _add_ray_options(option)
     option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
+    from driver.compiling.cluster import MOST_WORKERS
     from driver.demo.zoo import model_files, short_name
     from driver.frontend import import_model
     from driver.frontend.extents import read_extents
@@ -81,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         args.extents = read_extents(args.shape)
         import_model(args.model, args.extents)  # refused before anything is sent
         cluster = dashboard.cluster()
-        args.workers = args.workers or cluster.cpus
+        args.workers = args.workers or min(cluster.cpus, MOST_WORKERS)
         if args.device_wait_seconds is None:
             args.device_wait_seconds = _DEVICE_WAIT_SECONDS
         settings = TuneSettings(
@@ -98,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
             job=RandomIds().fresh("job"),
             folder=args.folder,
             python=interpreter(cluster, args.python),
+            say=lambda text: print(text, file=sys.stderr, flush=True),
         )
     begun(dashboard, sent.id, SystemClock())
     if args.json:

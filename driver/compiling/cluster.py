@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from tilefarm.code import code_folder
 from tilefarm.errors import (
@@ -22,8 +22,13 @@ from tilefarm.errors import (
 )
 from tilefarm.interpreter import SHIELDED
 
+from driver.compiling.discovery import found_here
+
 ANYWHERE: Final = "auto"
 """The address of the cluster that this machine is a node of."""
+
+MOST_WORKERS: Final = 512
+"""Each of them takes a file descriptor and a thread of the driver."""
 
 _SHIPPED: Final = ("compile_worker", "tilefarm")
 _PROBE_SECONDS: Final = 5.0
@@ -32,8 +37,10 @@ _RECONNECT_SECONDS: Final = 8
 """A head that is gone for so long is taken for lost; Ray's own 60 s would be a silent stall."""
 
 
-def join(address: str, token: str) -> None:
+def join(address: str, token: str) -> int:
     """Make this process a driver on a cluster; the node it runs on must be one of the cluster's.
+
+    Returns how many CPUs the cluster has now.
 
     Args:
         address: `host:port` of the head, or "auto".
@@ -45,8 +52,10 @@ def join(address: str, token: str) -> None:
         SettingsError: it runs another version of Ray or of ours.
         InfraError: a node does not answer.
     """
-    if address != ANYWHERE:
-        _require_listener(address)
+    if address == ANYWHERE:
+        named = os.environ.get("RAY_ADDRESS", "")
+        address = found_here() if named in ("", ANYWHERE) else named
+    _require_listener(address)
     if token:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=token)
     os.environ.update(
@@ -74,7 +83,9 @@ def join(address: str, token: str) -> None:
         ) from None
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise refusal(address, error) from None
-    _require_our_code()
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    _require_our_code(nodes)
+    return int(sum(node["Resources"]["CPU"] for node in nodes))
 
 
 def _require_listener(address: str) -> None:
@@ -104,7 +115,7 @@ def refusal(address: str, error: Exception) -> TilefarmError:
     )
 
 
-def _require_our_code() -> None:
+def _require_our_code(nodes: Sequence[Mapping[str, Any]]) -> None:
     """Nothing if every node that compiles does so with this code and these libraries."""
     import ray
     from ray import exceptions
@@ -113,7 +124,6 @@ def _require_our_code() -> None:
     from compile_worker import tasks
 
     here = tasks.installed()
-    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
     asked = {
         node["NodeManagerAddress"]: tasks.installed_there.options(
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)

@@ -94,6 +94,34 @@ class PipeChild:
                 self._life.close()
 
 
+def offer(pipe: Connection, count: int) -> list[Connection]:
+    """In the child: so many more pipes; the other side of this one gets their ends by `accept`."""
+    ours: list[Connection] = []
+    with socket.socket(fileno=os.dup(pipe.fileno())) as channel:
+        for _ in range(count):
+            near, far = socket.socketpair()
+            socket.send_fds(channel, [b"."], [far.fileno()])
+            far.close()
+            ours.append(Connection(near.detach()))
+    return ours
+
+
+def accept(pipe: Connection, count: int) -> list[Connection]:
+    """The ends that the other side of a pipe has offered.
+
+    Raises:
+        EOFError: it is gone.
+    """
+    ends: list[Connection] = []
+    with socket.socket(fileno=os.dup(pipe.fileno())) as channel:
+        for _ in range(count):
+            _, found, _, _ = socket.recv_fds(channel, 1, 1)
+            if not found:
+                raise EOFError
+            ends.append(Connection(found[0]))
+    return ends
+
+
 def far_ends(argument: str) -> list[Connection]:
     """In the child: the pipes that the first argument names."""
     connections = []

@@ -25,8 +25,9 @@ from tilefarm.threads import start_thread
 from tilefarm.trust.credentials import create_token
 from tilefarm.watch.log import Log
 
-from driver.compiling.cluster import join
-from driver.compiling.pipes import far_ends
+from driver.compiling.cluster import MOST_WORKERS, join
+from driver.compiling.discovery import PRIVATE
+from driver.compiling.pipes import far_ends, offer
 from driver.compiling.told import compile_log, tell
 
 if TYPE_CHECKING:
@@ -48,24 +49,31 @@ _LOOPBACK: Final = "127.0.0.2"
 """Ray takes 127.0.0.1 for a name and tells everybody the address that it finds behind it."""
 
 
-def main(argument: str, folder: str, form: str, level: str, cluster: str, token: str) -> None:
-    """The child: start or join Ray, serve the slots, end when the driver is gone."""
-    control, *pipes = far_ends(argument)
+def main(
+    argument: str, folder: str, form: str, level: str, cluster: str, token: str, workers: str
+) -> None:
+    """The child: start or join Ray, offer the slots and serve them, end when the driver is gone.
+
+    `workers` slots, or of a cluster as many as it has CPUs if they are 0.
+    """
+    count = int(workers)
+    (control,) = far_ends(argument)
     log = compile_log(form, level)
     os.chdir(folder)  # Ray has its workers import from the current folder, too
     shield_children()
     try:
         if cluster:
-            join(cluster, token)
+            cpus = join(cluster, token)
+            count = count or min(cpus, MOST_WORKERS)
         else:
-            _start(Path(folder), len(pipes))
+            _start(Path(folder), count)
     except Exception as error:
         known = cluster and isinstance(error, TilefarmError)
         control.send(error if known else not_up(_first_line(error)))
         return
-    for pipe in pipes:
+    control.send(count)
+    for pipe in offer(control, count):
         start_thread(partial(_serve, pipe, log), name="slot", broken=_end)
-    control.send(None)
     with contextlib.suppress(EOFError, OSError):
         control.recv()
     # The keeper ends what Ray has started.
@@ -88,6 +96,7 @@ def _start(folder: Path, workers: int) -> None:
         address="local",
         num_cpus=workers,
         num_gpus=0,
+        resources={PRIVATE: 1},
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,

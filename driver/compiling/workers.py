@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from tilefarm.errors import ClusterLostError, InfraError, TilefarmError
 from tilefarm.threads import start_thread
 from tilefarm.watch.log import PLAIN, LogStyle
 
-from driver.compiling.pipes import PipeChild
+from driver.compiling.pipes import PipeChild, accept
 from driver.compiling.places import (
     Place,
     PlaceCrashed,
@@ -58,7 +59,7 @@ class RayHost:
 
     Args:
         folder: for the token and Ray's sockets; a short path, for sockets have short names.
-        workers: tasks at once.
+        workers: tasks at once; 0: as many as the cluster has CPUs.
         log: gets what Ray prints.
         cluster: the address of a cluster to join; empty: start one here.
         token: the file of that cluster's token; None: as the environment says.
@@ -84,8 +85,10 @@ class RayHost:
             _CLUSTER_SECONDS if cluster else _WORKER_SECONDS, clock=clock or SystemClock()
         )
         words = [str(folder), *style_words(style), cluster, str(token.absolute()) if token else ""]
-        self._child = PipeChild(_HOST, words, pipes=1 + workers, log=log, kept=True)
-        self._control, *self.pipes = self._child.pipes
+        self._child = PipeChild(_HOST, [*words, str(workers)], pipes=1, log=log, kept=True)
+        (self._control,) = self._child.pipes
+        self.pipes: list[Connection] = []
+        """One for each slot, once Ray is up."""
         self._settled = threading.Event()
         self._failure: TilefarmError | None = None
         self._thread = start_thread(
@@ -140,11 +143,17 @@ class RayHost:
         self._child.kill()
         self._thread.join()
         self._child.close()
+        for pipe in self.pipes:
+            pipe.close()
 
     def _listen(self) -> None:
         """Takes the one message of the start, then notices the end."""
         try:
-            self._failure = self._control.recv()
+            told = self._control.recv()
+            if isinstance(told, int):
+                self.pipes = accept(self._control, told)
+            else:
+                self._failure = told
             self._settled.set()
             self._control.recv()
         except (EOFError, OSError):
@@ -156,7 +165,7 @@ class RayPlace:
 
     def __init__(self, host: RayHost, slot: int) -> None:
         self._host = host
-        self._pipe = host.pipes[slot]
+        self._slot = slot
 
     def prepare(self) -> None:
         """Wait for Ray; a host that ends instead loses the first task."""
@@ -166,6 +175,8 @@ class RayPlace:
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         if self._host.cluster:
             self._host.wait()
+        else:
+            self.prepare()
         try:
             kind, content = self._answer(list(jobs), timeout_seconds)
         except (EOFError, OSError):
@@ -182,16 +193,19 @@ class RayPlace:
 
     def _answer(self, jobs: list[Job], timeout_seconds: float) -> tuple[str, Any]:
         """The host's last word about a batch, after one that it began."""
-        queue = self._host.queue
+        queue, pipes = self._host.queue, self._host.pipes
+        if not pipes:
+            raise EOFError  # Ray has never been up
+        pipe = pipes[self._slot]
         with queue.batch() as standing:
-            self._pipe.send((jobs, timeout_seconds))
-            while not self._pipe.poll(max(0.0, queue.patience_left_seconds)):
+            pipe.send((jobs, timeout_seconds))
+            while not pipe.poll(max(0.0, queue.patience_left_seconds)):
                 if queue.patience_left_seconds <= 0:
                     return OVER, self._host.stuck()
-            kind, content = self._pipe.recv()
+            kind, content = pipe.recv()
             if kind == BEGAN:
                 queue.begin(standing)
-                kind, content = self._pipe.recv()
+                kind, content = pipe.recv()
             return kind, content
 
     def kill(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from tilefarm.clock import Clock
@@ -47,6 +48,7 @@ class Farmhouse(Closing):
 
     Raises:
         TargetError: without a tracker, when this machine cannot simulate the target.
+        SettingsError: this machine has no room for so many compile processes.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class Farmhouse(Closing):
     ) -> None:
         if settings.tracker is None:
             require_playable(target)
+        if compile_workers and settings.ray_address is None:
+            settings.require_room_for_workers()
         self._settings = settings
         self._style = style
         self._clock = clock
@@ -80,20 +84,46 @@ class Farmhouse(Closing):
                 clock=clock,
             )
             self._owned.callback(self.leases.close)
-            self.executor: Executor = Workers(
-                self._places(folders) if compile_workers else [],
-                lambda trail: self._alone(folders, trail),
-                timeout_seconds=settings.compile_timeout_seconds,
-                kept=None if folders.kept is None else KeptCompiles(folders.kept),
-                clock=clock,
-            )
-            self._owned.callback(self.executor.close)
+            self._folders = folders
+            self._compiles = compile_workers
+            if self._ray is None or not self._ray.cluster:
+                assert self.executor  # so that they start while the network is read
         except BaseException:
             self._owned.close()
             raise
 
     def close(self) -> None:
         self._owned.close()
+
+    @cached_property
+    def executor(self) -> Executor:
+        """The compile workers; those of a cluster once it is joined.
+
+        Raises:
+            TilefarmError: it cannot be joined.
+        """
+        kept = self._folders.kept
+        workers = Workers(
+            self._places() if self._compiles else [],
+            self._alone,
+            timeout_seconds=self._settings.compile_timeout_seconds,
+            kept=None if kept is None else KeptCompiles(kept),
+            clock=self._clock,
+        )
+        self._owned.callback(workers.close)
+        return workers
+
+    @property
+    def workers(self) -> int:
+        """How many compile at once; a cluster says it once it is joined, unless the user does.
+
+        Raises:
+            TilefarmError: it cannot be joined.
+        """
+        if self._ray is None or not self._ray.cluster:
+            return self._settings.processes
+        self._ray.wait()
+        return len(self._ray.pipes)
 
     @property
     def compiled_on(self) -> str:
@@ -105,7 +135,7 @@ class Farmhouse(Closing):
             up = self._ray.wait(0)
         except InfraError as error:
             return f"{processes}, because {error.what}"
-        workers = plural(self._settings.processes, "worker")
+        workers = plural(self.workers, "worker") if up else ""
         return f"Ray, {workers}" if up else "a process while Ray started"
 
     @property
@@ -116,9 +146,10 @@ class Farmhouse(Closing):
     def _start_ray(self, folders: Folders) -> RayHost | None:
         if not self._settings.ray:
             return None
+        settings = self._settings
         host = RayHost(
             folders.scratch,
-            self._settings.processes,
+            settings.workers if settings.ray_address else settings.processes,
             folders.log / "ray.log",
             cluster=self._settings.ray_address or "",
             token=self._settings.ray_token,
@@ -143,21 +174,21 @@ class Farmhouse(Closing):
             runtime=settings.runtime,
         )
 
-    def _alone(self, folders: Folders, trail: Path | None) -> Place:
+    def _alone(self, trail: Path | None) -> Place:
         """Where a job that failed badly is compiled by itself: here, where its end can be seen."""
         return ProcessPlace(
-            folders.log / "compile.log",
-            folders.scratch,
+            self._folders.log / "compile.log",
+            self._folders.scratch,
             memory_nbytes=ALONE_NBYTES,
             trail=trail,
             style=self._style,
         )
 
-    def _places(self, folders: Folders) -> list[Place]:
-        log = folders.log / "compile.log"
-        count = self._settings.processes
+    def _places(self) -> list[Place]:
+        log, scratch = self._folders.log / "compile.log", self._folders.scratch
+        count = self.workers
         if self._ray is None:
-            return [ProcessPlace(log, folders.scratch, style=self._style) for _ in range(count)]
+            return [ProcessPlace(log, scratch, style=self._style) for _ in range(count)]
         if self._ray.cluster:
             return [RayPlace(self._ray, n) for n in range(count)]
         return [RayWhenUp(self._ray, n, log) for n in range(count)]

@@ -30,6 +30,8 @@ _T = TypeVar("_T")
 _CALL_SECONDS: Final = 60.0
 _REFUSED: Final = (401, 403)
 _ABSENT: Final = 404
+_UNREADY: Final = ("No available agent", "Cannot connect to host")
+"""What a dashboard answers while the agent is not there, and while it does not listen yet."""
 _NO_CLUSTER: Final = (
     "a cluster of `pip install 'tilefarm[cluster]'` and `ray start --head`; from another machine"
     " through `ssh -L 8265:127.0.0.1:8265 HEAD`"
@@ -82,7 +84,11 @@ class Dashboard:
     def submit(
         self, job: str, entrypoint: str, *, package: str | None, metadata: Mapping[str, str]
     ) -> None:
-        """Start a job on the head, in the folder of a package."""
+        """Start a job on the head, in the folder of a package.
+
+        Raises:
+            UnreadyError: what starts jobs there is not up yet.
+        """
         body = {
             "submission_id": job,
             "entrypoint": entrypoint,
@@ -190,11 +196,17 @@ class Dashboard:
         if refusal.code == _ABSENT:
             return _Absent(*self._stranger().args)
         why = lines[-1] if lines else refusal.reason
+        if any(word in why for word in _UNREADY):
+            return UnreadyError(f"the cluster at {self.address} starts no jobs: {why}")
         return InfraError(f"the cluster at {self.address} answers {refusal.code} to {path}: {why}")
 
     @property
     def _shown(self) -> str:
         return "the token" if self._headers else "calls without a token"
+
+
+class UnreadyError(InfraError):
+    """The agent that starts a cluster's jobs is not up; it begins some seconds after the rest."""
 
 
 class _Absent(InfraError):

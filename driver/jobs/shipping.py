@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tilefarm.clock import Clock
+from tilefarm.clock import Clock, SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, InfraError, SettingsError
 from tilefarm.interpreter import python_command
 
 from driver.jobs.answers import Cluster, Job
 from driver.jobs.courier import content_of
-from driver.jobs.dashboard import Dashboard
+from driver.jobs.dashboard import Dashboard, UnreadyError
 from driver.jobs.parcel import packed, unpack
 from driver.jobs.spec import JobSpec
 
@@ -31,6 +32,7 @@ RUN_KEY: Final = "tilefarm_run"
 _TITLE_KEY: Final = "tilefarm_model"
 _FOLDER_KEY: Final = "tilefarm_folder"
 _PYTHON_KEY: Final = "tilefarm_python"
+_AGENT_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.5
 _FETCH_SECONDS: Final = 120.0
 
@@ -52,6 +54,8 @@ def send(
     job: str,
     folder: str,
     python: str,
+    clock: Clock | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Sent:
     """Upload what the cluster lacks, and start the job.
 
@@ -62,6 +66,8 @@ def send(
         job: its name, new on that cluster.
         folder: on the cluster, for the runs of all jobs.
         python: on the cluster, the interpreter that tilefarm is installed for.
+        clock: for waiting.
+        say: hears what is waited for; None: nobody does.
 
     Raises:
         CapacityError: the files are more than a dashboard takes, or too many.
@@ -86,17 +92,14 @@ def send(
     known = dashboard.holds(package)
     if not known:
         dashboard.upload(package, content)
-    dashboard.submit(
-        job,
-        command,
-        package=package,
-        metadata={
-            RUN_KEY: spec.run,
-            _TITLE_KEY: spec.title,
-            _FOLDER_KEY: folder,
-            _PYTHON_KEY: python,
-        },
-    )
+    metadata = {
+        RUN_KEY: spec.run,
+        _TITLE_KEY: spec.title,
+        _FOLDER_KEY: folder,
+        _PYTHON_KEY: python,
+    }
+    start = partial(dashboard.submit, job, command, package=package, metadata=metadata)
+    _started(start, clock or SystemClock(), say)
     return Sent(id=job, run=spec.run, uploaded_nbytes=0 if known else len(content))
 
 
@@ -141,7 +144,8 @@ def fetch(dashboard: Dashboard, job: Job, out: Path, *, errand: str, clock: Cloc
     if RUN_KEY not in kept:
         raise SettingsError(f"{job.id} is no job of tilefarm's", "`tilefarm jobs` lists those")
     command = _command(kept[_PYTHON_KEY], "send", kept[_FOLDER_KEY], kept[RUN_KEY])
-    dashboard.submit(errand, command, package=None, metadata={})
+    start = partial(dashboard.submit, errand, command, package=None, metadata={})
+    _started(start, clock)
     try:
         log = _ended(dashboard, errand, clock)
     finally:
@@ -156,6 +160,31 @@ def fetch(dashboard: Dashboard, job: Job, out: Path, *, errand: str, clock: Cloc
 def title_of(job: Job) -> str:
     """The model that a job tunes; empty if it is none of ours."""
     return job.metadata.get(_TITLE_KEY, "")
+
+
+def _started(
+    start: Callable[[], None], clock: Clock, say: Callable[[str], None] | None = None
+) -> None:
+    """Start a job, on a cluster that may still be starting itself.
+
+    Raises:
+        InfraError: it is not ready for jobs in time.
+    """
+    until = clock.seconds() + _AGENT_SECONDS
+    told = False
+    while True:
+        try:
+            return start()
+        except UnreadyError as unready:
+            if clock.seconds() >= until:
+                raise InfraError(
+                    f"{unready.what} (waited for {_AGENT_SECONDS:g} s)",
+                    "on its head, `ray status`, and dashboard_agent.log in Ray's folder of logs",
+                ) from None
+        if say and not told:
+            say(f"waiting for the cluster's job agent, {_AGENT_SECONDS:g} s at most")
+        told = True
+        clock.sleep(_POLL_SECONDS)
 
 
 def _ended(dashboard: Dashboard, errand: str, clock: Clock) -> str:

@@ -34,6 +34,17 @@ def test_workers_default_to_the_cores() -> None:
     assert FarmSettings(workers=3).processes == 3
 
 
+def test_workers_have_a_limit_and_processes_here_a_lower_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(SettingsError, match="--workers 100000: more than 512\n  try: leave it out"):
+        FarmSettings(workers=100_000)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    FarmSettings(workers=64).require_room_for_workers()
+    with pytest.raises(SettingsError, match="--workers 65: more than 64 processes on 2 cores"):
+        FarmSettings(workers=65).require_room_for_workers()
+
+
 @pytest.mark.parametrize("words", ["--device-wait", "--compile-timeout", "--run-timeout"])
 @pytest.mark.parametrize("value", ["-1", "nan", "inf", "1e30"])
 def test_an_impossible_wait_is_refused(words: str, value: str) -> None:

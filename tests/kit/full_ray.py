@@ -31,5 +31,5 @@ def hold(folder: Path) -> None:
 
 if __name__ == "__main__":
     ray_child._start = start
-    argument, folder, form, level, _cluster, token = sys.argv[1:]
-    ray_child.main(argument, folder, form, level, "", token)
+    argument, folder, form, level, _cluster, *rest = sys.argv[1:]
+    ray_child.main(argument, folder, form, level, "", *rest)

@@ -55,6 +55,7 @@ class RayDashboard:
     uploads: list[str] = field(default_factory=list)
     jobs: dict[str, StandInJob] = field(default_factory=dict)
     damage: bytes = b""
+    unready: list[bytes] = field(default_factory=list)
     _server: ThreadingHTTPServer | None = None
 
     def __enter__(self) -> Self:
@@ -137,6 +138,8 @@ def _handler(dashboard: RayDashboard) -> type[BaseHTTPRequestHandler]:
                     (dashboard.folder / name).write_bytes(body)
                     dashboard.uploads.append(name)
                     return self._answer(200, b"")
+                case ("POST", "api", "jobs") if dashboard.unready:
+                    return self._answer(500, dashboard.unready.pop(0))
                 case ("POST", "api", "jobs"):
                     dashboard.start(json.loads(body))
                     return self._json({})

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
 from kit.stand_ins import SIM, toy_workload
 from tilefarm.artifact import CompileJob
+from tilefarm.clock import SystemClock
 from tilefarm.errors import ClusterLostError, SettingsError, UnreachableError
 from tilefarm.trace import Trace
+from tilefarm.trust.credentials import create_token
 
 from driver.compiling import cluster
 from driver.compiling.workers import RayHost, RayPlace
+from driver.farm.farmhouse import Farmhouse, Folders
 from driver.settings import FarmSettings
 
 JOB = CompileJob(workload=toy_workload(), trace=Trace(()), target=SIM)
@@ -77,3 +81,28 @@ def test_a_node_with_other_code_is_named() -> None:
 def test_options_that_contradict_are_refused(settings: dict[str, object], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         FarmSettings(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("address", "asked", "workers"),
+    [
+        ("10.0.0.3:6379", 0, 3),
+        ("10.0.0.3:6379", 5, 5),
+        ("10.0.0.9:6379", 0, cluster.MOST_WORKERS),
+    ],
+)
+def test_a_run_has_a_worker_for_each_cpu_of_a_cluster_or_as_many_as_its_user_says(
+    address: str, asked: int, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tests = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tests, tests.parent))))
+    monkeypatch.setattr("driver.compiling.workers._HOST", "kit.joined_ray")
+    token = tmp_path / "token"
+    create_token(token)
+    settings = FarmSettings(
+        workers=asked, ray_address=address, tracker="127.0.0.1:1", token_file=token
+    )
+    folders = Folders(scratch=tmp_path, log=tmp_path)
+    with Farmhouse(settings, SIM, folders, owner="test", clock=SystemClock()) as house:
+        assert house.workers == workers
+        assert house.compiled_on == f"Ray, {workers} workers"

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from kit.stand_ins import SIM, toy_workload
 from tilefarm.artifact import BuildFailure, CompileJob
-from tilefarm.errors import InfraError
+from tilefarm.errors import InfraError, UnreachableError
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
+from driver.compiling import discovery
 from driver.compiling.places import PlaceLost, PlaceTimedOut
 from driver.compiling.workers import RayHost, RayPlace, RayWhenUp
 from driver.processes import descendants
@@ -51,6 +52,10 @@ def test_ray_answers_typed_and_survives_kills_and_timeouts(
     with pytest.raises(PlaceTimedOut):
         place.compile([BAD] * 2000, 0.001)
     assert isinstance(place.compile([BAD], 60.0)[0], BuildFailure)
+    daemons = [words for words in discovery._commands() if str(host.folder) in " ".join(words)]
+    assert daemons
+    with pytest.raises(UnreachableError):  # `--ray auto` does not mean it
+        discovery.found_here(daemons)
     token = host.folder / "ray_token"
     assert token.stat().st_mode & 0o777 == 0o600
     below = set(descendants(os.getpid())) - others

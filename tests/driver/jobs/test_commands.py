@@ -76,6 +76,30 @@ def test_a_second_submit_uploads_nothing(dashboard: RayDashboard, said: Said, st
     assert CLUSTER_TOKEN not in "".join(entrypoints)
 
 
+AGENT = b"No available agent to submit job, please try again later."
+DEAF = b"Traceback:\naiohttp.client_exceptions: Cannot connect to host 10.0.0.1:52365"
+
+
+def test_a_cluster_that_is_just_starting_is_waited_for(
+    dashboard: RayDashboard, cluster: list[str], steady: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dashboard.unready = [AGENT, DEAF]
+    assert cli.main([*SUBMIT, *cluster]) == 0
+    told = capsys.readouterr().err
+    assert told == "waiting for the cluster's job agent, 60 s at most\n"
+    assert len(dashboard.jobs) == 1
+
+
+def test_one_that_never_starts_its_jobs_is_given_up(
+    dashboard: RayDashboard, said: Said, steady: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("driver.jobs.shipping._AGENT_SECONDS", 0.2)
+    dashboard.unready = [AGENT] * 1000
+    told = said(*SUBMIT, code=70)
+    assert "starts no jobs: No available agent to submit job" in told
+    assert "(waited for 0.2 s)\n  try: on its head, `ray status`" in told
+
+
 @pytest.fixture
 def beside(tmp_path: Path) -> Path:
     """The digits with their weights in another file, `w/net.bin`."""
