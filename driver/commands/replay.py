@@ -35,7 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("digest", nargs="?", metavar="DIGEST", help="which one (default: list them)")
     option("--out", type=Path, metavar="DIR", help="of one run (default: all in tilefarm-out)")
-    option("--timeout", type=float, default=30.0, metavar="S", help="seconds (default: 30)")
+    option(
+        "--timeout",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="seconds of work (default: 30)",
+    )
     option("--memory", type=int, default=4096, metavar="MIB", help="MiB (default: 4096)")
     option("--ir", action="store_true", help="print the last step's IR of a good compile, too")
     option("--json", action="store_true", help="one JSON document")

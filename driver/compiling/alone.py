@@ -36,7 +36,7 @@ class Alone(Closing):
 
     Args:
         place: makes one.
-        timeout_seconds: for one job.
+        timeout_seconds: for one job, as `time_limit` counts them.
         kept: where crashes and hangs are kept; None: nowhere.
     """
 

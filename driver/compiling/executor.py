@@ -73,7 +73,7 @@ class Workers:
     Args:
         places: one batch at a time each.
         alone: makes a place for a job that failed badly, to be compiled by itself.
-        timeout_seconds: for one job.
+        timeout_seconds: for one job, as `time_limit` counts them.
         kept: where crashes and hangs are kept; None: nowhere.
     """
 

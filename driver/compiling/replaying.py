@@ -25,7 +25,7 @@ _LAST_LINES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayLimits:
-    """What the process may take."""
+    """What the process may take; seconds as `time_limit` counts them."""
 
     seconds: float = 30.0
     memory_nbytes: int = ALONE_NBYTES
