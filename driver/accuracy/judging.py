@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from driver.accuracy.boxes import Boxes
@@ -15,8 +16,8 @@ from driver.accuracy.classes import Classes, Pixels
 from driver.accuracy.embeddings import Embeddings
 from driver.accuracy.kinds import Kind
 from driver.accuracy.measure import Measure, Unit
-from driver.accuracy.noise import between
-from driver.accuracy.reals import Reals
+from driver.accuracy.noise import Noise, between
+from driver.accuracy.reals import SAMPLES_AT_ONCE, Reals
 from driver.graph.ir import Graph
 from driver.graph.parts import Arrays
 
@@ -134,6 +135,21 @@ def _rows(against: Against, found: Sequence[Sequence[Measure]]) -> list[Compared
 
 
 def _signal_to_noise(floats: Arrays, answers: Arrays) -> Measure:
-    """The lowest ratio of all outputs."""
-    worst = min(between(floats[name], answers[name]).ratio_db for name in floats)
-    return Measure(name="SNR", unit="dB", value=worst)
+    """The lowest ratio of all outputs; None where values are not finite."""
+    worst = min((_noise(floats[name], answers[name]).ratio_db for name in floats), key=_first)
+    return Measure(name="SNR", unit="dB", value=None if math.isnan(worst) else worst)
+
+
+def _first(ratio_db: float) -> float:
+    """Orders ratios; what is no number comes first."""
+    return -math.inf if math.isnan(ratio_db) else ratio_db
+
+
+def _noise(wanted: NDArray[Any], found: NDArray[Any]) -> Noise:
+    """Some samples at a time: in float64 all of them may be too many."""
+    total = Noise()
+    with np.errstate(invalid="ignore"):
+        for start in range(0, len(wanted), SAMPLES_AT_ONCE):
+            part = slice(start, start + SAMPLES_AT_ONCE)
+            total += between(wanted[part], found[part])
+    return total

@@ -10,6 +10,7 @@ from driver.report.arena import arena_chart
 from driver.report.cost import microseconds
 from driver.report.gantt import gantt_chart
 from driver.report.noise import noise_chart
+from driver.report.plans import plan_chart
 from driver.report.profile_chart import profile_section
 from driver.report.progress import progress_chart
 from driver.report.summary import RunSummary
@@ -77,8 +78,10 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
     ]
     if summary.accuracy:
         sections.append(("Accuracy", accuracy_table(summary.accuracy)))
-    if summary.float_plans:
-        sections.append(("Accuracy against layers in float", plan_table(summary.float_plans)))
+    if summary.float_plans and summary.accuracy and summary.accuracy.judgement:
+        limit = summary.accuracy.judgement.promise.limit
+        body = plan_chart(summary.float_plans, limit) + plan_table(summary.float_plans)
+        sections.append(("Accuracy against layers in float", body))
     if summary.noise:
         words = "<p class=sub>with all layers in integers, as they were quantized first</p>"
         sections.append(("Noise, and where it comes from", words + noise_chart(summary.noise)))

@@ -19,7 +19,7 @@ class Answers:
     def __init__(self, run: Callable[[Arrays, Hear | None], Arrays], inputs: Arrays) -> None:
         self._run = run
         self._inputs = inputs
-        self._parts: list[Arrays] = []
+        self._known: Arrays = {}
         self._done = 0
 
     def first(self, samples: int, heard: Hear | None = None) -> dict[str, NDArray[Any]]:
@@ -31,9 +31,13 @@ class Answers:
             heard(min(self._done, samples))
         if samples > self._done:
             rest = {name: each[self._done : samples] for name, each in self._inputs.items()}
-            self._parts.append(self._run(rest, heard))
+            self._known = _joined(self._known, self._run(rest, heard))
             self._done = samples
-        return {
-            name: np.concatenate([part[name] for part in self._parts])[:samples]
-            for name in self._parts[0]
-        }
+        return {name: values[:samples] for name, values in self._known.items()}
+
+
+def _joined(first: Arrays, more: Arrays) -> Arrays:
+    """Both behind one another; nothing is copied where there is no first."""
+    if not first:
+        return more
+    return {name: np.concatenate([first[name], values]) for name, values in more.items()}

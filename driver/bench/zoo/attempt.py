@@ -186,6 +186,7 @@ def _tried(task: Attempt, data: _Labelled | None, answers: _Answers, seconds: fl
         metric=recipe.metric,
         labels=0 if labels is None else len(labels),
         samples=answers.scored.samples,
+        is_seeded=data is None,
         floats=score(answers.floats),
         integers=score(answers.integers),
         device=score(device.outputs),

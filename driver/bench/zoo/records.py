@@ -45,6 +45,7 @@ class Tried:
 
     Attributes:
         samples: that were scored; labels: how many they have.
+        is_seeded: they are random.
         floats, integers, device: scores by `metric`; None where there are no labels.
         published: ONNX Runtime's score by the zoo's README, in words.
         peer: ONNX Runtime's score on these samples, if it ran here.
@@ -63,6 +64,7 @@ class Tried:
     metric: Metric
     labels: int
     samples: int
+    is_seeded: bool
     floats: float | None
     integers: float | None
     device: float | None

@@ -115,5 +115,5 @@ def _notes(rows: Sequence[Tried]) -> Iterator[str]:
         yield "where there is no gate, too few samples were scored to judge"
     if rows:
         yield "like float: the device's answers against the float network's, as SQNR is"
-    if any(not row.labels for row in rows):
+    if any(row.is_seeded for row in rows):
         yield "networks without data got seeded random inputs"

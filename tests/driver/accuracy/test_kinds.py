@@ -117,6 +117,28 @@ def test_without_labels_or_device() -> None:
     assert (first.against, first.reference, first.device) == ("float", 50.0, None)
 
 
+def test_answers_that_are_no_numbers_say_nothing() -> None:
+    kind = Reals(images=True)
+    truth = kind.of_labels(np.array([[0.0, 1.0, np.inf]]))
+    assert set(found(kind, truth, np.array([[0.0, 1.0, np.inf]])).values()) == {None}
+    floats = {"y": np.array([[0.0, -np.inf], [1.0, 0.0]])}
+    rows = judge_of("classes", network(2), floats, None).compared(floats)
+    assert [row.reference for row in rows] == [100.0, None]
+
+
+def test_more_samples_than_are_looked_at_at_once() -> None:
+    rng = np.random.default_rng(0)
+    wanted, answers = rng.normal(size=(2, 50, 3, 4, 4))
+    values = found(Reals(images=True), wanted.reshape(50, -1), answers)
+    error = float(((answers - wanted) ** 2).mean())
+    assert values["R2"] == pytest.approx(100 * (1 - error / wanted.var()))
+    assert values["PSNR"] == pytest.approx(10 * math.log10(np.ptp(wanted) ** 2 / error))
+    assert values["mean error"] == pytest.approx(np.abs(answers - wanted).mean())
+    judge = judge_of("values", network(3, 4, 4), {"y": wanted}, None)
+    ratio = judge.compared({"y": answers})[-1].reference
+    assert ratio == pytest.approx(10 * math.log10((wanted**2).mean() / error))
+
+
 def test_values_in_words() -> None:
     assert value_text("%", 97.25) == "97.2 %"
     assert value_text("dB", math.inf) == "exact"

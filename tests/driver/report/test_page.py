@@ -106,6 +106,7 @@ def test_promises_and_what_was_done_for_them_are_on_the_page() -> None:
         "&lt;conv&gt;: 20.0 dB; noise: before 25 %, weights 75 %",
         "same: exact",
         "a&lt;b&gt;, c",
+        "0.25 points, 12.3k MACs",
         "0.25",
     ):
         assert words in text, words
