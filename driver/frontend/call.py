@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -78,6 +78,10 @@ class Lowered:
     chain: tuple[Operator, ...]
     operands: tuple[str, ...]
     shape: Shape | None = None
+
+
+Result: TypeAlias = Lowered | Array
+"""What becomes of one output of a node: operators, or a value that is known at import."""
 
 
 @dataclass(slots=True)
@@ -193,7 +197,7 @@ class Scope:
             RefusedError: as `constant`, or it is not numeric, or holds NaN or an infinity.
         """
         values = self.constant(call, index, what)
-        if values.dtype.kind not in "fiu":
+        if values.dtype.kind not in "fiub":
             raise RefusedError(f"{what} {call.inputs[index]!r} has type {values.dtype}")
         with np.errstate(over="ignore"):
             single = np.asarray(values, np.float32)

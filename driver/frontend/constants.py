@@ -15,6 +15,7 @@ from driver.frontend.file import tensor_array
 from driver.frontend.integers.stored import dequantized, quantized
 from driver.frontend.operators.functions import PLAIN, WITH_PARAMETERS, function_of
 from driver.frontend.operators.reshapes import axes_of, flat_shape, target_shape
+from driver.frontend.operators.taking import entries_at
 from driver.graph.functions import evaluate
 
 _OF_SHAPES: Final = frozenset({"Shape", "Size"})
@@ -154,6 +155,9 @@ _RULES: Final[Mapping[str, Callable[[Call, list[Array]], Array]]] = {
     "Transpose": lambda call, x: np.transpose(x[0], call.integers("perm")),
     "Concat": lambda call, x: np.concatenate(x, axis=call.integer("axis", 0)),
     "Gather": lambda call, x: np.take(x[0], x[1].astype(np.int64), axis=call.integer("axis", 0)),
+    "GatherND": lambda call, x: entries_at(
+        x[0], x[1].astype(np.int64), call.integer("batch_dims", 0)
+    ),
     "Slice": _slice,
     "Cast": _cast,
     "ConstantOfShape": _filled,

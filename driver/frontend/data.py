@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.errors import DataError
 
-from driver.graph.grid import BOUNDS, Grid
+from driver.graph.grid import Grid
 from driver.graph.ir import FloatArray, Graph, GraphInput
 
 _INPUT_NAMES = ("x", "X")
@@ -140,7 +140,7 @@ def _input_array(
             f"name it {' or '.join(map(repr, names))}",
         )
     values = arrays[name]
-    if values.dtype.kind not in _NUMBERS:
+    if values.dtype.kind not in _NUMBERS and not (given.grid and values.dtype == np.bool_):
         raise DataError(
             f"{path}: array {name!r} has type {values.dtype}, not real numbers", _how_to_save()
         )
@@ -154,14 +154,20 @@ def _input_array(
 
 def _reals(values: NDArray[Any], grid: Grid, name: str, path: Path) -> FloatArray:
     """What the integers that the model takes stand for."""
-    lowest, highest = BOUNDS[grid.dtype]
+    lowest, highest = grid.ends
     if not ((values >= lowest) & (values <= highest) & (values == np.rint(values))).all():
         raise DataError(
             f"{path}: array {name!r} has values that are not whole numbers of"
             f" {lowest} to {highest}, but the network takes {grid.dtype}",
             "save the integers that the network takes, not the reals they stand for",
         )
-    return grid.reals(values)
+    reals = grid.reals(values)
+    if grid.is_whole and not (reals == values).all():
+        raise DataError(
+            f"{path}: array {name!r} has values beyond 2^24, of which float32 does not have all",
+            "use smaller ones: the network computes in float32 with them",
+        )
+    return reals
 
 
 def _in_layout(values: NDArray[Any], given: GraphInput, name: str, path: Path) -> NDArray[Any]:

@@ -85,9 +85,11 @@ def _has_numbers(value: onnx.ValueInfoProto, reasons: Reasons) -> bool:
     given = _type_name(value.type.tensor_type.elem_type)
     if given not in _FLOATS and given not in BOUNDS:
         reasons.add(
-            f"input {value.name!r} is {given}; only float32 and integers of up to 32 bits are"
+            f"input {value.name!r} is {given}; only float32, integers and truth values are"
             " supported",
-            "export the float network; tilefarm quantizes it itself",
+            "export the network with float32 in place of it"
+            if given.startswith(("bfloat", "float"))
+            else "begin the network behind the nodes that read it",
         )
         return False
     return True

@@ -12,7 +12,7 @@ import onnx
 from tilefarm.readable import readable
 
 from driver.frontend.bodies import model_with_bodies
-from driver.frontend.call import Call, Lowered, RefusedError, Scope, UnknownError, call_of
+from driver.frontend.call import Call, Lowered, RefusedError, Result, Scope, UnknownError, call_of
 from driver.frontend.constants import constant_result
 from driver.frontend.doors import open_doors
 from driver.frontend.ends import batches, inputs_of, integers_of, outputs_of
@@ -22,6 +22,7 @@ from driver.frontend.forms import check_form
 from driver.frontend.held import held_shape
 from driver.frontend.inferring import inferred_shapes
 from driver.frontend.integers import grids
+from driver.frontend.integers.whole import as_integers
 from driver.frontend.order import needed_in_order
 from driver.frontend.reasons import Reasons
 from driver.frontend.rules import SEVERAL_OUTPUTS, check_supported, rule_of
@@ -144,7 +145,7 @@ def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | No
         if value is not None:
             scope.constants[call.outputs[0]] = value
         else:
-            _emit_all(call, rule_of(call)(call, scope), scope)
+            _emit_all(call, _results(call, scope), scope)
         grids.pass_on(call, scope)
     except UnknownError:
         scope.unknown.update(node.output)
@@ -154,12 +155,24 @@ def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | No
     return None
 
 
-def _emit_all(call: Call, lowered: Lowered | tuple[Lowered, ...], scope: Scope) -> None:
+def _results(call: Call, scope: Scope) -> tuple[Result, ...]:
+    """What the operator's rule makes of a call, for every output."""
+    found = rule_of(call)(call, scope)
+    results = found if isinstance(found, tuple) else (found,)
+    return tuple(
+        as_integers(call, each, scope) if isinstance(each, Lowered) else each for each in results
+    )
+
+
+def _emit_all(call: Call, results: tuple[Result, ...], scope: Scope) -> None:
     """Adds the nodes for every output that has a name."""
-    results = lowered if isinstance(lowered, tuple) else (lowered,)
     for index, (output, each) in enumerate(zip(call.outputs, results, strict=False)):
-        if output:
+        if not output:
+            continue
+        if isinstance(each, Lowered):
             scope.emit(f"{call.name}.{index}" if index else call.name, output, each)
+        else:
+            scope.constants[output] = each
 
 
 def _check_outputs(call: Call, scope: Scope) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from driver.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.frontend.call import Call, RefusedError, Result, Scope
 from driver.frontend.constants import CONSTANT_OPERATORS
 from driver.frontend.integers import layers, pairs, qlinear
 from driver.frontend.operators import (
@@ -21,12 +21,14 @@ from driver.frontend.operators import (
     reductions,
     reshapes,
     resizing,
+    taking,
     transposed,
+    truth,
     windows,
 )
 from driver.frontend.operators.lines import also_of_lines
 
-Rule: TypeAlias = Callable[[Call, Scope], Lowered | tuple[Lowered, ...]]
+Rule: TypeAlias = Callable[[Call, Scope], Result | tuple[Result, ...]]
 
 RULES: Final[Mapping[str, Rule]] = {
     "Add": binary.add,
@@ -43,7 +45,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "Einsum": matrices.einsum,
     "Expand": moves.expand,
     "Flatten": reshapes.flatten,
-    "Gather": moves.gather,
     "Gemm": matrices.gemm,
     "GatherElements": moves.gather_elements,
     "GlobalAveragePool": also_of_lines(windows.global_average_pool),
@@ -78,6 +79,8 @@ RULES: Final[Mapping[str, Rule]] = {
     **normalizing.RULES,
     **qlinear.RULES,
     **pairs.RULES,
+    **taking.RULES,
+    **truth.RULES,
     **dict.fromkeys(reductions.KINDS, reductions.reduction),
 }
 """What each operator on activations becomes, for one output or for each of several.

@@ -22,7 +22,9 @@ def _values(given: GraphInput, graph: Graph, samples: int, rng: np.random.Genera
     shape = (samples, *given.shape[1:])
     reach = graph.ranges.get(given.name)
     if given.grid is not None:
-        reals = rng.uniform(given.grid.lo, given.grid.hi, shape)
+        least = given.grid.lo if reach is None or given.grid.lo >= 0 else -reach
+        most = given.grid.hi if reach is None else min(given.grid.hi, reach)
+        reals = rng.uniform(least, most, shape)
         return given.grid.reals(given.grid.integers(reals))
     values = rng.standard_normal(shape) if reach is None else rng.uniform(-reach, reach, shape)
     return values.astype(np.float32)

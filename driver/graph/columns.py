@@ -127,3 +127,14 @@ def gathered(x: NDArray[Any], index: NDArray[np.int32], fill: float = 0) -> NDAr
     flat = x.reshape(x.shape[0], -1)
     exists = (index >= 0) & (index < flat.shape[1])
     return np.asarray(np.where(exists, flat[:, np.where(exists, index, 0)], flat.dtype.type(fill)))
+
+
+def taken(places: NDArray[np.float32], x: NDArray[Any]) -> NDArray[Any]:
+    """[N, C, K]: columns of x [N or 1, C, V] at places [N, K], see `driver.graph.ir.Take`."""
+    count = x.shape[2]
+    from_start = np.where(places < 0, places + np.float32(count), places)
+    above = np.where(from_start > 0, from_start, np.float32(0))  # which NaN is not
+    index = np.minimum(above, count - 1).astype(np.int64)
+    if x.shape[0] == 1:
+        return np.ascontiguousarray(x[0][:, index].swapaxes(0, 1))
+    return np.take_along_axis(x, index[:, None, :], axis=2)

@@ -14,6 +14,7 @@ from driver.graph.columns import (
     multiplied,
     padded,
     pooled,
+    taken,
 )
 from driver.graph.functions import evaluate
 from driver.graph.ir import (
@@ -40,6 +41,7 @@ from driver.graph.ir import (
     Slice,
     Slopes,
     Softmax,
+    Take,
     Unary,
 )
 from driver.graph.parts import in_parts, samples_at_once, threads_for
@@ -114,6 +116,8 @@ def apply(op: Operator, *operands: FloatArray) -> FloatArray:
             return x / operands[1] if divides else x * operands[1]
         case Gather(index=index, fill=fill):
             return gathered(x, index, fill)
+        case Take(table=table):
+            return taken(x, operands[1] if table is None else table[None])
         case MaxPool2d(window=window):
             return pooled(padded(x, window, -np.inf), window, np.maximum)
         case AvgPool2d(window=window, divisor=divisor):

@@ -102,7 +102,9 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "leaky_relu": lambda x, a: np.where(x < 0, a * x, x),
     "log": np.log,
     "mish": lambda x: x * np.tanh(softplus(x)),
+    "nan": np.isnan,
     "neg": lambda x: -x,
+    "positive": lambda x: x > 0,
     "power": lambda x, a: np.power(x, a),
     "reciprocal": lambda x: 1 / x,
     "round": np.rint,
@@ -119,11 +121,19 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "tan": np.tan,
     "tanh": np.tanh,
     "thresholded_relu": lambda x, a: np.where(x > a, x, 0),
+    "trunc": np.trunc,
+    "wrap": lambda x, lo, span: x - span * np.floor((x - lo) / span),
+    "zero": lambda x: x == 0,
 }
-"""Name -> function of the values and of its parameters, if it has any."""
+"""Name -> function of the values and of its parameters, if it has any.
+
+`nan`, `positive` and `zero` are 1 where it is so and 0 elsewhere; `wrap` brings whole numbers into
+lo up to lo + span, as integers of few bits do.
+"""
 
 
 def evaluate(function: str, x: NDArray[np.floating], parameters: Sequence[float]) -> Reals:
     """The function of every element; NaN or an infinity where it has no value."""
     with np.errstate(all="ignore"):
-        return np.asarray(FUNCTIONS[function](np.asarray(x, np.float64), *parameters))
+        found = FUNCTIONS[function](np.asarray(x, np.float64), *parameters)
+    return np.asarray(found, np.float64)

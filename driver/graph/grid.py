@@ -13,10 +13,13 @@ _INT8_MAX: Final = 127
 
 BOUNDS: Final = {
     f"{sign}int{bits}": (0, (1 << bits) - 1) if sign else (-1 << (bits - 1), (1 << (bits - 1)) - 1)
-    for bits in (2, 4, 8, 16, 32)
+    for bits in (2, 4, 8, 16, 32, 64)
     for sign in ("", "u")
-}
-"""The smallest and the largest value of every integer type, by its name."""
+} | {"bool": (0, 1)}
+"""The smallest and the largest value of every integer type, by its name; true is 1."""
+
+_WHOLE_REALS: Final = 1 << 53
+"""Up to here float64 has every integer."""
 
 _HELD: Final = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
 
@@ -45,14 +48,25 @@ class Grid:
         return max(self.hi, -self.lo * _INT8_MAX / (_INT8_MAX + 1))
 
     @property
+    def ends(self) -> tuple[int, int]:
+        """The smallest and the largest integer that is told from its neighbours on the way."""
+        lowest, highest = BOUNDS[self.dtype]
+        return max(lowest, -_WHOLE_REALS), min(highest, _WHOLE_REALS)
+
+    @property
     def held(self) -> str:
         """The type in which numpy holds the integers: those of less than 8 bits come in 8."""
         return _HELD.get(self.dtype, self.dtype)
 
     @property
     def is_counted(self) -> bool:
-        """Whether the type is one for sums, whose ends say nothing of the values."""
-        return self.dtype in ("int32", "uint32")
+        """Whether the type is one for sums and indices, whose ends say nothing of the values."""
+        return self.dtype in ("int32", "uint32", "int64", "uint64")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the reals are the integers themselves."""
+        return self.scale == 1 and self.zero == 0
 
     def reals(self, integers: NDArray[Any]) -> NDArray[np.float32]:
         """float32 of the same shape: what ONNX's DequantizeLinear makes."""
@@ -64,9 +78,8 @@ class Grid:
 
         They come in the type `held`.
         """
-        lowest, highest = BOUNDS[self.dtype]
         steps = np.rint(np.asarray(reals, np.float32) / np.float32(self.scale)).astype(np.float64)
-        clipped = np.clip(steps + self.zero, lowest, highest)
+        clipped = np.clip(steps + self.zero, *self.ends)
         return np.asarray(clipped, self.held)
 
     def __str__(self) -> str:

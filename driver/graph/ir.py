@@ -169,6 +169,17 @@ class Gather:
     fill: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Take:
+    """Columns of x [N, C, V] at `places` [N, K], whole numbers that the data decide: [N, C, K].
+
+    The operands are places and x; with a `table` [C, V], which is the x of every sample, places
+    alone. A negative place counts from the end, and one outside is the nearest that there is.
+    """
+
+    table: FloatArray | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool2d:
     """The largest element under the window; padding never wins."""
@@ -251,6 +262,7 @@ Operator: TypeAlias = (
     | Slopes
     | Product
     | Gather
+    | Take
     | MaxPool2d
     | AvgPool2d
     | Concat

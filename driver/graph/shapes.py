@@ -32,6 +32,7 @@ from driver.graph.ir import (
     Slice,
     Slopes,
     Softmax,
+    Take,
     Unary,
     Window,
 )
@@ -110,6 +111,13 @@ def _multiplied(a: Shape, b: Shape, groups: int) -> Shape:
     return (a[0], groups * a[2], b[2])
 
 
+def _taken(places: Shape, x: Shape) -> Shape:
+    """The shape of columns of x [N, C, V] at places [N, K]."""
+    if len(places) != 2 or len(x) != 3 or places[0] != x[0]:
+        raise ValueError(f"takes the places {list(places)} of {list(x)}")
+    return (*x[:2], places[1])
+
+
 def _slide(x: Shape, window: Window) -> tuple[int, int]:
     if len(x) != _IMAGE_RANK:
         raise ValueError(f"input {list(x)} is not [N, C, H, W]; only 2-D windows are supported")
@@ -145,6 +153,8 @@ def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
             if index.size and index.max() >= math.prod(x[1:]):
                 raise ValueError(f"takes element {index.max()} of {list(x)}")
             return (x[0], *index.shape)
+        case Take(table=table):
+            return _taken(x, shapes[1] if table is None else (x[0], *table.shape))
         case Concat():
             if any((s[0], *s[2:]) != (x[0], *x[2:]) for s in shapes):
                 raise ValueError(f"joins {[list(s) for s in shapes]}; only channels may differ")

@@ -16,7 +16,7 @@ from tilefarm.real import LOWEST
 from tilefarm.real_arrays import WORDS, applied, combined
 from tilefarm.workload import Workload
 
-from driver.graph.columns import padded, patches
+from driver.graph.columns import padded, patches, taken
 from driver.graph.ir import FloatArray
 from driver.integer.workload_window import window_of
 
@@ -82,6 +82,12 @@ def real_conv2d(workload: Workload, arrays: Arrays) -> Array:
     return total + arrays["bias"][:, :, None, None]
 
 
+def real_take(workload: Workload, arrays: Arrays) -> Array:
+    """Columns at places that are data."""
+    del workload
+    return taken(arrays["places"], arrays["x"])
+
+
 def real_pool2d(workload: Workload, arrays: Arrays) -> Array:
     """The sum or the maximum under a window."""
     kind = workload.attr_str("kind")
@@ -143,6 +149,7 @@ REAL_KERNELS: Final[Mapping[str, Callable[[Workload, Arrays], Array]]] = {
         real_matmul,
         real_conv2d,
         real_pool2d,
+        real_take,
     )
 }
 """Operator name -> its right answer on arrays by the names of its parameters."""

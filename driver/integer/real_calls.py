@@ -37,6 +37,7 @@ from driver.graph.ir import (
     Slice,
     Slopes,
     Softmax,
+    Take,
     Unary,
     Window,
 )
@@ -118,6 +119,13 @@ class _Calls:
                 self._map(function, parameters, {})
             case Gather(index=index, fill=fill):
                 self._gather(0, index, fill)
+            case Take(table=table):
+                places = {"places": (0, x)}
+                if table is None:
+                    data = {**places, "x": (1, self.shapes[1])}
+                    self._call("real_take", data, wanted)
+                else:
+                    self._call("real_take", places, wanted, None, {"x": table[None]})
             case Slice(start=start, stop=stop):
                 self._gather(0, places_of(x)[start:stop])
             case Concat():

@@ -44,8 +44,11 @@ def sample_inputs(
             most = 1 << workload.attr_int("shift")
             arrays["table"] = rng.integers(-most, most + 1, 256, np.int32)
         case "gather":
-            (_, many), (_, places) = workload.inputs[0].shape, workload.outputs[0].shape
-            arrays["index"] = rng.integers(-1, many, places, np.int32)
+            (_, elements), (_, places) = workload.inputs[0].shape, workload.outputs[0].shape
+            arrays["index"] = rng.integers(-1, elements, places, np.int32)
+        case "real_take":
+            many, columns = workload.inputs[0].shape, workload.inputs[1].shape[2]
+            arrays["places"] = rng.uniform(-columns - 1, columns + 1, many).astype(np.float32)
         case "quantize" | "quantize_windows":
             reach = 140.0 / workload.attr_float("inv_scale")
             shape = workload.inputs[0].shape

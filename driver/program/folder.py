@@ -14,7 +14,7 @@ from typing import Any, Final
 from tilefarm.digest import Digest
 
 from device_server.library.native import hardware_words
-from driver.graph.grid import BOUNDS, Grid
+from driver.graph.grid import Grid
 from driver.program.model import NetworkProgram, Parameter
 
 MANIFEST_SCHEMA: Final = 3
@@ -123,7 +123,7 @@ def _parameter_row(p: Parameter) -> dict[str, object]:
 
 def _grid_row(grid: Grid) -> dict[str, object]:
     """What run.py needs to make reals of integers and integers of reals."""
-    lowest, highest = BOUNDS[grid.dtype]
+    lowest, highest = grid.ends
     return {
         "dtype": grid.dtype,
         "scale": grid.scale,

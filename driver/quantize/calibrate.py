@@ -52,7 +52,9 @@ def calibrate(
     with np.errstate(over="ignore", invalid="ignore"):
         run_float(graph, arrays, observe=observe)
     for i in graph.inputs:
-        if not ranges[i.name]:
+        if i.grid is not None and i.grid.is_whole:
+            ranges[i.name] = max(ranges[i.name], 1.0)  # zeros may be all that there is to count
+        elif not ranges[i.name]:
             raise DataError(
                 f"all {len(arrays[i.name])} samples of input {i.name!r} are zero: no scale fits",
                 "calibrate with data like those that the network will see",

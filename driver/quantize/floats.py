@@ -33,6 +33,7 @@ from driver.graph.ir import (
     Slice,
     Slopes,
     Softmax,
+    Take,
     Unary,
 )
 
@@ -84,6 +85,8 @@ def _no_integer_form(node: Node, graph: Graph) -> str:
             return "adds a mask, next to which int8 has no step for its operand"
         case Normalize():
             return "divides by a root, which integers do not have"
+        case Take():
+            return "takes what the data point to"
         case Softmax(axis=axis) if not is_by_channel(axis, graph.shapes[node.output]):
             return "needs exponentials and float32 division"
     return ""

@@ -64,6 +64,9 @@ _ERF_SLOPE: Final = 0.3275911
 _WHOLE: Final = float(1 << 23)
 """From here on a float32 has no fraction."""
 
+_LEAST: Final = 2.0**-149
+"""The smallest float32 above 0."""
+
 _LARGEST_POWER: Final = 8
 
 
@@ -128,6 +131,33 @@ def ceil(w: Words, x: Real) -> Real:
     """The smallest integer that is not below x."""
     near = rounded(w, x)
     return w.chosen(w.less(near, x), near + 1.0, near)
+
+
+def trunc(w: Words, x: Real) -> Real:
+    """The integer between 0 and x that is nearest to x."""
+    size = floor(w, absolute(w, x))
+    return w.chosen(w.less(x, w.number(0.0)), size * -1.0, size)
+
+
+def positive(w: Words, x: Real) -> Real:
+    """1 where x is above 0, otherwise 0."""
+    return w.chosen(w.less(w.number(0.0), x), w.number(1.0), w.number(0.0))
+
+
+def zero(w: Words, x: Real) -> Real:
+    """1 where x is 0, otherwise 0, also where x is no number."""
+    return w.chosen(w.less(absolute(w, x), w.number(_LEAST)), w.number(1.0), w.number(0.0))
+
+
+def nan(w: Words, x: Real) -> Real:
+    """1 where x is neither below 1 nor above 0: where it is no number; otherwise 0."""
+    above = w.chosen(w.less(w.number(0.0), x), w.number(0.0), w.number(1.0))
+    return w.chosen(w.less(x, w.number(1.0)), w.number(0.0), above)
+
+
+def wrap(w: Words, x: Real, lo: float, span: float) -> Real:
+    """X within lo up to lo + span, a multiple of which is taken away; `span` is a power of two."""
+    return x - floor(w, (x - lo) * (1 / span)) * span
 
 
 def sigmoid(w: Words, x: Real) -> Real:
@@ -200,7 +230,9 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "leaky_relu": lambda w, x, a: w.chosen(w.less(x, w.number(0.0)), x * a, x),
     "log": log,
     "mish": lambda w, x: x * tanh(w, softplus(w, x)),
+    "nan": nan,
     "neg": lambda _w, x: x * -1.0,
+    "positive": positive,
     "power": power,
     "reciprocal": lambda w, x: w.number(1.0) / x,
     "round": rounded,
@@ -215,6 +247,9 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "swish": lambda w, x: x * sigmoid(w, x),
     "tanh": tanh,
     "thresholded_relu": lambda w, x, a: w.chosen(w.less(w.number(a), x), x, w.number(0.0)),
+    "trunc": trunc,
+    "wrap": wrap,
+    "zero": zero,
 }
 """Name -> function of a value and of its parameters, if it has any."""
 

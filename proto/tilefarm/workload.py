@@ -94,6 +94,8 @@ OPERATORS: Final[Mapping[str, str]] = {
     "real_conv2d": "(x [N, G, Ci, H, W], weight [G, Co, Ci, Kh, Kw], bias [G, Co]) -> [N, G, Co,"
     " OH, OW]: (sum over ci, kh, kw of pixel*weight) + bias, padding is 0; attrs stride, pad,"
     " dilation",
+    "real_take": "(places [N, K], x [Z, C, V]) -> [N, C, K]: x[n, c, p], p = max(q, 0), at most V -"
+    " 1, q = place + V where that is negative, else place; x [1, ...] is the same for all of N",
     "real_pool2d": "(x [C, H, W]) -> [C, OH, OW]: sum or max over kh, kw of the window, padding"
     " is 0 or the least finite number; attrs kind, kernel, stride, pad, dilation",
 }

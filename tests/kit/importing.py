@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from kit.onnx_models import saved
+from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tilefarm.target import TARGETS
 
 from driver.frontend import import_model
 from driver.graph.float_run import run_float
-from driver.graph.ir import Graph
+from driver.graph.ir import FloatArray, Graph, GraphInput
 from driver.integer.reference import run, run_network
 from driver.partition.partitioner import partition
 from driver.quantize.quantizer import quantize
@@ -37,3 +39,28 @@ def agrees_with_onnx(made: onnx.ModelProto, folder: Path) -> Graph:
     for name, values in run(integers, inputs).items():
         assert kernels[name].tobytes() == values.tobytes(), name
     return graph
+
+
+def answers_as_onnx(
+    made: onnx.ModelProto, given: Mapping[str, NDArray[Any]], folder: Path, near: float = 1e-4
+) -> Graph:
+    """The import gives the evaluator's answers on these arrays, in the types that the file says."""
+    graph = import_model(saved(made, folder))
+    inputs = {each.name: _as_held(given[each.name], each) for each in graph.inputs}
+    wanted: Any = ReferenceEvaluator(made).run(None, dict(given))
+    found = run_float(graph, inputs)
+    for output, expected in zip(graph.outputs, wanted, strict=True):
+        reals = found[output.name]
+        got = reals if output.grid is None else output.grid.integers(reals)
+        assert got.dtype == expected.dtype
+        np.testing.assert_allclose(got.reshape(expected.shape), expected, rtol=near, atol=near / 10)
+    integers = quantize(graph, inputs)
+    kernels = run_network(partition(integers, TARGETS["sim"]), inputs)
+    for name, values in run(integers, inputs).items():
+        assert kernels[name].tobytes() == values.tobytes(), name
+    return graph
+
+
+def _as_held(values: NDArray[Any], given: GraphInput) -> FloatArray:
+    reals = np.asarray(values, np.float32) if given.grid is None else given.grid.reals(values)
+    return reals.reshape(given.given_shape).transpose(given.axes)

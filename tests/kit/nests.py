@@ -265,6 +265,7 @@ _REAL_EXAMPLES: Final[Mapping[str, Workload]] = {
         weight=(2, 2, 2, 3, 4),
         bias=(2, 2),
     ),
+    "real_take": real("real_take", (2, 5, 19), places=(2, 19), x=(1, 5, 7)),
     "real_pool2d": real(
         "real_pool2d",
         (3, 2, 4),
@@ -299,6 +300,7 @@ REAL_VARIANTS: Final[Mapping[str, Workload]] = {
         weight=(1, 3, 4, 1, 1),
         bias=(1, 3),
     ),
+    "real_take_of_each": real("real_take", (2, 3, 4), places=(2, 4), x=(2, 3, 6)),
     "real_pool2d_padded": real(
         "real_pool2d",
         (3, 3, 6),

@@ -114,6 +114,16 @@ def _pool2d(work: Workload, x: Array) -> Array:
     return out
 
 
+def _take(work: Workload, places: Array, x: Array) -> Array:
+    out = np.zeros(work.outputs[0].shape, F)
+    count = x.shape[2]
+    for n, k in np.ndindex(*places.shape):
+        place = float(places[n, k])
+        place = place + count if place < 0 else place
+        out[n, :, k] = x[min(n, len(x) - 1), :, int(min(max(place, 0), count - 1))]
+    return out
+
+
 OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "real_map": _map,
     "real_zip": _zip,
@@ -123,4 +133,5 @@ OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "real_matmul": _matmul,
     "real_conv2d": _conv2d,
     "real_pool2d": _pool2d,
+    "real_take": _take,
 }

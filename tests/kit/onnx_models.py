@@ -75,3 +75,36 @@ def answers(made: onnx.ModelProto, x: NDArray[Any]) -> NDArray[Any]:
         (result,) = evaluator.run(None, {"x": sample[None]}, intermediate=False)
         results.append(np.asarray(result))
     return np.concatenate(results)
+
+
+def model_on(
+    given: Mapping[str, NDArray[Any]],
+    nodes: Sequence[onnx.NodeProto],
+    weights: Mapping[str, NDArray[Any]] | None = None,
+    *,
+    out: Mapping[str, str] | str = "y",
+    opset: int = 20,
+) -> onnx.ModelProto:
+    """A model whose inputs have the types and shapes of these arrays.
+
+    `out` names the output, or has the element type of each.
+    """
+    types = {out: "float32"} if isinstance(out, str) else out
+    graph = helper.make_graph(
+        list(nodes),
+        "test",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+            for name, x in given.items()
+        ],
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), None
+            )
+            for name, dtype in types.items()
+        ],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in (weights or {}).items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    made.ir_version = 10
+    return made

@@ -24,6 +24,7 @@ from driver.graph.ir import (
     Slice,
     Slopes,
     Softmax,
+    Take,
     Unary,
     Window,
 )
@@ -40,7 +41,7 @@ _FUNCTIONS = [
 _WINDOW = Window(kernel=(2, 3), stride=(2, 1), pad=(1, 0, 1, 2))
 KINDS = (
     *("conv", "transposed", "dense", "matmul", "binary", "affine", "clip", "function", "slopes"),
-    *("gather", "slice", "concat", "max pool", "avg pool", "along axes"),
+    *("gather", "take", "slice", "concat", "max pool", "avg pool", "along axes"),
 )
 
 
@@ -73,6 +74,10 @@ def reals(draw: st.DrawFn, rng: np.random.Generator) -> tuple[Operator, tuple[Sh
             return Slopes(slope=_six(rng)), (_IMAGE,)
         case "gather":
             return Gather(index=rng.integers(-1, 120, (3, 7), np.int32)), (_IMAGE,)
+        case "take":
+            table = rng.standard_normal((5, 9)).astype(np.float32)
+            own: tuple[Operator, tuple[Shape, ...]] = Take(), ((2, 7), (2, 3, 4))
+            return draw(st.sampled_from([own, (Take(table=table), ((2, 7),))]))
         case "slice":
             return Slice(start=2, stop=5), (_IMAGE,)
         case "concat":

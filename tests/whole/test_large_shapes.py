@@ -27,7 +27,8 @@ WIDE: Final = 20011
 
 def real(operator: str, out: tuple[int, ...], *inputs: tuple[int, ...], **attrs: Any) -> Workload:
     """An operator on float32; operands are named as `tilefarm.workload.OPERATORS` has it."""
-    names = {"real_matmul": "ab", "real_conv2d": ("x", "weight", "bias")}.get(operator, "x")
+    several = {"real_matmul": "ab", "real_take": ("places", "x")}
+    names = {**several, "real_conv2d": ("x", "weight", "bias")}.get(operator, "x")
     specs = {name: (DType.FLOAT32, each) for name, each in zip(names, inputs, strict=True)}
     return workload(operator, specs, (DType.FLOAT32, out), **attrs)
 
@@ -50,6 +51,7 @@ LARGE: Final = {
     "real_conv2d": real(
         "real_conv2d", (1, 1, 1, 130, 130), (1, 1, 1, 130, 130), (1, 1, 1, 3, 3), (1, 1), **AROUND
     ),
+    "real_take": real("real_take", (1, 2, WIDE), (1, WIDE), (1, 2, 5)),
     "real_pool2d": real(
         "real_pool2d", (1, 2, WIDE), (1, 2, WIDE), kind="max", kernel=(3, 3), **AROUND
     ),

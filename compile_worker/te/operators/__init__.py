@@ -20,7 +20,7 @@ from compile_worker.te.operators.matmul import matmul
 from compile_worker.te.operators.moves import concat, gather
 from compile_worker.te.operators.pooling import avg_pool2d, max_pool2d
 from compile_worker.te.operators.real_along import real_normalize, real_reduce, real_softmax
-from compile_worker.te.operators.real_elements import real_map, real_zip
+from compile_worker.te.operators.real_elements import real_map, real_take, real_zip
 from compile_worker.te.operators.real_layers import real_conv2d, real_matmul, real_pool2d
 from compile_worker.te.operators.residual import scaled_add
 from compile_worker.te.operators.softmax import softmax
@@ -56,6 +56,7 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "concat": concat,
     "real_map": real_map,
     "real_zip": real_zip,
+    "real_take": real_take,
     "real_reduce": real_reduce,
     "real_normalize": real_normalize,
     "real_softmax": real_softmax,

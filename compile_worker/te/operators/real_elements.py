@@ -1,11 +1,12 @@
-"""Element by element on float32: functions, and two tensors combined."""
+"""Element by element on float32: functions, two tensors combined, columns taken."""
 
 from __future__ import annotations
 
+from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 
-from compile_worker.ir.expr import INDEX, Const, Expr, Var
-from compile_worker.te.operators.real_words import COMBINED, applied, output
+from compile_worker.ir.expr import INDEX, Cast, Const, Expr, Lt, Max, Min, Select, Var
+from compile_worker.te.operators.real_words import COMBINED, applied, number, output
 from compile_worker.te.tensor import Tensor
 
 
@@ -26,6 +27,21 @@ def real_zip(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
 
     axes = " ".join(f"i{axis}" for axis in range(len(workload.outputs[0].shape)))
     return [output(workload, axes, element)]
+
+
+def real_take(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """The output alone. places [N, K], x [Z, C, V]."""
+    places, x = inputs
+    count = x.shape[2]
+
+    def element(n: Var, c: Var, k: Var) -> Expr:
+        place = places[n, k]
+        from_start = Select(Lt(place, number(0)), place + number(count), place)
+        inside = Min(Max(from_start, number(0)), number(count - 1))
+        row = n if x.shape[0] > 1 else Const(0, INDEX)
+        return x[row, c, Cast(INDEX, Cast(DType.INT32, inside))]
+
+    return [output(workload, "n c k", element)]
 
 
 def _repeated(tensor: Tensor, at: tuple[Var, ...]) -> tuple[Expr, ...]:

@@ -162,10 +162,11 @@ def _compared(answers: Mapping[str, NDArray[Any]], case: Case) -> tuple[Verdict,
         if not _is_held(wanted.shape, got.shape):
             return "failed", f"{name} has shape {list(got.shape)}, not {list(wanted.shape)}"
         got = got.reshape(wanted.shape)
-        relative, absolute = (0.0, 0.0) if got.dtype.kind in "iu" else (_RELATIVE, _ABSOLUTE)
+        relative, absolute = (0.0, 0.0) if got.dtype.kind in "iub" else (_RELATIVE, _ABSOLUTE)
         wanted = wanted.astype(got.dtype)
         if not np.allclose(got, wanted, rtol=relative, atol=absolute, equal_nan=True):
-            return "failed", f"{name} is off by {np.abs(got - wanted).max():.3g}"
+            away = np.abs(got.astype(np.float64) - wanted).max()
+            return "failed", f"{name} is off by {away:.3g}"
     return "passed", ""
 
 

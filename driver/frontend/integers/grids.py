@@ -12,13 +12,14 @@ from typing import Final
 import numpy as np
 
 from driver.frontend.call import Array, Call, Lowered, RefusedError, Scope
-from driver.frontend.integers import units
+from driver.frontend.integers import units, whole
 from driver.frontend.operators.lanes import with_constants
 from driver.graph.grid import Grid
 
 _READ_INTEGERS: Final = frozenset(
     {"Cast", "ConvInteger", "DequantizeLinear", "MatMulInteger", "MatMulIntegerToFloat", "QGemm"}
 )
+_READ_SHAPES: Final = frozenset({"Shape", "Size"})
 _READ_INTEGERS_TOO: Final = "QLinear"
 """How the names of further ones begin."""
 
@@ -30,22 +31,46 @@ def check(call: Call, scope: Scope) -> None:
         RefusedError: the text says what to do.
     """
     units.after(call, scope)
-    grids = [scope.grids.get(name) for name in call.inputs if not scope.is_constant(name)]
+    grids = _grids_of(call.inputs, scope)
     reads = call.operator in _READ_INTEGERS or call.operator.startswith(_READ_INTEGERS_TOO)
-    if reads or not any(grids):
+    if reads or call.operator in _READ_SHAPES or not any(grids):
+        return
+    if call.operator in whole.ARITHMETIC and all(each is None or each.is_whole for each in grids):
         return
     if call.operator not in units.MOVES:
         raise RefusedError("reads quantized values; put DequantizeLinear before it")
-    if len(set(grids)) != 1:
+    if len(set(_grids_of(_moved(call), scope))) > 1:
         raise RefusedError("reads values of different scales or zero points")
 
 
 def pass_on(call: Call, scope: Scope) -> None:
     """Notes what follows of the operands for the results."""
     scope.units |= dict.fromkeys(call.outputs, units.after(call, scope))
-    grid = scope.grids.get(call.inputs[0]) if call.inputs else None
-    if grid is not None and call.operator in units.MOVES:
+    if all(scope.is_constant(name) for name in call.outputs if name):
+        return
+    if call.operator in whole.ARITHMETIC:
+        grid = whole.result_grid(call, scope)
+    else:
+        grid = _moved_grid(call, scope)
+    if grid is not None:
         scope.grids |= dict.fromkeys(call.outputs, grid)
+
+
+def _moved_grid(call: Call, scope: Scope) -> Grid | None:
+    """That of the operand which an operator moves."""
+    if call.operator not in units.MOVES:
+        return None
+    return next((grid for grid in _grids_of(_moved(call), scope) if grid is not None), None)
+
+
+def _moved(call: Call) -> tuple[str, ...]:
+    """The operands whose elements an operator moves; others say where to."""
+    return call.inputs if call.operator == "Concat" else call.inputs[:1]
+
+
+def _grids_of(names: tuple[str, ...], scope: Scope) -> list[Grid | None]:
+    """What the activations among these stand for."""
+    return [scope.grids.get(name) for name in names if name and not scope.is_constant(name)]
 
 
 def grid_at(call: Call, scope: Scope, index: int = 0) -> Grid:

@@ -11,7 +11,9 @@ import onnx
 
 from driver.frontend.call import Array, Call, Lowered, RefusedError, Scope
 from driver.frontend.integers.grids import grid_at, noted, read_as
+from driver.frontend.integers.whole import truncated, wrapped
 from driver.frontend.operators import arithmetic, matrices, windows
+from driver.frontend.operators.truth import truth
 from driver.graph.grid import BOUNDS, Grid
 
 
@@ -47,12 +49,15 @@ def matmul_integer(call: Call, scope: Scope) -> Lowered:
 
 
 def cast(call: Call, scope: Scope) -> Lowered:
-    """Cast of integers to float, or to a type that has them all; of reals, that of floats."""
+    """Cast of integers and reals to one another, and to truth values."""
     grid = scope.grids.get(call.inputs[0])
-    if grid is None:
-        return arithmetic.cast(call, scope)
     number = call.integer("to", 0)
     wanted = str(onnx.TensorProto.DataType.Name(number)).lower() if number else ""
+    has_scale = bool(scope.units.get(call.inputs[0]))
+    if wanted in BOUNDS and not has_scale and (grid is None or grid.is_whole):
+        return _to_whole(call, scope, grid, wanted)
+    if grid is None:
+        return arithmetic.cast(call, scope)
     lowest, highest = BOUNDS[grid.dtype]
     if wanted in BOUNDS:
         if not BOUNDS[wanted][0] <= lowest <= highest <= BOUNDS[wanted][1]:
@@ -62,6 +67,22 @@ def cast(call: Call, scope: Scope) -> Lowered:
     if wanted not in ("float", "float16", "bfloat16", "double"):
         raise RefusedError(f"casts {grid.dtype} to {wanted}")
     return Lowered((), (read_as(call, scope, 0, Grid(1.0, 0, grid.dtype)),))
+
+
+def _to_whole(call: Call, scope: Scope, before: Grid | None, wanted: str) -> Lowered:
+    """Cast to an integer type: of reals without their fraction, of integers within the type."""
+    name = scope.activation(call)
+    if before is not None and before.dtype == wanted:
+        scope.grids[call.outputs[0]] = before
+        return Lowered((), (name,))
+    scope.grids[call.outputs[0]] = Grid(1.0, 0, wanted)
+    if wanted == "bool":
+        return truth(call, scope)
+    if before is None:
+        return Lowered(truncated(wanted), (name,))
+    (lowest, highest), (least, most) = BOUNDS[before.dtype], BOUNDS[wanted]
+    fits = least <= lowest <= highest <= most
+    return Lowered(() if fits else wrapped(wanted, may_be_negative=False), (name,))
 
 
 def _operand(call: Call, scope: Scope, index: int) -> tuple[str, Grid]:

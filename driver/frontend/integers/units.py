@@ -16,8 +16,9 @@ Units: TypeAlias = tuple[str, ...]
 """The dynamic quantizations whose scales are a factor of a name's values, sorted."""
 
 MOVES: Final = frozenset(
-    {"Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "MaxPool", "Reshape"}
-    | {"Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
+    {"Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements"}
+    | {"GatherND", "Identity", "MaxPool", "Reshape", "ReverseSequence", "Slice", "SpaceToDepth"}
+    | {"Split", "Squeeze", "Tile", "Transpose", "Trilu", "Unsqueeze"}
 )
 """Operators with the same meaning on integers as on the reals behind them."""
 

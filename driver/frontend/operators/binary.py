@@ -12,7 +12,7 @@ import numpy as np
 from driver.frontend.call import Call, Lowered, RefusedError, Scope
 from driver.frontend.held import held_shape
 from driver.frontend.operators.lanes import of_a_sample, with_constants
-from driver.frontend.operators.moves import require_room
+from driver.frontend.operators.moves import expanded, require_room
 from driver.graph.ir import Add, Clip, FloatArray, Operator, Product, Reshape, Shape, Unary
 
 MASK: Final = 1e9
@@ -95,26 +95,33 @@ def divide(call: Call, scope: Scope) -> Lowered:
 
 
 def where(call: Call, scope: Scope) -> Lowered:
-    """Where of a constant condition: each operand times 1 where it is taken and 0 elsewhere."""
-    taken = scope.constant(call, 0, "condition")
-    if taken.dtype.kind != "b":
-        raise RefusedError(f"condition {call.inputs[0]!r} has type {taken.dtype}")
-    scope.constants[f"{call.outputs[0]}.taken"] = taken.astype(np.float32)
-    scope.constants[f"{call.outputs[0]}.left"] = (~taken).astype(np.float32)
-    parts = [
-        _masked(call, scope, index, f"{call.outputs[0]}.{what}")
-        for index, what in ((1, "taken"), (2, "left"))
-    ]
+    """Where: each operand times 1 where it is taken and 0 elsewhere."""
+    taken = call.inputs[0]
+    if scope.is_constant(taken):
+        condition = scope.constants[taken]
+        if condition.dtype.kind != "b":
+            raise RefusedError(f"condition {taken!r} has type {condition.dtype}")
+        left = f"{call.outputs[0]}.left"
+        scope.constants[left] = ~condition
+    else:
+        name = scope.activation(call)
+        turned = Lowered(with_constants(scope.held(name), -1.0, 1.0), (name,), scope.shapes[name])
+        left = scope.beside("left", turned, call)
+    parts = [_masked(call, scope, index, mask) for index, mask in ((1, taken), (2, left))]
     return add(replace(call, operator="Add", inputs=tuple(parts)), scope)
 
 
 def _masked(call: Call, scope: Scope, index: int, mask: str) -> str:
     """The name of an operand times a mask."""
-    made = f"{mask} of it"
+    made = f"{call.outputs[0]}.operand{index}"
     if scope.is_constant(call.inputs[index]):
         values = scope.weights(call, index, "operand", MASK)
-        scope.constants[made] = values * scope.constants[mask]
-        return made
+        if scope.is_constant(mask):
+            scope.constants[made] = values * scope.constants[mask]
+            return made
+        finite = f"{made}.finite"
+        scope.constants[finite] = values
+        call = replace(call, inputs=(*call.inputs[:index], finite, *call.inputs[index + 1 :]))
     product = replace(
         call,
         operator="Mul",
@@ -176,15 +183,24 @@ def _operands(
     except ValueError:
         raise RefusedError(f"combines {[list(shape) for shape in shapes]}") from None
     require_room(shapes[0], whole)
-    names = tuple(_fitted(index, whole, call, scope) for index in active)
+    repeated = np.broadcast_shapes(*shapes[: len(active)]) != whole
+    names = tuple(
+        _fitted(index, whole, call, scope, to_whole=repeated and not at)
+        for at, index in enumerate(active)
+    )
     values = [of_a_sample(each, whole, scope.batch) for each in fixed]
     together = reduce(of_constants, values) if values else None
     return _Operands(shape=whole, held=held_shape(whole, scope.batch), names=names, values=together)
 
 
-def _fitted(index: int, whole: Shape, call: Call, scope: Scope) -> str:
-    """An activation with as many axes as the result; the graph repeats extents of 1."""
+def _fitted(index: int, whole: Shape, call: Call, scope: Scope, *, to_whole: bool) -> str:
+    """An activation with as many axes as the result; the graph repeats extents of 1.
+
+    It does not repeat those of the activations to fit constants: one of them has to be the `whole`.
+    """
     name = scope.activation(call, index)
+    if to_whole:
+        return scope.beside(f"operand{index}", expanded(name, scope, whole), call)
     shape = scope.shapes[name]
     aligned = (1,) * (len(whole) - len(shape)) + shape
     if scope.batch != 1 and aligned[0] != scope.batch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ def concat(call: Call, scope: Scope) -> Lowered:
     Along the channels it is one of the graph's. Where nothing varies before the axis, this becomes
     the channels; otherwise all elements do, and a gather brings them into their order.
     """
+    call = _of_something(call, scope)
     names = [scope.resolved(name) for name in call.inputs]
     shapes = [_shape(call, scope, index) for index in range(len(names))]
     axis = axis_within(call.integer("axis", 0), len(shapes[0]))
@@ -39,6 +41,14 @@ def concat(call: Call, scope: Scope) -> Lowered:
     parts = [_part(call, scope, at, (math.prod(each),)) for at, each in enumerate(samples)]
     order = Gather(index=_order(samples, axis).reshape(held[1:]))
     return Lowered((Concat(), order), tuple(parts), whole)
+
+
+def _of_something(call: Call, scope: Scope) -> Call:
+    """The call without constants that have no elements; they add nothing."""
+    kept = [
+        name for name in call.inputs if name not in scope.constants or scope.constants[name].size
+    ]
+    return replace(call, inputs=tuple(kept))
 
 
 def _shape(call: Call, scope: Scope, index: int) -> Shape:

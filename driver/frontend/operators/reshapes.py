@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.frontend.call import Array, Call, Lowered, RefusedError, Scope, axis_within
+from driver.frontend.call import Array, Call, Lowered, RefusedError, Result, Scope, axis_within
 from driver.frontend.held import held_shape
 from driver.frontend.operators.moves import sliced, transposed
 from driver.graph.ir import Operator, Reshape, Shape, Slice
@@ -73,23 +73,31 @@ def transpose(call: Call, scope: Scope) -> Lowered:
     return transposed(name, scope, perm)
 
 
-def split(call: Call, scope: Scope) -> tuple[Lowered, ...]:
-    """Split of an axis, in equal or given parts: one result for each output."""
+def split(call: Call, scope: Scope) -> tuple[Result, ...]:
+    """Split of an axis, in equal or given parts: one result for each output.
+
+    A part of nothing is a constant without elements.
+    """
     name = scope.activation(call)
     shape = scope.shapes[name]
     axis = axis_within(call.integer("axis", 0), len(shape))
     bounds = [0]
     for size in _part_sizes(call, scope, shape[axis]):
         bounds.append(bounds[-1] + size)
-    if bounds[-1] != shape[axis] or sorted(set(bounds)) != bounds:
+    if bounds[-1] != shape[axis] or sorted(bounds) != bounds:
         raise RefusedError(f"parts {np.diff(bounds).tolist()} do not divide {shape[axis]}")
-    ranges = itertools.pairwise(bounds)
-    if axis == 1 and scope.held(name) == shape:
-        return tuple(_channels(name, shape, *ends) for ends in ranges)
-    return tuple(sliced(name, scope, {axis: slice(*ends)}) for ends in ranges)
+
+    def part(start: int, stop: int) -> Result:
+        if start == stop:
+            return np.zeros((*shape[:axis], 0, *shape[axis + 1 :]), np.float32)
+        if axis == 1 and scope.held(name) == shape:
+            return _channels(name, shape, start, stop)
+        return sliced(name, scope, {axis: slice(start, stop)})
+
+    return tuple(part(*ends) for ends in itertools.pairwise(bounds))
 
 
-def slice_channels(call: Call, scope: Scope) -> Lowered:
+def slice_channels(call: Call, scope: Scope) -> Result:
     """Slice of any axes but the batch; channels that lie together stay where they are."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -101,11 +109,12 @@ def slice_channels(call: Call, scope: Scope) -> Lowered:
         for first, last, axis, step in zip(starts, ends, axes, steps, strict=True)
     }
     ranges = {axis: range(*cut.indices(shape[axis])) for axis, cut in cuts.items()}
+    if not all(ranges.values()):
+        left = [len(ranges.get(axis, range(extent))) for axis, extent in enumerate(shape)]
+        return np.zeros(left, np.float32)
     moves = {axis for axis, taken in ranges.items() if taken != range(shape[axis])}
     if scope.held(name) == shape and moves <= {1} and ranges.get(1, range(1)).step == 1:
         taken = ranges.get(1, range(shape[1]))
-        if not taken:
-            raise RefusedError(f"takes no channels of {list(shape)}")
         return _channels(name, shape, taken.start, taken.stop)
     return sliced(name, scope, cuts)
 

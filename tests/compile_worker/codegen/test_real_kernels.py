@@ -32,6 +32,7 @@ _PARAMETERS: Final = {
     **dict.fromkeys(("celu", "elu", "leaky_relu", "thresholded_relu"), (1.25,)),
     **dict.fromkeys(("hard_sigmoid", "selu", "shrink"), (1.5, 0.5)),
     "power": (-3.0,),
+    "wrap": (-128.0, 256.0),
 }
 
 

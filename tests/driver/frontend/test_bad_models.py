@@ -169,7 +169,7 @@ def odd_attribute(made: onnx.ModelProto) -> None:
     made.graph.node[0].CopyFrom(node("MaxPool", ["x"], "y", kernel_shape="two"))
 
 
-NUMBERS = "only float32 and integers of up to 32 bits are supported"
+NUMBERS = "only float32, integers and truth values are supported"
 
 
 @pytest.mark.parametrize(

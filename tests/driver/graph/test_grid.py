@@ -13,7 +13,7 @@ GRIDS = st.builds(
     Grid,
     st.floats(1e-4, 10).map(lambda s: float(np.float32(s))),
     st.integers(-128, 255),
-    st.sampled_from(sorted(set(BOUNDS) - {"int32", "uint32"})),
+    st.sampled_from(sorted(set(BOUNDS) - {"int32", "uint32", "int64", "uint64"})),
 )
 
 
@@ -31,6 +31,13 @@ def test_reals_are_rounded_half_to_even_and_saturated() -> None:
     reals = np.array([-9, -0.25, 0.25, 0.75, 1.0, 99], np.float32)
     assert grid.integers(reals).tolist() == [0, 3, 3, 5, 5, 15]
     assert (grid.lo, grid.hi) == (-1.5, 6.0)
+
+
+@pytest.mark.parametrize(("dtype", "lowest"), [("int64", -(1 << 53)), ("uint64", 0)])
+def test_wide_integers_end_where_float64_has_not_all_of_them(dtype: str, lowest: int) -> None:
+    back = Grid(1.0, 0, dtype).integers(np.array([-1e30, 1e30], np.float32))
+    assert back.dtype == dtype
+    assert back.tolist() == [lowest, 1 << 53]
 
 
 @pytest.mark.parametrize(

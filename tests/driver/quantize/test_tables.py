@@ -29,6 +29,7 @@ PARAMETERS: dict[str, tuple[float, ...]] = {
     "selu": (1.67, 1.05),
     "shrink": (0.3, 0.5),
     "thresholded_relu": (0.6,),
+    "wrap": (-8.0, 16.0),
 }
 SCALES = st.floats(1e-4, 10.0)
 
