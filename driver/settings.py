@@ -52,7 +52,8 @@ class FarmSettings:
         ray_address: `host:port` of a Ray cluster whose node this machine is, or "auto"; None: a
             cluster of the run's own.
         ray_token: that cluster's, a file; None: as Ray's environment says.
-        compile_timeout_seconds: of processor time, or of sleep, for one candidate.
+        compile_timeout_seconds: of processor time, or of sleep, for one candidate; a network's
+            program has that for each of its kernels.
         run_timeout_seconds: for one candidate on a device.
     """
 

@@ -36,7 +36,7 @@ class Alone(Closing):
 
     Args:
         place: makes one.
-        timeout_seconds: for one job, as `time_limit` counts them.
+        timeout_seconds: for each kernel of a job, as `time_limit` counts them.
         kept: where crashes and hangs are kept; None: nowhere.
     """
 
@@ -62,7 +62,7 @@ class Alone(Closing):
         trail = None if self._kept is None else self._kept.trail(job)
         with self._place(None if trail is None else trail.path) as place:
             try:
-                result = place.compile([job], self._timeout_seconds)[0]
+                result = place.compile([job], self._timeout_seconds * job.kernel_count)[0]
             except PlaceCrashed as crash:
                 result = _failure(job, Status.COMPILE_CRASH, str(crash))
             except PlaceTimedOut as hang:

@@ -73,7 +73,7 @@ class Workers:
     Args:
         places: one batch at a time each.
         alone: makes a place for a job that failed badly, to be compiled by itself.
-        timeout_seconds: for one job, as `time_limit` counts them.
+        timeout_seconds: for each kernel of a job, as `time_limit` counts them.
         kept: where crashes and hangs are kept; None: nowhere.
     """
 
@@ -157,7 +157,8 @@ class Workers:
         began = self._clock.wall_seconds()
         jobs = [job for _, job in batch]
         try:
-            results = place.compile(jobs, self._timeout_seconds * len(jobs))
+            kernels = sum(job.kernel_count for job in jobs)
+            results = place.compile(jobs, self._timeout_seconds * kernels)
         except (PlaceCrashed, PlaceTimedOut):
             if len(batch) > 1:
                 self._halve(place, lane, batch, deliver)

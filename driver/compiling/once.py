@@ -6,7 +6,8 @@ import queue
 from collections.abc import Sequence
 
 from tilefarm.artifact import Artifact, CompileJob, ProgramJob
-from tilefarm.errors import InfraError
+from tilefarm.errors import InfraError, SettingsError
+from tilefarm.measurement import Status
 
 from driver.compiling.executor import Build, Builds, Executor
 
@@ -16,6 +17,7 @@ def compiled(executor: Executor, jobs: Sequence[CompileJob | ProgramJob]) -> lis
 
     Raises:
         InfraError: one does not.
+        SettingsError: one takes longer than its limit.
         FarmFault: compiling is not possible any more.
     """
     told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
@@ -33,6 +35,7 @@ def _artifact(build: Build) -> Artifact:
     if isinstance(build.result, Artifact):
         return build.result
     failure = build.result
-    raise InfraError(
-        f"the program does not compile: {failure.status.value} in {failure.stage}: {failure.why}"
-    )
+    what = f"the program does not compile: {failure.status.value} in {failure.stage}: {failure.why}"
+    if failure.status is Status.COMPILE_TIMEOUT:
+        raise SettingsError(what, "more time for each kernel: --compile-timeout; fewer --workers")
+    raise InfraError(what)

@@ -30,6 +30,11 @@ class CompileJob:
     symbol: str = "kernel"
 
     @property
+    def kernel_count(self) -> int:
+        """How many kernels are compiled: what a limit of time is in proportion to."""
+        return 1
+
+    @property
     def digest(self) -> Digest:
         """Identity of the job: same digest, same artifact."""
         return Digest.of_json(
@@ -68,6 +73,11 @@ class ProgramJob:
     buffers: int
     target: Target
     entry: str = "network"
+
+    @property
+    def kernel_count(self) -> int:
+        """How many kernels are compiled; a program without one is still a piece of work."""
+        return max(1, len(self.kernels))
 
     @property
     def call_entries(self) -> tuple[str, ...]:

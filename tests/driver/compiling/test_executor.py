@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from kit.stand_ins import SIM, toy_workload
-from tilefarm.artifact import Artifact, BuildFailure, CompileJob
+from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
@@ -29,7 +29,8 @@ def job(number: int) -> CompileJob:
 
 
 def name_of(job: Job) -> str:
-    assert isinstance(job, CompileJob)
+    if isinstance(job, ProgramJob):
+        return "program"
     return job.trace.steps[0].primitive
 
 
@@ -42,6 +43,7 @@ class Place:
     lost: Sequence[str] = ()
     times: int = 100
     tasks: list[list[str]] = field(default_factory=list)
+    limits: list[float] = field(default_factory=list)
     broken: Exception | None = None
 
     def prepare(self) -> None:
@@ -50,6 +52,7 @@ class Place:
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
         names = [name_of(job) for job in jobs]
         self.tasks.append(names)
+        self.limits.append(timeout_seconds)
         if self.broken:
             raise self.broken
         if self.times and set(names) & {*self.crashes, *self.lost}:
@@ -113,6 +116,22 @@ def test_a_crash_is_halved_down_to_the_culprit_which_is_alone_when_it_is_blamed(
 
 def test_a_hang_is_a_timeout_of_the_culprit_alone() -> None:
     assert statuses(Place(hangs=["s0"]), 2) == {0: Status.COMPILE_TIMEOUT, 1: Status.OK}
+
+
+def test_a_program_has_the_time_of_all_its_kernels() -> None:
+    """In its batch and alone: a large network is not the hang that a kernel of that time is."""
+    program = ProgramJob(kernels=(job(0), job(1), job(2)), calls=(), buffers=2, target=SIM)
+    place, alone = Place(hangs=["program"]), Place()
+    told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
+    with closing(Workers([place], lambda _: alone, timeout_seconds=2.0)) as workers:
+        workers.submit([(1, program)], told.put)
+        heard = told.get(timeout=30)
+        workers.submit([(2, job(4)), (3, job(5))], told.put)
+        told.get(timeout=30)
+    assert isinstance(heard, Builds)
+    assert isinstance(heard.builds[0].result, Artifact)
+    assert place.limits == [6.0, 4.0]
+    assert alone.limits == [6.0]
 
 
 def test_workers_that_die_under_a_job_are_not_its_crash_if_it_compiles_alone() -> None:
