@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import ceil, prod
 from typing import Final
 
 from tilefarm.target import Target
 
-from compile_worker.ir.expr import Var, index
+from compile_worker.costs import Costs, costs_of
+from compile_worker.ir.expr import Const, Var, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Dma, For, MicroKernel, Seq, Stmt, sequence
 from compile_worker.ir.visit import substitute
@@ -29,14 +30,8 @@ from compile_worker.passes.parts import Level, part_of
 from compile_worker.passes.slots import recorded_keys
 from compile_worker.passes.turns import homes, trips
 
-INSTRUCTION_CYCLES: Final = 7
-"""What one more ALU instruction takes beyond its micro-ops."""
-
-UOP_LOAD_CYCLES: Final = 30
-"""What it takes to load the micro-ops of one more slot key, once a function."""
-
-STORE_CYCLES: Final = 3
-"""Cycles of a store for every element."""
+KERNEL_UOPS: Final = 10
+"""About so many micro-ops has a kernel that is loaded once more, for another slot key."""
 
 MOST_PARTS: Final = 64
 FINER: Final = (1, 2, 4)
@@ -45,9 +40,10 @@ FINER: Final = (1, 2, 4)
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """How often accumulators of one allocation are filled, in how many copies, and who counts."""
+    """How often accumulators of one allocation are filled, in how many copies, and at what cost."""
 
     target: Target
+    costs: Costs
     extents: Mapping[Var, int]
     uops: int
     turns: int
@@ -79,6 +75,15 @@ class _Tail:
         kernel = self.kernels[0]
         return repeats * len(kernel.uops) * prod(loop.extent for loop in kernel.loops)
 
+    @property
+    def rows(self) -> int:
+        """Rows of the store; those that only the run knows count as one."""
+        repeats = self.store.extent if isinstance(self.store, For) else 1
+        store = self.store.body if isinstance(self.store, For) else self.store
+        if isinstance(store, Dma) and isinstance(store.rows, Const):
+            return repeats * int(store.rows.value)
+        return repeats
+
 
 def stagger_stores(func: Func, target: Target) -> Func:
     """Cut the end of every tile into as many parts as pays."""
@@ -87,8 +92,11 @@ def stagger_stores(func: Func, target: Target) -> Func:
         return func
     extents = {loop.var: loop.extent for loop in of_kind(func.body, For)}
     uops = sum(len(k.uops) * recorded_keys(k, extents) for k in kernels)
+    taken = costs_of(target)
     where = {
-        alloc.buffer: _Tile(target, extents, uops, trips(path), int(dict(alloc.marks)["copies"]))
+        alloc.buffer: _Tile(
+            target, taken, extents, uops, trips(path), int(dict(alloc.marks)["copies"])
+        )
         for alloc, path in homes(func.body)
         if alloc.buffer.scope == "acc"
     }
@@ -133,10 +141,10 @@ def _is_alu(stmt: Stmt) -> bool:
 def _best(tail: _Tail, tile: _Tile) -> list[Stmt]:
     """The tail in the parts that are expected to take least; nothing if it is best left whole."""
     best: list[Stmt] = []
-    costs, elements = _costs(tail, tile), tail.elements
-    least = _cycles(costs, elements, tile, _WHOLE)
+    costs = _costs(tail, tile)
+    least = _cycles(costs, tail, tile, _WHOLE)
     for parts in _choices(tail):
-        cycles = _cycles(costs, elements, tile, parts)
+        cycles = _cycles(costs, tail, tile, parts)
         if cycles < least and _fits(costs, tile, parts) and (cut := _cut(tail, parts)):
             best, least = cut, cycles
     return best
@@ -156,7 +164,7 @@ def _costs(tail: _Tail, tile: _Tile) -> list[_Cost]:
         _Cost(
             instructions=operation.extent if isinstance(operation, For) else 1,
             keys=recorded_keys(kernel, tile.extents),
-            element_cycles=1 if kernel.src is None else 2,
+            element_cycles=tile.costs.alu(1 if kernel.src is None else 2),
         )
         for operation, kernel in zip(tail.operations, tail.kernels, strict=True)
     ]
@@ -196,14 +204,17 @@ def _choices(tail: _Tail) -> Iterator[_Parts]:
                 yield _Parts((whole, Level(part, count // blocks, levels[0].size)), 1)
 
 
-def _cycles(costs: Sequence[_Cost], elements: int, tile: _Tile, parts: _Parts) -> float:
+def _cycles(costs: Sequence[_Cost], tail: _Tail, tile: _Tile, parts: _Parts) -> float:
     """What the ends of all tiles take: the ALU, the stores somebody waits for, micro-op loads."""
     alu = store = 0.0
+    elements, rows = tail.elements, tail.rows
     sizes = parts.sizes(elements)
     taken = {size: _alu_cycles(costs, elements, tile, size) for size in set(sizes)}
     for size in sizes:
         alu += taken[size]
-        store = max(store, alu) + STORE_CYCLES * (size + 1)
+        row_cycles = tile.costs.store_row * ceil(rows * size / elements)
+        store_cycles = tile.costs.store_start + tile.costs.store_element * size + row_cycles
+        store = max(store, alu) + store_cycles
     return tile.turns * store if tile.copies == 1 else tile.turns * alu + (store - alu)
 
 
@@ -213,9 +224,10 @@ def _alu_cycles(costs: Sequence[_Cost], elements: int, tile: _Tile, size: int) -
     Each loads its micro-ops for every slot key once, which is shared among all tiles.
     """
     total = 0.0
+    uop_load = tile.costs.uop_load + KERNEL_UOPS * tile.costs.uop_quarters / 4
     for cost in costs:
         instructions = max(1, size * cost.instructions // elements)
-        each = INSTRUCTION_CYCLES + UOP_LOAD_CYCLES * (cost.keys / cost.instructions) / tile.turns
+        each = tile.costs.start + uop_load * (cost.keys / cost.instructions) / tile.turns
         total += each * instructions + size * cost.element_cycles
     return total
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilefarm.target import Target
 from tilefarm.workload import Workload
 
-from compile_worker.space.costs import costs_of
+from compile_worker.costs import costs_of
 from compile_worker.space.layer import Layer, layer_of
 from compile_worker.space.vector_layer import VectorLayer, vector_layer_of
 
@@ -30,9 +30,10 @@ def lower_bound_cycles(workload: Workload, target: Target) -> int:
             layer.loading_cycles(target),
             store * layer.output_vectors,
         )
+    vector = costs.vector(layer.epilogue.vector_cycles, layer.epilogue.immediates)
     read = layer.read_vectors * target.vta.inp_nbytes + workload.inputs[1].nbytes
     return max(
-        layer.gemm_cycles + costs.epilogue(layer.epilogue) * layer.output_vectors,
+        layer.gemm_cycles + vector * layer.output_vectors,
         read // bus,
         store * layer.output_vectors,
     )

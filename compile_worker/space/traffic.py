@@ -1,6 +1,6 @@
 """What a schedule moves and does, in closed form: the cost model's features, and one last limit.
 
-What the modules take is in `compile_worker.space.costs`, by the design of the target's board. Fires
+What the modules take is in `compile_worker.costs`, by the design of the target's board. Fires
 on every layer.
 """
 
@@ -13,8 +13,8 @@ from typing import Final
 from tilefarm.target import Target
 
 from compile_worker import limits
+from compile_worker.costs import Costs, costs_of
 from compile_worker.space.constraints import Draft
-from compile_worker.space.costs import Costs, costs_of
 from compile_worker.space.layer import SPATIAL, Layer
 from compile_worker.space.rows import declare_rows
 
@@ -79,10 +79,11 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
         "cycles_first_load", {"inp_elements": inp, "wgt_elements": wgt}, constant=2 * latency
     )
     draft.largest("cycles_begun", ["cycles_first_load", "tile_vectors"])
+    vector = costs.vector(epilogue.vector_cycles, epilogue.immediates)
     draft.total(
         "cycles_computing",
         {**busy, "cycles_begun": 1, "later_resets": 1},
-        constant=layer.gemm_cycles + (costs.epilogue(epilogue) - 1) * vectors,
+        constant=layer.gemm_cycles + (vector - 1) * vectors,
     )
     loading = {"inp_moved": inp, "wgt_moved": wgt, "inp_copies": latency, "wgt_copies": latency}
     storing = {"out_copies": 2}

@@ -7,8 +7,8 @@ from itertools import product
 from tilefarm.target import Target
 
 from compile_worker import limits
+from compile_worker.costs import costs_of
 from compile_worker.space.constraints import Draft
-from compile_worker.space.costs import costs_of
 from compile_worker.space.vector_layer import Stage, VectorLayer
 
 

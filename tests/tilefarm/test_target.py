@@ -237,7 +237,14 @@ def test_missing_and_odd_sections_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"), [("{", "is not JSON"), ("", "is not JSON"), (None, "cannot read")]
+    ("content", "expected"),
+    [
+        ("{", "is not JSON"),
+        ("", "is not JSON"),
+        ("[" * 200_000, "is not JSON"),
+        (None, "cannot read"),
+    ],
+    ids=["cut off", "empty", "deep", "absent"],
 )
 def test_a_file_that_cannot_be_read_is_told(
     tmp_path: Path, content: str | None, expected: str
@@ -247,6 +254,12 @@ def test_a_file_that_cannot_be_read_is_told(
         path.write_text(content)
     with pytest.raises(TargetError, match=expected):
         load_target(str(path))
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(b"\xef\xbb\xbf" + SIM.to_json().encode())
+    assert load_target(str(path)) == SIM
 
 
 def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:

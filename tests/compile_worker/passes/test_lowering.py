@@ -8,7 +8,9 @@ from tilefarm.target import TARGETS
 from tilefarm.workload import Workload
 
 from compile_worker.ir.printer import show
+from compile_worker.ir.stmt import For
 from compile_worker.passes import LOWERING, lower
+from compile_worker.passes.nests import of_kind
 from compile_worker.schedule import replay
 from compile_worker.space import generate
 from compile_worker.te import nest_of
@@ -71,6 +73,17 @@ def test_the_end_of_a_large_tile_is_staggered(tiling: Tiling, golden: Golden) ->
     func = scheduled(work, tiling)
     keeps_meaning(work, func)
     golden(show(dict(lowering(func))["stagger_stores"]).split("wgt=bias_wgt")[1])
+
+
+def test_a_tile_s_end_is_cut_into_fewer_parts_where_rows_and_instructions_take_longer() -> None:
+    """The HLS design waits for the memory with every row, and three times as long to begin."""
+    parts = {}
+    for name in ("sim", "sim-pynq-z1"):
+        func = scheduled(conv2d(1, 8, 14, 14), Tiling(co=4, h=14, w=14), TARGETS[name])
+        after = dict(lowering(func, TARGETS[name]))["stagger_stores"]
+        loops = [loop for loop in of_kind(after.body, For) if loop.var.name.startswith("conv_part")]
+        parts[name] = sum(loop.extent for loop in loops)
+    assert 1 < parts["sim-pynq-z1"] < parts["sim"]
 
 
 def test_a_bias_in_two_tiles_and_a_shift_of_a_block(golden: Golden) -> None:

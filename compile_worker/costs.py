@@ -1,4 +1,4 @@
-"""What the modules of each design take, as the estimates and bounds of the spaces count it.
+"""What the modules of each design take, as spaces and passes count it.
 
 The Chisel design: GEMM and immediate ALU operations N + 6, register ALU 2N + 6, one more to start;
 loads beats + 22, with rows at no cost; stores 3 an element. The HLS design as its Verilog does and
@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from tilefarm.target import Target
-
-from compile_worker.space.layer import Epilogue
 
 _WEIGHT_BYTES_A_CYCLE: Final = 4
 """Of the HLS design, however wide its bus is."""
@@ -30,6 +28,7 @@ class Costs:
         load_latency: of a load, beyond its elements and rows.
         row: of a copy, for each row; 0 where rows follow one another without a gap.
         store_element: of a store, for each element; scattered_element: for one alone in its row.
+        store_row: of a store, for each row; store_start: beyond its elements and rows.
         uop_load: of loading a kernel's micro-ops; uop_quarters: for each of them, in quarters.
         slot_kernels: kernels that are loaded for each accumulator slot beside the sums.
     """
@@ -43,13 +42,20 @@ class Costs:
     row: int
     store_element: int
     scattered_element: int
+    store_row: int
+    store_start: int
     uop_load: int
     uop_quarters: int
     slot_kernels: int
 
-    def epilogue(self, epilogue: Epilogue) -> int:
-        """Cycles of what follows the sums, for an output vector."""
-        return epilogue.vector_cycles + (self.immediate - 1) * epilogue.immediates
+    def vector(self, cycles: int, immediates: int) -> int:
+        """Cycles of what follows the sums of an output vector.
+
+        Args:
+            cycles: of the operations, those with an immediate at one each.
+            immediates: how many of them have one.
+        """
+        return cycles + (self.immediate - 1) * immediates
 
     def alu(self, operands: int) -> int:
         """Cycles of an ALU operation on so many vectors, for each vector of its result."""
@@ -73,6 +79,8 @@ def costs_of(target: Target) -> Costs:
             row=18 + latency,
             store_element=max(1, vta.out_nbytes // bus),
             scattered_element=13 + latency + max(1, vta.out_nbytes // bus),
+            store_row=13 + latency,
+            store_start=3,
             uop_load=17 + latency,
             uop_quarters=4,
             slot_kernels=again,
@@ -87,6 +95,8 @@ def costs_of(target: Target) -> Costs:
         row=0,
         store_element=3,
         scattered_element=6,
+        store_row=0,
+        store_start=3,
         uop_load=25,
         uop_quarters=2,
         slot_kernels=again,
