@@ -14,6 +14,7 @@ _COLOURS = {
     "compile": "#2563eb",
     "transfer": "#d97706",
     "run": "#059669",
+    "rerun": "#0e7490",
     "network": "#be185d",
 }
 _LONGEST_IDLE_SECONDS = 10.0

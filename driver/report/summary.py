@@ -27,7 +27,7 @@ class Span:
 
     Attributes:
         lane: "driver", "compile <n>" or the name of a device.
-        kind: "start", "propose", "compile", "transfer", "run" or "network".
+        kind: "start", "propose", "compile", "transfer", "run", "rerun" (of finalists) or "network".
         label: what it was done for, for people.
         candidate: what logs and traces call it; empty if it was for none.
     """

@@ -18,6 +18,7 @@ from driver.compiling.once import compiled
 from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.farm.lease_source import LeaseSource
+from driver.report.summary import Span
 from driver.search.measuring import CLOSE_LOOK, Task
 from driver.steps.prepared import trials_of
 from driver.steps.stages import Stages
@@ -120,7 +121,19 @@ class _RunOff:
             clock=self._stages.clock,
         )
         with self._stages.watch.waiting(errands.waits_for):
-            return errands.run(orders)
+            return errands.run(orders, self._note)
+
+    def _note(self, done: Done) -> None:
+        origin = self._stages.wall_origin
+        self._stages.listen(
+            Span(
+                lane=done.device,
+                kind="rerun",
+                label=self._task.name,
+                begin_seconds=done.began_seconds - origin,
+                end_seconds=done.ended_seconds - origin,
+            )
+        )
 
     def _times(self, done: Sequence[Done]) -> dict[Digest, tuple[WallTime, ...]]:
         """By trace; those that have not ended well each time have none."""

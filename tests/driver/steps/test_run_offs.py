@@ -24,6 +24,7 @@ from tilefarm.trace import Trace
 from tilefarm.watch.operations import Operations
 
 from driver.demo import CALIBRATION, MODEL
+from driver.report.summary import Span
 from driver.search.measuring import CLOSE_LOOK
 from driver.settings import FarmSettings, TuneSettings
 from driver.steps.prepared import best_of
@@ -122,6 +123,8 @@ def test_finalists_are_timed_in_turn_and_the_best_there_is_the_best(
     assert best is not None
     assert dict(best.point)["inner"] == 3
     assert best.cost == pytest.approx(0.99 * 1.1**2), "the median of its rounds"
+    spans = [each for each in told if isinstance(each, Span) and each.kind == "rerun"]
+    assert [(each.lane, each.label) for each in spans] == [("sim0", TASK.name)] * 15
     (ended,) = (each for each in told if isinstance(each, StepEnded))
     assert ended.detail == "3 finalists of 1 workload timed again, in turn"
 
