@@ -37,6 +37,7 @@ _STEPS: Final = (
     "search",
     "assemble",
     "evaluate",
+    "profile",
 )
 
 _EPILOG: Final = f"""\
