@@ -108,7 +108,9 @@ class RayHost:
 
     @property
     def waits_for(self) -> str:
-        """What its queue keeps the run waiting for, in words; empty if nothing."""
+        """What it keeps the run waiting for, in words; empty if nothing."""
+        if self.cluster and not self._settled.is_set():
+            return f"joining the Ray cluster at {self.cluster}"
         queued = self.queue.waits_for
         return queued and f"waiting for {'the cluster' if self.cluster else 'Ray'}: {queued}"
 

@@ -22,7 +22,8 @@ def search(
 ) -> SearchResult:
     """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
     settings = stages.settings
-    windows = Windows(workers=house.workers)
+    with stages.watch.waiting(lambda: house.waits_for):
+        windows = Windows(workers=house.workers)
     with stages.watch.waiting(lambda: "the tuner asks anew for what was measured before"):
         earlier = continued(
             prepared.tasks,

@@ -41,6 +41,7 @@ def test_a_cluster_that_ends_is_not_a_crash_of_a_job(
         patched.setattr("driver.compiling.workers._HOST", "kit.sleeper")
         patched.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
         host = RayHost(tmp_path, 1, tmp_path / "log", cluster="10.0.0.1:6379")
+    assert host.waits_for == "joining the Ray cluster at 10.0.0.1:6379"
     threading.Timer(0.2, host.kill).start()
     with pytest.raises(ClusterLostError, match=r"10\.0\.0\.1:6379 is gone") as lost:
         RayPlace(host, 0).compile([JOB], 10.0)
