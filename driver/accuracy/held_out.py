@@ -13,7 +13,9 @@ from driver.frontend.data import Dataset
 
 def held_out(evaluation: Dataset, calibration: Dataset | None) -> NDArray[np.bool_]:
     """For each sample to evaluate whether none that calibrated has the same values."""
-    seen = set() if calibration is None else set(_digests(calibration))
+    if calibration is None:
+        return np.ones(evaluation.samples, bool)
+    seen = set(_digests(calibration))
     return np.array([digest not in seen for digest in _digests(evaluation)])
 
 

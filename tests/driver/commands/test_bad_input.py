@@ -145,6 +145,18 @@ def test_labels_that_are_no_classes_of_the_network(
     assert "reach from 3 to 10, but the network tells 10 classes apart" in error
 
 
+def test_labels_that_are_no_numbers(tune: Callable[..., str], tmp_path: Path) -> None:
+    data = saved(tmp_path / "x.npz", x=np.zeros((2, 1, 8, 8)), y=np.array([0.0, np.nan]))
+    assert "labels 'y' contain nan, first in sample 1" in tune("--evaluate", data)
+
+
+def test_promises_and_kinds_that_there_are_not(tune: Callable[..., str]) -> None:
+    assert "--max-loss 101: not a number of points from 0 to 100" in tune("--max-loss", "101")
+    assert "--judge faces: no such kind" in tune("--judge", "faces")
+    assert "--judge boxes: outputs are" in tune("--judge", "boxes")
+    assert "judged on samples that did not calibrate" in tune("--max-loss", "1")
+
+
 def test_an_unknown_target(tune: Callable[..., str]) -> None:
     assert "unknown target 'nosuch'" in tune("--target", "nosuch")
 
