@@ -113,10 +113,12 @@ def _sounds_like_boxes(name: str) -> bool:
 
 
 def _by_outputs(graph: Graph) -> Kind:
-    """Without labels."""
+    """Without labels. What has the input's shape is the same thing again: rebuilt, or mended."""
     if box_outputs(graph) is not None:
         return "boxes"
     shape = first_shape(graph)
+    if any(shape == given.shape for given in graph.inputs):
+        return "images" if len(shape) == 4 and shape[1] in _COLOURS else "values"
     if len(shape) == 4 and min(shape[2:]) > 1:
         return _of_planes(graph, shape)
     return "classes" if _classes(shape) > 1 else "values"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,16 @@ def test_shapes_say_it(
     shapes: list[tuple[int, ...]], labels: NDArray[Any] | None, kind: Kind
 ) -> None:
     assert kind_of(network(*shapes), labels) == kind
+
+
+def test_what_has_the_inputs_shape_is_no_classes() -> None:
+    assert kind_of(network((1, 3, 32, 32)), None) == "images"
+    sounds = network((1, 640))
+    sounds = replace(sounds, inputs=(GraphInput(name="x", shape=(1, 640), axes=(0, 1)),))
+    assert kind_of(sounds, None) == "values"
+    block = GraphInput(name="x", shape=(1, 64, 8, 8), axes=(0, 1, 2, 3))
+    assert kind_of(replace(network((1, 64, 8, 8)), inputs=(block,)), None) == "values"
+    assert kind_of(network((1, 64, 8, 8)), None) == "pixels"
 
 
 def test_features_are_no_classes_of_pixels() -> None:
