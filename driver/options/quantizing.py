@@ -22,9 +22,10 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
     option(
         "--activations",
         metavar="SCHEME",
-        help="symmetric, or asymmetric: what a ReLU makes has twice the levels where layers read"
-        " it, and the zero points of a model that was quantized before are kept there; where a"
-        f" layer pads, the processor makes the border (default: {AS_USUAL.activations})",
+        help="symmetric; asymmetric: what a ReLU makes has twice the levels where layers read it,"
+        " and the zero points of a model that was quantized before are kept there, and where a"
+        " layer pads, the processor makes the border; mixed: so, but where no layer pads, which"
+        f" costs nothing (default: {AS_USUAL.activations})",
     )
     option(
         "--equalize",
@@ -35,10 +36,17 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
     )
     option(
         "--correct-bias",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
         default=None,
         help="take from each bias what quantization adds to the mean of its sums over the"
-        " calibration data",
+        " calibration data (default: where there are any)",
+    )
+    option(
+        "--fit-weights",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="round the weights of a layer to fit one another, by what they meet in the calibration"
+        " data, instead of each to the nearest (default: where it shows)",
     )
     option(
         "--requantize",

@@ -45,14 +45,17 @@ class Middle:
     reach: float
 
 
-def middles(graph: Graph, ranges: Mapping[str, float]) -> dict[str, Middle]:
+def middles(
+    graph: Graph, ranges: Mapping[str, float], *, borders: bool = True
+) -> dict[str, Middle]:
     """What can be taken from each tensor, where that is anything.
 
     Args:
         graph: a float network, folded.
         ranges: the largest value of every tensor.
+        borders: also of tensors that a convolution pads, which needs a border then.
     """
-    can = _tensors_that_can(graph)
+    can = _tensors_that_can(graph, borders=borders)
     found: dict[str, Middle] = {}
     for node in graph.nodes:
         if isinstance(node.op, Reshape) and node.inputs[0] in found:
@@ -161,18 +164,22 @@ def _border(output: str, source: str, window: Window, graph: Graph, middle: floa
     return Node(name=output, op=op, inputs=(source,), output=output)
 
 
-def _tensors_that_can(graph: Graph) -> frozenset[str]:
+def _tensors_that_can(graph: Graph, *, borders: bool) -> frozenset[str]:
     """The tensors whose readers can all make up for what is taken from them."""
     users = graph.users()
     fixed = {output.tensor for output in graph.outputs}
     found: set[str] = set()
     for node in reversed(graph.nodes):
-        if node.output not in fixed and all(_makes_up(user, found) for user in users[node.output]):
+        readers = users[node.output]
+        if node.output not in fixed and all(_makes_up(each, found, borders) for each in readers):
             found.add(node.output)
     return frozenset(found)
 
 
-def _makes_up(user: Node, can: set[str]) -> bool:
-    if isinstance(user.op, Reshape):
-        return user.output in can
-    return isinstance(user.op, Conv2d | Dense | Affine)
+def _makes_up(user: Node, can: set[str], borders: bool) -> bool:
+    match user.op:
+        case Reshape():
+            return user.output in can
+        case Conv2d(window=window):
+            return borders or not any(window.pad)
+    return isinstance(user.op, Dense | Affine)

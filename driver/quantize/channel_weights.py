@@ -84,20 +84,29 @@ def _beside_kernels(op: Layer, on_ways: NDArray[Any]) -> NDArray[Any]:
             return on_ways
 
 
+def weight_of(op: Weighted) -> NDArray[np.float32]:
+    """[Co, ...]: the operator's weights, whatever they are called."""
+    return op.mul if isinstance(op, Affine) else op.weight
+
+
+def addend_of(op: Weighted) -> NDArray[np.float32]:
+    """[Co]: what is added to the sums."""
+    return op.add if isinstance(op, Affine) else op.bias
+
+
 def row_sums(op: Weighted) -> NDArray[np.float64]:
     """[Co]: the sum of all weights of each channel: what a 1 in every element of the operand adds.
 
     That is so where nothing is padded.
     """
-    weight = op.mul if isinstance(op, Affine) else op.weight
+    weight = weight_of(op)
     return np.asarray(weight.reshape(len(weight), -1).sum(axis=1, dtype=np.float64))
 
 
 def with_addend(op: Weighted, addend: NDArray[Any] | float) -> Weighted:
     """The operator whose sums are larger by addend [Co]."""
-    if isinstance(op, Affine):
-        return replace(op, add=_float32(op.add + addend))
-    return replace(op, bias=_float32(op.bias + addend))
+    total = _float32(addend_of(op) + addend)
+    return replace(op, add=total) if isinstance(op, Affine) else replace(op, bias=total)
 
 
 def _float32(values: NDArray[Any]) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Integer layers with other biases, whatever they are called in each kind of layer."""
+"""Integer layers with other weights and biases, whatever these are called in each kind of layer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,28 @@ Biased: TypeAlias = QConv2d | QConvTranspose2d | QDense | QAffine
 _MOST_SUM: Final = ACC_LIMIT - 1
 
 
+def stored_weight(op: Biased) -> NDArray[Any]:
+    """[Co, ...]: the weights as they are, in the form of the layer's."""
+    return op.mul if isinstance(op, QAffine) else op.weight
+
+
 def weight_rows(op: Biased) -> NDArray[np.int64]:
     """[Co, ...]: the weights of each channel of the result in a row."""
-    weight = op.mul if isinstance(op, QAffine) else op.weight
+    weight = stored_weight(op)
     return weight.reshape(len(weight), -1).astype(np.int64)
+
+
+def with_weights(op: Biased, weight: NDArray[Any], shift: NDArray[Any]) -> Biased:
+    """The layer with these whole weights, in the form of its own, and shifts [Co]."""
+    shift = shift.astype(np.int32)
+    if isinstance(op, QAffine):
+        return replace(op, mul=weight.astype(np.int32).reshape(op.mul.shape), shift=shift)
+    return replace(op, weight=weight.astype(np.int8).reshape(op.weight.shape), shift=shift)
+
+
+def fits_int32(op: Biased) -> bool:
+    """Whether the sums stay within int32 whatever the operand, and there is room for the bias."""
+    return bool((_room(op) >= np.abs(bias_of(op).astype(np.int64))).all())
 
 
 def bias_of(op: Biased) -> NDArray[np.int32]:
@@ -44,7 +62,13 @@ def with_bias(op: Biased, bias: NDArray[Any]) -> Biased:
 
     So does its product with the factor.
     """
-    most = _MOST_SUM // (1 if op.factor is None else op.factor)
-    room = most - LARGEST_INPUT * np.abs(weight_rows(op)).sum(axis=1)
+    room = _room(op)
     held = np.clip(np.rint(bias), -room, room).astype(np.int32)
     return replace(op, add=held) if isinstance(op, QAffine) else replace(op, bias=held)
+
+
+def _room(op: Biased) -> NDArray[np.int64]:
+    """[Co]: the largest magnitude of a bias with which the worst sum stays within int32."""
+    most = _MOST_SUM // (1 if op.factor is None else op.factor)
+    sizes = np.abs(stored_weight(op).reshape(len(op.shift), -1))
+    return np.asarray(most - LARGEST_INPUT * sizes.sum(axis=1, dtype=np.int64))

@@ -9,7 +9,7 @@ from tilefarm.errors import SettingsError
 
 from driver.quantize.methods import DEFAULT_METHOD, CalibrationMethod, calibration_method
 
-Activations: TypeAlias = Literal["symmetric", "asymmetric"]
+Activations: TypeAlias = Literal["symmetric", "mixed", "asymmetric"]
 Requantize: TypeAlias = Literal["shift", "mul"]
 
 DATA_NEEDED: Final = "--equalize and --correct-bias need"
@@ -23,10 +23,13 @@ class Quantization:
     Attributes:
         calibration: how ranges follow from data; see `calibration_method`.
         activations: whether zero is the middle of every int8 tensor, or what layers make may lie
-            around its own middle; see `driver.quantize.centering`.
+            around its own middle, everywhere or (`mixed`) where that costs nothing; see
+            `driver.quantize.centering`.
         equalize: whether channels are brought to like ranges first; see `driver.quantize.equalize`.
         correct_bias: whether biases make up for the mean of what quantization adds to the sums;
-            see `driver.quantize.bias_correction`.
+            None: where there are data. See `driver.quantize.refining`.
+        fit_weights: whether weights are rounded to fit one another, see `driver.quantize.rounding`;
+            without data to fit what may be assumed.
         requantize: whether sums become int8 by a shift alone, or by a multiplication and a shift;
             see `driver.quantize.shift_exact` and `driver.quantize.multiplied`.
         keep_float: names of layers that stay in float on the processor, or patterns of names.
@@ -36,9 +39,10 @@ class Quantization:
     """
 
     calibration: str = DEFAULT_METHOD
-    activations: Activations = "symmetric"
+    activations: Activations = "mixed"
     equalize: bool = False
-    correct_bias: bool = False
+    correct_bias: bool | None = None
+    fit_weights: bool = True
     requantize: Requantize = "shift"
     keep_float: tuple[str, ...] = ()
 
@@ -65,13 +69,14 @@ class Quantization:
 
     def without_data(self) -> Quantization:
         """The same but for what needs data."""
-        return replace(self, equalize=False, correct_bias=False)
+        return replace(self, equalize=False, correct_bias=self.correct_bias and None)
 
     def __str__(self) -> str:
         words = [self.calibration]
-        words += [self.activations] if self.activations != "symmetric" else []
+        words += [self.activations] if self.activations != AS_USUAL.activations else []
         words += ["equalized"] if self.equalize else []
-        words += ["biases corrected"] if self.correct_bias else []
+        words += ["biases as they are"] if self.correct_bias is False else []
+        words += [] if self.fit_weights else ["weights rounded to the nearest"]
         words += ["multiplied"] if self.requantize == "mul" else []
         words += [f"{', '.join(self.keep_float)} in float"] if self.keep_float else []
         return ", ".join(words)

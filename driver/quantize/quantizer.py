@@ -36,15 +36,15 @@ from driver.integer.qir import (
     Real,
 )
 from driver.integer.real_views import places_of
-from driver.quantize.bias_correction import with_corrected_biases
 from driver.quantize.centering import Middle, centered, middles, with_rounded_middles
 from driver.quantize.equalize import equalized
 from driver.quantize.floats import float_nodes
 from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from driver.quantize.ranges import ranges_of
+from driver.quantize.refining import Refinement, refined, refined_without_data
 from driver.quantize.rules import Surroundings, rescale_rule, rule_for
 from driver.quantize.scales import Ties
-from driver.quantize.shift_exact import LEAST_SNR_DB, MAX_SHIFT
+from driver.quantize.shift_exact import MAX_SHIFT
 from driver.quantize.whole_weights import read_by_layers
 
 _SOFTMAX_ENTRIES = 256
@@ -61,7 +61,6 @@ def quantize(
     how: Quantization = AS_USUAL,
     *,
     block: int = _BLOCK,
-    least_snr_db: float | None = None,
     max_shift: int = MAX_SHIFT,
 ) -> QuantGraph:
     """The integer network whose scales cover the ranges that the model gives, else the data's.
@@ -72,9 +71,6 @@ def quantize(
             None where the model gives every range.
         how: what the user decides.
         block: channels of one vector of the target.
-        least_snr_db: how near the weights of a layer must stay where channels of a block share a
-            shift; infinity gives every channel its own. None: `LEAST_SNR_DB`, or infinity for a
-            model that was quantized before, whose weights have been rounded once already.
         max_shift: by how many bits sums of weights are shifted at most.
 
     Raises:
@@ -86,24 +82,27 @@ def quantize(
         raise SettingsError(
             f"{graph.name}: {DATA_NEEDED} --calibrate DATA.npz", "give data, or leave them out"
         )
-    if least_snr_db is None:
-        least_snr_db = math.inf if graph.ranges else LEAST_SNR_DB
     graph, middle = _float_form(graph, calibration, how)
     ranges = ranges_of(graph, calibration, how.method)
     quantized = quantize_with(
         graph,
         ranges,
         block,
-        least_snr_db,
         how.keep_float,
         multiplied=how.requantize == "mul",
         max_shift=max_shift,
     )
     if middle:
         quantized = with_rounded_middles(quantized, graph, middle)
-    if how.correct_bias and calibration is not None:
-        quantized = with_corrected_biases(quantized, graph, calibration)
-    return quantized
+    wanted = Refinement(
+        block=block,
+        shares=not graph.ranges,  # weights that were rounded once already have no bit to spare
+        fits=how.fit_weights,
+        corrects=how.correct_bias is not False,
+    )
+    if calibration is None:
+        return refined_without_data(quantized, graph, wanted)
+    return refined(quantized, graph, calibration, wanted)
 
 
 def float_form(
@@ -125,7 +124,8 @@ def _float_form(
         graph = equalized(graph, calibration)
     if how.activations == "symmetric":
         return graph, {}
-    middle = middles(graph, ranges_of(graph, calibration, how.method))
+    ranges = ranges_of(graph, calibration, how.method)
+    middle = middles(graph, ranges, borders=how.activations == "asymmetric")
     return centered(graph, middle), middle
 
 
@@ -133,7 +133,6 @@ def quantize_with(
     graph: Graph,
     ranges: Mapping[str, float],
     block: int = _BLOCK,
-    least_snr_db: float = LEAST_SNR_DB,
     keep_float: Sequence[str] = (),
     *,
     multiplied: bool = False,
@@ -147,9 +146,7 @@ def quantize_with(
         ModelError, SettingsError: as for `quantize`.
     """
     floats = float_nodes(graph, keep_float)
-    quantizer = _Quantizer(
-        graph, ranges, floats, block, least_snr_db, multiplied=multiplied, max_shift=max_shift
-    )
+    quantizer = _Quantizer(graph, ranges, floats, block, multiplied=multiplied, max_shift=max_shift)
     reasons = []
     for node in graph.nodes:
         try:
@@ -171,7 +168,6 @@ class _Quantizer:
         ranges: Mapping[str, float],
         floats: Mapping[str, str],
         block: int,
-        least_snr_db: float,
         *,
         multiplied: bool,
         max_shift: int,
@@ -182,7 +178,6 @@ class _Quantizer:
         self._ranges = self._ties.ranges(ranges)
         self._largest: dict[str, float] = {}
         self._block = block
-        self._least_snr_db = least_snr_db
         self._multiplied = multiplied
         self._max_shift = max_shift
         self._coarser = read_by_layers(graph) if graph.ranges else frozenset()
@@ -224,7 +219,6 @@ class _Quantizer:
             in_shape=self._graph.shapes[node.inputs[0]],
             wanted=self._wanted_scale(node.output),
             block=self._block,
-            least_snr_db=self._least_snr_db,
             may_be_coarser=node.output in self._coarser,
             multiplied=self._multiplied,
             were_whole=bool(self._graph.ranges),

@@ -70,18 +70,16 @@ class Rule:
 class Surroundings:
     """What a rule knows of its place: scales and shape of the operands, the scale that is wanted.
 
-    `block` is the number of channels in a vector of the target; `least_snr_db` says when those of a
-    block share a shift, see `driver.quantize.shift_exact`. A result that `may_be_coarser` may have
-    a larger scale for the sake of the weights, see `driver.quantize.whole_weights`. Where sums are
-    `multiplied`, scales stay as wanted; weights that `were_whole` may stay so. No shift behind sums
-    of weights is above `max_shift`.
+    `block` is the number of channels in a vector of the target. A result that `may_be_coarser` may
+    have a larger scale for the sake of the weights, see `driver.quantize.whole_weights`. Where sums
+    are `multiplied`, scales stay as wanted; weights that `were_whole` may stay so. No shift behind
+    sums of weights is above `max_shift`.
     """
 
     in_scales: tuple[float, ...]
     in_shape: Shape
     wanted: float
     block: int
-    least_snr_db: float
     may_be_coarser: bool = False
     multiplied: bool = False
     were_whole: bool = False
@@ -204,7 +202,6 @@ def _parameters(
             in_scale=in_scale,
             out_scale=scale,
             block=at.block,
-            least_snr_db=at.least_snr_db,
             max_shift=at.max_shift,
         )
 

@@ -7,7 +7,8 @@ of their range.
 
 A shift that all channels of a block share is an immediate operand: one cycle less for every output
 vector than one that is read from a register. It costs weights of the smaller channels their low
-bits, so a layer has such shifts only if its weights stay near enough (`LEAST_SNR_DB`).
+bits, so a layer has such shifts only if data say that no result shows it
+(`driver.quantize.refining`). Here every channel has its own.
 """
 
 from __future__ import annotations
@@ -26,11 +27,6 @@ from driver.quantize.bands import bands
 
 MAX_SHIFT: Final = 30
 MAX_MUL: Final = 127
-LEAST_SNR_DB: Final = 34.0
-"""Weights with shared shifts: energy of the weights over that of their rounding, a whole layer.
-
-Shifts of their own give 38 to 45 dB, as int8 weights do. Noise at -34 dB in a layer's sums is below
-that of rounding its results to int8."""
 ENOUGH_SHIFT: Final = 10
 """From here on the rounding of weights no longer shows in int8 results: bits that biases may have
 instead."""
@@ -81,16 +77,15 @@ def layer_parameters(
     in_scale: float,
     out_scale: float,
     block: int,
-    least_snr_db: float = LEAST_SNR_DB,
     max_shift: int = MAX_SHIFT,
 ) -> LayerParameters:
     """Integer parameters of a layer; `weight` is [Co, ...], `bias` [Co] in real units.
 
     Every shift is the largest within 0..`max_shift` at which the weights fit, the sum of the worst
     input stays within int32, and (as long as it is above ENOUGH_SHIFT) the bias fits `most_bias`.
-    Then the channels of every block share their smallest one, if that keeps `least_snr_db`. A bias
-    that saturates every result is the smallest that does. A limit of 15 instead of 30 costs weights
-    their low bits where all of them together move the result by a few steps, which does not show.
+    A bias that saturates every result is the smallest that does. A limit of 15 instead of 30 costs
+    weights their low bits where all of them together move the result by a few steps, which does not
+    show.
 
     Raises:
         OverflowError: even without a shift the worst sum leaves int32.
@@ -98,10 +93,7 @@ def layer_parameters(
     rows = _Rows(weight.reshape(weight.shape[0], -1), in_scale / out_scale, block)
     offset = bias.astype(np.float64) / out_scale
     offsets = rows.map(lambda part, at: within_reach(part, offset[at]))
-    own = rows.map(lambda part, at: _own_shifts(part, offsets[at], block, max_shift))
-    shift = _shared(own, block)
-    if _snr_db(rows, shift) < least_snr_db:
-        shift = own
+    shift = rows.map(lambda part, at: _own_shifts(part, offsets[at], block, max_shift))
     whole = rows.map(lambda part, at: np.rint(part * np.exp2(shift[at, None])).astype(np.int8))
     return LayerParameters(
         weight=whole.reshape(weight.shape),
@@ -254,22 +246,6 @@ def _far_biases(offsets: NDArray[Any], shift: NDArray[np.int64], most: int) -> N
     """Which channels could have a smaller bias at no loss that shows."""
     far = (np.abs(_biases(offsets, shift)) > most) & (shift > ENOUGH_SHIFT)
     return np.asarray(far, np.bool_)
-
-
-def _shared(shift: NDArray[np.int64], block: int) -> NDArray[np.int64]:
-    """For every channel the smallest shift of its block."""
-    starts = np.arange(0, len(shift), block)
-    return np.repeat(np.minimum.reduceat(shift, starts), block)[: len(shift)]
-
-
-def _snr_db(rows: _Rows, shift: NDArray[np.int64]) -> float:
-    """Energy of the weights over that of what rounding adds to them, in decibels."""
-    noise = energy = 0.0
-    for part, band in rows.parts():
-        power = np.exp2(shift[band])[:, None]
-        noise += np.square(np.rint(part * power) / power - part).sum()
-        energy += np.square(part).sum()
-    return float(10 * np.log10(energy / noise)) if noise and energy else math.inf
 
 
 def _overflows(

@@ -20,6 +20,7 @@ from driver.graph.grid import Grid
 from driver.graph.ir import Conv2d
 from driver.integer.reference import run, run_network
 from driver.partition.partitioner import partition
+from driver.quantize.options import Quantization
 from driver.quantize.quantizer import quantize
 
 FLOAT8 = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.FLOAT8E4M3FN)
@@ -55,7 +56,8 @@ def test_a_grid_that_begins_at_zero_is_a_relu(tmp_path: Path) -> None:
 
 def test_given_ranges_become_the_scales(tmp_path: Path) -> None:
     graph = import_model(saved(two_convolutions(layer_weights()), tmp_path))
-    scales = [t.scale for t in quantize(graph, None).tensors.values() if t.scale is not None]
+    quantized = quantize(graph, None, Quantization(activations="symmetric"))
+    scales = [t.scale for t in quantized.tensors.values() if t.scale is not None]
     assert scales == pytest.approx([0.02 * 135 / 127, 0.03 * 255 / 127, 0.05 * 131 / 128])
     assert graph.ranges == pytest.approx(
         {"x": 0.02 * 135, "h.r.q": 0.03 * 255, "y.q": 0.05 * 131 * 127 / 128}

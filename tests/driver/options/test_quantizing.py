@@ -25,6 +25,8 @@ def parser() -> argparse.ArgumentParser:
         (("--activations", "asymmetric"), Quantization(activations="asymmetric")),
         (("--equalize",), Quantization(equalize=True)),
         (("--correct-bias",), Quantization(correct_bias=True)),
+        (("--no-correct-bias",), Quantization(correct_bias=False)),
+        (("--no-fit-weights",), Quantization(fit_weights=False)),
         (("--requantize", "mul"), Quantization(requantize="mul")),
         (("--keep-float", "conv1, head.*,"), Quantization(keep_float=("conv1", "head.*"))),
     ],
@@ -40,7 +42,7 @@ def test_the_record_in_words() -> None:
 def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(SettingsError, match="--activations uneven: no such scheme") as refused:
         quantization(parser().parse_args(["--activations", "uneven"]))
-    assert refused.value.hint == "one of symmetric, asymmetric"
+    assert refused.value.hint == "one of symmetric, mixed, asymmetric"
     with pytest.raises(SettingsError, match="--requantize div: no such scheme") as refused:
         quantization(parser().parse_args(["--requantize", "div"]))
     assert refused.value.hint == "one of shift, mul"
@@ -59,10 +61,18 @@ def test_what_needs_data_can_be_left_out(how: Quantization) -> None:
     assert how.without_data() == Quantization(calibration=how.calibration)
 
 
+def test_defaults_use_data_where_there_are_any() -> None:
+    assert not AS_USUAL.needs_data
+    assert not Quantization(correct_bias=False).needs_data
+    assert Quantization(correct_bias=False).without_data().correct_bias is False
+
+
 def test_what_was_chosen_in_words() -> None:
     everything = Quantization(activations="asymmetric", equalize=True, correct_bias=True)
+    nothing = Quantization(activations="symmetric", correct_bias=False, fit_weights=False)
     assert str(AS_USUAL) == "minmax"
-    assert str(everything) == "minmax, asymmetric, equalized, biases corrected"
+    assert str(everything) == "minmax, asymmetric, equalized"
+    assert str(nothing) == ("minmax, symmetric, biases as they are, weights rounded to the nearest")
     assert str(Quantization(requantize="mul")) == "minmax, multiplied"
 
 

@@ -23,6 +23,7 @@ from driver.quantize.options import Quantization
 from driver.quantize.quantizer import float_form, quantize
 from driver.quantize.ranges import ranges_of
 
+SYMMETRIC = Quantization(activations="symmetric")
 ASYMMETRIC = Quantization(activations="asymmetric")
 
 
@@ -60,19 +61,19 @@ def test_tensors_span_their_whole_int8(hi: float) -> None:
     for name in ("t0", "t1", "t3"):
         assert values[name].min() == -127
         assert values[name].max() >= 124
-    symmetric = run(quantize(graph, data), data, keep=True)
+    symmetric = run(quantize(graph, data, SYMMETRIC), data, keep=True)
     assert symmetric["t0"].min() == 0
 
 
 def test_the_noise_is_less() -> None:
     ratios = []
-    for how in (Quantization(), ASYMMETRIC):
+    for how in (SYMMETRIC, ASYMMETRIC):
         noise = 0.0
         for seed in range(5):
             graph = stack(seed=seed)
             data, others = data_for(graph, 50, 0), data_for(graph, 100, 1)
             floats = run_float(graph, others)["out0"]
-            integers = run(quantize(graph, data, how, least_snr_db=math.inf), others)["out0"]
+            integers = run(quantize(graph, data, how), others)["out0"]
             noise += between(floats, integers).ratio_db
         ratios.append(noise / 5)
     assert ratios[1] > ratios[0] + 0.7
@@ -87,7 +88,7 @@ def test_a_zero_is_exactly_zero_for_the_layer_that_reads_it() -> None:
     last = dense(rng, 64, 8)
     graph = b.graph(b.put(replace(last, bias=np.zeros(8, np.float32)), name))
     data = rng.uniform(0, 1, (100, 40)).astype(np.float32)
-    quantized = quantize(graph, data, ASYMMETRIC)
+    quantized = quantize(graph, data, replace(ASYMMETRIC, correct_bias=False))
     silence = {"x": np.full((1, 40), -1, np.float32)}
     assert run(quantized, silence, keep=True)["t0"].max() == -127
     assert not run(quantized, silence)["out0"].any()
@@ -160,7 +161,7 @@ def test_a_padded_zero_adds_exactly_nothing() -> None:
     last = conv(rng, 16, 16, window(pad=1), groups=16)
     graph = b.graph(b.put(replace(last, bias=np.zeros(16, np.float32)), name))
     data = rng.uniform(0, 1, (100, 3, 5, 5)).astype(np.float32)
-    quantized = quantize(graph, data, ASYMMETRIC)
+    quantized = quantize(graph, data, replace(ASYMMETRIC, correct_bias=False))
     silence = {"x": np.full((1, 3, 5, 5), -1, np.float32)}
     assert not run(quantized, silence)["out0"].any()
 
@@ -187,6 +188,17 @@ def test_the_bytes_of_a_model_that_was_quantized_before_are_kept(zero: int, byte
     stored = run(quantized, data, keep=True)["t0"]
     wanted = grid.integers(seen["t0"]).astype(np.int64) - 128
     assert np.abs(stored - wanted).max() <= 3
+
+
+def test_mixed_takes_middles_only_where_no_layer_pads() -> None:
+    """A border is made on the processor: two crossings, for a bit of one tensor."""
+    padded, plain = padded_stack(0.0, math.inf), stack()
+    ranges = [ranges_of(graph, data_for(graph, 4, 0)) for graph in (padded, plain)]
+    assert "t0" in middles(padded, ranges[0])
+    assert "t0" not in middles(padded, ranges[0], borders=False)
+    assert middles(plain, ranges[1], borders=False) == middles(plain, ranges[1])
+    quantized = quantize(padded, data_for(padded, 20, 0))
+    assert not [node for node in quantized.nodes if isinstance(node.op, QGather)]
 
 
 def test_the_partitioned_network_gives_the_same_bits() -> None:

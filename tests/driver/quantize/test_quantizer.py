@@ -60,7 +60,7 @@ def test_every_operator_is_as_near_as_its_integers_allow(case: tuple[Graph, int]
     """Each node on the integers it really gets, against the float node on the same numbers."""
     graph = fold(case[0])
     data = samples_for(graph, case[1], count=8)
-    quantized = quantize(graph, data)
+    quantized = quantize_with(graph, calibrate(graph, data))
     values = run(quantized, data, keep=True)
     made = {node.output: node for node in quantized.nodes}
     for node in graph.nodes:

@@ -27,35 +27,12 @@ def test_a_layer_by_hand() -> None:
     """Gains 0.5 and 0.01: shifts 7 and 13, since 0.5 * 2^8 and 0.01 * 2^14 exceed 127."""
     weight = np.array([[0.5, -0.25], [0.01, 0.0]], np.float32)
     bias = np.array([1.0, -2.0], np.float32)
-    layer = layer_parameters(
-        weight, bias, in_scale=0.1, out_scale=0.1, block=16, least_snr_db=math.inf
-    )
+    layer = layer_parameters(weight, bias, in_scale=0.1, out_scale=0.1, block=16)
     assert layer.shift.tolist() == [7, 13]
     assert layer.weight.tolist() == [[64, -32], [82, 0]]
     assert layer.bias.tolist() == [10 * 128 + 64, -20 * 8192 + 4096]
     assert layer.weight.dtype == np.int8
     assert layer.bias.dtype == layer.shift.dtype == np.int32
-
-
-def test_channels_of_a_block_share_their_smallest_shift() -> None:
-    weight = np.array([[0.5], [0.4], [0.1], [0.1], [0.1]], np.float32)
-    layer = layer_parameters(
-        weight, np.zeros(5, np.float32), in_scale=1.0, out_scale=1.0, block=2, least_snr_db=30
-    )
-    assert layer.shift.tolist() == [7, 7, 10, 10, 10]
-    assert layer.weight[:, 0].tolist() == [64, 51, 102, 102, 102]
-    assert layer.bias.tolist() == [64, 64, 512, 512, 512]
-
-
-@pytest.mark.parametrize(("small", "shared"), [(0.3, True), (0.012, False)])
-def test_channels_share_a_shift_only_if_their_weights_stay_near(small: float, shared: bool) -> None:
-    """Rounding of at most half a step of 1/128 beside weights of 0.3, or of 0.012 alone."""
-    weight = np.full((16, 9), small, np.float32)
-    weight[0, 0] = 0.5
-    layer = layer_parameters(
-        weight, np.zeros(16, np.float32), in_scale=1.0, out_scale=1.0, block=16
-    )
-    assert (len(np.unique(layer.shift)) == 1) is shared
 
 
 def test_a_bias_keeps_within_one_tile_where_bits_are_to_spare() -> None:
@@ -84,9 +61,7 @@ def test_weights_use_the_range_and_sums_stay_within_int32(
     weight = (rng.standard_normal((4, 9)) * spread).astype(np.float32)
     out_scale = max(least_out_scale(weight, in_scale), in_scale)
     bias = (rng.standard_normal(4) * out_scale * 50).astype(np.float32)
-    layer = layer_parameters(
-        weight, bias, in_scale=in_scale, out_scale=out_scale, block=16, least_snr_db=math.inf
-    )
+    layer = layer_parameters(weight, bias, in_scale=in_scale, out_scale=out_scale, block=16)
     largest = np.abs(layer.weight.astype(int)).max(axis=1)
     sums = 128 * np.abs(layer.weight.astype(int)).sum(axis=1) + np.abs(layer.bias.astype(int))
     assert (largest <= 127).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -62,7 +61,7 @@ def test_weights_of_one_unit_are_kept_and_the_results_are_nearer() -> None:
     assert graph.outputs[0].tensor not in read_by_layers(graph)
     exact = run_float(graph, X)["out0"]
     kept = quantize(graph, None)
-    again = quantize_with(replace(graph, ranges={}), graph.ranges, least_snr_db=math.inf)
+    again = quantize_with(replace(graph, ranges={}), graph.ranges)
     assert weights_of(kept) == pytest.approx(whole * 0.003, abs=1e-5)
     assert np.abs(weights_of(again) - whole * 0.003).max() > 1e-3
     errors = [np.square(run(q, X)["out0"] - exact).mean() for q in (kept, again)]

@@ -1,4 +1,4 @@
-"""Corrected biases give the sums of every layer the means of the float network's."""
+"""What data improve in a layer: shifts that are shared, weights that fit, means that are right."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from driver.graph.float_run import run_float
 from driver.graph.ir import Affine, Graph, Reshape
 from driver.integer.qir import QConv2d, QDense, QuantGraph
 from driver.integer.reference import run
-from driver.quantize.bias_correction import with_corrected_biases
+from driver.quantize.calibrate import calibrate
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import quantize
+from driver.quantize.refining import Refinement, refined
 
-CORRECTED = Quantization(correct_bias=True)
+PLAIN = Quantization(activations="symmetric", correct_bias=False, fit_weights=False)
+CORRECTED = replace(PLAIN, correct_bias=True)
 
 
 def two_layers(*, hidden: float = 0.0, last: float = 0.0) -> Graph:
@@ -51,7 +53,7 @@ def mean_error(graph: Graph, quantized: QuantGraph, data: NDArray[np.float32]) -
 
 def test_means_are_right_and_the_noise_is_less_on_other_samples() -> None:
     graph, data, others = two_layers(), positive(200, 0), positive(200, 1)
-    plain, better = quantize(graph, data), quantize(graph, data, CORRECTED)
+    plain, better = quantize(graph, data, PLAIN), quantize(graph, data, CORRECTED)
     step = better.tensors["t3"].scale
     assert step is not None
     assert mean_error(graph, better, data).max() < 0.1 * step
@@ -61,7 +63,9 @@ def test_means_are_right_and_the_noise_is_less_on_other_samples() -> None:
 
 def test_only_biases_change() -> None:
     graph, data = two_layers(), positive(50, 0)
-    plain, better = quantize(graph, data), quantize(graph, data, CORRECTED)
+    plain = quantize(graph, data, PLAIN)
+    wanted = Refinement(block=16, shares=False, fits=False)
+    better = refined(plain, graph, data, wanted)
     assert better.tensors == plain.tensors
     for node, other in zip(plain.nodes, better.nodes, strict=True):
         assert (node.name, node.inputs, type(node.op)) == (other.name, other.inputs, type(other.op))
@@ -95,7 +99,8 @@ def test_every_network_can_be_corrected(case: tuple[Graph, int]) -> None:
 
 def test_a_bias_that_no_accumulator_holds_ends_at_the_last_that_does() -> None:
     graph, far, data = two_layers(), two_layers(last=1e9), positive(10, 0)
-    corrected = with_corrected_biases(quantize(graph, data), far, data)
+    wanted = Refinement(block=16, shares=False, fits=False)
+    corrected = refined(quantize(graph, data, PLAIN), far, {"x": data}, wanted)
     (last,) = (node.op for node in corrected.nodes if isinstance(node.op, QDense))
     room = 2**31 - 1 - 128 * np.abs(last.weight.astype(np.int64)).sum(axis=1)
     assert np.array_equal(last.bias, room)
@@ -105,3 +110,75 @@ def test_a_bias_that_no_accumulator_holds_ends_at_the_last_that_does() -> None:
 def test_few_samples_do(samples: int) -> None:
     graph, data = two_layers(), positive(samples, 0)
     assert math.isfinite(mean_error(graph, quantize(graph, data, CORRECTED), data).max())
+
+
+def many_channels(large: float, *, groups: int = 1) -> Graph:
+    """A convolution behind a ReLU; its first channel reads the first one alone, which is so small
+    that weights so large make its results like the others."""
+    rng = np.random.default_rng(7)
+    b = Builder((1, 16, 5, 5))
+    first = conv(rng, 16, 16, window(1))
+    layer = conv(rng, 16, 32 if groups == 1 else 16, window(pad=1), groups=groups)
+    small = np.where(np.arange(16) == 0, 1 / large, 1).astype(np.float32)
+    first = replace(first, weight=first.weight * small[:, None, None, None], bias=0 * first.bias)
+    name = b.put(replace(first, lo=0.0), "x")
+    weight = layer.weight.copy()
+    weight[0, 1:] = 0
+    weight[0, 0] *= large
+    return b.graph(b.put(replace(layer, weight=weight), name))
+
+
+def of_noise(samples: int, seed: int) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal((samples, 16, 5, 5)).astype(np.float32)
+
+
+def lit(samples: int, seed: int) -> NDArray[np.float32]:
+    """Positive images, some of them brighter than others."""
+    light = np.random.default_rng(seed).uniform(0, 1, (samples, 1, 1, 1)).astype(np.float32)
+    return positive(samples, seed) * light
+
+
+def last_layer(quantized: QuantGraph) -> QConv2d:
+    (op,) = (node.op for node in quantized.nodes if node.output == "t1")
+    assert isinstance(op, QConv2d)
+    return op
+
+
+@pytest.mark.parametrize("groups", [1, 16])
+@pytest.mark.parametrize(("large", "is_shared"), [(1.0, True), (100.0, False)])
+def test_channels_share_a_shift_only_if_none_of_them_shows_it(
+    large: float, is_shared: bool, groups: int
+) -> None:
+    """Weights a hundred times as large: at their shift the others would be all but zero."""
+    graph = many_channels(large, groups=groups)
+    shift = last_layer(quantize(graph, of_noise(30, 0))).shift
+    assert (len(np.unique(shift[:16])) == 1) is is_shared
+
+
+def test_weights_that_fit_leave_less_noise_on_other_samples() -> None:
+    """Operands that are never negative rise and fall together."""
+    graph, data, others = two_layers(), lit(200, 0), lit(200, 1)
+    fits = replace(CORRECTED, fit_weights=True)
+    floats = run_float(graph, {"x": others})["out0"]
+    errors = [
+        np.square(run(quantize(graph, data, how), {"x": others})["out0"] - floats).mean()
+        for how in (CORRECTED, fits)
+    ]
+    assert errors[1] < 0.8 * errors[0]
+
+
+def test_a_model_with_ranges_of_its_own_has_weights_that_fit_what_may_be_assumed() -> None:
+    """No data: errors of one sign do not add up behind a ReLU."""
+    rng = np.random.default_rng(5)
+    b = Builder((1, 64))
+    hidden = dense(rng, 64, 256)
+    name = b.put(replace(hidden, weight=hidden.weight / np.float32(4), lo=0.0), "x")
+    graph = b.graph(b.put(dense(rng, 256, 40), name))
+    x = rng.standard_normal((300, 64)).astype(np.float32)
+    graph = replace(graph, ranges=calibrate(graph, x))
+    floats = run_float(graph, {"x": x})["out0"]
+    means = [
+        np.square((run(quantize(graph, None, how), {"x": x})["out0"] - floats).mean(axis=0)).mean()
+        for how in (PLAIN, replace(PLAIN, fit_weights=True))
+    ]
+    assert means[1] < 0.7 * means[0]
