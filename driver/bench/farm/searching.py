@@ -196,12 +196,16 @@ class _Seen:
                     start_thread(end, name="limit", broken=self._break)
 
     def _begin(self) -> None:
+        """It begins anew with the last task's first candidate, unless its time was over before."""
+        if self.stopped:
+            return
         self.began = self.clock.wall_seconds()
         self.farm_seconds = tree_seconds(self.farm())
         self.threads.begin()
 
     def _end_after(self, seconds: float) -> None:
-        self.clock.sleep(seconds)
+        while (left := self.began + seconds - self.clock.wall_seconds()) > 0:
+            self.clock.sleep(left)
         self.stopped = self.clock.wall_seconds()
         self.stop.throw()
 
