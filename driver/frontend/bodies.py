@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -18,9 +19,13 @@ _FAILURES: Final = (
     onnx.checker.ValidationError,
     onnx.shape_inference.InferenceError,
 )
+_OF_ITS_SOURCE: Final = re.compile(
+    r"\S+\.(?:cc|h|cpp):\d+:.*?Assertion `.*?` failed:?(?P<said>.*)", re.DOTALL
+)
+"""An assertion of the ONNX library: a file of its source, a condition in C++, and what it means."""
 _MOST_NODES: Final = 1 << 20
 _DEEPEST: Final = 64
-_OF_ONNX: Final = ("Attention", "CenterCropPad", "RotaryEmbedding", "SwiGLU")
+_OF_ONNX: Final = ("CenterCropPad", "SwiGLU")
 """Operators that ONNX itself defines by others, all of which are taken."""
 
 
@@ -41,10 +46,19 @@ def model_with_bodies(path: Path) -> onnx.ModelProto:
             model = inliner.inline_selected_functions(model, names, inline_schema_functions=True)
     except _FAILURES as error:
         raise ModelError(
-            f"{path}: its functions cannot take the place of their calls: {error}",
+            f"{path}: its functions cannot take the place of their calls: {_reason(error)}",
             "export without functions, or with another version of the exporter",
         ) from None
     return model
+
+
+def _reason(error: Exception) -> str:
+    """Why, in a line: what the ONNX library says of its own source is nothing for a user."""
+    found = _OF_ITS_SOURCE.search(str(error))
+    if found is None:
+        return str(error)
+    said = found["said"].strip(" :.\n")
+    return f"the ONNX library refuses them: {said}" if said else "the ONNX library refuses them"
 
 
 def _check_growth(model: onnx.ModelProto) -> None:

@@ -25,7 +25,8 @@ from driver.frontend.integers import grids
 from driver.frontend.integers.whole import as_integers
 from driver.frontend.order import needed_in_order
 from driver.frontend.reasons import Reasons
-from driver.frontend.rules import SEVERAL_OUTPUTS, check_supported, rule_of
+from driver.frontend.rules import COMPOSITIONS, SEVERAL_OUTPUTS, check_supported, rule_of
+from driver.frontend.steps import Steps
 from driver.graph.ir import Graph, GraphInput, Node, Reshape, Shape
 from driver.graph.shapes import graph_of
 from driver.rewrites.fold import fold
@@ -140,19 +141,41 @@ def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | No
         if scope.unknown.intersection(call.inputs) - scope.shapes.keys():
             raise UnknownError
         _check_outputs(call, scope)
-        grids.check(call, scope)
-        value = constant_result(call, scope)
-        if value is not None:
-            scope.constants[call.outputs[0]] = value
-        else:
-            _emit_all(call, _results(call, scope), scope)
-        grids.pass_on(call, scope)
+        _compute(call, scope)
     except UnknownError:
         scope.unknown.update(node.output)
     except ValueError as reason:
         scope.unknown.update(node.output)
         return f"{name} ({node.op_type}): {reason}"
     return None
+
+
+def _compute(call: Call, scope: Scope) -> None:
+    """Adds what a call makes: constants, the operators of its rule, or those of its steps."""
+    if not call.domain and call.operator in COMPOSITIONS:
+        made = COMPOSITIONS[call.operator](call, Steps(call, scope, _compute))
+        for output, name in zip(call.outputs, made, strict=False):
+            _call_it(output, name, scope)
+        return
+    grids.check(call, scope)
+    value = constant_result(call, scope)
+    if value is not None:
+        scope.constants[call.outputs[0]] = value
+    else:
+        _emit_all(call, _results(call, scope), scope)
+    grids.pass_on(call, scope)
+
+
+def _call_it(output: str, name: str, scope: Scope) -> None:
+    """Gives what has a name another one."""
+    if not output or not name:
+        return
+    if name in scope.constants:
+        scope.constants[output] = scope.constants[name]
+    else:
+        scope.alias[output] = scope.resolved(name)
+    if name in scope.grids:
+        scope.grids[output] = scope.grids[name]
 
 
 def _results(call: Call, scope: Scope) -> tuple[Result, ...]:

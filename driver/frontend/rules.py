@@ -10,6 +10,7 @@ from driver.frontend.constants import CONSTANT_OPERATORS
 from driver.frontend.integers import layers, pairs, qlinear
 from driver.frontend.operators import (
     arithmetic,
+    attention,
     binary,
     functions,
     joining,
@@ -27,6 +28,7 @@ from driver.frontend.operators import (
     windows,
 )
 from driver.frontend.operators.lines import also_of_lines
+from driver.frontend.steps import Composition
 
 Rule: TypeAlias = Callable[[Call, Scope], Result | tuple[Result, ...]]
 
@@ -88,7 +90,10 @@ RULES: Final[Mapping[str, Rule]] = {
 Operators on constants are in `constants`.
 """
 
-SEVERAL_OUTPUTS: Final = frozenset({"DynamicQuantizeLinear", "Split"})
+COMPOSITIONS: Final[Mapping[str, Composition]] = {**attention.COMPOSITIONS}
+"""What operators that stand for several others are written as."""
+
+SEVERAL_OUTPUTS: Final = frozenset({"Attention", "DynamicQuantizeLinear", "Split"})
 """The operators of which several outputs may be used."""
 
 
@@ -115,5 +120,6 @@ def check_supported(call: Call) -> None:
         return
     if call.domain:
         raise RefusedError(f"operators of the domain {call.domain!r} are not supported")
-    if call.operator not in RULES and call.operator not in CONSTANT_OPERATORS:
+    known = (RULES, COMPOSITIONS, CONSTANT_OPERATORS)
+    if not any(call.operator in each for each in known):
         raise RefusedError("operator is not supported")

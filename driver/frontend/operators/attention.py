@@ -16,6 +16,8 @@ from driver.frontend.steps import Composition, Steps, operand
 _FLOAT: Final = 1
 """What ONNX calls float32."""
 
+_WITH_MASK: Final = 2
+_MOST_OUTPUTS: Final = 4
 _HELD: Final = 4
 """The axes of queries, keys and values: batch, head, token, channel."""
 
@@ -52,7 +54,10 @@ def attention(call: Call, do: Steps) -> tuple[str, ...]:
     result = do("MatMul", shares, value)
     if rank < _HELD:
         result = _joined(do, result)
-    return (result, *present, stages[call.integer("qk_matmul_output_mode", 0) % len(stages)])
+    shown = call.integer("qk_matmul_output_mode", 0)
+    if shown == _WITH_MASK and mask and len(call.outputs) == _MOST_OUTPUTS:
+        raise RefusedError("gives masked products out, which may be infinite; only mode 0, 1 and 3")
+    return (result, *present, stages[shown % len(stages)])
 
 
 def _in_heads(do: Steps, name: str, heads: int) -> str:
@@ -127,7 +132,7 @@ def _of_all_keys(do: Steps, mask: str, keys: int) -> str:
     short = keys - do.shape(mask)[-1]
     added = do("Where", mask, 0.0, -math.inf) if do.is_truth(mask) else mask
     if short > 0:
-        rest = np.full((*do.shape(mask)[:-1], short), -math.inf, np.float32)
+        rest = np.full((*do.shape(mask)[:-1], short), -MASK, np.float32)
         added = do("Concat", added, rest, axis=-1)
     return added
 

@@ -93,3 +93,21 @@ def test_a_condition_chooses_between_activations(tmp_path: Path) -> None:
     chosen = np.arange(6) % 2 == 0
     nodes = [node("Tanh", ["x"], "t"), node("Where", ["m", "x", "t"], "y")]
     agrees_with_onnx(model(nodes, {"m": chosen}, x=(1, 2, 6, 6)), tmp_path)
+
+
+def test_an_assertion_of_the_library_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asserting(_: onnx.ModelProto) -> onnx.ModelProto:
+        raise RuntimeError("/src/inliner.cc:418: Get: Assertion `false` failed: Type unknown for ")
+
+    monkeypatch.setattr(onnx.inliner, "inline_local_functions", asserting)
+    own = helper.make_function(
+        "own", "F", ["a"], ["b"], [node("Relu", ["a"], "b")], [helper.make_opsetid("", 17)]
+    )
+    made = model([helper.make_node("F", ["x"], ["y"], domain="own")])
+    made.functions.append(own)
+    made.opset_import.append(helper.make_opsetid("own", 1))
+    with pytest.raises(ModelError, match="the ONNX library refuses them: Type unknown") as why:
+        import_model(saved(made, tmp_path))
+    assert "inliner.cc" not in str(why.value)
