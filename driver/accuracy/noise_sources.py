@@ -49,7 +49,11 @@ _SAMPLES_AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSources:
-    """Sums of squared errors over all samples, one for each step; they overlap a little."""
+    """Sums of squared errors over all samples, one for each step.
+
+    They overlap a little, and more where biases are corrected: what biases are changed by counts as
+    an error of the weights, and takes back a part of what came before.
+    """
 
     before: float = 0.0
     weights: float = 0.0
