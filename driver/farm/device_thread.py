@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextvars import copy_context
-from functools import partial
 from typing import Final
 
 from tilefarm.clock import Clock
@@ -82,9 +80,7 @@ class DeviceThread:
         self._orders = OrderQueue()
         self._closing = threading.Event()
         self._has_lent = False
-        # It works for whom its maker works for: see `tilefarm.watch.work`.
-        main = partial(copy_context().run, self._main)
-        self._thread = start_thread(main, name=f"device-{slot}", broken=report)
+        self._thread = start_thread(self._main, name=f"device-{slot}", broken=report)
 
     def put(self, lease: Lease, order: Order) -> None:
         """Queue a run behind those that the device already has.

@@ -10,7 +10,8 @@ TilefarmError
 │   │   └── DiskError         the disk is full or fails: exit code 75, the same command goes on
 │   └── ScheduleError     a primitive was asked for something the program does not allow
 ├── NoDeviceError         nobody has a fitting device right now: exit code 3
-│   └── DevicesInUseError     there are some, and others use them
+│   ├── DevicesInUseError     there are some, and others use them
+│   └── ClockError            they do not tell time by the clock that the search goes by
 └── FarmFault             the farm: exit code 70
     ├── InfraError        a part of the farm misbehaved (protocol, storage, a lost process)
     │   ├── ProtocolError     a call says something that the protocol does not allow

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import TypeAlias
 
 Broken: TypeAlias = Callable[[Exception], None]
@@ -14,7 +15,7 @@ Broken: TypeAlias = Callable[[Exception], None]
 
 
 def start_thread(main: Callable[[], object], *, name: str, broken: Broken) -> threading.Thread:
-    """A thread that runs `main`, and does not keep the process alive.
+    """A thread that runs `main` as a part of its caller's work; it keeps no process alive.
 
     Args:
         main: what it does; whatever this raises is a fault of ours.
@@ -32,7 +33,7 @@ def start_thread(main: Callable[[], object], *, name: str, broken: Broken) -> th
             died.__cause__ = end
             broken(died)
 
-    thread = threading.Thread(target=guarded, name=name, daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(guarded,), name=name, daemon=True)
     thread.start()
     return thread
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from tilefarm.threads import Breakage, start_thread
+from tilefarm.watch.work import Work, current_work, doing
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,13 @@ def test_its_death_is_heard(dies: object, said: str) -> None:
     assert callable(dies)
     start_thread(dies, name="odd", broken=heard.put).join()
     assert said in str(heard.get_nowait())
+
+
+def test_it_works_for_what_its_caller_does() -> None:
+    seen: list[Work | None] = []
+    with doing(Work.of("r1")):
+        start_thread(lambda: seen.append(current_work()), name="even", broken=Breakage()).join()
+    assert [work.run for work in seen if work] == ["r1"]
 
 
 def test_one_that_ends_well_breaks_nothing() -> None:

@@ -28,6 +28,7 @@ CODES: Final[Mapping[type[errors.TilefarmError], grpc.StatusCode]] = {
     errors.ScheduleError: _Code.INVALID_ARGUMENT,
     errors.NoDeviceError: _Code.NOT_FOUND,
     errors.DevicesInUseError: _Code.NOT_FOUND,
+    errors.ClockError: _Code.NOT_FOUND,
     errors.FarmFault: _Code.INTERNAL,
     errors.InfraError: _Code.INTERNAL,
     errors.ProtocolError: _Code.INVALID_ARGUMENT,
