@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from driver.frontend.data import Dataset
+from driver.graph.grid import Grid
 from driver.graph.ir import FloatArray, Graph, GraphInput
 
 
@@ -22,9 +23,18 @@ def _values(given: GraphInput, graph: Graph, samples: int, rng: np.random.Genera
     shape = (samples, *given.shape[1:])
     reach = graph.ranges.get(given.name)
     if given.grid is not None:
-        least = given.grid.lo if reach is None or given.grid.lo >= 0 else -reach
-        most = given.grid.hi if reach is None else min(given.grid.hi, reach)
-        reals = rng.uniform(least, most, shape)
+        reals = rng.uniform(*_ends(given.grid, reach), shape)
         return given.grid.reals(given.grid.integers(reals))
     values = rng.standard_normal(shape) if reach is None else rng.uniform(-reach, reach, shape)
     return values.astype(np.float32)
+
+
+def _ends(grid: Grid, reach: float | None) -> tuple[float, float]:
+    """The least and the largest real of an input of integers.
+
+    Ids are entries of what they name. Of other wide integers, masks and kinds of tokens, 0 and 1
+    are what any network has a meaning for.
+    """
+    if reach is not None:
+        return max(grid.lo, -reach), min(grid.hi, reach)
+    return (0.0, 1.0) if grid.is_counted and grid.is_whole else (grid.lo, grid.hi)

@@ -40,7 +40,7 @@ from driver.rewrites.turned_products import with_products_turned
 
 def fold(graph: Graph) -> Graph:
     """The graph after every rule was applied wherever it fits; same inputs and outputs."""
-    graph = with_equal_nodes_merged(without_dead_nodes(graph))
+    graph = with_equal_nodes_merged(without_idle_nodes(without_dead_nodes(graph)))
     graph = with_composed_functions(with_whole_normalizations(graph))
     graph = with_late_moves(with_products_turned(without_dead_nodes(graph)))
     graph = with_clips_before_joins(with_nested_joins(graph))
@@ -124,6 +124,22 @@ def without_dead_nodes(graph: Graph) -> Graph:
     return graph_of(graph.name, graph.inputs, graph.outputs, reversed(kept))
 
 
+def without_idle_nodes(graph: Graph) -> Graph:
+    """The graph without what gives its operand back: factors of 1, clips without bounds."""
+    while idle := _idle(graph):
+        graph = _without(graph, idle)
+    return graph
+
+
+def _idle(graph: Graph) -> dict[str, Node]:
+    """Nodes that do nothing, by their results; none reads another one's."""
+    idle: dict[str, Node] = {}
+    for node in graph.nodes:
+        if node.inputs[0] not in idle and _does_nothing(node, graph):
+            idle[node.output] = node
+    return idle
+
+
 def merge(first: Operator, second: Operator) -> tuple[Operator, ...] | None:
     """What `second(first(x))` can be replaced with, in order; None where no rule fits.
 
@@ -172,10 +188,7 @@ def _gathered_twice(first: Gather, second: Gather) -> Gather:
 
 def _one_round(graph: Graph) -> Graph | None:
     """The graph after the rules that fit, at nodes apart from one another, or None."""
-    idle: dict[str, Node] = {}
-    for node in graph.nodes:
-        if node.inputs[0] not in idle and _does_nothing(node, graph):
-            idle[node.output] = node
+    idle = _idle(graph)
     if idle:
         return _without(graph, idle)
     replaced: dict[Node, tuple[Node, ...]] = {}

@@ -45,9 +45,13 @@ class _Finder:
         """The node as a normalization of what it is computed from, if it is one."""
         if not isinstance(node.op, Product):
             return None
-        away, divisor = node.inputs
-        root = divisor if node.op.divides else self._of(divisor, "reciprocal", -1.0)
-        square = None if root is None else self._of(root, "sqrt", 0.5)
+        orders = [node.inputs] if node.op.divides else [node.inputs, node.inputs[::-1]]
+        found = (self._in_order(node, *order, divides=node.op.divides) for order in orders)
+        return next((each for each in found if each is not None), None)
+
+    def _in_order(self, node: Node, away: str, divisor: str, *, divides: bool) -> Node | None:
+        """The node as a normalization of `away`, if the other operand belongs to one."""
+        square = self._under_root(divisor, divides=divides)
         spread = self.makers.get(square or "")
         if spread is None or not isinstance(spread.op, Affine):
             return None
@@ -65,6 +69,16 @@ class _Finder:
             source = start.inputs[0] if centered else away
         op = Normalize(axes=axes, epsilon=float(add[0]), centered=centered)
         return replace(node, op=op, inputs=(source,))
+
+    def _under_root(self, name: str, *, divides: bool) -> str | None:
+        """What a divisor is the root of; what a factor is one over the root of."""
+        if not divides:
+            inverse = self._of(name, "reciprocal of a root", -0.5)
+            root = self._of(name, "reciprocal", -1.0)
+            if inverse is not None or root is None:
+                return inverse
+            name = root
+        return self._of(name, "sqrt", 0.5)
 
     def _of(self, name: str, function: str, power: float) -> str | None:
         """What a tensor is that function of, or that power."""

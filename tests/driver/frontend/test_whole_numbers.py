@@ -88,6 +88,14 @@ def test_made_up_ids_are_entries_of_the_embedding(tmp_path: Path) -> None:
     assert (np.unique(found) == np.arange(-4, 5)).all()
 
 
+def test_a_made_up_mask_is_zeros_and_ones(tmp_path: Path) -> None:
+    mask = np.zeros((1, 8), np.int64)
+    made = model_on({"mask": mask}, [node("Cast", ["mask"], "y", to=1)])
+    graph = import_model(saved(made, tmp_path))
+    (found,) = seeded_data(graph, 8).inputs.values()
+    assert np.unique(found).tolist() == [0.0, 1.0]
+
+
 def test_other_types_of_inputs_get_a_remedy_of_their_own(tmp_path: Path) -> None:
     made = model_on({"x": np.ones((1, 2), np.float32)}, [node("Identity", ["x"], "y")])
     for number, name, remedy in ((8, "string", "begin the network"), (16, "bfloat16", "float32")):

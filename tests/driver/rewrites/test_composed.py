@@ -9,7 +9,7 @@ from kit.networks import Builder, samples_for
 from driver.graph.float_run import run_float
 from driver.graph.ir import Add, Affine, Clip, Graph, Normalize, Operator, Product, Reduce, Unary
 from driver.rewrites.composed import with_composed_functions
-from driver.rewrites.fold import without_dead_nodes
+from driver.rewrites.fold import fold, without_dead_nodes
 from driver.rewrites.normalized import with_whole_normalizations
 
 
@@ -95,6 +95,31 @@ def test_a_division_by_the_root_of_the_mean_square_is_a_normalization(centered: 
     (op,) = (node.op for node in small.nodes)
     assert isinstance(op, Normalize)
     assert (op.axes, op.centered) == ((2,), centered)
+    near(graph, small)
+
+
+@pytest.mark.parametrize("exchanged", [False, True])
+@pytest.mark.parametrize(
+    "root",
+    [
+        (Unary(function="sqrt"), Unary(function="reciprocal")),
+        (Unary(function="sqrt"), Unary(function="reciprocal"), scaled(1)),
+        (Unary(function="power", parameters=(-0.5,)),),
+    ],
+)
+def test_a_product_with_one_over_the_root_is_a_normalization(
+    root: tuple[Operator, ...], exchanged: bool
+) -> None:
+    b = Builder((1, 3, 4))
+    name = b.put(Reduce(kind="mean", axes=(2,)), b.put(Product(), "x", "x"))
+    name = b.put(scaled(1, 0.1), name)
+    for op in root:
+        name = b.put(op, name)
+    graph = b.graph(b.put(Product(), *((name, "x") if exchanged else ("x", name))))
+    small = fold(graph)
+    (op,) = (node.op for node in small.nodes)
+    assert isinstance(op, Normalize)
+    assert not op.centered
     near(graph, small)
 
 
