@@ -135,7 +135,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         factor=1 / 128,
         labelled=False,
         calibrate=50,
-        most=50,
+        most=24,
     ),
     "attn_core_2048x48x256": Recipe(task="attention core", data=Noise()),
     "sd_block_tiny_8x8x64": Recipe(task="transformer block", data=Noise()),
