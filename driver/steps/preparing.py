@@ -13,6 +13,7 @@ from driver.frontend import import_model, load_data
 from driver.frontend.seeded import seeded_data
 from driver.frontend.whole_model import model_digest
 from driver.partition.partitioner import partition
+from driver.quantize.calibration_notes import calibration_notes
 from driver.quantize.fitting import quantize_for
 from driver.quantize.ranges import ranges_of
 from driver.search.preparing import tasks_of
@@ -79,6 +80,9 @@ def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
             say(f"int8 by {plural(len(graph.ranges), 'range')} in the model")
         if calibration is not None:
             say(f"int8 by {plural(calibration.samples, 'sample')}, {how}")
+    if calibration is not None:
+        for note in calibration_notes(calibration.inputs, calibration.labels):
+            stages.say(f"calibration: {note}")
     with stages.step("partition") as say:
         network = partition(quantized, target)
         on_accelerator = sum(s.place == "accelerator" for s in network.steps)

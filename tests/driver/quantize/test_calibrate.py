@@ -77,6 +77,15 @@ def test_entropy_clips_the_tail_of_a_bell() -> None:
     assert 2.5 < entropy_range(histogram) < histogram.reach
 
 
+def test_entropy_does_not_clip_the_picture_for_its_background() -> None:
+    """Nine in ten values are the background's; the others reach much further and matter."""
+    rng = np.random.default_rng(0)
+    histogram = Histogram()
+    histogram.add(np.full(90_000, 0.42, np.float32))
+    histogram.add(rng.uniform(0.5, 2.8, 10_000).astype(np.float32))
+    assert entropy_range(histogram) > 2.5
+
+
 def test_entropy_keeps_what_has_no_tail() -> None:
     """Evenly spread magnitudes lose by every cut; so do those of one size alone."""
     even = counted(np.linspace(0.01, 0.999, 100_000, dtype=np.float32))
