@@ -57,6 +57,9 @@ _IMAGES: Final = Archive("ic01_cifar10_200.npz")
 _WORDS: Final = Archive("kws01_speechcmd_1000_int8mfcc.npz")
 _WORD_STEP: Final = 0.5847029089927673
 _PEOPLE: Final = Sheets("vww01", 96)
+_GREY_PEOPLE: Final = Sheets("vww01", 96, grey=True)
+_GREY_STEP: Final = 0.0078431
+_PHOTOGRAPHS: Final = Archive("in01_imagenet_200_128.npz")
 _SOUNDS: Final = Windows(file="ad01_0.npz", values=640, stride=128, per_clip=196)
 
 RECIPES: Final[Mapping[str, Recipe]] = {
@@ -127,7 +130,36 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         gate=0.985,
         published="98.91 %",
     ),
-    "mobilenet_v1_0.25_128_quant_qdq": Recipe(task="ImageNet topology", data=Noise()),
+    "person_detect_float": Recipe(
+        task="person or not",
+        data=_GREY_PEOPLE,
+        mean=127,
+        factor=_GREY_STEP,
+        calibrate=50,
+        published="74.0 %",
+    ),
+    "person_detect_qdq": Recipe(
+        task="person or not",
+        data=_GREY_PEOPLE,
+        mean=127,
+        factor=_GREY_STEP,
+        published="73.7 %",
+    ),
+    "mobilenet_v1_0.25_128_quant_float": Recipe(
+        task="ImageNet",
+        data=_PHOTOGRAPHS,
+        mean=127.5,
+        factor=1 / 127.5,
+        calibrate=32,
+        published="43.0 %",
+    ),
+    "mobilenet_v1_0.25_128_quant_qdq": Recipe(
+        task="ImageNet",
+        data=_PHOTOGRAPHS,
+        mean=127.5,
+        factor=1 / 127.5,
+        published="41.0 %",
+    ),
     "ultraface_RFB-320_simplified": Recipe(
         task="face detection",
         data=Sheets("vww01", 96, into=(240, 320)),

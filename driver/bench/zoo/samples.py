@@ -44,11 +44,13 @@ class Sheets:
     Attributes:
         pixels: of a side.
         into: height and width that they are scaled to, by the nearest pixel; None: as they are.
+        grey: whether they become one channel of whole numbers, by the weights of ITU-R BT.601.
     """
 
     folder: str
     pixels: int
     into: tuple[int, int] | None = None
+    grey: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +103,10 @@ def read(source: Source, folder: Path) -> Samples:
             x, labels = _labelled(folder / file)
         case Idx(images=images, labels=names):
             x, labels = _idx(folder / images), _idx(folder / names)
-        case Sheets(folder=name, pixels=pixels, into=into):
+        case Sheets(folder=name, pixels=pixels, into=into, grey=grey):
             labels = _numbers(folder / name / "labels.txt")
             x = _scaled(_tiles(folder / name, pixels)[: len(labels)], into)
+            x = _grey(x) if grey else x
         case Windows(file=file):
             clips, labels = _labelled(folder / file)
             x = _windows(clips, source, folder / file)
@@ -161,6 +164,12 @@ def _tiles(folder: Path, pixels: int) -> NDArray[np.uint8]:
         tiles = whole.reshape(rows, pixels, columns, pixels, 3).transpose(0, 2, 1, 3, 4)
         parts.append(tiles.reshape(-1, pixels, pixels, 3))
     return np.concatenate(parts)
+
+
+def _grey(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Images [count, H, W, 3] as [count, H, W, 1]."""
+    grey = np.rint(images @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)
+    return np.asarray(grey[..., None])
 
 
 def _scaled(images: NDArray[np.uint8], into: tuple[int, int] | None) -> NDArray[np.uint8]:

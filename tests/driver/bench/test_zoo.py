@@ -105,6 +105,18 @@ def test_sheets_are_cut_row_by_row(tmp_path: Path) -> None:
     assert np.array_equal(scaled.x[1, ::2, [0, 2, 3, 5]], samples.x[1].transpose(1, 0, 2))
 
 
+def test_grey_images_have_one_channel_of_whole_numbers(tmp_path: Path) -> None:
+    folder = tmp_path / "sheets"
+    folder.mkdir()
+    whole = image(4, 4)
+    (folder / "sheet_00.png").write_bytes(png(whole, (0,)))
+    (folder / "labels.txt").write_text("1\n")
+    (grey,) = read(Sheets("sheets", 4, grey=True), tmp_path).x
+    assert grey.shape == (4, 4, 1)
+    red, green, blue = whole[1, 2].tolist()
+    assert grey[1, 2, 0] == round(0.299 * red + 0.587 * green + 0.114 * blue)
+
+
 def test_windows_of_clips(tmp_path: Path) -> None:
     np.savez(tmp_path / "c.npz", X=np.arange(40.0).reshape(2, 5, 4), Y=np.array([0, 1]))
     samples = read(Windows(file="c.npz", values=8, stride=4, per_clip=3), tmp_path)
