@@ -25,6 +25,7 @@ PARAMETERS: Final = {
     "selu": (1.67, 1.05),
     "shrink": (0.1, 0.5),
     "thresholded_relu": (1.0,),
+    "wrap": (-2.0, 4.0),
 }
 EXACT: Final = ("abs", "ceil", "floor", "neg", "round", "sign", "thresholded_relu")
 

@@ -242,7 +242,7 @@ BAD: dict[str, tuple[Callable[[], Work], str]] = {
     ),
     "two names, one value": (
         lambda: joint(["a", "b"], {"n": 4}, lambda n: (X[n, 0],)),
-        "a, b: 1 values for 2 tensors",
+        "a, b: 1 value for 2 tensors",
     ),
 }
 
