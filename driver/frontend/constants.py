@@ -9,39 +9,42 @@ from typing import Final
 import numpy as np
 import onnx
 
-from driver.frontend.call import Array, Call, RefusedError, Scope
+from driver.frontend.call import Array, Call, RefusedError, Scope, axis_within
 from driver.frontend.constant_rules import COMPUTED, require_room
 from driver.frontend.file import tensor_array
 from driver.frontend.integers.stored import dequantized, quantized
 from driver.frontend.operators.functions import PLAIN, WITH_PARAMETERS, function_of
-from driver.frontend.operators.reshapes import axes_of, flat_shape, target_shape
+from driver.frontend.operators.reshapes import axes_of, flat_shape, part_bounds, target_shape
 from driver.frontend.operators.taking import entries_at
 from driver.graph.functions import evaluate
 
 _OF_SHAPES: Final = frozenset({"Shape", "Size"})
 
 
-def constant_result(call: Call, scope: Scope) -> Array | None:
-    """The value of a node that needs no activation; None where it needs one.
+def constant_results(call: Call, scope: Scope) -> tuple[Array, ...] | None:
+    """The values of a node that needs no activation; None where it needs one.
 
     Raises:
         RefusedError: the operator cannot be computed at import, or its operands do not fit.
     """
     if call.operator in _OF_SHAPES:
-        return _shape(call, scope)
+        shape = _shape(call, scope)
+        return None if shape is None else (shape,)
     names = [name for name in call.inputs if name]
     if call.operator == "CastLike" and scope.is_constant(names[0]):
-        return _cast_like(names, scope)
+        return (_cast_like(names, scope),)
     if not all(scope.is_constant(name) for name in names):
         return None
     if not names and call.operator != "Constant":
         return None
-    rule = _RULES.get(call.operator)
-    if rule is None:
+    if call.operator not in CONSTANT_OPERATORS:
         raise RefusedError("has only constant inputs and cannot be computed at import")
+    operands = [scope.constants.get(name, _NOTHING) for name in call.inputs]
     try:
         with np.errstate(all="ignore"):
-            return np.asarray(rule(call, [scope.constants.get(n, _NOTHING) for n in call.inputs]))
+            if call.operator == "Split":
+                return _split(call, operands)
+            return (np.asarray(_RULES[call.operator](call, operands)),)
     except (ValueError, IndexError, TypeError, KeyError, MemoryError) as error:
         raise RefusedError(f"cannot be computed at import: {error}") from None
 
@@ -112,6 +115,14 @@ def _slice(call: Call, operands: list[Array]) -> Array:
     return x[tuple(index)]
 
 
+def _split(call: Call, operands: list[Array]) -> tuple[Array, ...]:
+    x = operands[0]
+    axis = axis_within(call.integer("axis", 0), x.ndim)
+    given = tuple(int(size) for size in operands[1]) if call.has_input(1) else None
+    bounds = part_bounds(call, given, x.shape[axis])
+    return tuple(np.split(x, bounds[1:-1], axis=axis))
+
+
 def _cast(call: Call, operands: list[Array]) -> Array:
     wanted = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 1))
     return np.asarray(operands[0], wanted)
@@ -170,5 +181,5 @@ _RULES: Final[Mapping[str, Callable[[Call, list[Array]], Array]]] = {
     "Relu": lambda _, x: np.maximum(x[0], 0),
 }
 
-CONSTANT_OPERATORS: Final = frozenset(_RULES) | _OF_SHAPES
+CONSTANT_OPERATORS: Final = frozenset((*_RULES, *_OF_SHAPES, "Split"))
 """The operators that are computed at import where their inputs are known."""

@@ -13,7 +13,7 @@ from tilefarm.readable import readable
 
 from driver.frontend.bodies import model_with_bodies
 from driver.frontend.call import Call, Lowered, RefusedError, Result, Scope, UnknownError, call_of
-from driver.frontend.constants import constant_result
+from driver.frontend.constants import CONSTANT_OPERATORS, constant_results
 from driver.frontend.doors import open_doors
 from driver.frontend.ends import batches, inputs_of, integers_of, outputs_of
 from driver.frontend.extents import Extents, fix_extents
@@ -152,18 +152,26 @@ def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | No
 
 def _compute(call: Call, scope: Scope) -> None:
     """Adds what a call makes: constants, the operators of its rule, or those of its steps."""
-    if not call.domain and call.operator in COMPOSITIONS:
+    if _has_steps(call, scope):
         made = COMPOSITIONS[call.operator](call, Steps(call, scope, _compute))
         for output, name in zip(call.outputs, made, strict=False):
             _call_it(output, name, scope)
         return
     grids.check(call, scope)
-    value = constant_result(call, scope)
-    if value is not None:
-        scope.constants[call.outputs[0]] = value
+    values = constant_results(call, scope)
+    if values is not None:
+        scope.constants.update(zip(call.outputs, values, strict=False))
     else:
         _emit_all(call, _results(call, scope), scope)
     grids.pass_on(call, scope)
+
+
+def _has_steps(call: Call, scope: Scope) -> bool:
+    """Whether a call is taken by steps: what has a rule for constants is computed by it."""
+    if call.domain or call.operator not in COMPOSITIONS:
+        return False
+    fixed = all(scope.is_constant(name) for name in call.inputs if name)
+    return not (fixed and call.operator in CONSTANT_OPERATORS)
 
 
 def _call_it(output: str, name: str, scope: Scope) -> None:

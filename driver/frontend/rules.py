@@ -12,6 +12,7 @@ from driver.frontend.operators import (
     arithmetic,
     attention,
     binary,
+    choosing,
     functions,
     joining,
     matrices,
@@ -22,6 +23,7 @@ from driver.frontend.operators import (
     reductions,
     reshapes,
     resizing,
+    sampling,
     taking,
     transposed,
     truth,
@@ -90,7 +92,11 @@ RULES: Final[Mapping[str, Rule]] = {
 Operators on constants are in `constants`.
 """
 
-COMPOSITIONS: Final[Mapping[str, Composition]] = {**attention.COMPOSITIONS}
+COMPOSITIONS: Final[Mapping[str, Composition]] = {
+    **attention.COMPOSITIONS,
+    **choosing.COMPOSITIONS,
+    **sampling.COMPOSITIONS,
+}
 """What operators that stand for several others are written as."""
 
 SEVERAL_OUTPUTS: Final = frozenset({"Attention", "DynamicQuantizeLinear", "Split"})

@@ -17,25 +17,20 @@ _TRUE_OR_FALSE: Final = frozenset(
     {"And", "Equal", "Greater", "GreaterOrEqual", "IsNaN", "Less", "LessOrEqual", "Not", "Or"}
     | {"Xor"}
 )
-_PLACES: Final = frozenset({"ArgMax", "ArgMin"})
 _GROWING: Final = frozenset(
-    {"Abs", "Add", "CumSum", "Mul", "Neg", "Pow", "ReduceL1", "ReduceProd", "ReduceSum"}
+    {"Abs", "Add", "Mul", "Neg", "Pow", "ReduceL1", "ReduceProd", "ReduceSum"}
     | {"ReduceSumSquare", "Sub", "Sum"}
 )
 """Operators whose results may lie beyond the type of their operands."""
 _TRUNCATED: Final = frozenset({"Div", "Pow"})
 """Operators on integers that leave a fraction out."""
-_OF_THE_SECOND: Final = frozenset({"OneHot", "Where"})
-"""Operators whose result has the type of the operands behind the first."""
 
 ARITHMETIC: Final = (
     _TRUE_OR_FALSE
-    | _PLACES
     | _GROWING
     | _TRUNCATED
-    | _OF_THE_SECOND
     | {"CastLike", "Clip", "Max", "Min", "Mod", "ReduceMax"}
-    | {"ReduceMin", "Relu", "Scatter", "ScatterElements", "ScatterND", "Sign"}
+    | {"ReduceMin", "Relu", "Scatter", "ScatterElements", "ScatterND", "Sign", "Where"}
 )
 """Operators that mean on the integers what they mean on these as reals."""
 
@@ -44,12 +39,9 @@ def result_grid(call: Call, scope: Scope) -> Grid | None:
     """What the result of one of `ARITHMETIC` stands for; None for reals."""
     if call.operator in _TRUE_OR_FALSE:
         return Grid(1.0, 0, "bool")
-    if call.operator in _PLACES:
-        return Grid(1.0, 0, "int64")
     if call.operator == "CastLike":
         return _grid(call.inputs[1], scope)
-    behind = call.inputs[1:] if call.operator == "Where" else call.inputs
-    return _grid(behind[-1] if call.operator == "OneHot" else behind[0], scope)
+    return _grid(call.inputs[1 if call.operator == "Where" else 0], scope)
 
 
 def _grid(name: str, scope: Scope) -> Grid | None:

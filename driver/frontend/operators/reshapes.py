@@ -81,11 +81,8 @@ def split(call: Call, scope: Scope) -> tuple[Result, ...]:
     name = scope.activation(call)
     shape = scope.shapes[name]
     axis = axis_within(call.integer("axis", 0), len(shape))
-    bounds = [0]
-    for size in _part_sizes(call, scope, shape[axis]):
-        bounds.append(bounds[-1] + size)
-    if bounds[-1] != shape[axis] or sorted(bounds) != bounds:
-        raise RefusedError(f"parts {np.diff(bounds).tolist()} do not divide {shape[axis]}")
+    given = scope.integers(call, 1, "split") if call.has_input(1) else None
+    bounds = part_bounds(call, given, shape[axis])
 
     def part(start: int, stop: int) -> Result:
         if start == stop:
@@ -125,19 +122,6 @@ def _channels(name: str, shape: Shape, start: int, stop: int) -> Lowered:
     return Lowered(() if (start, stop) == (0, shape[1]) else chain, (name,))
 
 
-def _part_sizes(call: Call, scope: Scope, channels: int) -> list[int]:
-    if call.has_input(1):
-        return list(scope.integers(call, 1, "split"))
-    given = call.integers("split")
-    if given is not None:
-        return list(given)
-    parts = len(call.outputs)
-    if call.integer("num_outputs", parts) != parts:
-        raise RefusedError(f"num_outputs is not {parts}, the number of its outputs")
-    size = -(-channels // parts)
-    return [min(size, channels - at * size) for at in range(parts)]
-
-
 def _slice_bounds(call: Call, scope: Scope) -> tuple[tuple[int, ...], ...]:
     """Starts, ends, axes and steps: inputs from opset 10 on, attributes before."""
     if call.opset < _SLICE_INPUTS_SINCE:
@@ -154,6 +138,30 @@ def _slice_bounds(call: Call, scope: Scope) -> tuple[tuple[int, ...], ...]:
     bounds = (starts, ends, axes or tuple(range(many)), steps or (1,) * many)
     if any(len(each) != many for each in bounds):
         raise RefusedError(f"starts, ends, axes and steps {bounds} are not of one length")
+    return bounds
+
+
+def part_bounds(call: Call, given: tuple[int, ...] | None, extent: int) -> list[int]:
+    """Where each part of a Split begins, and where the last one ends.
+
+    Args:
+        call: the Split.
+        given: the extents of the parts where an input has them.
+        extent: of the axis.
+
+    Raises:
+        RefusedError: the parts do not divide the axis.
+    """
+    sizes = call.integers("split") if given is None else given
+    if sizes is None:
+        parts = len(call.outputs)
+        if call.integer("num_outputs", parts) != parts:
+            raise RefusedError(f"num_outputs is not {parts}, the number of its outputs")
+        size = -(-extent // parts)
+        sizes = tuple(min(size, extent - at * size) for at in range(parts))
+    bounds = [0, *itertools.accumulate(sizes)]
+    if bounds[-1] != extent or sorted(bounds) != bounds:
+        raise RefusedError(f"parts {list(sizes)} do not divide {extent}")
     return bounds
 
 

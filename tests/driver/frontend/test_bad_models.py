@@ -26,7 +26,7 @@ def refused(made: onnx.ModelProto, folder: Path) -> str:
 
 def test_every_offending_node_is_listed(tmp_path: Path) -> None:
     nodes = [
-        node("Hardmax", ["x"], "a"),
+        node("Bernoulli", ["x"], "a"),
         node("Relu", ["a"], "b"),
         node("Conv", ["x", "w"], "c", group=2),
         node("LSTM", ["b"], "d"),
@@ -36,7 +36,7 @@ def test_every_offending_node_is_listed(tmp_path: Path) -> None:
     weights = {"w": np.zeros((3, 1, 1, 1), np.float32)}
     assert refused(model(nodes, weights), tmp_path) == (
         "cannot be taken for 4 reasons:\n"
-        "  a_n (Hardmax): operator is not supported\n"
+        "  a_n (Bernoulli): operator is not supported\n"
         "  c_n (Conv): weight [3, 1, 1, 1] of group 2 does not fit input [1, 3, 4, 4]\n"
         "  d_n (LSTM): operator is not supported\n"
         "  e_n (Det): operator is not supported"
@@ -63,8 +63,8 @@ def test_nodes_behind_a_refused_one_are_checked_too(tmp_path: Path) -> None:
 
 
 def test_a_node_without_a_name_has_that_of_its_output(tmp_path: Path) -> None:
-    made = model([onnx.helper.make_node("Hardmax", ["x"], ["y"])])
-    assert refused(made, tmp_path) == "y (Hardmax): operator is not supported"
+    made = model([onnx.helper.make_node("Bernoulli", ["x"], ["y"])])
+    assert refused(made, tmp_path) == "y (Bernoulli): operator is not supported"
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_reasons_of_every_kind_are_listed_at_once(tmp_path: Path) -> None:
         node("Conv", ["x", "w"], "a"),
         node("If", ["x"], "b", then_branch=body, else_branch=body),
         node("Add", ["b", "d"], "c"),
-        node("Hardmax", ["c"], "d"),
+        node("Bernoulli", ["c"], "d"),
         node("Relu", ["x"], "a"),
         node("Conv", ["a", "nan"], "e"),
         node("MaxPool", ["x"], "f", kernel_shape="two"),
@@ -234,17 +234,17 @@ def test_reasons_of_every_kind_are_listed_at_once(tmp_path: Path) -> None:
         "  weight 'w': the file has two of that name\n"
         "  input 'x' has the dynamic shape [N, 3, 4, 4]; every extent must be a fixed number\n"
         "  a_n (Relu): its output 'a' is made twice\n"
-        "  the network is cyclic; these nodes wait in a ring: c_n (Add), d_n (Hardmax)\n"
+        "  the network is cyclic; these nodes wait in a ring: c_n (Add), d_n (Bernoulli)\n"
         "  b_n (If): operator is not supported\n"
         "  e_n (Conv): weight 'nan' contains NaN\n"
         "  f_n (MaxPool): attribute 'kernel_shape' is not a list of integers\n"
-        "  d_n (Hardmax): operator is not supported\n"
+        "  d_n (Bernoulli): operator is not supported\n"
         "  no node makes the output 'z'"
     )
 
 
 def test_hints_of_all_reasons(tmp_path: Path) -> None:
-    made = model([node("Hardmax", ["x"], "y")], x=("N", 3, 4, 4))
+    made = model([node("Bernoulli", ["x"], "y")], x=("N", 3, 4, 4))
     with pytest.raises(ModelError) as caught:
         import_model(saved(made, tmp_path))
     assert caught.value.hint == (

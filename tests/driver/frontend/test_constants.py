@@ -30,6 +30,7 @@ WEIGHTS: dict[str, NDArray[Any]] = {
     "shape": np.array([4, 4], np.int64),
     "places": np.array([[1], [3]], np.int64),
     "new": np.array([7, 8], np.float32),
+    "unequal": np.array([3, 1], np.int64),
     "far": np.array([1 << 20, 1 << 20], np.int64),
 }
 CASES = {
@@ -48,6 +49,8 @@ CASES = {
     "sum_of_rows": node("ReduceSum", ["square", "one"], "c", keepdims=0),
     "largest": node("ReduceMax", ["square"], "c", axes=[0]),
     "cumulated": node("CumSum", ["row", "zero"], "c", reverse=1, exclusive=1),
+    "first_part": node("Split", ["row", "unequal"], "c", "rest"),
+    "last_part": node("Split", ["square"], "other", "c", axis=1),
     "triangle": node("Trilu", ["square"], "c", upper=0),
     "scatter": node("ScatterND", ["row", "places", "new"], "c"),
     "one_hot": node("OneHot", ["places", "four", "ends"], "c", axis=0),
