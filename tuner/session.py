@@ -79,7 +79,8 @@ class TuningSession:
     proposed before what it has to know is there. So neither load nor chance decides what is
     searched, and a session that was killed is its arguments, and what has `ended` until then.
 
-    Each task's default point comes first, even if the budget is smaller than the number of tasks.
+    Each task's default point comes first, even if the budget is smaller than the number of tasks,
+    or was spent by other searches of which a task has no trial.
 
     Args:
         tasks: by name; a plain tuple does as well.
@@ -142,6 +143,8 @@ class TuningSession:
         self._given_up: list[GivenUp] = []
         for name, past in (history or {}).items():
             self._teach(name, past)
+        untried = sum(not search.known for search in self._searches.values())
+        self._budget = max(self._budget, self._earlier + untried)
         self._resume(dict(ended or {}))
 
     # -- asking ------------------------------------------------------------------------------------

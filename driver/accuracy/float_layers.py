@@ -8,8 +8,16 @@ from typing import Final
 
 from driver.accuracy.blame import Blamed
 
-_MOST_DROPS: Final = 6
-"""Layers that are tried without, each at the cost of one more network."""
+_MOST_DROPS: Final = 12
+"""Attempts to do without some of the layers, each at the cost of one more network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a network with some layers in float loses, in points, and costs, in estimated cycles."""
+
+    points: float
+    cycles: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,24 +27,26 @@ class Plan:
     Attributes:
         points: that are lost.
         macs: multiply-accumulates in float on the processor.
+        cycles: of the whole network, estimated, see `driver.accuracy.price`.
     """
 
     names: tuple[str, ...]
     points: float
     macs: int
+    cycles: int
 
 
 def float_layers(
-    layers: Sequence[Blamed], lost: Callable[[tuple[str, ...]], float], limit: float
+    layers: Sequence[Blamed], judge: Callable[[tuple[str, ...]], Outcome], limit: float
 ) -> list[Plan]:
     """Plans that were tried; the cheapest that loses at most `limit` points is `best_plan`.
 
     Layers are taken in their order, twice as many each time, until the limit is kept; bisection
-    finds the fewest, and then the dearest ones are tried without. Nothing is tried twice.
+    finds the fewest, and then parts of them are tried without. Nothing is tried twice.
 
     Args:
         layers: candidates, those first that are worth most, see `driver.accuracy.blame.by_cost`.
-        lost: points that the network loses with these layers in float.
+        judge: what comes of the network with these layers in float.
     """
     tried: dict[frozenset[str], Plan] = {}
 
@@ -44,8 +54,13 @@ def float_layers(
         key = frozenset(each.name for each in chosen)
         if key not in tried:
             names = tuple(each.name for each in chosen)
-            macs = sum(each.macs for each in chosen)
-            tried[key] = Plan(names=names, points=lost(names), macs=macs)
+            found = judge(names)
+            tried[key] = Plan(
+                names=names,
+                points=found.points,
+                macs=sum(each.macs for each in chosen),
+                cycles=found.cycles,
+            )
         return tried[key].points <= limit
 
     enough, too_few = _first_that_keeps(layers, keeps)
@@ -56,18 +71,31 @@ def float_layers(
                 enough = middle
             else:
                 too_few = middle
-        chosen = list(layers[:enough])
-        for each in sorted(chosen, key=lambda layer: -layer.macs)[:_MOST_DROPS]:
-            without = [layer for layer in chosen if layer is not each]
-            if keeps(without):
-                chosen = without
+        _drop(list(layers[:enough]), keeps)
     return list(tried.values())
+
+
+def _drop(chosen: list[Blamed], keeps: Callable[[Sequence[Blamed]], bool]) -> None:
+    """Tries to do without parts: halves first, then quarters and so on, the dearest layers first.
+
+    Few samples make a score jump, and then the first layers that are enough are more than needed.
+    """
+    drops, size = 0, (len(chosen) + 1) // 2
+    while size and len(chosen) > 1:
+        dearest = sorted(chosen, key=lambda layer: -layer.macs)
+        for start in range(0, len(dearest), size):
+            part = dearest[start : start + size]
+            without = [layer for layer in chosen if layer not in part]
+            if drops < _MOST_DROPS and 0 < len(without) < len(chosen):
+                drops += 1
+                chosen = without if keeps(without) else chosen
+        size = min(size, len(chosen)) // 2
 
 
 def best_plan(plans: Sequence[Plan], limit: float) -> Plan | None:
     """The cheapest one that keeps the limit; None where none does."""
     kept = [plan for plan in plans if plan.points <= limit]
-    return min(kept, key=lambda plan: (plan.macs, len(plan.names)), default=None)
+    return min(kept, key=lambda plan: (plan.cycles, len(plan.names)), default=None)
 
 
 def _first_that_keeps(

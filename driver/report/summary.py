@@ -6,6 +6,7 @@ them, else in seconds by the clock, and the other one is None everywhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -324,6 +325,8 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
         found = summary.accuracy.judgement
         if found is not None:
             document["accuracy"]["judgement"] |= {"points": found.points, "is_kept": found.is_kept}
+    for plan in document["float_plans"]:
+        plan["points"] = plan["points"] if math.isfinite(plan["points"]) else None
     return document | {
         "default_cycles": summary.default_cycles,
         "best_cycles": summary.best_cycles,

@@ -104,17 +104,27 @@ def _promise(accuracy: Accuracy) -> str:
 
 
 def plan_table(plans: Sequence[Plan]) -> str:
-    """Layers in float that were tried, the fewest multiply-accumulates first, and what is lost."""
-    most = max((plan.macs for plan in plans), default=0)
+    """Layers in float that were tried, the cheapest first: what they cost, and what is lost."""
+    least = min((plan.cycles for plan in plans if not plan.names), default=0)
+    most = max((plan.cycles for plan in plans), default=0)
     rows = (
         (
             escape(", ".join(plan.names) or "none"),
-            bar(plan.macs / most if most else 0.0, count(plan.macs)),
+            count(plan.macs),
+            bar(plan.cycles / most if most else 0.0, count(plan.cycles)),
+            times(plan.cycles / least if least else None),
             f"{plan.points:.2f}",
         )
-        for plan in sorted(plans, key=lambda plan: (plan.macs, plan.points))
+        for plan in sorted(plans, key=lambda plan: (plan.cycles, plan.points))
     )
-    return table(("layers in float on the processor", "their MACs", "points lost"), rows)
+    head = (
+        "layers in float on the processor",
+        "their MACs",
+        "cycles, estimated",
+        "",
+        "points lost",
+    )
+    return table(head, rows)
 
 
 def _measured(unit: Unit, value: float | None) -> str:

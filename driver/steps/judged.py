@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,10 +15,11 @@ from tilefarm.target import Target
 
 from driver.accuracy.blame import Blamed, blamed, by_cost
 from driver.accuracy.choosing import chance
-from driver.accuracy.float_layers import Plan, best_plan, float_layers
+from driver.accuracy.float_layers import Outcome, Plan, best_plan, float_layers
 from driver.accuracy.judgement import Judgement, is_chance, judgement, points_text
 from driver.accuracy.judging import judge_of
 from driver.accuracy.noise_sources import TensorNoise, noise_sources
+from driver.accuracy.price import estimated_cycles
 from driver.accuracy.promise import Promise
 from driver.graph.float_run import run_float
 from driver.graph.parts import Arrays
@@ -27,7 +29,6 @@ from driver.integer.reference import run
 from driver.partition.partitioner import partition
 from driver.quantize.fitting import quantize_for
 from driver.quantize.floats import has_no_kernel
-from driver.quantize.options import Quantization
 from driver.quantize.quantizer import float_form
 from driver.report.noise import NoiseRow
 from driver.steps.answers import Answers, Hear
@@ -39,6 +40,8 @@ _MACS: Final = 10_000_000_000
 promise: some seconds of numpy. All samples are judged at the end."""
 _LEAST_SAMPLES: Final = 4
 _NOISE_SAMPLES: Final = 16
+_LEAST_DECIDING: Final = 2
+"""Samples that a promise may lose, so that not a single one decides about it."""
 _NAMED: Final = 3
 """Layers that a warning names."""
 _LEAST_SHARE: Final = 0.05
@@ -132,6 +135,7 @@ class _Judging:
                 "1 sample to evaluate says next to nothing about accuracy\n"
                 "  try: --evaluate DATA.npz with more, better hundreds of them"
             )
+        self._say_few()
         self._say_chance()
         found = self._judgement(self._integers)
         if found is None:
@@ -162,6 +166,17 @@ class _Judging:
             return samples
         most = _MACS // max(1, self._network.macs // self._network.batch)
         return min(samples, max(_LEAST_SAMPLES, most))
+
+    def _say_few(self) -> None:
+        """A line where a sample or two decide about the promise that the user asked for."""
+        points, samples = self._promise.points, int(self._fresh.sum())
+        needed = math.ceil(100 * _LEAST_DECIDING / points) if points else 0
+        if self._promise.is_said and self._files.kind == "classes" and samples < needed:
+            self._stages.say(
+                f"each of {plural(samples, 'sample')} is {points_text(100 / samples)}: a promise"
+                f" of {points_text(points)} hangs on single ones\n"
+                f"  try: --evaluate DATA.npz with {needed} or more"
+            )
 
     def _say_chance(self) -> None:
         """A line where labels and network do not go together."""
@@ -213,20 +228,19 @@ class _Judging:
             SettingsError: that is not enough.
         """
         limit = self._promise.points
-        made: dict[tuple[str, ...], tuple[Quantization, QuantGraph, Answers]] = {}
+        made: dict[tuple[str, ...], tuple[QuantGraph, Network, Answers]] = {}
 
-        def lost(names: tuple[str, ...]) -> float:
-            how = self._with_float(names)
+        def judge(names: tuple[str, ...]) -> Outcome:
             self._doing = f"{_listed(names)} in float"
-            quantized = self._quantized if not names else self._made(how)
-            answers = self._integers if not names else _integers(quantized, self._files)
-            made[names] = how, quantized, answers
+            made[names] = self._with_float(names)
+            _, network, answers = made[names]
             found = self._judgement(answers)
-            return np.inf if found is None else found.points
+            points = np.inf if found is None else found.points
+            return Outcome(points=points, cycles=estimated_cycles(network))
 
         able = {n.name for n in self._files.graph.nodes if not has_no_kernel(n.op)}
         layers = [each for each in judged.blamed if each.name in able]
-        plans = float_layers(by_cost(layers, self._network.macs), lost, self._promise.limit)
+        plans = float_layers(by_cost(layers, self._network.macs), judge, self._promise.limit)
         best = best_plan(plans, self._promise.limit)
         if best is None:
             nearest = min(plans, key=lambda plan: (plan.points, plan.macs))
@@ -236,11 +250,12 @@ class _Judging:
                 f"--max-loss {_above(nearest.points):g}, or other options of quantization:"
                 " `tilefarm tune --help`",
             )
-        _, quantized, integers = made[best.names]
-        network = partition(quantized, self._target)
+        quantized, network, integers = made[best.names]
+        dearer = best.cycles / max(1, plans[0].cycles)
         self._say(
-            f"in float on the processor: {_listed(best.names)},"
-            f" {_millions(best.macs)} million MACs: {points_text(max(best.points, 0))} lost"
+            f"kept with {_listed(best.names)} in float on the processor"
+            f" ({_millions(best.macs)} million MACs, some {dearer:.1f} times the cycles):"
+            f" {points_text(max(best.points, 0))} lost"
         )
         return replace(
             judged,
@@ -251,14 +266,18 @@ class _Judging:
             plans=tuple(plans),
         )
 
-    def _made(self, how: Quantization) -> QuantGraph:
-        calibration = self._files.calibration
-        given = None if calibration is None else calibration.inputs
-        return quantize_for(self._target, self._files.graph, given, how)
-
-    def _with_float(self, names: Sequence[str]) -> Quantization:
-        how = self._stages.settings.quantization
-        return replace(how, keep_float=(*how.keep_float, *names))
+    def _with_float(self, names: Sequence[str]) -> tuple[QuantGraph, Network, Answers]:
+        """The network with these layers in float."""
+        if not names:
+            return self._quantized, self._network, self._integers
+        calibration, how = self._files.calibration, self._stages.settings.quantization
+        quantized = quantize_for(
+            self._target,
+            self._files.graph,
+            None if calibration is None else calibration.inputs,
+            replace(how, keep_float=(*how.keep_float, *names)),
+        )
+        return quantized, partition(quantized, self._target), _integers(quantized, self._files)
 
 
 def judge_samples(

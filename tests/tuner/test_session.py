@@ -116,6 +116,15 @@ def test_what_other_searches_told_is_not_proposed_and_is_of_the_budget() -> None
     assert not set(names(before)) & set(names(after))
 
 
+def test_a_task_that_other_searches_did_not_have_is_tried_though_they_spent_the_budget() -> None:
+    tasks = small_tasks()
+    first, *others = tasks
+    before = run(TuningSession({first: tasks[first]}, trials=12, seed=4))
+    another = TuningSession(tasks, trials=12, seed=4, history={first: [answer(p) for p in before]})
+    assert another.budget == len(before) + len(others)
+    assert sorted(p.task for p in run(another)) == sorted(others)
+
+
 def test_records_of_another_space_are_left_aside() -> None:
     foreign = trial_of({"something": 1}, cycles=3)
     session = TuningSession({"p": Task(pair_space())}, trials=5, history={"p": [foreign]})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver.accuracy.blame import Blamed, by_cost
-from driver.accuracy.float_layers import best_plan, float_layers
+from driver.accuracy.float_layers import Outcome, Plan, best_plan, float_layers
 
 
 def layers(*shares: float, macs: int = 100) -> list[Blamed]:
@@ -38,11 +38,12 @@ def test_the_plan_keeps_the_limit_and_nothing_is_tried_twice(
     ]
     tried: Counter[tuple[str, ...]] = Counter()
 
-    def lost(names: tuple[str, ...]) -> float:
+    def judge(names: tuple[str, ...]) -> Outcome:
         tried[names] += 1
-        return sum(each.share for each in found if each.name not in names)
+        lost = sum(each.share for each in found if each.name not in names)
+        return Outcome(points=lost, cycles=len(names))
 
-    plans = float_layers(found, lost, limit)
+    plans = float_layers(found, judge, limit)
     best = best_plan(plans, limit)
     assert best is not None  # without any integers nothing is lost
     assert best.points <= limit
@@ -56,18 +57,41 @@ def test_the_fewest_of_the_worst_and_none_in_vain() -> None:
     found = layers(0.5, 0.1, 0.3, 0.05)
     noise = {"l0": 5.0, "l1": 0.0, "l2": 3.0, "l3": 0.1}
 
-    def lost(names: tuple[str, ...]) -> float:
-        return sum(noise[name] for name in noise if name not in names)
+    def judge(names: tuple[str, ...]) -> Outcome:
+        lost = sum(noise[name] for name in noise if name not in names)
+        return Outcome(points=lost, cycles=len(names))
 
-    plans = float_layers(found, lost, 1.0)
+    plans = float_layers(found, judge, 1.0)
     best = best_plan(plans, 1.0)
     assert best is not None
     assert best.names == ("l0", "l2")
     assert best.points == pytest.approx(0.1)
 
 
+def test_a_score_that_jumps_does_not_keep_half_the_network_in_float() -> None:
+    found = layers(*(0.05 for _ in range(20)))
+
+    def judge(names: tuple[str, ...]) -> Outcome:
+        enough = {"l13"} <= set(names) and len(names) in (1, 2, 3, 5, 10, 20)
+        return Outcome(points=0.0 if enough else 2.0, cycles=len(names))
+
+    best = best_plan(float_layers(found, judge, 1.0), 1.0)
+    assert best is not None
+    assert best.names == ("l13",)
+
+
+def test_the_cheapest_plan_is_that_of_the_fewest_cycles() -> None:
+    dear = Plan(names=("a",), points=0.0, macs=1, cycles=900)
+    cheap = Plan(names=("b", "c"), points=0.9, macs=5, cycles=300)
+    broken = Plan(names=(), points=1.1, macs=0, cycles=100)
+    assert best_plan([dear, cheap, broken], 1.0) is cheap
+
+
 def test_what_cannot_be_kept() -> None:
-    plans = float_layers(layers(0.5, 0.5), lambda names: 9.0 - len(names), 1.0)
+    def judge(names: tuple[str, ...]) -> Outcome:
+        return Outcome(points=9.0 - len(names), cycles=len(names))
+
+    plans = float_layers(layers(0.5, 0.5), judge, 1.0)
     assert best_plan(plans, 1.0) is None
     assert min(plan.points for plan in plans) == 7.0
 

@@ -96,8 +96,8 @@ def test_promises_and_what_was_done_for_them_are_on_the_page() -> None:
                 NoiseRow(name="same", ratio_db=math.inf, shares=()),
             ),
             float_plans=(
-                Plan(names=(), points=1.0, macs=0),
-                Plan(names=("a<b>", "c"), points=0.25, macs=12_345),
+                Plan(names=(), points=1.0, macs=0, cycles=4_000),
+                Plan(names=("a<b>", "c"), points=0.25, macs=12_345, cycles=9_000),
             ),
         )
     )
@@ -106,7 +106,8 @@ def test_promises_and_what_was_done_for_them_are_on_the_page() -> None:
         "&lt;conv&gt;: 20.0 dB; noise: before 25 %, weights 75 %",
         "same: exact",
         "a&lt;b&gt;, c",
-        "0.25 points, 12.3k MACs",
+        "0.25 points, 9k cycles: a&lt;b&gt;, c",
+        "2.25×",
         "0.25",
     ):
         assert words in text, words

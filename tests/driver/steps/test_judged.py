@@ -123,6 +123,7 @@ def test_layers_stay_in_float_where_the_user_wants_it(judge: Judge) -> None:
     assert judged.plans[0].points > 0.5
     assert any(step.place == "cpu" for step in judged.network.steps if step.macs)
     assert "in float on the processor" in said[-1]
+    assert "times the cycles" in said[-1]
     samples = 40
     again = judged.integers.first(samples)
     assert np.isfinite(next(iter(again.values()))).all()
@@ -143,6 +144,14 @@ def test_a_promise_needs_samples_that_did_not_calibrate(judge: Judge) -> None:
     with pytest.raises(SettingsError, match="there is 1") as caught:
         judge(Quantization(), max_loss=1.0, samples_from=59)
     assert "--evaluate" in caught.value.hint
+
+
+def test_a_promise_that_hangs_on_single_samples_is_told_so(judge: Judge) -> None:
+    _, said = judge(Quantization(), of="classes", max_loss=2.0)
+    assert "each of 40 samples is 2.5 points: a promise of 2 points hangs on single ones" in said[0]
+    assert "with 100 or more" in said[0]
+    _, said = judge(Quantization(), of="classes", max_loss=5.0)
+    assert not any("hangs on" in words for words in said)
 
 
 def test_one_sample_says_next_to_nothing(judge: Judge) -> None:

@@ -1,0 +1,31 @@
+"""The price of a network before anything is measured."""
+
+from __future__ import annotations
+
+from tilefarm.target import TARGETS
+
+from compile_worker.space import lower_bound_cycles
+from driver.accuracy.price import estimated_cycles
+from driver.demo import CALIBRATION, MODEL
+from driver.frontend import import_model, load_data
+from driver.integer.network import Network
+from driver.partition.partitioner import partition
+from driver.quantize.fitting import quantize_for
+from driver.quantize.options import Quantization
+
+
+def digits(*in_float: str) -> Network:
+    target, graph = TARGETS["sim"], import_model(MODEL)
+    data = load_data(CALIBRATION, graph).inputs
+    return partition(quantize_for(target, graph, data, Quantization(keep_float=in_float)), target)
+
+
+def test_the_accelerator_s_part_is_the_least_that_it_needs() -> None:
+    network = digits()
+    least = sum(count * lower_bound_cycles(w, network.target) for w, count in network.workloads())
+    assert least < estimated_cycles(network) < 2 * least
+
+
+def test_a_convolution_in_float_is_dearer() -> None:
+    first = next(step for step in digits().steps if step.macs)
+    assert estimated_cycles(digits(first.name)) > estimated_cycles(digits()) + first.macs // 10
