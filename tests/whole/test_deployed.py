@@ -145,19 +145,66 @@ def test_the_python_example_takes_a_part_of_a_batch_and_the_models_integers(
     assert [in_types[o.name].dtype for o in graph.outputs] == [np.int8, np.float32]
 
 
-def test_the_examples_say_what_is_wrong(tmp_path: Path) -> None:
-    graph, data = two_outputs()
-    program = program_of(partition(quantize(graph, data, block=PAIRS.vta.block), PAIRS))
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A program with one input, `image`."""
+    graph, data = demo()
     out = OutputFolder(tmp_path)
-    out.write_program(program, {})
-    with (out.program / "weights.bin").open("ab") as file:
+    out.write_program(program_of(partition(quantize(graph, data), SIM)), {})
+    return out.program
+
+
+def test_the_python_example_takes_the_only_input_by_its_usual_name(folder: Path) -> None:
+    (values,) = demo()[1].values()
+    library = str(find_library())
+    assert in_python(folder, library, {"x": values}) == in_python(
+        folder, library, {"image": values}
+    )
+
+
+DATA: Final[dict[str, tuple[Arrays, str]]] = {
+    "no such file": ({}, "x.npz: not what numpy.savez writes: "),
+    "another name": (
+        {"picture": np.zeros((2, 1, 8, 8))},
+        "x.npz: no array 'image'; it has picture",
+    ),
+    "another shape": ({"x": np.zeros((2, 8))}, "x.npz: x is [2, 8], not ['samples', 1, 8, 8]"),
+    "no samples": ({"x": np.zeros((0, 1, 8, 8))}, "x.npz: x has no samples"),
+}
+
+
+@pytest.mark.parametrize("case", DATA)
+def test_the_python_example_says_what_is_wrong_with_data(case: str, folder: Path) -> None:
+    arrays, why = DATA[case]
+    if arrays:
+        np.savez(folder / "x.npz", **arrays)
+    words = [sys.executable, "run.py", str(find_library()), "x.npz"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.startswith(why)) == (1, True), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_c_example_refuses_a_part_of_a_sample(folder: Path) -> None:
+    subprocess.run(["cc", "run.c", "-ldl", "-o", "run"], cwd=folder, check=True)
+    (folder / "in").write_bytes(b"12345")
+    words = ["./run", str(find_library()), "in", "out"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "in ends within a run\n")
+
+
+def test_the_examples_say_what_is_wrong(folder: Path) -> None:
+    words = [sys.executable, "run.py", "absent.so", "x.npz"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("absent.so: no VTA library: ")
+    with (folder / "weights.bin").open("ab") as file:
         file.write(b"x")
     words = [sys.executable, "run.py", "absent.so", "x.npz"]
-    done = subprocess.run(words, cwd=out.program, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("weights.bin: damaged"), "before anything is loaded"
-    subprocess.run(["cc", "run.c", "-ldl", "-o", "run"], cwd=out.program, check=True)
-    words = ["./run", "absent.so", "in", "out", "out2"]
-    done = subprocess.run(words, cwd=out.program, capture_output=True, text=True, check=False)
+    subprocess.run(["cc", "run.c", "-ldl", "-o", "run"], cwd=folder, check=True)
+    words = ["./run", "absent.so", "in", "out"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("absent.so: ")

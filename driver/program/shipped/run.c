@@ -41,7 +41,9 @@ int main(int argc, char **argv) {
   copy(host[1], 0, device[1], 0, nbytes[1], 1);
   for (;;) {
     for (int i = FIRST; i < FIRST + INPUTS; ++i) {
-      if (fread(host[i], 1, nbytes[i], file[i]) != nbytes[i]) return 0;
+      const size_t got = fread(host[i], 1, nbytes[i], file[i]);
+      if (got == 0 && i == FIRST) return 0;
+      if (got != nbytes[i]) return fprintf(stderr, "%s ends within a run\n", argv[i]), 1;
       copy(host[i], 0, device[i], 0, nbytes[i], 1);
     }
     if (entry(device, offsets) != 0 || (last_error != NULL && last_error(NULL, 0) != 0))
