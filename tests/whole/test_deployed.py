@@ -162,7 +162,7 @@ def test_the_python_example_takes_the_only_input_by_its_usual_name(folder: Path)
     )
 
 
-DATA: Final[dict[str, tuple[Arrays, str]]] = {
+DATA: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "no such file": ({}, "x.npz: not what numpy.savez writes: "),
     "another name": (
         {"picture": np.zeros((2, 1, 8, 8))},
