@@ -22,10 +22,10 @@ _OF_SHAPES: Final = frozenset({"Shape", "Size"})
 
 
 def constant_results(call: Call, scope: Scope) -> tuple[Array, ...] | None:
-    """The values of a node that needs no activation; None where it needs one.
+    """The values of a node that needs no activation; None where it needs one, or is no rule here.
 
     Raises:
-        RefusedError: the operator cannot be computed at import, or its operands do not fit.
+        RefusedError: its operands do not fit.
     """
     if call.operator in _OF_SHAPES:
         shape = _shape(call, scope)
@@ -33,12 +33,12 @@ def constant_results(call: Call, scope: Scope) -> tuple[Array, ...] | None:
     names = [name for name in call.inputs if name]
     if call.operator == "CastLike" and scope.is_constant(names[0]):
         return (_cast_like(names, scope),)
+    if call.operator not in CONSTANT_OPERATORS:
+        return None
     if not all(scope.is_constant(name) for name in names):
         return None
     if not names and call.operator != "Constant":
         return None
-    if call.operator not in CONSTANT_OPERATORS:
-        raise RefusedError("has only constant inputs and cannot be computed at import")
     operands = [scope.constants.get(name, _NOTHING) for name in call.inputs]
     try:
         with np.errstate(all="ignore"):

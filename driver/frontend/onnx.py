@@ -13,6 +13,7 @@ from tilefarm.readable import readable
 
 from driver.frontend.bodies import model_with_bodies
 from driver.frontend.call import Call, Lowered, RefusedError, Result, Scope, UnknownError, call_of
+from driver.frontend.computed import computed
 from driver.frontend.constants import CONSTANT_OPERATORS, constant_results
 from driver.frontend.doors import open_doors
 from driver.frontend.ends import batches, inputs_of, integers_of, outputs_of
@@ -152,13 +153,15 @@ def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | No
 
 def _compute(call: Call, scope: Scope) -> None:
     """Adds what a call makes: constants, the operators of its rule, or those of its steps."""
-    if _has_steps(call, scope):
-        made = COMPOSITIONS[call.operator](call, Steps(call, scope, _compute))
+    made = _by_steps(call, scope)
+    if made is not None:
         for output, name in zip(call.outputs, made, strict=False):
             _call_it(output, name, scope)
         return
     grids.check(call, scope)
     values = constant_results(call, scope)
+    if values is None and call.inputs and _is_fixed(call, scope):
+        values = computed(call, scope, _compute)
     if values is not None:
         scope.constants.update(zip(call.outputs, values, strict=False))
     else:
@@ -166,12 +169,17 @@ def _compute(call: Call, scope: Scope) -> None:
     grids.pass_on(call, scope)
 
 
-def _has_steps(call: Call, scope: Scope) -> bool:
-    """Whether a call is taken by steps: what has a rule for constants is computed by it."""
+def _by_steps(call: Call, scope: Scope) -> tuple[str, ...] | None:
+    """The results of a call's steps; None if it has none, or a rule for constants computes it."""
     if call.domain or call.operator not in COMPOSITIONS:
-        return False
-    fixed = all(scope.is_constant(name) for name in call.inputs if name)
-    return not (fixed and call.operator in CONSTANT_OPERATORS)
+        return None
+    if call.operator in CONSTANT_OPERATORS and _is_fixed(call, scope):
+        return None
+    return COMPOSITIONS[call.operator](call, Steps(call, scope, _compute))
+
+
+def _is_fixed(call: Call, scope: Scope) -> bool:
+    return all(scope.is_constant(name) for name in call.inputs if name)
 
 
 def _call_it(output: str, name: str, scope: Scope) -> None:

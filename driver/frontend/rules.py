@@ -13,6 +13,8 @@ from driver.frontend.operators import (
     attention,
     binary,
     choosing,
+    combined,
+    entries,
     functions,
     joining,
     matrices,
@@ -95,9 +97,11 @@ Operators on constants are in `constants`.
 COMPOSITIONS: Final[Mapping[str, Composition]] = {
     **attention.COMPOSITIONS,
     **choosing.COMPOSITIONS,
+    **combined.COMPOSITIONS,
+    **entries.COMPOSITIONS,
     **sampling.COMPOSITIONS,
 }
-"""What operators that stand for several others are written as."""
+"""What operators that stand for several others are written as, some of them in some forms only."""
 
 SEVERAL_OUTPUTS: Final = frozenset({"Attention", "DynamicQuantizeLinear", "Split"})
 """The operators of which several outputs may be used."""

@@ -90,8 +90,11 @@ class Steps:
         return grid is not None and grid.dtype == "bool"
 
 
-Composition: TypeAlias = Callable[[Call, Steps], tuple[str, ...]]
-"""Takes the steps of a call; the names of its results, "" for one that it does not make."""
+Composition: TypeAlias = Callable[[Call, Steps], tuple[str, ...] | None]
+"""Takes the steps of a call; the names of its results, "" for one that it does not make.
+
+None where it needs no steps: the operator's own rule takes it.
+"""
 
 
 def operand(call: Call, index: int) -> str:

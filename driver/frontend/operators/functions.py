@@ -101,12 +101,9 @@ def prelu(call: Call, scope: Scope) -> Lowered:
 
 
 def power(call: Call, scope: Scope) -> Lowered:
-    """Pow with a constant exponent."""
+    """Pow with one constant exponent; see `combined` for several."""
     name = scope.activation(call)
-    exponent = scope.weights(call, 1, "exponent")
-    if exponent.size != 1 or exponent.ndim > len(scope.shapes[name]):
-        raise RefusedError(f"exponent {list(exponent.shape)} is not one number")
-    one = (float(exponent.reshape(-1)[0]),)
+    one = (float(scope.weights(call, 1, "exponent").reshape(-1)[0]),)
     return Lowered((Unary(function="power", parameters=one),), (name,))
 
 

@@ -24,6 +24,7 @@ WEIGHTS: dict[str, NDArray[Any]] = {
     "zero": np.array(0, np.int64),
     "one": np.array([1], np.int64),
     "four": np.array(4, np.int64),
+    "none": np.zeros((1, 1, 0, 4), np.float32),
     "step": np.array(1, np.int64),
     "two": np.array([2], np.int64),
     "ends": np.array([-1, 4], np.float32),
@@ -31,6 +32,9 @@ WEIGHTS: dict[str, NDArray[Any]] = {
     "places": np.array([[1], [3]], np.int64),
     "new": np.array([7, 8], np.float32),
     "unequal": np.array([3, 1], np.int64),
+    "around": np.array([1, 0, 0, 2], np.int64),
+    "ends_of_one": np.array([1, 0], np.int64),
+    "wide": np.array([4, 7], np.int64),
     "far": np.array([1 << 20, 1 << 20], np.int64),
 }
 CASES = {
@@ -55,6 +59,11 @@ CASES = {
     "scatter": node("ScatterND", ["row", "places", "new"], "c"),
     "one_hot": node("OneHot", ["places", "four", "ends"], "c", axis=0),
     "size": node("Size", ["x"], "c"),
+    "softmax": node("Softmax", ["square"], "c", axis=0),
+    "padded": node("Pad", ["square", "around"], "c"),
+    "padded_integers": node("Pad", ["shape", "ends_of_one"], "c"),
+    "resized": node("Resize", ["square", "", "", "wide"], "c", mode="linear"),
+    "normalized": node("LayerNormalization", ["square", "row"], "c"),
     "cast_like": node("CastLike", ["flags", "row"], "c"),
 }
 
@@ -83,6 +92,9 @@ def test_a_node_on_constants(case: str, tmp_path: Path) -> None:
         (node("Tile", ["square", "far"], "c"), "makes a constant of shape [4194304, 4194304]"),
         (node("ScatterND", ["row", "places", "new"], "c", reduction="add"), "reduction 'add'"),
         (node("Det", ["square"], "c"), "operator is not supported"),
+        (node("Softmax", ["shape"], "c"), "has only constant inputs, of integers"),
+        (node("Resize", ["square", "", "", "far"], "c"), "too large"),
+        (node("Conv", ["none", "none"], "c"), "has only constant inputs and cannot be computed"),
         (node("CastLike", ["x", "zero"], "c"), "casts an activation to int64"),
     ],
 )
