@@ -52,6 +52,8 @@ def kind_of(graph: Graph, labels: NDArray[Any] | None, wanted: Kind | None = Non
     kinds: Sequence[Kind] = (wanted,) if wanted is not None else KINDS
     if labels is None:
         return wanted or _by_outputs(graph)
+    if wanted is None:
+        _check_form(graph, labels)
     for kind in kinds:
         if _fits(graph, labels, kind, said=wanted is not None):
             _check_classes(graph, labels, kind)
@@ -182,6 +184,29 @@ def _check_outputs(graph: Graph, wanted: Kind) -> None:
     if wanted in ("classes", "embeddings") and math.prod(shape[1:]) < 2:
         raise SettingsError(
             f"--judge {wanted}: the first output has one value a sample", "--judge values"
+        )
+
+
+def _check_form(graph: Graph, labels: NDArray[Any]) -> None:
+    """That classes are class numbers, and not the same in another form.
+
+    Raises:
+        DataError: they are, with what makes numbers of them.
+    """
+    many = _classes(first_shape(graph))
+    if many < 2 or labels.size == 0:
+        return
+    long = _long(labels.shape)
+    if long == () and labels.dtype.kind == "f" and (labels == np.rint(labels)).all():
+        raise DataError(
+            f"labels are class numbers of type {labels.dtype}",
+            "y.astype(int): classes are integers",
+        )
+    rows = labels.reshape(len(labels), -1)
+    if long == (many,) and ((rows != 0).sum(axis=1) == 1).all() and (rows.max(axis=1) == 1).all():
+        raise DataError(
+            f"labels are rows of {many} values of which one is 1: a class each",
+            "y.reshape(len(y), -1).argmax(axis=1); or --judge values, if they are meant as values",
         )
 
 

@@ -12,6 +12,10 @@ _MOST_DROPS: Final = 12
 """Attempts to do without some of the layers, each at the cost of one more network."""
 
 
+_MOST_ALONE: Final = 6
+"""Layers that are tried alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What a network with some layers in float loses, in points, and costs, in estimated cycles."""
@@ -42,7 +46,8 @@ def float_layers(
     """Plans that were tried; the cheapest that loses at most `limit` points is `best_plan`.
 
     Layers are taken in their order, twice as many each time, until the limit is kept; bisection
-    finds the fewest, and then parts of them are tried without. Nothing is tried twice.
+    finds the fewest. Few samples make a score jump, so these may be more than needed: the first
+    layers are tried alone, and if none is enough, parts are tried without. Nothing is tried twice.
 
     Args:
         layers: candidates, those first that are worth most, see `driver.accuracy.blame.by_cost`.
@@ -71,15 +76,13 @@ def float_layers(
                 enough = middle
             else:
                 too_few = middle
-        _drop(list(layers[:enough]), keeps)
+        if not any(keeps([layer]) for layer in layers[: min(enough, _MOST_ALONE)]):
+            _drop(list(layers[:enough]), keeps)
     return list(tried.values())
 
 
 def _drop(chosen: list[Blamed], keeps: Callable[[Sequence[Blamed]], bool]) -> None:
-    """Tries to do without parts: halves first, then quarters and so on, the dearest layers first.
-
-    Few samples make a score jump, and then the first layers that are enough are more than needed.
-    """
+    """Tries to do without parts: halves first, then quarters and so on, the dearest first."""
     drops, size = 0, (len(chosen) + 1) // 2
     while size and len(chosen) > 1:
         dearest = sorted(chosen, key=lambda layer: -layer.macs)

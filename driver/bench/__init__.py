@@ -19,6 +19,10 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
     "kernels": ("driver.bench.kernels", "cycles of ResNet-18's convolutions, against the old flow"),
     "large": ("driver.bench.large", "large networks, from file to program: seconds and memory"),
     "network": ("driver.bench.network", "cycles of a whole network, a row a step, by cause"),
+    "promise": (
+        "driver.bench.promise.command",
+        "promises of accuracy: kept on other samples too, and at which cost",
+    ),
     "seed": ("driver.bench.seed", "the same search many times, under load and kills: one result"),
     "simulator": ("driver.bench.simulator", "speed of the simulator on ResNet-18's convolutions"),
     "validity": (

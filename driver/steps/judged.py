@@ -231,7 +231,7 @@ class _Judging:
         made: dict[tuple[str, ...], tuple[QuantGraph, Network, Answers]] = {}
 
         def judge(names: tuple[str, ...]) -> Outcome:
-            self._doing = f"{_listed(names)} in float"
+            self._doing = f"plan {len(made) + 1}: {_listed(names)} in float"
             made[names] = self._with_float(names)
             _, network, answers = made[names]
             found = self._judgement(answers)

@@ -144,7 +144,7 @@ def _inputs(task: Attempt, data: _Labelled | None, graph: Graph) -> tuple[Datase
     if data is None:
         return _made_up(task, graph, _RUNS_TO_CALIBRATE, 0), _made_up(task, graph, FIRST_RUNS, 1)
     both = (data.calibration, data.scored)
-    calibration, scored = (_in_reals(each, task.recipe, graph, task.data) for each in both)
+    calibration, scored = (in_reals(each, task.recipe, graph, task.data) for each in both)
     return calibration, scored
 
 
@@ -154,7 +154,7 @@ def _made_up(task: Attempt, graph: Graph, runs: int, seed: int) -> Dataset:
     return seeded_data(graph, runs * graph.batch, seed)
 
 
-def _in_reals(samples: Samples, recipe: Recipe, graph: Graph, path: Path) -> Dataset:
+def in_reals(samples: Samples, recipe: Recipe, graph: Graph, path: Path) -> Dataset:
     """(x - mean) * factor in float32, in the network's layout."""
     x = (samples.x.astype(np.float32) - np.float32(recipe.mean)) * np.float32(recipe.factor)
     return dataset_of({"x": x}, graph, path)

@@ -112,7 +112,7 @@ def test_or_it_is_said(
     ("shapes", "labels", "wanted", "why", "remedy"),
     [
         ([CLASSES], whole(7, 3), None, "labels have shape [7, 3] and type int64", "leave `y` out"),
-        ([CLASSES], real(7), None, "outputs are a [1, 10]", "classes [samples]"),
+        ([CLASSES], real(7) + 0.5, None, "outputs are a [1, 10]", "classes [samples]"),
         ([MAP], whole(7), "pixels", "--judge pixels: outputs are", "without the axis"),
         ([MAP], whole(7, 9, 9), None, "labels have shape [7, 9, 9]", "leave `y` out"),
         ([CLASSES], whole(7), "values", "labels have shape [7]", "the first output's shape"),
@@ -149,6 +149,29 @@ def test_outputs_that_cannot_be_that(shapes: list[tuple[int, ...]], wanted: Kind
         kind_of(network(*shapes), None, wanted)
     assert why in caught.value.what
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("labels", "why", "remedy"),
+    [
+        (np.array([3.0, 9.0]), "class numbers of type float64", "y.astype(int)"),
+        (np.eye(10, dtype=np.float32)[[3, 9]], "rows of 10 values of which one is 1", "argmax"),
+        (np.eye(10, dtype=np.int64)[[3, 9]], "rows of 10 values of which one is 1", "argmax"),
+    ],
+)
+def test_classes_in_another_form_are_told_how_to_be_numbers(
+    labels: NDArray[Any], why: str, remedy: str
+) -> None:
+    with pytest.raises(DataError, match=why) as caught:
+        kind_of(network(CLASSES), labels)
+    assert remedy in caught.value.hint
+    if labels.ndim == 2:
+        assert kind_of(network(CLASSES), labels, "values") == "values"
+
+
+def test_values_that_are_no_classes_in_disguise() -> None:
+    assert kind_of(network(CLASSES), 0.5 * np.eye(10)[[3, 9]]) == "values"
+    assert kind_of(network((1, 1)), np.array([[3.0], [9.0]])) == "values"
 
 
 def test_boxes_are_found_by_name_where_shapes_are_alike() -> None:

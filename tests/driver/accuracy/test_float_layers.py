@@ -80,6 +80,18 @@ def test_a_score_that_jumps_does_not_keep_half_the_network_in_float() -> None:
     assert best.names == ("l13",)
 
 
+def test_parts_are_tried_without_where_no_layer_is_enough_alone() -> None:
+    found = layers(*(0.05 for _ in range(20)))
+
+    def judge(names: tuple[str, ...]) -> Outcome:
+        enough = {"l13", "l14"} <= set(names)
+        return Outcome(points=0.0 if enough else 2.0, cycles=len(names))
+
+    best = best_plan(float_layers(found, judge, 1.0), 1.0)
+    assert best is not None
+    assert len(best.names) <= 4
+
+
 def test_the_cheapest_plan_is_that_of_the_fewest_cycles() -> None:
     dear = Plan(names=("a",), points=0.0, macs=1, cycles=900)
     cheap = Plan(names=("b", "c"), points=0.9, macs=5, cycles=300)

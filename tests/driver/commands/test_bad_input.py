@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from tilefarm.target import TARGETS
 
 from driver import cli
-from driver.demo import CALIBRATION, MODEL
+from driver.demo import CALIBRATION, MODEL, TEST
 
 
 @pytest.fixture
@@ -155,6 +155,21 @@ def test_promises_and_kinds_that_there_are_not(tune: Callable[..., str]) -> None
     assert "--judge faces: no such kind" in tune("--judge", "faces")
     assert "--judge boxes: outputs are" in tune("--judge", "boxes")
     assert "judged on samples that did not calibrate" in tune("--max-loss", "1")
+
+
+def test_a_promise_that_cannot_be_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("driver.steps.judged.has_no_kernel", lambda _op: "for this test")
+    out = tmp_path / "out"
+    words = ["tune", str(MODEL), "--calibrate", str(CALIBRATION), "--evaluate", str(TEST)]
+    words += ["--calibration", "percentile:50", "--max-loss", "0.5", "--out", str(out)]
+    assert cli.main(words) == 2
+    *_, why, remedy = capsys.readouterr().err.splitlines()
+    assert "--max-loss 0.5 cannot be kept: " in why
+    assert "nearest comes" in why
+    assert remedy.startswith("  try: --max-loss ")
+    assert not (out / "program").exists()
 
 
 def test_an_unknown_target(tune: Callable[..., str]) -> None:
