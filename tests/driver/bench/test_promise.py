@@ -96,7 +96,7 @@ def test_figures_and_tables_say_what_is_missed() -> None:
     found = figures([good, good])
     assert all(figure.is_met for figure in found)
     assert found[1].value == pytest.approx(0.25)
-    bad = [good, Broken("other", "cannot be kept")]
+    bad: list[Kept | Broken] = [good, Broken("other", "cannot be kept")]
     assert [figure.is_met for figure in figures(bad)] == [False, True, True]
     text = "\n".join(tables(bad, figures(bad)))
     for words in ("net", "0.25", "BROKEN  other: cannot be kept", "missed"):
