@@ -27,7 +27,7 @@ examples:
 The cases of the onnx package: one operator each as the format's authors made them (float and
 integer), and layers that PyTorch exported (converted). A case is skipped if the importer refuses
 it; why is in driver/frontend/conformance/conformance.json. One that is taken must give the
-published answers, in float32, to a thousandth.
+published answers, in float32, to a thousandth; those in bfloat16, to a 128th of the largest.
 
 exit codes: 0 none failed; 1 a case failed; 2 the folder cannot be used
 """

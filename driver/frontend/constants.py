@@ -125,7 +125,8 @@ def _split(call: Call, operands: list[Array]) -> tuple[Array, ...]:
 
 def _cast(call: Call, operands: list[Array]) -> Array:
     wanted = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 1))
-    return np.asarray(operands[0], wanted)
+    values = np.asarray(operands[0], wanted)
+    return values.astype(np.float32) if wanted.name == "bfloat16" else values
 
 
 def _divide(_: Call, operands: list[Array]) -> Array:

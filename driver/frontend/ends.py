@@ -15,7 +15,7 @@ from driver.frontend.reasons import Reasons
 from driver.graph.grid import BOUNDS, Grid
 from driver.graph.ir import GraphOutput, Shape
 
-_FLOATS: Final = ("float", "float16", "double")
+_FLOATS: Final = ("float", "float16", "bfloat16", "double")
 """Taken as float32, whichever it is."""
 _AGAIN: Final = "export the model again"
 _LEAVE_OUT: Final = "leave this output out: it is always the same"
@@ -88,7 +88,7 @@ def _has_numbers(value: onnx.ValueInfoProto, reasons: Reasons) -> bool:
             f"input {value.name!r} is {given}; only float32, integers and truth values are"
             " supported",
             "export the network with float32 in place of it"
-            if given.startswith(("bfloat", "float"))
+            if given.startswith("float")
             else "begin the network behind the nodes that read it",
         )
         return False

@@ -172,9 +172,11 @@ def tensor_array(tensor: onnx.TensorProto, path: Path | None = None) -> Array:
     if math.prod(tensor.dims) > _MOST_A_BYTE * stored:
         raise ValueError(f"has the shape {list(tensor.dims)}, but only {plural(stored, 'byte')}")
     try:
-        return np.asarray(onnx.numpy_helper.to_array(tensor))
+        values = np.asarray(onnx.numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ValueError(f"cannot be decoded ({error})") from None
+    exact = tensor.data_type == onnx.TensorProto.BFLOAT16  # the upper half of a float32
+    return values.astype(np.float32) if exact else values
 
 
 _PLAIN: Final = frozenset(

@@ -11,7 +11,8 @@ from driver.frontend.operators.lanes import with_constants
 from driver.graph.ir import Clip
 
 _CLIP_INPUTS_SINCE = 11
-_FLOAT_TYPES = (1, 10, 11)
+_FLOAT_TYPES = (1, 10, 11, 16)
+"""What ONNX calls float32, float16, double and bfloat16."""
 
 
 def batch_norm(call: Call, scope: Scope) -> Lowered:

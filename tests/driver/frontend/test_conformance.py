@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from driver.frontend.conformance.cases import Case, made_cases
@@ -51,7 +53,7 @@ sum_example mean_example concat_1d_axis_0 concat_2d_axis_0 concat_3d_axis_2
 split_1d_uneven_split_opset18 transpose_all_permutations_2 transpose_default slice flatten_axis0
 reshape_one_dim reshape_reordered_all_dims squeeze unsqueeze_axis_0 clip_example constant_pad
 gather_0 gather_elements_0 tile tile_precomputed expand_dim_changed identity
-convtranspose_output_shape convtranspose_pads convtranspose_1d
+convtranspose_output_shape convtranspose_pads convtranspose_1d celu_bfloat16
 """
 TAKEN = _TAKEN_TEXT.split()
 
@@ -78,3 +80,11 @@ def test_a_refusal_says_why(name: str, tmp_path: Path) -> None:
     found = result(known()[name], tmp_path)
     assert found.verdict == "skipped"
     assert REFUSED[name] in found.why
+
+
+def test_a_published_answer_in_bfloat16_has_8_bits(tmp_path: Path) -> None:
+    case = known()["celu_bfloat16"]
+    (answer,) = case.outputs
+    for off, verdict in ((2.0**-8, "passed"), (2.0**-6, "failed")):
+        wanted = (answer.astype(np.float32) + off * np.abs(answer).max()).astype(answer.dtype)
+        assert result(replace(case, outputs=(wanted,)), tmp_path).verdict == verdict

@@ -110,3 +110,19 @@ def test_half_and_double_precision_are_taken_as_float32(tmp_path: Path) -> None:
     made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
     graph = import_model(saved(made, tmp_path))
     assert np.array_equal(run_float(graph, {"x": X})["y"], X * WEIGHTS["row"])
+
+
+def test_bfloat16_is_taken_as_the_float32_that_it_is_a_half_of(tmp_path: Path) -> None:
+    nodes = [
+        node("Cast", ["row"], "short", to=onnx.TensorProto.BFLOAT16),
+        node("Mul", ["x", "short"], "z"),
+        node("Add", ["z", "w"], "s"),
+        node("Cast", ["s"], "y", to=onnx.TensorProto.BFLOAT16),
+    ]
+    made = model(nodes, {"row": np.array([1, 2, 3, 1 + 2**-12], np.float32)})
+    half = onnx.helper.make_tensor("w", onnx.TensorProto.BFLOAT16, [1], [0.5])
+    made.graph.initializer.append(half)
+    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.BFLOAT16
+    graph = import_model(saved(made, tmp_path))
+    wanted = X * np.array([1, 2, 3, 1], np.float32) + np.float32(0.5)
+    assert np.array_equal(run_float(graph, {"x": X})["y"], wanted)
