@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from tilefarm.command_line import whole_from
 from tilefarm.errors import InfraError
 from tilefarm.interpreter import python_command
 
 from driver.bench.figures import Figure, figure_table
+from driver.bench.gate import add_gate, add_number, gated
 from driver.farm.scratch import scratch_folder
 from driver.program.deployed import read_program
 from driver.program.simulated import on_simulator
 from driver.steps.machine import machine
 
-EXIT_MISSED: Final = 1
 _RUNS: Final = 10
 _TRIALS: Final = 200
 _REFERENCE: Final = 4
@@ -58,14 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("trials", _TRIALS, 1, "of each of them"),
         ("seed", 0, 0, "of the first; the others count on from it"),
     ):
-        parser.add_argument(
-            f"--{name}",
-            type=whole_from(least),
-            default=default,
-            metavar="N",
-            help=f"{what} (default: {default})",
-        )
-    parser.add_argument("--gate", action="store_true", help="exit code 1 where a goal is missed")
+        add_number(parser, name, what, default=default, least=least)
+    add_gate(parser)
     parser.epilog = _EPILOG
 
 
@@ -88,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(document | rows))
     else:
         print("\n".join(figure_table(figures)))
-    return EXIT_MISSED if args.gate and not all(figure.is_met for figure in figures) else 0
+    return gated(args, figures)
 
 
 @dataclass(frozen=True, slots=True)

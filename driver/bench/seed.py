@@ -13,17 +13,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tilefarm.errors import InfraError, SettingsError
+from tilefarm.errors import InfraError
 from tilefarm.interpreter import python_command
 from tilefarm.plural import plural
 
 from driver.bench.figures import Figure, figure_table
+from driver.bench.gate import add_gate, add_number, gated
 from driver.farm.scratch import scratch_folder
 from driver.processes import kill_descendants
 from driver.steps.machine import machine
 from tuner.store import Store
 
-EXIT_MISSED: Final = 1
 _RUNS: Final = 30
 _TRIALS: Final = 120
 _LOAD: Final = 4
@@ -54,30 +54,19 @@ exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
-    for name, default, what in (
-        ("runs", _RUNS, "searches"),
-        ("trials", _TRIALS, "of each search"),
-        ("load", _LOAD, "processes that compute beside"),
-        ("seed", 0, "of all searches, and of the moments of the kills"),
+    for name, default, least, what in (
+        ("runs", _RUNS, 2, "searches"),
+        ("trials", _TRIALS, 2, "of each search"),
+        ("load", _LOAD, 0, "processes that compute beside"),
+        ("seed", 0, 0, "of all searches, and of the moments of the kills"),
     ):
-        parser.add_argument(
-            f"--{name}",
-            type=int,
-            default=default,
-            metavar="N",
-            help=f"{what} (default: {default})",
-        )
-    parser.add_argument("--gate", action="store_true", help="exit code 1 where a goal is missed")
+        add_number(parser, name, what, default=default, least=least)
+    add_gate(parser)
     parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    for name, least in (("runs", 2), ("trials", 2), ("load", 0), ("seed", 0)):
-        if getattr(args, name) < least:
-            raise SettingsError(
-                f"--{name} {getattr(args, name)}: must be at least {least}", f"--{name} {least}"
-            )
     chance = random.Random(args.seed)
     searches: list[Searched] = []
     with scratch_folder() as scratch, ExitStack() as beside:
@@ -96,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(document | rows))
     else:
         print("\n".join(figure_table(figures)))
-    return EXIT_MISSED if args.gate and not all(figure.is_met for figure in figures) else 0
+    return gated(args, figures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ from driver.bench.farm.real import measure_real
 from driver.bench.farm.scale import Scale, measure_scale
 from driver.bench.farm.uploading import BLOB_NBYTES, measure_upload
 from driver.bench.figures import Figure, figure_table
+from driver.bench.gate import add_gate, gated
 from driver.farm.scratch import scratch_folder
 from driver.steps.machine import machine
 from driver.terminal.text_table import text_table
 
-EXIT_MISSED: Final = 1
 _MOST: Final = 1e6
 _DEFAULT: Final = Scale(
     devices=1000, workers=64, seconds=30.0, kernel_seconds=20.0, compile_seconds=0.2
@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"on simulators; 0 leaves them and the boards out (default: {_TRIALS})",
     )
-    option("--gate", action="store_true", help="exit code 1 where a goal is missed")
+    add_gate(parser)
     parser.epilog = _EPILOG
 
 
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
     _tell(args, f"first bottleneck: {bounds[0].resource}, at {bounds[0].devices:.0f} devices", ())
     if args.json:
         print(json.dumps(document))
-    return EXIT_MISSED if args.gate and not all(f.is_met for f in figures) else 0
+    return gated(args, figures)
 
 
 def _scale(args: argparse.Namespace) -> Scale:

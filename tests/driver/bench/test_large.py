@@ -62,8 +62,8 @@ def test_a_goal_is_met_or_missed(
     ("words", "said"),
     [
         (["vgg16"], "no network 'vgg16'"),
-        (["--trials", "0"], "--trials 0: at least 1"),
-        (["--samples", "0"], "--samples 0: at least 1"),
+        (["--trials", "0"], "--trials: '0' is not a whole number from 1 on"),
+        (["--samples", "0"], "--samples: '0' is not a whole number from 1 on"),
     ],
 )
 def test_bad_options_are_told(
