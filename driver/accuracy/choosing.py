@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -81,10 +81,27 @@ def class_axis(answer: Shape, labels: Shape) -> int | None:
     return None
 
 
+GUESSES: Final[Mapping[Kind, tuple[str, str]]] = {
+    "classes": (
+        "no better than always the commonest class",
+        "labels in the network's order, and inputs scaled as in training",
+    ),
+    "boxes": (
+        "none that is in the labels",
+        "labels with the network's class numbers, and left, top, right, bottom in its coordinates",
+    ),
+    "images": ("no better than always the labels' mean", "labels scaled as the network's answers"),
+    "values": ("no better than always the labels' mean", "labels scaled as the network's answers"),
+}
+"""What `chance` is, in words, and what to try where a network is no better."""
+
+
 def chance(labels: NDArray[Any] | None, kind: Kind) -> float | None:
-    """What always the commonest class reaches against labels, %; None for other kinds."""
-    if labels is None or kind != "classes":
+    """What a guess reaches by the kind's first measure against labels, %; None if nobody knows."""
+    if labels is None or kind not in GUESSES:
         return None
+    if kind != "classes":
+        return 0.0
     return 100 * max(float((labels == most).mean()) for most in np.unique(labels))
 
 

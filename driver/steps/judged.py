@@ -14,7 +14,7 @@ from tilefarm.plural import form, plural
 from tilefarm.target import Target
 
 from driver.accuracy.blame import Blamed, blamed, by_cost
-from driver.accuracy.choosing import chance
+from driver.accuracy.choosing import GUESSES, chance
 from driver.accuracy.float_layers import Outcome, Plan, best_plan, float_layers
 from driver.accuracy.judgement import Judgement, is_chance, judgement, points_text
 from driver.accuracy.judging import judge_of
@@ -181,17 +181,19 @@ class _Judging:
     def _say_chance(self) -> None:
         """A line where labels and network do not go together."""
         kind, labels = self._files.kind, self._files.evaluation.labels
-        if labels is None or kind != "classes":
-            return
         samples = self._samples
+        likely = None if labels is None else chance(labels[:samples], kind)
+        if labels is None or likely is None:
+            return
         floats = self._floats.first(samples)
         judge = judge_of(kind, self._files.graph, floats, labels[:samples])
-        first, likely = judge.compared(floats)[0], chance(labels[:samples], kind)
-        if first.floats is not None and likely and is_chance(first.floats, likely, samples):
+        first = judge.compared(floats)[0]
+        if first.floats is not None and is_chance(first.floats, likely, samples):
+            guess, remedy = GUESSES[kind]
             self._stages.say(
-                f"the float network has {first.floats:.1f} % {first.title}, no better than always"
-                f" the commonest class ({likely:.1f} %): labels are left aside\n"
-                "  try: labels in the network's order, and inputs scaled as in training"
+                f"the float network has {first.floats:.1f} % {first.title}, {guess}"
+                f" ({likely:.1f} %): labels are left aside\n"
+                f"  try: {remedy}"
             )
 
     def _blame(self) -> tuple[dict[str, TensorNoise], list[Blamed]]:

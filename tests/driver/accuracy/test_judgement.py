@@ -12,6 +12,7 @@ from driver.accuracy.choosing import chance
 from driver.accuracy.held_out import held_out
 from driver.accuracy.judgement import Judgement, is_chance, judgement, points_text
 from driver.accuracy.judging import Compared
+from driver.accuracy.kinds import Kind
 from driver.accuracy.promise import Promise
 from driver.frontend import Dataset
 
@@ -82,7 +83,16 @@ def test_points_in_words() -> None:
 def test_the_commonest_class_is_chance() -> None:
     assert chance(np.array([1, 1, 1, 0]), "classes") == 75.0
     assert chance(None, "classes") is None
-    assert chance(np.array([1, 1]), "values") is None
+
+
+def test_what_guesses_reach_by_other_measures() -> None:
+    kind: Kind
+    for kind in ("boxes", "images", "values"):
+        assert chance(np.array([1, 1]), kind) == 0.0
+    for kind in ("embeddings", "pixels"):
+        assert chance(np.array([1, 1]), kind) is None
+    assert is_chance(-3.0, 0.0, 50)
+    assert not is_chance(0.5, 0.0, 50)
 
 
 def test_samples_that_did_not_calibrate() -> None:

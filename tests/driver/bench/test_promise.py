@@ -95,17 +95,18 @@ def test_figures_and_tables_say_what_is_missed() -> None:
     good = row(way(chosen=0.0, other=0.0, cycles=100))
     found = figures([good, good])
     assert all(figure.is_met for figure in found)
-    assert found[1].value == pytest.approx(0.25)
+    assert found[2].value == pytest.approx(0.25)
     bad: list[Kept | Broken] = [good, Broken("other", "cannot be kept")]
-    assert [figure.is_met for figure in figures(bad)] == [False, True, True]
+    assert [figure.is_met for figure in figures(bad)] == [False, True, True, True]
     text = "\n".join(tables(bad, figures(bad)))
     for words in ("net", "0.25", "BROKEN  other: cannot be kept", "missed"):
         assert words in text
     assert not all(figure.is_met for figure in figures([]))
+    assert [figure.value for figure in figures([row(way(chosen=0.0, other=1.5))])][:2] == [1, 0]
     assert json.loads(json.dumps(document(bad, figures(bad))))["broken"] == {
         "other": "cannot be kept"
     }
-    assert document([], figures([]))["figures"][1]["value"] is None
+    assert document([], figures([]))["figures"][2]["value"] is None
 
 
 @pytest.mark.parametrize(

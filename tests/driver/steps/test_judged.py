@@ -46,7 +46,12 @@ def judge(tmp_path: Path) -> Judge:
     samples = rng.normal(size=(60, 8)).astype(np.float32)
     np.savez(tmp_path / "calibrate.npz", x=samples[:20])
     exact = np.maximum(samples @ weights["v"], 0) @ weights["w"]
-    labels = {"classes": exact.argmax(axis=1), "values": exact, "one": np.zeros(60, int)}
+    labels = {
+        "classes": exact.argmax(axis=1),
+        "values": exact,
+        "one": np.zeros(60, int),
+        "far": exact + 100,
+    }
     (tmp_path / "out").mkdir()
 
     def run(
@@ -164,6 +169,14 @@ def test_labels_of_one_class_are_left_aside(judge: Judge) -> None:
     assert "no better than always the commonest class" in said[0]
     assert judged.judgement is not None
     assert judged.judgement.title == "top-1 of float"
+
+
+def test_values_on_another_scale_are_left_aside(judge: Judge) -> None:
+    judged, said = judge(Quantization(), of="far")
+    assert "no better than always the labels' mean" in said[0]
+    assert "try: labels scaled as the network's answers" in said[0]
+    assert judged.judgement is not None
+    assert judged.judgement.title == "R2 of float"
 
 
 def test_labels_of_classes_are_used(judge: Judge) -> None:
