@@ -11,18 +11,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from tilefarm.command_line import whole_from
 from tilefarm.errors import DataError, SettingsError
 
 from driver.accuracy.promise import Promise
 from driver.bench.figures import Figure, figure_table
+from driver.bench.gate import add_gate, add_number, gated
 from driver.bench.isolated import Crashed, isolated
 from driver.bench.promise.keeping import Broken, Kept, Wanted, keep
 from driver.bench.zoo.recipes import RECIPES
 from driver.targets import usable_target
 from driver.terminal.text_table import text_table
 
-EXIT_MISSED: Final = 1
 _POINTS: Final = 0.5
 _MOST: Final = 1000
 _NETWORKS: Final = tuple(
@@ -61,16 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="POINTS",
         help=f"what is promised (default: {_POINTS:g})",
     )
-    option(
-        "--samples",
-        type=whole_from(2),
-        default=_MOST,
-        metavar="N",
-        help=f"in each half at most (default: {_MOST})",
-    )
-    option("--jobs", type=whole_from(1), default=1, metavar="N", help="networks at a time")
+    add_number(parser, "samples", "in each half at most", default=_MOST, least=2)
+    add_number(parser, "jobs", "networks at a time", default=1, least=1)
     option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
-    option("--gate", action="store_true", help="exit code 1 where a goal is missed")
+    add_gate(parser)
     parser.epilog = _EPILOG
 
 
@@ -90,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         for line in tables(ends, found):
             print(line)
-    return EXIT_MISSED if args.gate and not all(figure.is_met for figure in found) else 0
+    return gated(args, found)
 
 
 def figures(ends: Sequence[Kept | Broken]) -> list[Figure]:
@@ -100,7 +93,7 @@ def figures(ends: Sequence[Kept | Broken]) -> list[Figure]:
     mean = math.exp(sum(map(math.log, shares)) / len(shares)) if shares else math.inf
     return [
         Figure(
-            name="promises kept",
+            name="promises kept, as far as other samples can tell",
             value=sum(end.holds for end in kept),
             unit="",
             goal=len(ends),
