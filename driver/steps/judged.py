@@ -230,6 +230,10 @@ class _Judging:
             SettingsError: that is not enough.
         """
         limit = self._promise.points
+        self._stages.say(
+            f"accuracy: {judged.judgement.verdict() if judged.judgement else ''};"
+            " layers are tried in float, each plan one more network"
+        )
         made: dict[tuple[str, ...], tuple[QuantGraph, Network, Answers]] = {}
 
         def judge(names: tuple[str, ...]) -> Outcome:
