@@ -45,7 +45,7 @@ def constant_results(call: Call, scope: Scope) -> tuple[Array, ...] | None:
             if call.operator == "Split":
                 return _split(call, operands)
             return (np.asarray(_RULES[call.operator](call, operands)),)
-    except (ValueError, IndexError, TypeError, KeyError, MemoryError) as error:
+    except (ValueError, IndexError, TypeError, KeyError, OverflowError, MemoryError) as error:
         raise RefusedError(f"cannot be computed at import: {error}") from None
 
 

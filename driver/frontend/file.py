@@ -171,6 +171,8 @@ def tensor_array(tensor: onnx.TensorProto, path: Path | None = None) -> Array:
     stored = tensor.ByteSize()
     if math.prod(tensor.dims) > _MOST_A_BYTE * stored:
         raise ValueError(f"has the shape {list(tensor.dims)}, but only {plural(stored, 'byte')}")
+    if tensor.data_type not in _TYPES:
+        raise ValueError(f"has the unknown type {tensor.data_type}")
     try:
         values = np.asarray(onnx.numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError, OverflowError) as error:
@@ -179,6 +181,8 @@ def tensor_array(tensor: onnx.TensorProto, path: Path | None = None) -> Array:
     return values.astype(np.float32) if exact else values
 
 
+_TYPES: Final = frozenset(onnx.helper.get_all_tensor_dtypes())
+"""The element types that the `onnx` package knows."""
 _PLAIN: Final = frozenset(
     {
         onnx.TensorProto.FLOAT,

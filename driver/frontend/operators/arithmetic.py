@@ -8,6 +8,7 @@ import numpy as np
 
 from driver.frontend.call import Call, Lowered, RefusedError, Scope
 from driver.frontend.operators.lanes import with_constants
+from driver.frontend.operators.normalizing import instance_norm
 from driver.graph.ir import Clip
 
 _CLIP_INPUTS_SINCE = 11
@@ -16,10 +17,18 @@ _FLOAT_TYPES = (1, 10, 11, 16)
 
 
 def batch_norm(call: Call, scope: Scope) -> Lowered:
-    """BatchNormalization at inference: one multiplication and one addition per channel."""
+    """BatchNormalization at inference: one multiplication and one addition per channel.
+
+    In training mode a batch of one is normalized by itself, as exporters write the weights of
+    networks that standardize them.
+    """
     name = scope.activation(call)
-    if call.integer("training_mode", 0) or not call.integer("spatial", 1):
+    if not call.integer("spatial", 1):
         raise RefusedError("only inference over channels is supported")
+    if call.integer("training_mode", 0):
+        if scope.shapes[name][0] != 1:
+            raise RefusedError("training mode is supported for one sample only")
+        return instance_norm(call, scope)
     parts = [
         scope.weights(call, i, what).astype(np.float64)
         for i, what in enumerate(("scale", "B", "mean", "var"), start=1)

@@ -17,6 +17,9 @@ from driver.frontend.steps import Composition, Steps
 from driver.graph.ir import Shape
 
 _FLOAT, _INT64 = 1, 7
+"""What ONNX calls these types."""
+_MOST_PLACES: Final = 1 << 24
+"""The graph has places as float32, in which they are exact up to here."""
 
 
 def extreme_place(call: Call, do: Steps) -> tuple[str, ...]:
@@ -54,6 +57,8 @@ def one_hot(call: Call, do: Steps) -> tuple[str, ...]:
     depth, values = (do.value(name) for name in call.inputs[1:3])
     if depth is None or values is None or depth.size != 1 or values.size != 2:
         raise RefusedError("its depth and its two values are not constant")
+    if not 1 <= depth.reshape(-1)[0] < _MOST_PLACES:
+        raise RefusedError(f"depth {depth.reshape(-1)[0]} is no number of places")
     many = int(depth.reshape(-1)[0])
     given = do.shape(call.inputs[0])
     axis = axis_within(call.integer("axis", -1), len(given) + 1)
@@ -73,7 +78,7 @@ def running_sum(call: Call, do: Steps) -> tuple[str, ...]:
     name = call.inputs[0]
     shape = do.shape(name)
     given = do.value(call.inputs[1])
-    if given is None or given.size != 1:
+    if given is None or given.size != 1 or given.dtype.kind not in "iu":
         raise RefusedError("its axis is not a constant number")
     axis = axis_within(int(given.reshape(-1)[0]), len(shape))
     many = shape[axis]

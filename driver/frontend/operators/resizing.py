@@ -68,7 +68,7 @@ def _target(call: Call, scope: Scope, kind: str, *, modern: bool) -> _Target:
     scales = [by_axis.get(axis, 1.0) for axis in range(len(shape))]
     scaled = _scaled(shape, scales)
     result = [extents.get(axis, scaled[axis]) for axis in range(len(shape))]
-    if len(factors) != len(axes) or min(result) < 1:
+    if len(factors) != len(axes) or min(result, default=0) < 1:
         raise RefusedError(f"scales or sizes do not fit {list(shape)}")
     return _Target(result, scales, kind)
 

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from driver.frontend.call import Call, RefusedError
+from driver.frontend.operators.moves import check_few
 from driver.frontend.steps import Composition, Steps
 
 _INT64: Final = 7
@@ -30,9 +31,12 @@ _Tap = tuple[str, str]
 def affine_grid(call: Call, do: Steps) -> tuple[str, ...]:
     """AffineGrid: the corners -1 to 1 of an image, moved by a matrix for each sample."""
     size = do.value(call.inputs[1])
-    if size is None or size.size not in (4, 5):
+    if size is None or size.dtype.kind not in "iu" or size.size not in (4, 5):
         raise RefusedError("its size is no constant of an image")
     extents = [int(extent) for extent in size.reshape(-1)[2:]]
+    if min(extents) < 1:
+        raise RefusedError(f"its size {size.tolist()} is not one of an image")
+    check_few((*extents, len(extents) + 1))
     ends = [1.0 if call.integer("align_corners", 0) else 1 - 1 / extent for extent in extents]
     lines = [np.linspace(-end, end, n) for end, n in zip(ends, extents, strict=True)]
     places = np.meshgrid(*lines, indexing="ij")[::-1]
@@ -45,6 +49,8 @@ def affine_grid(call: Call, do: Steps) -> tuple[str, ...]:
 def grid_sample(call: Call, do: Steps) -> tuple[str, ...]:
     """GridSample: the nearest pixel, or a mean of those around, by weights."""
     image, grid = call.inputs[:2]
+    if len(do.shape(image)) < 3:
+        raise RefusedError(f"input {list(do.shape(image))}; only [N, C, ...] is supported")
     samples, channels, *extents = do.shape(image)
     wanted = do.shape(grid)[1:-1]
     if do.shape(grid) != (samples, *wanted, len(extents)):

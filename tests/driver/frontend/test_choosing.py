@@ -66,6 +66,22 @@ def test_positions_of_tokens_from_their_padding(tmp_path: Path) -> None:
     answers_as_onnx(model_on({"ids": ids}, nodes, weights), {"ids": ids}, tmp_path)
 
 
+@pytest.mark.parametrize("depth", [np.inf, np.nan, -3.0, 0.0])
+def test_a_depth_that_is_no_number_of_places(depth: float, tmp_path: Path) -> None:
+    weights = {"n": np.array(depth, np.float32), "v": np.array([0.0, 1.0], np.float32)}
+    made = model_on({"i": np.array([[0, 2]])}, [node("OneHot", ["i", "n", "v"], "y")], weights)
+    with pytest.raises(ModelError, match=f"depth {depth} is no number of places"):
+        import_model(saved(made, tmp_path))
+
+
+def test_a_sum_along_no_axis(tmp_path: Path) -> None:
+    made = model_on(
+        {"x": X}, [node("CumSum", ["x", "a"], "y")], {"a": np.array(np.inf, np.float32)}
+    )
+    with pytest.raises(ModelError, match="its axis is not a constant number"):
+        import_model(saved(made, tmp_path))
+
+
 def test_a_depth_that_is_data_is_refused(tmp_path: Path) -> None:
     given = {"i": np.array([[0, 2]]), "n": np.array([[4]])}
     made = model_on(

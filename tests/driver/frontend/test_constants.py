@@ -35,6 +35,7 @@ WEIGHTS: dict[str, NDArray[Any]] = {
     "around": np.array([1, 0, 0, 2], np.int64),
     "ends_of_one": np.array([1, 0], np.int64),
     "wide": np.array([4, 7], np.int64),
+    "corner": np.array([[3, 0]] * 4, np.int64),
     "far": np.array([1 << 20, 1 << 20], np.int64),
 }
 CASES = {
@@ -63,6 +64,7 @@ CASES = {
     "padded": node("Pad", ["square", "around"], "c"),
     "padded_integers": node("Pad", ["shape", "ends_of_one"], "c"),
     "resized": node("Resize", ["square", "", "", "wide"], "c", mode="linear"),
+    "elements": node("GatherElements", ["square", "corner"], "c", axis=1),
     "normalized": node("LayerNormalization", ["square", "row"], "c"),
     "cast_like": node("CastLike", ["flags", "row"], "c"),
 }
@@ -92,6 +94,7 @@ def test_a_node_on_constants(case: str, tmp_path: Path) -> None:
         (node("Tile", ["square", "far"], "c"), "makes a constant of shape [4194304, 4194304]"),
         (node("ScatterND", ["row", "places", "new"], "c", reduction="add"), "reduction 'add'"),
         (node("Det", ["square"], "c"), "operator is not supported"),
+        (node("GatherElements", ["square", "corner"], "c", axis=1 << 62), "cannot be computed"),
         (node("Softmax", ["shape"], "c"), "has only constant inputs, of integers"),
         (node("Resize", ["square", "", "", "far"], "c"), "too large"),
         (node("Conv", ["none", "none"], "c"), "has only constant inputs and cannot be computed"),

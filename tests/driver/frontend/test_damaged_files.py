@@ -136,8 +136,8 @@ def test_only_weights_may_be_external(folder: Path) -> None:
         ({"dims": [1 << 62, 1 << 62]}, "but only"),
         ({"dims": [-1, 3, 1, 1]}, "has the shape [-1, 3, 1, 1]"),
         ({"dims": [1, 2, 1, 1]}, "cannot be decoded"),
-        ({"data_type": 0}, "cannot be decoded"),
-        ({"data_type": 99}, "cannot be decoded"),
+        ({"data_type": 0}, "has the unknown type 0"),
+        ({"data_type": 99}, "has the unknown type 99"),
         ({"data_type": onnx.TensorProto.INT4, "dims": [1, 1 << 40]}, "but only"),
     ],
 )
@@ -160,6 +160,15 @@ def test_a_model_that_ends_onnxs_inference_of_shapes(tmp_path: Path) -> None:
     made = model(nodes, cut, x=(1, -5, 4, 4))
     assert inferred_shapes(made) == {}
     assert refused(made, tmp_path).startswith("input 'x' has the shape [1, -5, 4, 4]; every")
+
+
+def test_what_onnx_says_of_a_damaged_model_is_not_shown(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    made = model([node("Relu", ["x"], "y")])
+    del made.opset_import[:]
+    assert inferred_shapes(made) == {}
+    assert capfd.readouterr() == ("", "")
 
 
 def test_shapes_are_inferred_in_the_child() -> None:

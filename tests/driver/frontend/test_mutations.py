@@ -12,6 +12,7 @@ from kit.dynamic import dynamic_layers
 from kit.gated import gated
 from kit.mutations import damaged_bytes, damaged_fields, words_of
 from kit.qdq import layer_weights, two_convolutions, two_qlinear_convolutions
+from kit.stepped import stepped
 from tilefarm.errors import ModelError
 
 from driver.demo import MODEL
@@ -27,6 +28,7 @@ def models() -> dict[str, onnx.ModelProto]:
         "dynamic": dynamic_layers(),
         "gated": gated(7),
         "pairs": two_convolutions(layer_weights()),
+        "stepped": stepped(),
         "qlinear": two_qlinear_convolutions(layer_weights(per_channel=False)),
     }
 

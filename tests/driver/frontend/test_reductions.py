@@ -96,3 +96,26 @@ def test_what_is_refused(made: onnx.NodeProto, said: str, tmp_path: Path) -> Non
     with pytest.raises(ModelError) as caught:
         import_model(saved(model([made], weights, opset=18), tmp_path))
     assert said in caught.value.what
+
+
+def test_weights_that_are_standardized_in_the_file(tmp_path: Path) -> None:
+    """Networks without normalizations of activations: a batch of one, normalized by itself."""
+    kernel = np.random.default_rng(5).standard_normal((4, 3, 2, 2)).astype(np.float32)
+    weights: dict[str, NDArray[Any]] = {
+        "kernel": kernel.reshape(1, 4, 12),
+        "gain": np.array([1, 2, 0.5, 3], np.float32),
+        "zeros": np.zeros(4, np.float32),
+        "ones": np.ones(4, np.float32),
+        "shape": np.array(kernel.shape),
+    }
+    names = ["kernel", "gain", "zeros", "zeros", "ones"]
+    standardized = node("BatchNormalization", names, "s", "mean", "var", training_mode=1)
+    nodes = [standardized, node("Reshape", ["s", "shape"], "w"), node("Conv", ["x", "w"], "y")]
+    agrees_with_onnx(model(nodes, weights), tmp_path)
+
+
+def test_a_batch_is_not_normalized_by_itself(tmp_path: Path) -> None:
+    weights = {name: np.ones(3, np.float32) for name in "sbmv"}
+    trained = node("BatchNormalization", ["x", *weights], "y", training_mode=1)
+    with pytest.raises(ModelError, match="training mode is supported for one sample only"):
+        import_model(saved(model([trained], weights, x=(2, 3, 4, 4)), tmp_path))

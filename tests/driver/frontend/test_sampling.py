@@ -82,6 +82,20 @@ def test_an_image_is_moved_by_a_matrix(tmp_path: Path) -> None:
     answers_as_onnx(made, given, tmp_path)
 
 
+@pytest.mark.parametrize("size", [[1, 2, 0, 3], [1, 2, 1 << 30, 1 << 30], [1, 2]])
+def test_grids_of_no_image(size: list[int], tmp_path: Path) -> None:
+    given = {"t": np.zeros((1, 2, 3), np.float32)}
+    made = model_on(given, [node("AffineGrid", ["t", "s"], "y")], {"s": np.array(size)})
+    with pytest.raises(ModelError, match=r"its size .* of an image|too many"):
+        import_model(saved(made, tmp_path))
+
+
+def test_what_is_read_has_channels(tmp_path: Path) -> None:
+    given = {"x": IMAGE[0, 0], "g": GRID}
+    with pytest.raises(ModelError, match=r"input \[4, 3\]; only \[N, C, ...\] is supported"):
+        import_model(saved(model_on(given, [node("GridSample", ["x", "g"], "y")]), tmp_path))
+
+
 def test_a_grid_that_does_not_fit(tmp_path: Path) -> None:
     given = {"x": IMAGE, "g": GRID[..., :1]}
     made = model_on(given, [node("GridSample", ["x", "g"], "y")])
