@@ -2,7 +2,8 @@
 
 f(x * r) = f(x) * r for every r > 0 is true of a ReLU, of pooling, of sums, and of what only moves
 channels, so a factor for each channel of their operand is one of their result. Between two layers
-it can be taken out of the weights of the one and into those of the other.
+it can be taken out of the weights of the one and into those of the other. A clip such as ReLU6 cuts
+all channels at one number: there it is true of channels that stay below it before and after.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class ChannelGroups:
         count: how many channels there are.
         group: int64 [count], the channel that stands for each one's group.
         is_free: bool [count], whether its factor may be other than 1.
+        top: float [count], what no value of it may exceed; infinite where nothing is cut.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -50,6 +52,7 @@ class ChannelGroups:
             self._first[name] = self.count
             self.count += shape[1] if len(shape) > 1 else 1
         self._joined = Disjoint(range(self.count))
+        self.top: NDArray[np.float64] = np.full(self.count, math.inf)
         fixed = [i.name for i in graph.inputs] + [output.tensor for output in graph.outputs]
         fixed += graph.ranges
         for node in graph.nodes:
@@ -69,6 +72,8 @@ class ChannelGroups:
         """Joins what has one factor; the tensors that must keep their values."""
         shapes = [self._graph.shapes[name] for name in node.inputs]
         before, after = [self._numbers(name) for name in node.inputs], self._numbers(node.output)
+        if isinstance(node.op, Clipped | Clip) and _passes(node.op):
+            self.top[self.channels(node.output)] = node.op.hi or math.inf
         match node.op:
             case Conv2d() | ConvTranspose2d() | Dense() | Affine() if _passes(node.op):
                 return ()
@@ -100,5 +105,5 @@ class ChannelGroups:
 
 
 def _passes(op: Clipped | Clip) -> bool:
-    """Whether the clip is none or a ReLU: other bounds would have to differ by channel."""
-    return all(bound == 0 or math.isinf(bound) for bound in (op.lo, op.hi))
+    """Whether the clip is none, or a ReLU that may end: a least value would differ by channel."""
+    return (op.lo == 0 or math.isinf(op.lo)) and (op.hi >= 0 or math.isinf(op.hi))

@@ -60,7 +60,7 @@ def largest_weights(op: Weighted) -> NDArray[np.float32]:
 def rescaled(op: Weighted, before: NDArray[Any], after: NDArray[Any]) -> Weighted:
     """The operator on x / before [Ci] whose result is that of `op` on x, divided by after [Co].
 
-    Its bounds must be those of none or of a ReLU.
+    Its bounds must be those of none or of a ReLU, or such that no channel is cut by them.
     """
     channels = read_channels(op)
     if isinstance(op, Affine):

@@ -5,6 +5,9 @@ read it; the network's results stay. Source: M. Nagel et al., Data-Free Quantiza
 Equalization and Bias Correction, ICCV 2019, which brings the ranges of the weights on both sides
 together. Here the channel's own range over data counts as well (as in G. Xiao et al., SmoothQuant,
 ICML 2023): a tensor has one scale, whereas each channel of a layer may have its own shift.
+
+A ReLU6 cuts all channels at 6. Those that stay far below it over the data are brought nearer to it,
+but not so far that it would cut them; those that it cuts stay as they are.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ Reals: TypeAlias = NDArray[np.float64]
 _LEAST_SHARE: Final = 1 / 4
 """Of the largest of a kind: what is smaller counts as this. Data that calibration has not seen
 drive channels that hardly ever speak further than those that always do."""
+_BELOW_TOP: Final = 2.0
+"""How far above a channel's largest value a clip stays, which calibration has not seen cut it."""
 _SWEEPS: Final = 20
 _STEP: Final = 0.5
 """All factors move at once, and each one moves what the others are compared with."""
@@ -76,6 +81,8 @@ class _Way:
 def equalized(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) -> Graph:
     """The graph with the same results, to rounding, whose channels differ less in their ranges.
 
+    It is `graph` itself where no channel can be changed.
+
     The factors are those of least squares, in logarithms, that bring three ranges together, each
     relative to the largest of its kind in its tensor or layer: of the weights that make a channel,
     of its values over the calibration data, and of the weights that read it.
@@ -88,11 +95,37 @@ def equalized(graph: Graph, calibration: FloatArray | Mapping[str, FloatArray]) 
     reach = _reach(graph, by_name(graph, calibration))
     if not all(np.isfinite(values).all() for values in reach.values()):
         return graph  # calibration says which tensor the data drive too far
+    least, most = _limits(groups, reach)
+    reach = {name: _at_least_a_share(values) for name, values in reach.items()}
     ways = [_way(node, groups) for node in graph.nodes if isinstance(node.op, Weighted)]
     factors = np.zeros(groups.count)
     for _ in range(_SWEEPS):
-        factors += _STEP * _wish(np.exp(factors), groups, reach, ways)
-    return _scaled(graph, groups, np.exp(factors))
+        wished = factors + _STEP * _wish(np.exp(factors), groups, reach, ways)
+        factors = np.clip(wished, least, most)
+    return _scaled(graph, groups, np.exp(factors)) if factors.any() else graph
+
+
+def _limits(groups: ChannelGroups, reach: Mapping[str, Reals]) -> tuple[Reals, Reals]:
+    """The logarithms of the least and the largest factor of each channel.
+
+    Both are 0 where a clip cuts the channel, or nearly.
+    """
+    least = np.zeros(groups.count)
+    for name, values in reach.items():
+        numbers = np.arange(groups.count)[groups.channels(name)]
+        cut = groups.top[numbers]
+        np.maximum.at(least, groups.group[numbers], _BELOW_TOP * values / cut)
+    is_cut = np.zeros(groups.count, np.bool_)
+    np.logical_or.at(is_cut, groups.group, np.isfinite(groups.top))
+    least = np.where(is_cut, np.clip(least, _LEAST_SHARE, 1.0), 0.0)
+    with np.errstate(divide="ignore"):
+        lower = np.log(least)
+    upper = np.where(is_cut, 0.0, np.inf)
+    free = groups.is_free
+    return (
+        np.where(free, lower[groups.group], 0.0),
+        np.where(free, upper[groups.group], 0.0),
+    )
 
 
 def _reach(graph: Graph, inputs: Mapping[str, FloatArray]) -> dict[str, Reals]:
@@ -106,7 +139,7 @@ def _reach(graph: Graph, inputs: Mapping[str, FloatArray]) -> dict[str, Reals]:
 
     with np.errstate(over="ignore", invalid="ignore"):
         run_float(graph, inputs, observe=observe)
-    return {name: _at_least_a_share(values) for name, values in found.items()}
+    return found
 
 
 def _way(node: Node, groups: ChannelGroups) -> _Way:

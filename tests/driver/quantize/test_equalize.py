@@ -137,7 +137,7 @@ def test_what_a_factor_passes_through(between: Operator | None) -> None:
 @pytest.mark.parametrize(
     "graph",
     [
-        uneven(Clip(lo=0.0, hi=6.0)),
+        uneven(Clip(lo=-1.0, hi=6.0)),
         uneven(Unary(function="sigmoid")),
         uneven(lo=-1.0),
         replace(uneven(), ranges={"t0": 2.0}),
@@ -150,6 +150,30 @@ def test_where_values_must_stay_they_do(graph: Graph) -> None:
     for node, kept in zip(graph.nodes, same.nodes, strict=True):
         if isinstance(node.op, Conv2d) and isinstance(kept.op, Conv2d):
             assert np.array_equal(kept.op.weight, node.op.weight)
+
+
+def test_beside_a_channel_that_a_clip_cuts_others_come_nearer_to_it() -> None:
+    graph = uneven(lo=0.0)
+    data = samples_for(graph, 0)
+    reach = np.array(reaches(graph, "t0"))
+    top = float(reach.max() / 2)
+    first, second = graph.nodes
+    assert isinstance(first.op, Conv2d)
+    cut = replace(graph, nodes=(replace(first, op=replace(first.op, hi=top)), second))
+    flat = equalized(cut, data)
+    before, after = np.array(reaches(cut, "t0")), np.array(reaches(flat, "t0"))
+    stays = 2 * before >= top
+    assert 0 < stays.sum() < len(stays)
+    np.testing.assert_allclose(after[stays], before[stays], rtol=1e-6)
+    assert (after[~stays] > 1.2 * before[~stays]).any()
+    assert (after[~stays] <= 1.001 * top / 2).all()
+    was, now = (run_float(each, data)["out0"] for each in (cut, flat))
+    assert np.abs(now - was).max() <= 1e-4 * np.abs(was).max()
+
+
+def test_a_clip_that_cuts_every_channel_leaves_the_network_as_it_is() -> None:
+    graph = uneven(Clip(lo=0.0, hi=0.01))
+    assert equalized(graph, samples_for(graph, 0)) is graph
 
 
 @pytest.mark.parametrize("how", [Quantization(equalize=True), Quantization(correct_bias=True)])
