@@ -19,7 +19,7 @@ from driver.graph.ir import Graph
 from driver.integer.network import Network
 from driver.integer.qir import QuantGraph
 from driver.partition.partitioner import partition
-from driver.quantize.fitting import quantize_for
+from driver.quantize.fitting import fit
 from driver.quantize.options import AS_USUAL, Quantization
 from driver.quantize.quantizer import float_form
 
@@ -80,13 +80,13 @@ def forms_of(source: Source, target: Target) -> Forms:
         data = None if files.calibration is None else load_data(files.calibration, graph)
         made_from = origins(files.model, graph)
     inputs = None if data is None else data.inputs
-    quantized = quantize_for(target, graph, inputs, source.how)
-    graph = float_form(graph, inputs, source.how)
+    fitted = fit(target, graph, inputs, source.how)
+    graph = float_form(graph, inputs, fitted.how)
     return Forms(
         graph=graph,
         made_from=made_from,
-        quantized=quantized,
-        network=partition(quantized, target),
+        quantized=fitted.quantized,
+        network=partition(fitted.quantized, target),
         data=data or seeded_data(graph, _SEEDED_RUNS * graph.batch),
         is_seeded=data is None,
     )

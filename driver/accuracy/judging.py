@@ -16,10 +16,10 @@ from driver.accuracy.classes import Classes, Pixels
 from driver.accuracy.embeddings import Embeddings
 from driver.accuracy.kinds import Kind
 from driver.accuracy.measure import Measure, Unit
-from driver.accuracy.noise import Noise, between
 from driver.accuracy.reals import SAMPLES_AT_ONCE, Reals
 from driver.graph.ir import Graph
 from driver.graph.parts import Arrays
+from driver.integer.noise import Noise, between
 
 Against: TypeAlias = Literal["labels", "float"]
 

@@ -17,7 +17,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.accuracy.noise import Noise, between
 from driver.graph.float_run import apply, run_float
 from driver.graph.ir import (
     Affine,
@@ -30,6 +29,7 @@ from driver.graph.ir import (
     Operator,
 )
 from driver.graph.parts import Arrays, parts_of
+from driver.integer.noise import Noise, between
 from driver.integer.qir import (
     INT8_MAX,
     INT8_MIN,

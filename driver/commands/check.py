@@ -18,7 +18,7 @@ from tilefarm.quiet import quiet_libraries
 from driver.options.networks import MODEL, SEEDED, add_network_options, source_of
 
 if TYPE_CHECKING:
-    from driver.accuracy.noise import Noise
+    from driver.integer.noise import Noise
     from driver.proof.checking import Checked
     from driver.proof.golden import StepCheck
 

@@ -17,7 +17,8 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         metavar="METHOD",
         help="how ranges follow from the calibration data: minmax covers all values, percentile"
         f" {DEFAULT_PERCENT:g} %% of those that are not zero, percentile:P so many, entropy is"
-        f" nearest to their distribution (default: {DEFAULT_METHOD})",
+        f" nearest to their distribution (default: {DEFAULT_METHOD}, or where that"
+        " leaves much noise what leaves least on calibration data that were set aside)",
     )
     option(
         "--activations",
@@ -29,10 +30,17 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
     )
     option(
         "--equalize",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
         default=None,
         help="bring the channels of each tensor to like ranges first, between the weights of the"
-        " layers around it",
+        " layers around it (default: where there is much noise and it leaves less)",
+    )
+    option(
+        "--share-shifts",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="the channels of a block share a shift, which is faster: always, or never (default:"
+        " where no channel shows it, and where there is hardly any noise)",
     )
     option(
         "--correct-bias",

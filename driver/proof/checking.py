@@ -14,10 +14,10 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
-from driver.accuracy.noise import Noise
 from driver.frontend import Dataset
 from driver.frontend.origins import Origin
 from driver.integer.network import Network
+from driver.integer.noise import Noise
 from driver.integer.reference import run
 from driver.networks import Forms
 from driver.program.evaluate import differing_samples

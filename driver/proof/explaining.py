@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.accuracy.noise import Noise
 from driver.accuracy.noise_sources import NoiseSources, TensorNoise
 from driver.frontend.origins import Origin
 from driver.integer.network import Network, NetworkStep
+from driver.integer.noise import Noise
 from driver.integer.qir import (
     Int32Array,
     QAdd,

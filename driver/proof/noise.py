@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.accuracy.noise import Noise, between
 from driver.graph.float_run import run_float
 from driver.graph.ir import FloatArray, Graph
+from driver.integer.noise import Noise, between
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 

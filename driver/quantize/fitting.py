@@ -3,15 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS, Target
 
 from driver.graph.ir import FloatArray, Graph
+from driver.graph.parts import Arrays
 from driver.integer.qir import QuantGraph
+from driver.quantize.calibrate import by_name
+from driver.quantize.equalize import equalized
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import quantize
 from driver.quantize.shift_exact import MAX_SHIFT
+from driver.quantize.ways import Chosen, chosen_way
+
+_NOT_EQUALIZED = (
+    "--equalize changed nothing: there are no channels between two layers that may be scaled, or"
+    " clips cut all of them"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """An integer network, how it was made where that was left open, and what to say of it."""
+
+    quantized: QuantGraph
+    how: Quantization
+    notes: tuple[str, ...] = ()
+
+
+def fit(
+    target: Target,
+    graph: Graph,
+    calibration: FloatArray | Mapping[str, FloatArray] | None,
+    how: Quantization,
+) -> Fitted:
+    """`quantize_for`, by the way that suits the network best where `how` leaves one open.
+
+    Raises:
+        SettingsError, ModelError, DataError: as for `quantize_for`.
+    """
+    if calibration is None:
+        return Fitted(quantized=quantize_for(target, graph, None, how), how=how)
+    data = by_name(graph, calibration)
+
+    def quantized_by(some: Arrays, way: Quantization) -> QuantGraph:
+        return quantize_for(target, graph, some, way)
+
+    chosen: Chosen = chosen_way(graph, data, how, quantized_by)
+    notes = [] if chosen.why is None else [chosen.why]
+    if how.equalize and equalized(graph, data) is graph:
+        notes.append(_NOT_EQUALIZED)
+    return Fitted(quantized=chosen.quantized, how=chosen.how, notes=tuple(notes))
 
 
 def quantize_for(

@@ -7,12 +7,12 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from tilefarm.errors import SettingsError
 
-from driver.quantize.methods import DEFAULT_METHOD, CalibrationMethod, calibration_method
+from driver.quantize.methods import DEFAULT_METHOD, MIN_MAX, CalibrationMethod, calibration_method
 
 Activations: TypeAlias = Literal["symmetric", "mixed", "asymmetric"]
 Requantize: TypeAlias = Literal["shift", "mul"]
 
-DATA_NEEDED: Final = "--equalize and --correct-bias need"
+DATA_NEEDED: Final = "--equalize, --share-shifts and --correct-bias need"
 """What `Quantization.needs_data` means; what they need follows."""
 
 
@@ -21,11 +21,16 @@ class Quantization:
     """What the user decides; the fields are the options of `driver.options.quantizing`.
 
     Attributes:
-        calibration: how ranges follow from data; see `calibration_method`.
+        calibration: how ranges follow from data; see `calibration_method`. None: as usual, or as
+            suits the network better, see `driver.quantize.ways`.
         activations: whether zero is the middle of every int8 tensor, or what layers make may lie
             around its own middle, everywhere or (`mixed`) where that costs nothing; see
             `driver.quantize.centering`.
-        equalize: whether channels are brought to like ranges first; see `driver.quantize.equalize`.
+        equalize: whether channels are brought to like ranges first; see `driver.quantize.equalize`;
+            None: where it helps.
+        share_shifts: whether the channels of a block share a shift: always, never, or (None) where
+            no result shows it, see `driver.quantize.refining`; then also where accuracy has much
+            room. It needs data.
         correct_bias: whether biases make up for the mean of what quantization adds to the sums;
             None: where there are data. See `driver.quantize.refining`.
         fit_weights: whether weights are rounded to fit one another, see `driver.quantize.rounding`;
@@ -38,16 +43,17 @@ class Quantization:
         SettingsError: an option is impossible.
     """
 
-    calibration: str = DEFAULT_METHOD
+    calibration: str | None = None
     activations: Activations = "mixed"
-    equalize: bool = False
+    equalize: bool | None = None
+    share_shifts: bool | None = None
     correct_bias: bool | None = None
     fit_weights: bool = True
     requantize: Requantize = "shift"
     keep_float: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        calibration_method(self.calibration)
+        _ = self.method
         for option, value, known in (
             ("activations", self.activations, get_args(Activations)),
             ("requantize", self.requantize, get_args(Requantize)),
@@ -60,7 +66,12 @@ class Quantization:
     @property
     def method(self) -> CalibrationMethod:
         """What decides the ranges."""
-        return calibration_method(self.calibration)
+        return MIN_MAX if self.calibration is None else calibration_method(self.calibration)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is left to be decided by what suits the network."""
+        return None in (self.calibration, self.equalize, self.share_shifts)
 
     @property
     def needs_data(self) -> bool:
@@ -69,12 +80,19 @@ class Quantization:
 
     def without_data(self) -> Quantization:
         """The same but for what needs data."""
-        return replace(self, equalize=False, correct_bias=self.correct_bias and None)
+        return replace(
+            self,
+            equalize=self.equalize and None,
+            share_shifts=self.share_shifts and None,
+            correct_bias=self.correct_bias and None,
+        )
 
     def __str__(self) -> str:
-        words = [self.calibration]
+        words = [self.calibration or DEFAULT_METHOD]
         words += [self.activations] if self.activations != AS_USUAL.activations else []
         words += ["equalized"] if self.equalize else []
+        words += ["shifts shared"] if self.share_shifts else []
+        words += ["shifts of their own"] if self.share_shifts is False else []
         words += ["biases as they are"] if self.correct_bias is False else []
         words += [] if self.fit_weights else ["weights rounded to the nearest"]
         words += ["multiplied"] if self.requantize == "mul" else []

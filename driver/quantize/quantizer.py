@@ -82,8 +82,8 @@ def quantize(
         raise SettingsError(
             f"{graph.name}: {DATA_NEEDED} --calibrate DATA.npz", "give data, or leave them out"
         )
-    graph, middle = _float_form(graph, calibration, how)
-    ranges = ranges_of(graph, calibration, how.method)
+    graph, middle, ranges = _float_form(graph, calibration, how)
+    ranges = ranges or ranges_of(graph, calibration, how.method)
     quantized = quantize_with(
         graph,
         ranges,
@@ -96,7 +96,9 @@ def quantize(
         quantized = with_rounded_middles(quantized, graph, middle)
     wanted = Refinement(
         block=block,
-        shares=not graph.ranges,  # weights that were rounded once already have no bit to spare
+        # weights that were rounded once already have no bit to spare
+        shares=how.share_shifts or (how.share_shifts is None and not graph.ranges),
+        shares_all=bool(how.share_shifts),
         fits=how.fit_weights,
         corrects=how.correct_bias is not False,
     )
@@ -118,15 +120,15 @@ def float_form(
 
 def _float_form(
     graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
-) -> tuple[Graph, Mapping[str, Middle]]:
-    """That, and what was taken from its tensors to center them."""
+) -> tuple[Graph, Mapping[str, Middle], Mapping[str, float]]:
+    """That, what was taken from its tensors to center them, and its ranges if they are known."""
     if how.equalize and calibration is not None:
         graph = equalized(graph, calibration)
     if how.activations == "symmetric":
-        return graph, {}
+        return graph, {}, {}
     ranges = ranges_of(graph, calibration, how.method)
     middle = middles(graph, ranges, borders=how.activations == "asymmetric")
-    return centered(graph, middle), middle
+    return centered(graph, middle), middle, {} if middle else ranges
 
 
 def quantize_with(

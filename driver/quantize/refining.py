@@ -82,10 +82,14 @@ That is 21 of 224 x 224 pixels and 16 channels, whose moments are over many pixe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refinement:
-    """Which of the three are wanted; `block` is the number of channels that share a shift."""
+    """Which of the three are wanted; `block` is the number of channels that share a shift.
+
+    With `shares_all` they do so even where results show it.
+    """
 
     block: int
     shares: bool = True
+    shares_all: bool = False
     fits: bool = True
     corrects: bool = True
 
@@ -193,6 +197,8 @@ class _Layer:
             other, (bias_of(op) - rounding(op)) * (gain(op) / gain(other)) + rounding(other)
         )
         other = self._fitted(other, real)
+        if self._wanted.shares_all:
+            return other
         own = self._noise(op, real)
         more = self._noise(other, real) - own
         shows = more.mean() > _MAY_ADD * (own.mean() + _ROUNDING)

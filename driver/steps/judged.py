@@ -27,7 +27,7 @@ from driver.integer.network import Network
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 from driver.partition.partitioner import partition
-from driver.quantize.fitting import quantize_for
+from driver.quantize.fitting import Fitted, quantize_for
 from driver.quantize.floats import has_no_kernel
 from driver.quantize.quantizer import float_form
 from driver.report.noise import NoiseRow
@@ -86,7 +86,7 @@ def require_samples(promise: Promise, files: Files) -> None:
 
 
 def judge_promise(
-    stages: Stages, files: Files, target: Target, quantized: QuantGraph, network: Network
+    stages: Stages, files: Files, target: Target, fitted: Fitted, network: Network
 ) -> Judged:
     """Judge it, and keep layers in float where that is needed and wanted.
 
@@ -94,7 +94,7 @@ def judge_promise(
         SettingsError: the user asked for a promise that cannot be kept.
     """
     with stages.step("judge") as say:
-        judging = _Judging(stages, files, target, quantized, network, say)
+        judging = _Judging(stages, files, target, fitted, network, say)
         with stages.watch.waiting(judging.doing):
             return judging.run()
 
@@ -105,17 +105,18 @@ class _Judging:
         stages: Stages,
         files: Files,
         target: Target,
-        quantized: QuantGraph,
+        fitted: Fitted,
         network: Network,
         say: Callable[[str], None],
     ) -> None:
         self._stages, self._files, self._target = stages, files, target
-        self._quantized, self._network, self._say = quantized, network, say
+        self._quantized, self._how = fitted.quantized, fitted.how
+        self._network, self._say = network, say
         self._promise = stages.settings.promise
         self._floats = Answers(
             lambda part, heard: run_float(files.graph, part, heard=heard), files.evaluation.inputs
         )
-        self._integers = _integers(quantized, files)
+        self._integers = _integers(fitted.quantized, files)
         self._fresh = files.held_out
         self._doing = "all layers in integers"
 
@@ -200,7 +201,7 @@ class _Judging:
         """The noise of every tensor, and the layers that add it, the worst first."""
         calibration = self._files.calibration
         given = None if calibration is None else calibration.inputs
-        graph = float_form(self._files.graph, given, self._stages.settings.quantization)
+        graph = float_form(self._files.graph, given, self._how)
         per_sample = max(1, self._network.macs // self._network.batch)
         most = min(_NOISE_SAMPLES, max(1, _MACS // per_sample))
         seen = self._files.evaluation.first(most)
@@ -276,7 +277,7 @@ class _Judging:
         """The network with these layers in float."""
         if not names:
             return self._quantized, self._network, self._integers
-        calibration, how = self._files.calibration, self._stages.settings.quantization
+        calibration, how = self._files.calibration, self._how
         quantized = quantize_for(
             self._target,
             self._files.graph,

@@ -14,7 +14,7 @@ from driver.frontend.seeded import seeded_data
 from driver.frontend.whole_model import model_digest
 from driver.partition.partitioner import partition
 from driver.quantize.calibration_notes import calibration_notes
-from driver.quantize.fitting import quantize_for
+from driver.quantize.fitting import fit
 from driver.quantize.ranges import ranges_of
 from driver.search.preparing import tasks_of
 from driver.steps.files import Files
@@ -74,12 +74,14 @@ def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
     settings, graph, calibration = stages.settings, files.graph, files.calibration
     with stages.step("quantize") as say:
         data = None if calibration is None else calibration.inputs
-        how = settings.quantization
-        quantized = quantize_for(target, graph, data, how)
+        fitted = fit(target, graph, data, settings.quantization)
+        quantized = fitted.quantized
         if graph.ranges:
             say(f"int8 by {plural(len(graph.ranges), 'range')} in the model")
         if calibration is not None:
-            say(f"int8 by {plural(calibration.samples, 'sample')}, {how}")
+            say(f"int8 by {plural(calibration.samples, 'sample')}, {fitted.how}")
+    for note in fitted.notes:
+        stages.say(f"quantization: {note}")
     if calibration is not None:
         for note in calibration_notes(calibration.inputs, calibration.labels):
             stages.say(f"calibration: {note}")
@@ -89,7 +91,7 @@ def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
         say(f"{plural(on_accelerator, 'kernel')} on the accelerator")
         say(f"{len(network.steps) - on_accelerator} on the CPU")
         say(f"{network.macs / 1e6:.2f} million MACs")
-    judged = judge_promise(stages, files, target, quantized, network)
+    judged = judge_promise(stages, files, target, fitted, network)
     with stages.step("spaces") as say:
         tasks = tasks_of(judged.network, settings.seed)
         say(f"{len(tasks)} distinct workloads")

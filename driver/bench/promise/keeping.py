@@ -29,7 +29,7 @@ from driver.graph.parts import Arrays
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 from driver.partition.partitioner import partition
-from driver.quantize.fitting import quantize_for
+from driver.quantize.fitting import Fitted, quantize_for
 from driver.quantize.floats import has_no_kernel
 from driver.settings import TuneSettings
 from driver.steps.files import Files
@@ -138,6 +138,7 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
         model_digest=model_digest(wanted.model),
     )
     settings = TuneSettings(model=wanted.model, out=scratch, max_loss=wanted.points)
+    # by the usual way, not by what suits each network: it is layers in float that are compared
     plain = quantize_for(target, graph, calibration.inputs, settings.quantization)
     judged = _judged(settings, files, target, plain, scratch, clock)
     measured = _Measured(files, other, target)
@@ -180,6 +181,7 @@ def _judged(
     clock: Clock,
 ) -> Judged:
     """As `tilefarm tune --max-loss` does it, in silence."""
+    fitted = Fitted(quantized=plain, how=settings.quantization)
     began = clock.wall_seconds()
     with watched(
         UNWATCHED, lambda _event: None, run_id="promise", clock=clock, wall_origin=began
@@ -193,7 +195,7 @@ def _judged(
             run_id="promise",
             wall_origin=began,
         )
-        return judge_promise(stages, files, target, plain, partition(plain, target))
+        return judge_promise(stages, files, target, fitted, partition(plain, target))
 
 
 def _bad(layers: Sequence[Blamed]) -> list[Blamed]:

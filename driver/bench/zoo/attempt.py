@@ -18,7 +18,6 @@ from tilefarm.target import Target
 
 from driver.accuracy.choosing import kind_of
 from driver.accuracy.judging import judge_of
-from driver.accuracy.noise import between
 from driver.bench.zoo.device import FIRST_RUNS, OnDevice, on_device
 from driver.bench.zoo.peer import peer_outputs
 from driver.bench.zoo.recipes import WITHIN_OF_PEER, Recipe
@@ -34,12 +33,12 @@ from driver.graph.float_run import run_float
 from driver.graph.ir import Graph
 from driver.graph.parts import Arrays
 from driver.integer.network import Network
-from driver.integer.qir import QuantGraph
+from driver.integer.noise import between
 from driver.integer.reference import run
 from driver.partition.partitioner import partition
 from driver.program.evaluate import differing_samples
 from driver.proof.explaining import crossings
-from driver.quantize.fitting import quantize_for
+from driver.quantize.fitting import Fitted, fit, quantize_for
 from driver.quantize.options import Quantization
 from driver.quantize.ranges import tensors_without_range
 from driver.targets import usable_target
@@ -119,7 +118,10 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
     path = model_files(task.model, None, folder).model
     graph = import_model(path)
     calibration, scored = _inputs(task, data, graph)
-    quantized = _quantized(graph, calibration, task.how, target)
+    fitted = _fitted(graph, calibration, task.how, target)
+    quantized = fitted.quantized
+    for note in fitted.notes:
+        say(note)
     network = partition(quantized, target)
     return _Answers(
         graph=graph,
@@ -132,11 +134,12 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
     )
 
 
-def _quantized(graph: Graph, data: Dataset, how: Quantization, target: Target) -> QuantGraph:
+def _fitted(graph: Graph, data: Dataset, how: Quantization, target: Target) -> Fitted:
     """In integers; a network that gives every range is taken as it is, without looking at data."""
     if tensors_without_range(graph):
-        return quantize_for(target, graph, data.inputs, how)
-    return quantize_for(target, graph, None, how.without_data())
+        return fit(target, graph, data.inputs, how)
+    how = how.without_data()
+    return Fitted(quantized=quantize_for(target, graph, None, how), how=how)
 
 
 def _inputs(task: Attempt, data: _Labelled | None, graph: Graph) -> tuple[Dataset, Dataset]:

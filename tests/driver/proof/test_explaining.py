@@ -16,9 +16,9 @@ from kit.onnx_models import model, node, saved
 from tilefarm.target import TARGETS
 
 from driver import cli
-from driver.accuracy.noise import Noise, between
 from driver.demo import TEST
 from driver.frontend.origins import Origin
+from driver.integer.noise import Noise, between
 from driver.integer.qir import QAdd, QAvgPool2d, QDense, QRescale
 from driver.networks import Source, forms_of
 from driver.proof.explaining import Explanation, Layer, shift_words

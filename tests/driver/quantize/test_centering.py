@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from kit.networks import Builder, conv, dense, networks, samples_for, transposed, window
 from tilefarm.target import TARGETS
 
-from driver.accuracy.noise import between
 from driver.graph.float_run import run_float
 from driver.graph.grid import Grid
 from driver.graph.ir import Add, Affine, FloatArray, Graph, MaxPool2d, Operator, Reshape
+from driver.integer.noise import between
 from driver.integer.qir import QGather
 from driver.integer.reference import run, run_network
 from driver.partition.partitioner import partition

@@ -16,7 +16,7 @@ from tilefarm.target import TARGETS
 from tilefarm.watch.operations import Operations
 
 from driver.partition.partitioner import partition
-from driver.quantize.fitting import quantize_for
+from driver.quantize.fitting import fit
 from driver.quantize.options import Quantization
 from driver.settings import TuneSettings
 from driver.steps.judged import Judged, judge_promise
@@ -86,9 +86,9 @@ def judge(tmp_path: Path) -> Judge:
             files = read(stages)
             target = TARGETS["sim"]
             given_inputs = files.calibration.inputs if files.calibration else None
-            quantized = quantize_for(target, files.graph, given_inputs, how)
-            network = partition(quantized, target)
-            judged = judge_promise(stages, files, target, quantized, network)
+            fitted = fit(target, files.graph, given_inputs, how)
+            network = partition(fitted.quantized, target)
+            judged = judge_promise(stages, files, target, fitted, network)
         words = [event.text for event in told if isinstance(event, Notice)]
         words += [e.detail for e in told if isinstance(e, StepEnded) and e.step == "judge"]
         return judged, words

@@ -1,0 +1,164 @@
+"""Several ways to integers, tried on a part of the calibration data and judged on the rest.
+
+What nobody decided (`Quantization.open`) is decided by how far the integer network's outputs are
+from the float network's. The usual way is judged first, on a few samples, which costs a tenth of
+what quantizing does:
+
+* Where the outputs have much noise, ranges by other methods and equalized channels are tried: each
+  network is quantized by two thirds of some samples and judged on the other third. Another way than
+  the usual one must be clearly better there, as few samples say little.
+* Where they have so little that more would not show, all channels of a block share a shift, which
+  takes fewer cycles, if there is at most twice as much then.
+
+The same data give the same answer: samples are chosen by their places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from driver.graph.float_run import run_float
+from driver.graph.ir import Graph
+from driver.graph.parts import Arrays
+from driver.integer.noise import between
+from driver.integer.qir import QuantGraph
+from driver.integer.reference import run
+from driver.quantize.integer_bias import Biased
+from driver.quantize.options import Quantization
+
+Quantizer: TypeAlias = Callable[[Arrays, Quantization], QuantGraph]
+"""From calibration data and a way to the integer network."""
+
+_MUCH_DB: Final = 20.0
+"""Signal to noise below which ways are tried: noise is more than a tenth of the outputs."""
+_LITTLE_DB: Final = 40.0
+"""From here on noise is less than a hundredth of the outputs, which changes hardly an answer."""
+_CLEARLY_DB: Final = 1.0
+_MAY_COST_DB: Final = 3.0
+"""What shared shifts may cost a network that has little noise: as much again as it has."""
+_LOOKED_AT: Final = 16
+"""Samples on which the usual way is judged."""
+_TRIED_ON: Final = 96
+"""Samples on which ways are tried, one of three to judge."""
+_LEAST_TRIED: Final = 9
+_MOST_ELEMENTS: Final = 1 << 25
+"""Of all tensors over the samples that ways are tried on: a second or two for a way. Networks of
+which these are too few samples are quantized as usual, as each way would take half a minute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """An integer network, the way it was made, and in words why that one; None for the usual."""
+
+    quantized: QuantGraph
+    how: Quantization
+    why: str | None = None
+
+
+def chosen_way(
+    graph: Graph, calibration: Arrays, how: Quantization, quantized_by: Quantizer
+) -> Chosen:
+    """The network by the way that is best where `how` leaves one open."""
+    usual = Chosen(quantized=quantized_by(calibration, how), how=how)
+    if not how.is_open or graph.ranges:
+        return usual
+    count = min(len(values) for values in calibration.values())
+    few = _some(calibration, _spread(count, _LOOKED_AT))
+    floats = run_float(graph, few)
+    found = _db(floats, run(usual.quantized, few))
+    if found >= _LITTLE_DB and how.share_shifts is None and _own_shifts(usual.quantized):
+        return _with_shared_shifts(usual, calibration, quantized_by, few, floats, found)
+    if found < _MUCH_DB:
+        return _tried(graph, usual, calibration, quantized_by)
+    return usual
+
+
+def _with_shared_shifts(
+    usual: Chosen,
+    calibration: Arrays,
+    quantized_by: Quantizer,
+    few: Arrays,
+    floats: Arrays,
+    found: float,
+) -> Chosen:
+    """With as many shared shifts as there can be, if there is little noise even so."""
+    how = replace(usual.how, share_shifts=True)
+    quantized = quantized_by(calibration, how)
+    shared = _db(floats, run(quantized, few))
+    if not shared >= found - _MAY_COST_DB:
+        return usual
+    why = (
+        f"channels share shifts, which is faster: {shared:.1f} dB of signal to noise are left of"
+        f" {found:.1f}"
+    )
+    return Chosen(quantized=quantized, how=how, why=why)
+
+
+def _tried(graph: Graph, usual: Chosen, calibration: Arrays, quantized_by: Quantizer) -> Chosen:
+    """By the way that is clearly better on samples that did not calibrate it; else as usual."""
+    elements = sum(math.prod(shape[1:]) for shape in graph.shapes.values())
+    count = min(len(values) for values in calibration.values())
+    samples = _spread(count, min(_TRIED_ON, _MOST_ELEMENTS // elements))
+    if len(samples) < _LEAST_TRIED:
+        return usual
+    is_judged = np.arange(len(samples)) % 3 == 1
+    given, rest = (_some(calibration, samples[which]) for which in (~is_judged, is_judged))
+    floats = run_float(graph, rest)
+
+    def found(how: Quantization) -> float:
+        return _db(floats, run(quantized_by(given, how), rest))
+
+    known = {usual.how: found(usual.how)}
+    for ways in (_alone, _together):
+        for how in ways(usual.how, known):
+            known[how] = found(how)
+    best = max(known, key=lambda how: known[how])
+    if not known[best] >= known[usual.how] + _CLEARLY_DB:
+        return usual
+    why = (
+        f"{best}: {known[best]:.1f} dB of signal to noise on {is_judged.sum()} samples that did not"
+        f" calibrate it, {usual.how} {known[usual.how]:.1f}; {len(known)} ways were tried"
+    )
+    return Chosen(quantized=quantized_by(calibration, best), how=best, why=why)
+
+
+def _alone(usual: Quantization, known: Mapping[Quantization, float]) -> list[Quantization]:
+    """Every way that differs from the usual one in one thing."""
+    del known
+    methods = ("percentile", "entropy") if usual.calibration is None else ()
+    ways = [replace(usual, calibration=method) for method in methods]
+    return ways + ([replace(usual, equalize=True)] if usual.equalize is None else [])
+
+
+def _together(usual: Quantization, known: Mapping[Quantization, float]) -> list[Quantization]:
+    """Equalized with the best method, if both helped."""
+    equalized = replace(usual, equalize=True)
+    method = max((how for how in known if how != equalized), key=lambda how: known[how])
+    helped = known.get(equalized, -math.inf) > known[usual] < known[method]
+    return [replace(method, equalize=True)] if helped else []
+
+
+def _own_shifts(quantized: QuantGraph) -> bool:
+    """Whether any layer has shifts that differ among its channels."""
+    layers = (node.op for node in quantized.nodes if isinstance(node.op, Biased))
+    return any(op.factor is None and len({*op.shift.tolist()}) > 1 for op in layers)
+
+
+def _spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Places at even distances over so many samples."""
+    return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
+
+
+def _some(arrays: Arrays, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Arrays:
+    return {name: values[places] for name, values in arrays.items()}
+
+
+def _db(floats: Arrays, integers: Arrays) -> float:
+    """Signal to noise of the worst output."""
+    ratios = [between(floats[name], integers[name]).ratio_db for name in floats]
+    return -math.inf if any(map(math.isnan, ratios)) else min(ratios)

@@ -1,0 +1,146 @@
+"""Ways to integers are chosen by what they leave of the signal on data that did not calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kit.networks import Builder, conv, dense, samples_for, window
+from tilefarm.target import TARGETS
+
+from driver.graph.float_run import run_float
+from driver.graph.ir import Clip, Graph
+from driver.graph.parts import Arrays
+from driver.integer.noise import between
+from driver.integer.qir import QuantGraph
+from driver.integer.reference import run
+from driver.quantize import ways
+from driver.quantize.fitting import fit
+from driver.quantize.integer_bias import Biased
+from driver.quantize.options import AS_USUAL, Quantization
+from driver.quantize.quantizer import quantize
+from driver.quantize.ways import chosen_way
+
+
+def with_outliers(samples: int = 30) -> tuple[Graph, Arrays]:
+    """A layer, and data of which a value in a thousand is a hundred times as large as others."""
+    rng = np.random.default_rng(2)
+    b = Builder((1, 16, 8, 8))
+    layer = replace(conv(rng, 16, 8, window()), bias=np.zeros(8, np.float32))
+    graph = b.graph(b.put(Clip(lo=-40.0, hi=40.0), b.put(layer, b.put(Clip(lo=-4, hi=4), "x"))))
+    x = rng.standard_normal((samples, 16, 8, 8)).astype(np.float32)
+    x.reshape(samples, -1)[:, 7] *= 100
+    return graph, {"x": x}
+
+
+def by(graph: Graph, seen: list[Quantization]) -> Callable[[Arrays, Quantization], QuantGraph]:
+    """A quantizer that notes which ways are asked for."""
+
+    def quantized_by(data: Arrays, how: Quantization) -> QuantGraph:
+        seen.append(how)
+        return quantize(graph, data, how)
+
+    return quantized_by
+
+
+def ratio_db(graph: Graph, quantized: QuantGraph, data: Arrays) -> float:
+    return between(run_float(graph, data)["out0"], run(quantized, data)["out0"]).ratio_db
+
+
+def test_ranges_that_rare_values_would_spoil_are_read_by_another_method() -> None:
+    graph, data = with_outliers()
+    seen: list[Quantization] = []
+    chosen = chosen_way(graph, data, AS_USUAL, by(graph, seen))
+    assert chosen.how.calibration in {"percentile", "entropy"}
+    assert chosen.why is not None
+    assert str(chosen.how) in chosen.why
+    assert "did not calibrate it, minmax" in chosen.why
+    assert seen[-1] == chosen.how
+    _, fresh = with_outliers(60)
+    usual = quantize(graph, data)
+    assert ratio_db(graph, chosen.quantized, fresh) > ratio_db(graph, usual, fresh) + 1
+
+
+def test_the_same_data_choose_the_same_way() -> None:
+    graph, data = with_outliers()
+    one, other = (chosen_way(graph, data, AS_USUAL, by(graph, [])) for _ in range(2))
+    assert (one.how, one.why) == (other.how, other.why)
+
+
+def test_what_the_user_decided_is_left_alone() -> None:
+    graph, data = with_outliers()
+    how = Quantization(calibration="minmax", equalize=False, share_shifts=False)
+    seen: list[Quantization] = []
+    chosen = chosen_way(graph, data, how, by(graph, seen))
+    assert (chosen.how, chosen.why) == (how, None)
+    assert seen == [how]
+    seen.clear()
+    chosen_way(graph, data, Quantization(calibration="minmax"), by(graph, seen))
+    assert {each.calibration for each in seen} == {"minmax"}
+
+
+@pytest.mark.parametrize("samples", [1, 8])
+def test_so_few_samples_choose_nothing(samples: int) -> None:
+    graph, data = with_outliers(samples)
+    seen: list[Quantization] = []
+    assert chosen_way(graph, data, AS_USUAL, by(graph, seen)).why is None
+    assert seen == [AS_USUAL]
+
+
+def test_a_model_with_ranges_of_its_own_is_taken_as_it_is() -> None:
+    graph, data = with_outliers()
+    seen: list[Quantization] = []
+    given = replace(graph, ranges={"t0": 4.0})
+    assert chosen_way(given, data, AS_USUAL, by(given, seen)).why is None
+    assert seen == [AS_USUAL]
+
+
+def uneven_rows(spread: float) -> tuple[Graph, Arrays]:
+    """A dense layer whose channels span `spread` in their weights."""
+    rng = np.random.default_rng(4)
+    b = Builder((1, 1024))
+    rows = np.geomspace(1, spread, 16).astype(np.float32)
+    layer = dense(rng, 1024, 16)
+    layer = replace(layer, weight=layer.weight * rows[:, None], bias=layer.bias * 0)
+    graph = b.graph(b.put(layer, "x"))
+    return graph, {"x": np.clip(samples_for(graph, 0, 40)["x"], -2, 2)}
+
+
+def has_own_shifts(quantized: QuantGraph) -> bool:
+    layers = [node.op for node in quantized.nodes if isinstance(node.op, Biased)]
+    return any(len({*op.shift[:16].tolist()}) > 1 for op in layers)
+
+
+def test_shifts_are_shared_where_accuracy_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "_LITTLE_DB", 30.0)
+    graph, data = uneven_rows(2.0)
+    how = Quantization(fit_weights=False)
+    usual, chosen = quantize(graph, data, how), chosen_way(graph, data, how, by(graph, []))
+    assert has_own_shifts(usual)
+    assert chosen.how == replace(how, share_shifts=True)
+    assert not has_own_shifts(chosen.quantized)
+    assert chosen.why is not None
+    assert "channels share shifts" in chosen.why
+    before, after = (ratio_db(graph, each, data) for each in (usual, chosen.quantized))
+    assert before > after > before - 3
+
+
+def test_a_line_says_that_equalization_changed_nothing() -> None:
+    graph, data = with_outliers()
+    (note,) = fit(TARGETS["sim"], graph, data, Quantization(equalize=True)).notes[-1:]
+    assert note.startswith("--equalize changed nothing")
+
+
+def test_without_data_nothing_is_chosen() -> None:
+    graph, _ = with_outliers()
+    given = replace(graph, ranges=dict.fromkeys(graph.shapes, 4.0))
+    fitted = fit(TARGETS["sim"], given, None, AS_USUAL)
+    assert (fitted.how, fitted.notes) == (AS_USUAL, ())
+
+
+def test_a_chosen_way_says_why() -> None:
+    graph, data = with_outliers()
+    chosen = chosen_way(graph, data, AS_USUAL, by(graph, []))
+    assert fit(TARGETS["sim"], graph, data, AS_USUAL).notes == (chosen.why,)
