@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import pytest
 from kit.confined import Ended, rights_bind, run_confined
@@ -84,16 +85,26 @@ _COMMANDS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
     (("bench", "kernels", "--old", "{}"), _READ),
 )
 
-_LINES: Final = [
-    tuple(word.replace("{}", path) for word in words)
-    for words, paths in _COMMANDS
-    for path in paths
-]
+_Line: TypeAlias = tuple[str, ...]
+_Ends: TypeAlias = Callable[[tuple[_Line, ...]], Mapping[_Line, Ended]]
+
+
+def _lines(of: slice) -> tuple[_Line, ...]:
+    """Every command with some of its paths."""
+    return tuple(
+        tuple(word.replace("{}", path) for word in words)
+        for words, paths in _COMMANDS
+        for path in paths[of]
+    )
+
+
+_FIRST: Final = _lines(slice(1))
+_OTHERS: Final = _lines(slice(1, None))
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, ...], Ended]:
-    """How every one of the command lines ends."""
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Ends]:
+    """How command lines end, all in one process."""
     folder = tmp_path_factory.mktemp("paths")
     if not rights_bind(folder):
         pytest.skip("nothing keeps this user out of any folder")
@@ -105,18 +116,27 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, ...], 
         (folder / f"other-{name}").symlink_to(name)
     (folder / "token").write_text("0123456789abcdef0123456789abcdef\n")
     (folder / "token").chmod(0o600)
-    try:
-        return dict(zip(_LINES, run_confined(_LINES, folder), strict=True))
-    finally:
-        (folder / "locked").chmod(0o700)
-        (folder / "readonly").chmod(0o700)
+    yield cache(lambda lines: dict(zip(lines, run_confined(lines, folder), strict=True)))
+    (folder / "locked").chmod(0o700)
+    (folder / "readonly").chmod(0o700)
 
 
-@pytest.mark.parametrize("line", _LINES, ids=lambda line: " ".join(line).replace(_LONG, "LONG"))
-def test_it_is_one_line_and_a_remedy(
-    line: tuple[str, ...], ended: Mapping[tuple[str, ...], Ended]
-) -> None:
-    got = ended[line]
+def _id(line: _Line) -> str:
+    return " ".join(line).replace(_LONG, "LONG")
+
+
+@pytest.mark.parametrize("line", _FIRST, ids=_id)
+def test_it_is_one_line_and_a_remedy(line: _Line, ended: _Ends) -> None:
+    _check(line, ended(_FIRST)[line])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", _OTHERS, ids=_id)
+def test_so_it_is_with_every_path(line: _Line, ended: _Ends) -> None:
+    _check(line, ended(_OTHERS)[line])
+
+
+def _check(line: _Line, got: Ended) -> None:
     assert got.crashed == ""
     assert got.code in (2, 3), got
     said = [each for each in got.err.splitlines() if not each.startswith("at=")]  # no log
