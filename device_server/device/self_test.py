@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tilefarm.clock import SystemClock
 from tilefarm.errors import SelfTestError, SettingsError
 from tilefarm.target import Target
 
@@ -98,4 +99,5 @@ def self_test(
         temporary_folder("tilefarm-self-test-") as folder,
         runner_of(target, runtime=runtime, environment=environment, device=device) as runner,
     ):
-        return Canary(known, runner, folder, device=device).prove()
+        canary = Canary(known, runner, folder, clock=SystemClock(), device=device)
+        return canary.prove()

@@ -155,7 +155,7 @@ async def run_device(
             grace_seconds=settings.grace_seconds,
         )
         owned.callback(thread.close)
-        canary = Canary(known, runner, settings.folder / "known", device=settings.name)
+        canary = Canary(known, runner, settings.folder / "known", clock=clock, device=settings.name)
         watch = Watch(
             canary,
             thread,

@@ -26,11 +26,11 @@ class WatchLimits:
     Attributes:
         every: runs after which the known kernel runs again.
         cooldown_seconds: rest of a device that drifts, or could not be checked, before the known
-            kernel runs again.
+            kernel runs again; a third of what a search waits for a device if nobody says otherwise.
     """
 
     every: int = 50
-    cooldown_seconds: float = 30.0
+    cooldown_seconds: float = 10.0
 
 
 class Watch:

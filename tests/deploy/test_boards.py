@@ -14,6 +14,7 @@ from kit.demo_program import demo_program
 from kit.emulated import Board, board, compile_shared, missing_tool
 from kit.traced_calls import Verdict, build, children, judged
 from tilefarm.artifact import Artifact
+from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob
 from tilefarm.target import TARGETS, Host, Target
@@ -68,7 +69,8 @@ def test_it_passes_its_self_test(emulated: Board, tmp_path: Path, name: str) -> 
     code = emulated.known_kernel.read_bytes()
     assert elf.rejection(code, emulated.machine) is None
     with emulated.runner(TARGETS[name]) as runner:
-        proof = Canary(known_kernel(TARGETS[name], code), runner, tmp_path, device="d").prove()
+        known = known_kernel(TARGETS[name], code)
+        proof = Canary(known, runner, tmp_path, clock=SystemClock(), device="d").prove()
         assert runner.sandbox == "rlimits, no_new_privs, no capabilities"
     assert proof.cycles == KNOWN_CYCLES[name]
 
@@ -113,7 +115,8 @@ def test_children_call_what_the_filters_allow(emulated: Board, tmp_path: Path) -
     trace = tmp_path / "trace"
     with emulated.runner(target, TRACING, trace) as runner:
         code = emulated.known_kernel.read_bytes()
-        Canary(known_kernel(target, code), runner, tmp_path, device="d").prove()
+        known = known_kernel(target, code)
+        Canary(known, runner, tmp_path, clock=SystemClock(), device="d").prove()
         for task in layer_tasks(target).values():
             run(task, runner, tmp_path, emulated.machine)
         outcomes = run_entries(HARMLESS, emulated, runner, tmp_path)

@@ -47,7 +47,7 @@ def test_a_devices_disk_while_it_is_checked(real_farm: RealFarm) -> None:
         assert not isinstance(lost.value, SuspectError)
         eventually(lambda: any("free some space" in state.resting for state in admin.states()))
         assert [state.quarantine for state in admin.states()] == [""]
-    admin.readmit("sim0")  # it would look again by itself, half a minute after the last time
+    admin.readmit("sim0")  # it would look again by itself, 10 s after the last time
     eventually(lambda: [state.resting for state in admin.states()] == [""])
     client.confirm()
     assert client.capabilities().spoiled_fence == 0

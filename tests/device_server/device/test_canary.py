@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, InfraError, SelfTestError, TargetError
 from tilefarm.measurement import (
@@ -92,7 +93,7 @@ class Scripted:
 
 
 def canary(folder: Path, *answers: Answer) -> Canary:
-    return Canary(KNOWN, Scripted(*answers), folder / "known", device="d")
+    return Canary(KNOWN, Scripted(*answers), folder / "known", clock=ManualClock(), device="d")
 
 
 def test_a_device_that_is_right_proves_it(tmp_path: Path) -> None:
@@ -176,7 +177,7 @@ def test_what_counted_once_counts_for_ever(tmp_path: Path) -> None:
 
 def board(folder: Path, *answers: Answer) -> Canary:
     """One that took 10 us at the self-test."""
-    found = canary(folder, SILENT, timed(10.2), timed(10), timed(10.1), *answers)
+    found = canary(folder, SILENT, timed(10.2), timed(10), timed(10.1), timed(10.3), *answers)
     found.prove()
     return found
 
@@ -187,7 +188,10 @@ def board(folder: Path, *answers: Answer) -> Canary:
 def test_a_board_that_counts_nothing_is_timed_by_the_clock(
     tmp_path: Path, counters: Counters | None
 ) -> None:
-    answers = [replace(a, counters=counters) for a in (SILENT, timed(10.2), timed(10), timed(11))]
+    answers = [
+        replace(a, counters=counters)
+        for a in (SILENT, timed(10.2), timed(10), timed(11), timed(12))
+    ]
     proof = canary(tmp_path, *answers).prove()
     assert (proof.clock, proof.cycles) == (DeviceClock.SECONDS, None)
     assert proof.wall_time == timed(10).wall_time
@@ -195,8 +199,8 @@ def test_a_board_that_counts_nothing_is_timed_by_the_clock(
 
 
 def test_a_board_is_asked_for_a_finer_time_at_the_self_test(tmp_path: Path) -> None:
-    runner = Scripted(SILENT, *[timed(10)] * 4)
-    found = Canary(KNOWN, runner, tmp_path / "known", device="d")
+    runner = Scripted(SILENT, *[timed(10)] * 5)
+    found = Canary(KNOWN, runner, tmp_path / "known", clock=ManualClock(), device="d")
     found.prove()
     found.check()
     first, *proof, check = (job.precision for job in runner.jobs)
@@ -211,15 +215,15 @@ def test_noise_is_no_drift(tmp_path: Path) -> None:
 
 
 def test_a_board_whose_times_spread_more_is_held_to_less(tmp_path: Path) -> None:
-    wide = [timed(t, spread=0.4) for t in (10, 10, 10, 13, 13, 13, 13)]
-    found = canary(tmp_path, SILENT, *wide, *[timed(15, spread=0.4)] * 3)
+    wide = [timed(t, spread=0.4) for t in (10, 10, 10, 10, 13, 13, 13, 13)]
+    found = canary(tmp_path, SILENT, *wide, *[timed(15, spread=0.4)] * 4)
     found.prove()
     assert [found.check() for _ in range(4)] == [None] * 4
     assert isinstance(found.check(), Drift)
 
 
 def test_a_board_that_is_throttled_rests_until_it_is_not(tmp_path: Path) -> None:
-    found = board(tmp_path, timed(10.3), *[timed(15)] * 6, timed(10.2))
+    found = board(tmp_path, timed(10.3), *[timed(15)] * 8, timed(10.2))
     assert found.check() is None
     for _ in range(2):
         drift = found.check()
@@ -229,12 +233,42 @@ def test_a_board_that_is_throttled_rests_until_it_is_not(tmp_path: Path) -> None
 
 
 def test_a_busy_moment_is_no_drift(tmp_path: Path) -> None:
-    found = board(tmp_path, timed(20), timed(30), timed(10))
+    found = board(tmp_path, timed(20), timed(30), timed(20), timed(10))
     assert found.check() is None
 
 
+class Spells(Scripted):
+    """A board whose host is a tenth slower for some seconds, from when somebody says so."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(SILENT)
+        self._clock = clock
+        self._until = 0.0
+
+    def slow_for(self, seconds: float) -> None:
+        self._until = self._clock.seconds() + seconds
+
+    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
+        if job.precision is None:
+            return super().run(job, blob)
+        return timed(11.2 if self._clock.seconds() < self._until else 10.0)
+
+
+def test_a_spell_of_a_neighbour_is_no_drift_and_one_that_lasts_is(tmp_path: Path) -> None:
+    clock = ManualClock()
+    runner = Spells(clock)
+    found = Canary(KNOWN, runner, tmp_path / "known", clock=clock, device="d")
+    runner.slow_for(1.0)  # At the self-test too.
+    found.prove()
+    for _ in range(3):
+        runner.slow_for(1.0)
+        assert found.check() is None
+    runner.slow_for(10.0)
+    assert isinstance(found.check(), Drift)
+
+
 def test_a_board_that_was_slow_at_first_is_found_out_once(tmp_path: Path) -> None:
-    found = board(tmp_path, *[timed(6)] * 5)
+    found = board(tmp_path, *[timed(6)] * 6)
     drift = found.check()
     assert isinstance(drift, Drift)
     assert "takes 40.0% less time than at first" in drift.why

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, RunFailure, RunJob
 from tilefarm.target import TARGETS
@@ -74,7 +75,7 @@ def busy_host() -> Iterator[None]:
 
 
 def checked(board: Throttled, folder: Path, checks: int) -> None:
-    canary = Canary(known_kernel_for(SIM), board, folder, device="board")
+    canary = Canary(known_kernel_for(SIM), board, folder, clock=SystemClock(), device="board")
     canary.prove()
     found = [canary.check() for _ in range(checks)]
     assert not [each for each in found if each is not None]
