@@ -19,7 +19,7 @@ from tilefarm.target import Target
 from driver.accuracy.choosing import kind_of
 from driver.accuracy.judging import judge_of
 from driver.bench.zoo.device import FIRST_RUNS, OnDevice, on_device
-from driver.bench.zoo.peer import peer_outputs
+from driver.bench.zoo.peer import peer_outputs, quantized_by_peer
 from driver.bench.zoo.recipes import WITHIN_OF_PEER, Recipe
 from driver.bench.zoo.records import Attempt, Refused, Tried
 from driver.bench.zoo.samples import Noise, Samples, read
@@ -67,6 +67,7 @@ class _Answers:
     integers: Arrays
     device: OnDevice
     peer: Arrays | None
+    peer_int8: Arrays | None
 
 
 def attempt(task: Attempt, clock: Clock | None = None) -> Tried | Refused:
@@ -123,6 +124,10 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
     for note in fitted.notes:
         say(note)
     network = partition(quantized, target)
+    peer = _peer(path, graph, scored, say) if task.with_peer else None
+    peer_int8 = None
+    if peer is not None and data is not None and tensors_without_range(graph):
+        peer_int8 = _peer_int8(path, graph, calibration, scored, folder, say)
     return _Answers(
         graph=graph,
         network=network,
@@ -130,7 +135,8 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
         device=on_device(network, scored, say, clock=clock, began=began),
         integers=run(quantized, scored.inputs),
         floats=run_float(graph, scored.inputs),
-        peer=_peer(path, graph, scored, say) if task.with_peer else None,
+        peer=peer,
+        peer_int8=peer_int8,
     )
 
 
@@ -172,6 +178,23 @@ def _peer(path: Path, graph: Graph, data: Dataset, say: Callable[[str], None]) -
         return None
 
 
+def _peer_int8(
+    path: Path,
+    graph: Graph,
+    calibration: Dataset,
+    scored: Dataset,
+    folder: Path,
+    say: Callable[[str], None],
+) -> Arrays | None:
+    """The outputs of ONNX Runtime's own int8 of a float network; none where it fails."""
+    try:
+        quantized_by_peer(path, graph, calibration.inputs, folder / "peer_int8.onnx")
+    except InfraError as error:
+        say(error.what)
+        return None
+    return _peer(folder / "peer_int8.onnx", graph, scored, say)
+
+
 def _tried(task: Attempt, data: _Labelled | None, answers: _Answers, seconds: float) -> Tried:
     recipe, device = task.recipe, answers.device
     labels = data.scored.labels if data is not None and recipe.labelled else None
@@ -196,6 +219,11 @@ def _tried(task: Attempt, data: _Labelled | None, answers: _Answers, seconds: fl
         published=recipe.published,
         peer=peer,
         peer_db=None if answers.peer is None else _worst_db(answers.peer, answers.integers),
+        peer_int8=score(answers.peer_int8),
+        peer_int8_db=None
+        if answers.peer_int8 is None
+        else _worst_db(answers.floats, answers.peer_int8),
+        was_quantized=not tensors_without_range(answers.graph),
         gate=_gate(recipe, peer) if data is not None and data.is_all else None,
         kind=kind,
         compared=judge.compared(answers.integers, answers.device.outputs),

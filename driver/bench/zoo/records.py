@@ -50,6 +50,9 @@ class Tried:
         published: ONNX Runtime's score by the zoo's README, in words.
         peer: ONNX Runtime's score on these samples, if it ran here.
         peer_db: signal to difference between ONNX Runtime's worst output and the integers', dB.
+        peer_int8, peer_int8_db: score of ONNX Runtime's own int8 of a float network, calibrated by
+            the same data, and signal to noise of its worst output.
+        was_quantized: whether the model gives every range.
         gate: the least score of the device; None where there is none, or too few samples to judge.
         kind: what the network answers, see `driver.accuracy.kinds`.
         compared: all measures of that kind, against labels and against the float network.
@@ -71,6 +74,9 @@ class Tried:
     published: str
     peer: float | None
     peer_db: float | None
+    peer_int8: float | None
+    peer_int8_db: float | None
+    was_quantized: bool
     gate: float | None
     kind: Kind
     compared: tuple[Compared, ...]

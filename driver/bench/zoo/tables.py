@@ -7,6 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from driver.accuracy.measure import value_text
+from driver.bench.figures import figure_table
+from driver.bench.zoo.goals import goals
 from driver.bench.zoo.records import Refused, Tried
 from driver.bench.zoo.scores import score_text
 from driver.terminal.text_table import text_table
@@ -29,6 +31,11 @@ def tables(
     for row in rows:
         for finding in row.findings:
             yield f"FAILS    {row.name}: {finding}"
+    figures = [figure for row in rows for figure in goals(row)]
+    if figures:
+        yield ""
+        yield from figure_table(figures)
+        yield ""
     right = sum(not row.findings for row in rows)
     yield f"{right} of {len(rows) + len(refused)} networks pass"
 
@@ -43,6 +50,7 @@ def document(
                 **asdict(row),
                 "compared": [each.document() for each in row.compared],
                 "findings": row.findings,
+                "figures": [figure.row() for figure in goals(row)],
             }
             for row in rows
         ],
@@ -62,6 +70,7 @@ _ACCURACY = (
     "like float",
     "ORT",
     "ORT here",
+    "ORT int8",
     "differ",
 )
 _MACHINE = (
@@ -69,6 +78,7 @@ _MACHINE = (
     "MACs on acc",
     "crossings",
     "SQNR dB",
+    "ORT int8 dB",
     "plain cycles",
     "predicted",
     "first answer",
@@ -89,6 +99,7 @@ def _accuracy(row: Tried) -> tuple[str, ...]:
         f"{value_text(like.unit, like.device)} {like.name}",
         row.published or "-",
         here,
+        text(row.peer_int8),
         str(row.differing),
     )
 
@@ -99,6 +110,7 @@ def _machine(row: Tried) -> tuple[str, ...]:
         f"{100 * row.share:.1f} %",
         str(row.crossings),
         "exact" if row.sqnr_db is None else f"{row.sqnr_db:.1f}",
+        "-" if row.peer_int8_db is None else f"{row.peer_int8_db:.1f}",
         str(row.plain_cycles),
         str(row.predicted_cycles or "-"),
         f"{row.ready_seconds:.1f} s",
@@ -109,6 +121,8 @@ def _machine(row: Tried) -> tuple[str, ...]:
 def _notes(rows: Sequence[Tried]) -> Iterator[str]:
     if any(row.published for row in rows):
         yield "ORT: ONNX Runtime's score of the same file, as the README of the zoo has it"
+    if any(row.peer_int8_db is not None for row in rows):
+        yield "ORT int8: its own symmetric int8, a scale a channel, calibrated by the same data"
     if any(row.metric == "auc" for row in rows):
         yield "samples of the autoencoder are clips; its score is the area under the ROC curve"
     if any(row.labels and row.gate is None for row in rows):

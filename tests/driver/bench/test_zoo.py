@@ -20,6 +20,7 @@ from tilefarm.errors import DataError
 
 from driver import cli
 from driver.bench.zoo.attempt import attempt
+from driver.bench.zoo.goals import goals
 from driver.bench.zoo.png import read_png
 from driver.bench.zoo.recipes import Recipe
 from driver.bench.zoo.records import Attempt, Refused, Tried
@@ -252,6 +253,46 @@ def test_labels_of_another_task_only_say_how_many_samples_there_are(tmp_path: Pa
     assert document([exact], [], {})["networks"][0]["compared"][0]["device"] is None
 
 
+def measured(folder: Path, **found: Any) -> Tried:
+    row = attempt(task(folder))
+    assert isinstance(row, Tried)
+    return replace(row, **found)
+
+
+def test_goals_are_beside_onnx_runtime(tmp_path: Path) -> None:
+    assert list(goals(measured(tmp_path))) == [], "it did not run"
+    row = measured(tmp_path, peer=0.9, device=0.895, peer_int8_db=20.0, sqnr_db=20.5)
+    below, above = goals(row)
+    assert below.value == pytest.approx(0.5)
+    assert (below.goal, below.is_met) == (1.0, True)
+    assert above.value == pytest.approx(0.5)
+    assert (above.goal, above.is_met) == (0.0, True)
+    assert not next(goals(replace(row, device=0.88))).is_met
+    assert not list(goals(replace(row, sqnr_db=19.0)))[1].is_met
+    (before,) = goals(replace(row, was_quantized=True, device=0.894, peer_int8_db=None))
+    assert (before.goal, before.is_met) == (0.5, False)
+    assert list(goals(replace(row, is_seeded=True))) == []
+
+
+def test_a_network_that_scores_low_is_held_to_its_own_answers(tmp_path: Path) -> None:
+    row = measured(tmp_path, peer=0.4, device=0.2)
+    like = [replace(each, device=98.5) for each in row.compared]
+    (figure,) = goals(replace(row, compared=tuple(like)))
+    assert (figure.unit, figure.value, figure.goal, figure.is_met) == ("%", 98.5, 98.0, True)
+
+
+def test_onnx_runtimes_own_int8_stands_beside(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    row = attempt(replace(task(tmp_path), with_peer=True))
+    assert isinstance(row, Tried)
+    assert row.peer == row.floats
+    assert row.peer_int8_db is not None
+    assert 20 < row.peer_int8_db < 60
+    assert row.peer_int8 is not None
+    assert not row.was_quantized
+    assert [figure.unit for figure in goals(row)][-1] == "dB"
+
+
 def test_what_cannot_be_tried_is_a_refusal(tmp_path: Path) -> None:
     end = attempt(task(tmp_path, model="absent.onnx"))
     assert isinstance(end, Refused)
@@ -286,6 +327,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("nosuch",), "no network 'nosuch' without --data FOLDER"),
         (("--samples", "0"), "--samples 0: at least 1"),
         (("--jobs", "0"), "--jobs 0: at least 1"),
+        (("--gate",), "--gate: the goals are beside ONNX Runtime"),
         (("--target", "nosuch"), "unknown target 'nosuch'"),
         (("--calibration", "best"), "--calibration best: no such method"),
     ],
