@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import wrap
 from typing import Final
 
 from tilefarm.target import Target
@@ -23,6 +24,7 @@ from driver.quantize.fitting import fit
 from driver.quantize.options import AS_USUAL, Quantization
 from driver.quantize.quantizer import float_form
 
+_WIDTH: Final = 100
 _SEEDED_RUNS: Final = 4
 """Of a network that gives its ranges itself, where nobody gives data."""
 
@@ -48,7 +50,8 @@ class Source:
 class Forms:
     """One network; `data` are what it was calibrated on, `made_from` is by result.
 
-    `is_seeded` says that there were no data, and these are random.
+    `is_seeded` says that there were no data, and these are random. `how` says how it became
+    integers, `notes` what is to say of that.
     """
 
     graph: Graph
@@ -57,6 +60,14 @@ class Forms:
     network: Network
     data: Dataset
     is_seeded: bool
+    how: Quantization
+    notes: tuple[str, ...]
+
+    def quantized_words(self) -> Iterator[str]:
+        """How it became integers, and why so where that was left open: lines of 100 columns."""
+        yield "int8 by the ranges in the model" if self.graph.ranges else f"int8 by {self.how}"
+        for note in self.notes:
+            yield from wrap(note, _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
     def samples(self, path: Path | None, most: int) -> Dataset:
         """At most so many samples of a file, or of the calibration data.
@@ -89,4 +100,6 @@ def forms_of(source: Source, target: Target) -> Forms:
         network=partition(fitted.quantized, target),
         data=data or seeded_data(graph, _SEEDED_RUNS * graph.batch),
         is_seeded=data is None,
+        how=fitted.how,
+        notes=fitted.notes,
     )

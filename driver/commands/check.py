@@ -78,9 +78,10 @@ def run(args: argparse.Namespace) -> int:
     data = forms.samples(args.data, args.images)
     if args.json:
         found = checked(forms, data, best_of=args.best_of)
-        print(json.dumps(_document(found)))
+        how = {"quantization": str(forms.how), "notes": list(forms.notes)}
+        print(json.dumps({**_document(found), **how}))
     else:
-        print(HEAD)
+        print(*forms.quantized_words(), "", HEAD, sep="\n")
         found = checked(forms, data, best_of=args.best_of, watch=_print_row)
         for line in verdict(found):
             print(line)

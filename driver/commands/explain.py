@@ -27,13 +27,14 @@ examples:
   tilefarm explain net.onnx --calibrate data.npz --html net.html
   tilefarm explain net.onnx --calibrate data.npz --data test.npz --json
 
-A row is a layer of the integer network: its place (accelerator or cpu; - where there is nothing to
-do) with the letter of its reason, multiply-accumulates and their share in %, signal to quantization
+The first lines say how the network became integers, and why so where options left that open. A row
+is a layer of the integer network: its place (accelerator or cpu; - where there is nothing to do)
+with the letter of its reason, multiply-accumulates and their share in %, signal to quantization
 noise in dB against the float network, the real value of 1, how sums are shifted to int8, and the
-operators of the file that it is made from. Below it where the noise of each layer comes from, in %
-of its energy: what its operands had before; weights and biases, rounded to int8; sums, rounded;
-sums, clipped to int8. Then the reasons, the subgraphs (layers that run one after the other in one
-place) and what crosses between them. --json and --html say all in full.
+operators of the file that it is made from. Below the rows where the noise of each layer comes from,
+in % of its energy: what its operands had before; weights and biases, rounded to int8; sums,
+rounded; sums, clipped to int8. Then the reasons, the subgraphs (layers that run one after the other
+in one place) and what crosses between them. --json and --html say all in full.
 
 exit codes: 0 done; 2 the model or the data cannot be used
 """
@@ -88,9 +89,10 @@ def run(args: argparse.Namespace) -> int:
     if args.html is not None:
         _write_page(args.html, told)
     if args.json:
-        print(json.dumps(_document(told)))
+        how = {"quantization": str(forms.how), "notes": list(forms.notes)}
+        print(json.dumps({**_document(told), **how}))
         return 0
-    for line in lines(told):
+    for line in (*forms.quantized_words(), "", *lines(told)):
         print(line)
     return 0
 

@@ -52,6 +52,7 @@ def test_all_is_right(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["check", "zoo:digits", "--data", str(CALIBRATION), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["right"]
+    assert found["quantization"].startswith("minmax")
     assert found["first_wrong"] is None
     assert found["program"] == EQUAL
     assert all(step["right"] for step in found["steps"])

@@ -31,6 +31,16 @@ def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return found
 
 
+def test_how_the_network_became_integers_and_why_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "zoo:digits", "--images", "1"]) == 0
+    first, note, *_ = capsys.readouterr().out.splitlines()
+    assert first == "int8 by minmax, shifts shared"
+    assert note.startswith("  channels share shifts, which is faster: ")
+    found = document(capsys, "zoo:digits", "--images", "1", "--no-share-shifts")
+    assert found["quantization"] == "minmax, shifts of their own"
+    assert found["notes"] == []
+
+
 def test_the_digits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     found = document(capsys, "zoo:digits", "--images", "4", "--html", str(page))
@@ -75,7 +85,7 @@ def test_the_table_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "zoo:digits", "--images", "1"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert max(map(len, out)) <= 100
-    assert out[1].split()[:3] == ["image.int8", "cpu", "a"]
+    assert ["image.int8", "cpu", "a"] in [line.split()[:3] for line in out]
 
 
 def test_scales_that_became_static_are_counted(
