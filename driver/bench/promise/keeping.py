@@ -29,7 +29,7 @@ from driver.graph.parts import Arrays
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 from driver.partition.partitioner import partition
-from driver.quantize.fitting import Fitted, quantize_for
+from driver.quantize.fitting import Fitted, fit, quantize_for
 from driver.quantize.floats import has_no_kernel
 from driver.settings import TuneSettings
 from driver.steps.files import Files
@@ -138,12 +138,12 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
         model_digest=model_digest(wanted.model),
     )
     settings = TuneSettings(model=wanted.model, out=scratch, max_loss=wanted.points)
-    # by the usual way, not by what suits each network: it is layers in float that are compared
-    plain = quantize_for(target, graph, calibration.inputs, settings.quantization)
-    judged = _judged(settings, files, target, plain, scratch, clock)
+    fitted = fit(target, graph, calibration.inputs, settings.quantization)
+    plain = fitted.quantized
+    judged = _judged(settings, files, target, fitted, scratch, clock)
     measured = _Measured(files, other, target)
     bad = [layer for layer in _bad(judged.blamed) if _has_kernel(files, layer)]
-    in_float = replace(settings.quantization, keep_float=tuple(layer.name for layer in bad))
+    in_float = replace(fitted.how, keep_float=tuple(layer.name for layer in bad))
     worst = quantize_for(target, graph, calibration.inputs, in_float) if bad else plain
     best = min(
         (plan for plan in judged.plans if plan.points <= settings.promise.limit),
@@ -176,12 +176,11 @@ def _judged(
     settings: TuneSettings,
     files: Files,
     target: Target,
-    plain: QuantGraph,
+    fitted: Fitted,
     scratch: Path,
     clock: Clock,
 ) -> Judged:
     """As `tilefarm tune --max-loss` does it, in silence."""
-    fitted = Fitted(quantized=plain, how=settings.quantization)
     began = clock.wall_seconds()
     with watched(
         UNWATCHED, lambda _event: None, run_id="promise", clock=clock, wall_origin=began
@@ -195,7 +194,7 @@ def _judged(
             run_id="promise",
             wall_origin=began,
         )
-        return judge_promise(stages, files, target, fitted, partition(plain, target))
+        return judge_promise(stages, files, target, fitted, partition(fitted.quantized, target))
 
 
 def _bad(layers: Sequence[Blamed]) -> list[Blamed]:
