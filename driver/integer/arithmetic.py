@@ -20,7 +20,7 @@ from driver.graph.columns import (
     pooled,
 )
 from driver.graph.ir import FloatArray, Window
-from driver.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int32Array
+from driver.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int32Array, WeightArray
 
 _ROWS_ELEMENTS: Final = 1 << 17
 """Of a matrix of weights that is in float at a time: a mebibyte, which caches hold."""
@@ -30,7 +30,7 @@ _EXACT_FLOAT32_SUM: Final = 1 << 24
 
 def conv2d(
     x: Int8Array,
-    weight: Int8Array,
+    weight: WeightArray,
     bias: Int32Array,
     shift: Int32Array,
     *,
@@ -63,7 +63,7 @@ def conv2d_transpose(
 
 def dense(
     x: Int8Array,
-    weight: Int8Array,
+    weight: WeightArray,
     bias: Int32Array,
     shift: Int32Array,
     *,
@@ -75,12 +75,12 @@ def dense(
     return _by_channel(products(x, weight), bias, factor, shift, lo, hi)
 
 
-def products(x: Int8Array, weight: Int8Array) -> NDArray[Any]:
+def products(x: Int8Array, weight: WeightArray) -> NDArray[Any]:
     """The sums [N, Co] of x [N, Ci] and weight [Co, Ci], as whole numbers in a float type.
 
-    Weights become floats some rows at a time: they are eight times as large then.
+    Weights become floats some rows at a time: they are up to eight times as large then.
     """
-    exactly = _exact_type(weight.shape[1] * _LARGEST)
+    exactly = _exact_type(weight.shape[1] * -int(np.iinfo(weight.dtype).min))
     left = x.astype(exactly)
     sums = np.empty((len(x), len(weight)), exactly)
     rows = max(1, _ROWS_ELEMENTS // max(1, weight.shape[1]))
@@ -237,9 +237,10 @@ def wrapped(total: NDArray[Any]) -> Int32Array:
     return np.array(total, np.int32)
 
 
-def exact(weight: Int8Array) -> NDArray[Any]:
+def exact(weight: WeightArray) -> NDArray[Any]:
     """The weights [Co, ...] in the smallest float type in which their products sum exactly."""
-    magnitudes = np.abs(weight.reshape(len(weight), -1), dtype=np.int16)
+    wider = np.int16 if weight.dtype == np.int8 else np.int32
+    magnitudes = np.abs(weight.reshape(len(weight), -1), dtype=wider)
     return weight.astype(_exact_type(int(magnitudes.sum(axis=1, dtype=np.int64).max(initial=0))))
 
 

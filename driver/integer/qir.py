@@ -4,14 +4,16 @@ An int8 tensor q with scale s stands for the reals q * s. Every operator here ha
 namesake in `tilefarm.workload.OPERATORS`, on logical tensors [N, C, ...] instead of blocked ones.
 `>>` is arithmetic, and rounding is already inside the biases of convolution, dense and affine.
 Where these have a `factor` [Co], their sums with the bias are multiplied by it before the shift;
-they are quantized so that no product leaves int32, whatever the input.
+they are quantized so that no product leaves int32, whatever the input. Weights of int16 are high *
+256 + low with two int8 in the network that runs; such a layer has no factor, and neither is there a
+convolution in groups with such weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +22,21 @@ from tilefarm.dtype import DType
 from driver.graph.ir import FloatArray, GraphInput, GraphOutput, IndexArray, Operator, Shape, Window
 
 Int8Array: TypeAlias = NDArray[np.int8]
+Int16Array: TypeAlias = NDArray[np.int16]
 Int32Array: TypeAlias = NDArray[np.int32]
 
+WeightArray: TypeAlias = Int8Array | Int16Array
+
 INT8_MIN, INT8_MAX = -128, 127
+MAX_WIDE: Final = 256 * INT8_MAX + INT8_MAX
+"""The largest magnitude of a weight of 16 bits: neither its high nor its low part leaves int8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QConv2d:
     """clip((conv(x, weight [Co, Ci/groups, Kh, Kw]) + bias [Co]) >> shift [Co], lo, hi)"""
 
-    weight: Int8Array
+    weight: WeightArray
     bias: Int32Array
     shift: Int32Array
     window: Window
@@ -59,7 +66,7 @@ class QConvTranspose2d:
 class QDense:
     """clip((x [N, Ci] @ weight [Co, Ci] transposed + bias [Co]) >> shift [Co], lo, hi)"""
 
-    weight: Int8Array
+    weight: WeightArray
     bias: Int32Array
     shift: Int32Array
     lo: int = INT8_MIN

@@ -231,7 +231,8 @@ def _named(field: str, path: Path) -> str:
 
 
 def _quantization(document: Mapping[str, Any]) -> Quantization:
-    return Quantization(**{**document, "keep_float": tuple(document["keep_float"])})
+    names = {field: tuple(document[field]) for field in ("keep_float", "wide")}
+    return Quantization(**{**document, **names})
 
 
 def _below(name: str) -> str:

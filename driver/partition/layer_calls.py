@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from tilefarm.target import Target
 
@@ -12,6 +13,7 @@ from driver.integer.qir import QAffine, QConv2d, QConvTranspose2d, QDense, Quant
 from driver.partition.assembly import Assembly, Constant
 from driver.partition.images import Images
 from driver.partition.layers import (
+    JOINS,
     MULTIPLIES,
     SCALES,
     Attrs,
@@ -21,6 +23,8 @@ from driver.partition.layers import (
     layer_macs,
 )
 from driver.partition.pack import (
+    in_planes,
+    packed_conv_weight,
     packed_dense_weight,
     packed_grouped_weight,
     packed_transposed_weight,
@@ -47,13 +51,20 @@ class LayerCalls:
         """A convolution, or its windows if the driver has laid them out already."""
         if self._images.has_windows(node):
             data = self._images.windows_of(node, op)
-            weight, groups = packed_window_weight(op.weight, self._target), 1
-            window = _PIXEL
+            weight = in_planes(op.weight, lambda each: packed_window_weight(each, self._target))
+            window, groups = _PIXEL, 1
         else:
             data = self._values.operand(node.inputs[0])
-            weight, groups = packed_grouped_weight(op.weight, op.groups, self._target)
+            weight, groups = self._grouped_weight(op)
             window = op.window
         self._layer(node, op, "conv2d", data, weight, conv_attrs(window, op.lo, op.hi, groups))
+
+    def _grouped_weight(self, op: QConv2d) -> tuple[NDArray[Any], int]:
+        """The tiles of a convolution's weights, and in how many groups of blocks they are."""
+        if op.weight.dtype == np.int8:
+            return packed_grouped_weight(np.asarray(op.weight, np.int8), op.groups, self._target)
+        assert op.groups == 1
+        return in_planes(op.weight, lambda each: packed_conv_weight(each, self._target)), 1
 
     def transposed(self, node: QuantNode, op: QConvTranspose2d) -> None:
         """A transposed convolution."""
@@ -67,9 +78,11 @@ class LayerCalls:
     def dense(self, node: QuantNode, op: QDense) -> None:
         """A dense layer; a reshape in front is taken into the order of its weights."""
         name, flattened = self._values.dense_data(node.inputs[0])
-        weight = packed_dense_weight(op.weight, self._target, flattened)
+        weight = in_planes(
+            op.weight, lambda each: packed_dense_weight(each, self._target, flattened)
+        )
         rows, _, *tile = self._made.blocked(self._graph.tensors[node.output].shape)
-        data = (name, (rows, weight.shape[1], *tile))
+        data = (name, (rows, weight.shape[-3], *tile))
         self._layer(node, op, "dense", data, weight, {"lo": op.lo, "hi": op.hi})
 
     def affine(self, node: QuantNode, op: QAffine) -> None:
@@ -98,15 +111,16 @@ class LayerCalls:
     ) -> None:
         """One call on int8 `data` with the layer's weights and what follows its sums."""
         result = self._graph.tensors[node.output].shape
-        after = epilogue(node.name, op.bias, op.factor, op.shift, self._target)
+        is_wide = op.weight.dtype == np.int16
+        after = epilogue(node.name, op.bias, op.factor, op.shift, self._target, in_planes=is_wide)
         self._made.call(
             node.name,
             operator,
             {"data": data},
             {"weight": Constant(f"{node.name}.weight", weight), **after},
-            attrs,
+            {**attrs, "planes": 2} if is_wide else attrs,
             result=self._values.result(node.output),
             shape=self._made.blocked(result),
-            why=MULTIPLIES,
+            why=JOINS if is_wide else MULTIPLIES,
             macs=layer_macs(op, result),
         )

@@ -13,6 +13,7 @@ from driver.graph.ir import Shape, Window
 from driver.integer.qir import Int8Array, Int32Array, QAffine, QConv2d, QConvTranspose2d, QDense
 from driver.partition.assembly import Constant
 from driver.partition.pack import (
+    bias_planes,
     bias_tiles,
     diagonal_lanes,
     diagonal_tile,
@@ -23,6 +24,10 @@ from driver.partition.pack import (
 )
 
 MULTIPLIES = "multiply-accumulates with a shift behind them: what GEMM and ALU do"
+JOINS = (
+    "multiply-accumulates with weights of 16 bits: GEMM goes over the data twice, for the high part"
+    " and for the low one, ALU joins the sums and shifts them"
+)
 MAXIMA = "the largest of never negative values: GEMM widens them, ALU compares"
 MOVES = "channels sorted by weights of 0 and 1: GEMM moves int8 exactly"
 SCALES = "products with a diagonal tile, in the accumulators: what GEMM and ALU do"
@@ -32,9 +37,17 @@ Attrs = dict[str, AttrValue]
 
 
 def epilogue(
-    name: str, bias: Int32Array, factor: Int32Array | None, shift: Int32Array, target: Target
+    name: str,
+    bias: Int32Array,
+    factor: Int32Array | None,
+    shift: Int32Array,
+    target: Target,
+    *,
+    in_planes: bool = False,
 ) -> Constants:
     """What follows the sums of a layer; no bias where all of them are zero.
+
+    Biases are `in_planes` where the weights are.
 
     Raises:
         ModelError: a shift is more than the target has; the network was made for another one.
@@ -47,7 +60,8 @@ def epilogue(
         )
     constants = {}
     if bias.any():
-        constants["bias"] = Constant(f"{name}.bias", bias_tiles(bias, target))
+        tiles = bias_planes(bias, target) if in_planes else bias_tiles(bias, target)
+        constants["bias"] = Constant(f"{name}.bias", tiles)
         constants["unit"] = Constant("unit", unit_rows(target))
     if factor is not None:
         constants["factor"] = Constant(f"{name}.factor", packed_lanes(factor, target))

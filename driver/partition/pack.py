@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,18 @@ from tilefarm.target import Target
 
 from driver.graph.ir import Shape
 from driver.integer.blocks import lane_blocks, weight_blocks
-from driver.integer.qir import INT8_MAX, Int8Array, Int32Array
+from driver.integer.qir import INT8_MAX, Int8Array, Int32Array, WeightArray
+
+
+def in_planes(weight: WeightArray, packed: Callable[[Int8Array], NDArray[Any]]) -> NDArray[Any]:
+    """[Co/c, ...] as `packed` makes them of int8 weights; of int16 ones [Co/c, 2, ...].
+
+    Plane 0 is high, plane 1 low: a weight is high * 256 + low.
+    """
+    if weight.dtype == np.int8:
+        return packed(np.asarray(weight, np.int8))
+    high, low = _high_and_low(weight)
+    return np.stack([packed(high.astype(np.int8)), packed(low.astype(np.int8))], axis=1)
 
 
 def packed_conv_weight(weight: Int8Array, target: Target) -> NDArray[Any]:
@@ -98,6 +110,16 @@ def bias_tiles(bias: Int32Array, target: Target) -> Int8Array:
     return tiles
 
 
+def bias_planes(bias: Int32Array, target: Target) -> Int8Array:
+    """Biases [C] as int8 [C/c, 2, T, c, c] in `bias_tiles`: 256 times those of plane 0 and plane 1.
+
+    One tile is always enough for plane 1, whose other tiles are zero.
+    """
+    high, low = (bias_tiles(part.astype(np.int32), target) for part in _high_and_low(bias))
+    more = ((0, 0), (0, high.shape[1] - low.shape[1]), (0, 0), (0, 0))
+    return np.stack([high, np.pad(low, more)], axis=1)
+
+
 def unit_rows(target: Target) -> Int8Array:
     """int8 [b, c]: the constant vectors (127, ..., 127, 1) that go through biases in tiles."""
     rows = np.full((target.vta.batch, target.vta.block), INT8_MAX, np.int8)
@@ -117,6 +139,13 @@ def diagonal_lanes(values: Int32Array, target: Target) -> Int8Array:
     tiles = np.zeros((lanes.shape[0], 1, 1, 1, block, block), np.int8)
     tiles[..., np.arange(block), np.arange(block)] = lanes[:, None, None, None]
     return tiles
+
+
+def _high_and_low(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Whole numbers as high * 256 + low, low within int8."""
+    whole = values.astype(np.int64)
+    low = ((whole + 128) & 255) - 128
+    return (whole - low) >> 8, low
 
 
 def _groups_together(groups: int, ci: int, co: int, block: int) -> int:

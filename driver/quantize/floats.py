@@ -6,13 +6,10 @@ to int8 once less without another crossing between processor and accelerator.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Final
 
 import numpy as np
-from tilefarm.errors import SettingsError
 from tilefarm.real import is_exact
 
 from driver.graph.ir import (
@@ -36,6 +33,7 @@ from driver.graph.ir import (
     Take,
     Unary,
 )
+from driver.quantize.named import named
 
 KEPT: Final = "kept in float by the user"
 BESIDE: Final = "next to operators in float: it is rounded to int8 once less"
@@ -48,8 +46,6 @@ _LIGHT: Final = (*_MOVES, *_ON_PROCESSOR, Add, Affine, Clip)
 
 _MASK: Final = 1e4
 """The least magnitude that tells a mask from a bias: its exponential is beyond float32."""
-
-_MOST_NAMES: Final = 3
 
 
 def float_nodes(graph: Graph, patterns: Sequence[str] = ()) -> dict[str, str]:
@@ -66,7 +62,8 @@ def float_nodes(graph: Graph, patterns: Sequence[str] = ()) -> dict[str, str]:
     forced = {
         node.name: reason for node in graph.nodes if (reason := _no_integer_form(node, graph))
     }
-    forced |= dict.fromkeys(_kept(graph, patterns), KEPT)
+    lacking = {node.name: has_no_kernel(node.op) for node in graph.nodes}
+    forced |= dict.fromkeys(named("--keep-float", patterns, lacking), KEPT)
     return forced | dict.fromkeys(_beside(graph, forced), BESIDE)
 
 
@@ -95,31 +92,6 @@ def _no_integer_form(node: Node, graph: Graph) -> str:
 def is_by_channel(axis: int, shape: Shape) -> bool:
     """Whether a softmax is over the channels of single pixels, for which int8 has a kernel."""
     return axis == 1 and all(extent == 1 for extent in shape[2:])
-
-
-def _kept(graph: Graph, patterns: Sequence[str]) -> list[str]:
-    """The nodes that patterns name."""
-    reasons, found = [], []
-    lacking = {node.name: has_no_kernel(node.op) for node in graph.nodes}
-    for pattern in patterns:
-        if pattern in lacking:
-            names = [pattern]
-        else:
-            names = [n for n, why in lacking.items() if fnmatchcase(n, pattern) and not why]
-        reasons += [f"{name}: {lacking[name]}" for name in names if lacking[name]]
-        if not names:
-            reasons.append(f"no layer is called {pattern!r}{_near(pattern, lacking)}")
-        found += names
-    if reasons:
-        listed = "; ".join(reasons)
-        hint = "tilefarm explain MODEL lists the layers; * stands for any letters"
-        raise SettingsError(f"--keep-float: {listed}", hint)
-    return found
-
-
-def _near(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, _MOST_NAMES)
-    return f"; near: {', '.join(near)}" if near else ""
 
 
 def _beside(graph: Graph, forced: Mapping[str, str]) -> list[str]:

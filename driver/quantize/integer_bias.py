@@ -22,6 +22,11 @@ def stored_weight(op: Biased) -> NDArray[Any]:
     return op.mul if isinstance(op, QAffine) else op.weight
 
 
+def has_wide_weights(op: Biased) -> bool:
+    """Whether the weights have 16 bits."""
+    return not isinstance(op, QAffine) and op.weight.dtype == np.int16
+
+
 def weight_rows(op: Biased) -> NDArray[np.int64]:
     """[Co, ...]: the weights of each channel of the result in a row."""
     weight = stored_weight(op)
@@ -29,7 +34,7 @@ def weight_rows(op: Biased) -> NDArray[np.int64]:
 
 
 def with_weights(op: Biased, weight: NDArray[Any], shift: NDArray[Any]) -> Biased:
-    """The layer with these whole weights, in the form of its own, and shifts [Co]."""
+    """The layer with these whole weights of 8 bits, in the form of its own, and shifts [Co]."""
     shift = shift.astype(np.int32)
     if isinstance(op, QAffine):
         return replace(op, mul=weight.astype(np.int32).reshape(op.mul.shape), shift=shift)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -38,6 +39,8 @@ class Quantization:
         requantize: whether sums become int8 by a shift alone, or by a multiplication and a shift;
             see `driver.quantize.shift_exact` and `driver.quantize.multiplied`.
         keep_float: names of layers that stay in float on the processor, or patterns of names.
+        wide: names of layers whose weights have 16 bits, or patterns of names; see
+            `driver.quantize.wide_weights`.
 
     Raises:
         SettingsError: an option is impossible.
@@ -51,6 +54,7 @@ class Quantization:
     fit_weights: bool = True
     requantize: Requantize = "shift"
     keep_float: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _ = self.method
@@ -87,6 +91,14 @@ class Quantization:
             correct_bias=self.correct_bias and None,
         )
 
+    def with_float(self, names: Sequence[str]) -> Quantization:
+        """The same with more layers in float, which then have no wide weights."""
+        return replace(
+            self,
+            keep_float=(*self.keep_float, *names),
+            wide=tuple(name for name in self.wide if name not in names),
+        )
+
     def __str__(self) -> str:
         words = [self.calibration or DEFAULT_METHOD]
         words += [self.activations] if self.activations != AS_USUAL.activations else []
@@ -97,6 +109,7 @@ class Quantization:
         words += [] if self.fit_weights else ["weights rounded to the nearest"]
         words += ["multiplied"] if self.requantize == "mul" else []
         words += [f"{', '.join(self.keep_float)} in float"] if self.keep_float else []
+        words += [f"{', '.join(self.wide)} with weights of 16 bits"] if self.wide else []
         return ", ".join(words)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,6 +46,7 @@ from driver.quantize.rules import Surroundings, rescale_rule, rule_for
 from driver.quantize.scales import Ties
 from driver.quantize.shift_exact import MAX_SHIFT
 from driver.quantize.whole_weights import read_by_layers
+from driver.quantize.wide_weights import wide_nodes
 
 _SOFTMAX_ENTRIES = 256
 _LEAST_SCALE = 1e-30
@@ -76,7 +77,8 @@ def quantize(
     Raises:
         ModelError: a layer whose sums cannot be kept within 32 bits; every such layer is listed.
         DataError: see `driver.quantize.ranges.ranges_of`.
-        SettingsError: what is wanted needs data, or see `driver.quantize.floats.float_nodes`.
+        SettingsError: what is wanted needs data, or see `driver.quantize.floats.float_nodes` and
+            `driver.quantize.wide_weights.wide_nodes`.
     """
     if calibration is None and how.needs_data:
         raise SettingsError(
@@ -89,6 +91,7 @@ def quantize(
         ranges,
         block,
         how.keep_float,
+        how.wide,
         multiplied=how.requantize == "mul",
         max_shift=max_shift,
     )
@@ -136,19 +139,29 @@ def quantize_with(
     ranges: Mapping[str, float],
     block: int = _BLOCK,
     keep_float: Sequence[str] = (),
+    wide: Sequence[str] = (),
     *,
     multiplied: bool = False,
     max_shift: int = MAX_SHIFT,
 ) -> QuantGraph:
     """The integer network for given ranges: the largest magnitude of every tensor.
 
-    Its layers have factors if they are `multiplied`.
+    Its layers have factors if they are `multiplied`; those that patterns name are in float, or have
+    wide weights.
 
     Raises:
         ModelError, SettingsError: as for `quantize`.
     """
     floats = float_nodes(graph, keep_float)
-    quantizer = _Quantizer(graph, ranges, floats, block, multiplied=multiplied, max_shift=max_shift)
+    quantizer = _Quantizer(
+        graph,
+        ranges,
+        floats,
+        block,
+        wide=wide_nodes(graph, wide, floats),
+        multiplied=multiplied,
+        max_shift=max_shift,
+    )
     reasons = []
     for node in graph.nodes:
         try:
@@ -171,6 +184,7 @@ class _Quantizer:
         floats: Mapping[str, str],
         block: int,
         *,
+        wide: Collection[str],
         multiplied: bool,
         max_shift: int,
     ) -> None:
@@ -180,6 +194,7 @@ class _Quantizer:
         self._ranges = self._ties.ranges(ranges)
         self._largest: dict[str, float] = {}
         self._block = block
+        self._wide = wide
         self._multiplied = multiplied
         self._max_shift = max_shift
         self._coarser = read_by_layers(graph) if graph.ranges else frozenset()
@@ -225,6 +240,7 @@ class _Quantizer:
             multiplied=self._multiplied,
             were_whole=bool(self._graph.ranges),
             max_shift=self._max_shift,
+            is_wide=node.name in self._wide,
         )
         rule = rule_for(node.op, at)
         self._emit(node.name, rule.op, names, node.output, rule.scale)

@@ -48,6 +48,7 @@ from driver.quantize.integer_bias import (
     bias_of,
     fits_int32,
     gain,
+    has_wide_weights,
     rounding,
     stored_weight,
     weight_rows,
@@ -63,7 +64,7 @@ from driver.quantize.moments import (
     moments,
 )
 from driver.quantize.rounding import fitted
-from driver.quantize.shift_exact import MAX_MUL
+from driver.quantize.shift_exact import MAX_MUL, of_blocks
 
 Reals: TypeAlias = NDArray[np.float64]
 
@@ -167,7 +168,12 @@ class _Layer:
         self._errors = met if wanted.corrects else met.about_zero()
 
     def with_better_weights(self) -> Biased:
-        """The layer with shared shifts where they do not show, and weights rounded to fit."""
+        """The layer with shared shifts where they do not show, and weights rounded to fit.
+
+        Weights of 16 bits share shifts already, and their rounding does not show.
+        """
+        if has_wide_weights(self._op):
+            return self._op
         if self._met.is_wide:  # a shift of its own is below one of a hundred cycles there
             return self._op
         real = grouped_rows(self._layer, weight_of(self._layer)) * self._in_steps
@@ -188,7 +194,7 @@ class _Layer:
 
     def _shared(self, op: Biased, real: Reals) -> Biased | None:
         """The layer in which the channels of a block share a shift; None if a channel shows it."""
-        shift = _of_block(op.shift, self._wanted.block)
+        shift = of_blocks(op.shift, self._wanted.block)
         if np.array_equal(shift, op.shift):
             return None
         whole = np.rint(real / self._lanes(np.exp2(-shift.astype(np.float64)), real))
@@ -273,12 +279,6 @@ def _applied(node: QuantNode, operands: Sequence[NDArray[Any]]) -> NDArray[Any]:
         for start in range(0, len(operands[0]), most)
     ]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _of_block(shift: NDArray[Any], block: int) -> NDArray[Any]:
-    """For every channel the smallest shift of its block."""
-    starts = np.arange(0, len(shift), block)
-    return np.repeat(np.minimum.reduceat(shift, starts), block)[: len(shift)]
 
 
 _PASS_ON: Final = (QGather, QMaxPool2d, QRescale, QReshape, QSlice, QConcat)

@@ -44,7 +44,9 @@ from driver.integer.qir import (
 )
 from driver.quantize.multiplied import multiplied_parameters
 from driver.quantize.shift_exact import (
+    BYTES,
     MAX_SHIFT,
+    WIDE,
     LayerParameters,
     bounds,
     layer_parameters,
@@ -73,7 +75,7 @@ class Surroundings:
     `block` is the number of channels in a vector of the target. A result that `may_be_coarser` may
     have a larger scale for the sake of the weights, see `driver.quantize.whole_weights`. Where sums
     are `multiplied`, scales stay as wanted; weights that `were_whole` may stay so. No shift behind
-    sums of weights is above `max_shift`.
+    sums of weights is above `max_shift`. Where it `is_wide`, weights have 16 bits, and no factor.
     """
 
     in_scales: tuple[float, ...]
@@ -84,6 +86,7 @@ class Surroundings:
     multiplied: bool = False
     were_whole: bool = False
     max_shift: int = MAX_SHIFT
+    is_wide: bool = False
 
 
 def rule_for(op: Operator, at: Surroundings) -> Rule:
@@ -183,7 +186,7 @@ def _parameters(
     """Integer parameters and the scale of the results."""
     (in_scale,) = at.in_scales
     least = max(at.wanted, least_out_scale(weight, in_scale))
-    if at.multiplied:
+    if at.multiplied and not at.is_wide:
         layer = multiplied_parameters(
             weight,
             bias,
@@ -203,9 +206,11 @@ def _parameters(
             out_scale=scale,
             block=at.block,
             max_shift=at.max_shift,
+            bits=WIDE if at.is_wide else BYTES,
         )
 
-    exact = exact_out_scales(weight, in_scale, least) if at.may_be_coarser else ()
+    nears = at.may_be_coarser and not at.is_wide
+    exact = exact_out_scales(weight, in_scale, least) if nears else ()
     choices = [(at_scale(scale), scale) for scale in (least, *exact)]
     if len(choices) == 1:
         return choices[0]

@@ -8,7 +8,8 @@ of their range.
 A shift that all channels of a block share is an immediate operand: one cycle less for every output
 vector than one that is read from a register. It costs weights of the smaller channels their low
 bits, so a layer has such shifts only if data say that no result shows it
-(`driver.quantize.refining`). Here every channel has its own.
+(`driver.quantize.refining`). Here every channel has its own, but for weights of 16 bits, which have
+bits to spare.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.graph.ir import FloatArray
-from driver.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int32Array
+from driver.integer.qir import INT8_MAX, INT8_MIN, MAX_WIDE, Int32Array, WeightArray
 from driver.quantize.bands import bands
 
 MAX_SHIFT: Final = 30
@@ -30,6 +31,7 @@ MAX_MUL: Final = 127
 ENOUGH_SHIFT: Final = 10
 """From here on the rounding of weights no longer shows in int8 results: bits that biases may have
 instead."""
+_PLANE_BITS: Final = 8
 ACC_LIMIT: Final = 1 << 31
 LARGEST_INPUT: Final = 128
 _BEYOND_INT8: Final = 512.0
@@ -43,10 +45,40 @@ _SAME_POWER: Final = 1e-6
 class LayerParameters:
     """Weights, biases with their rounding, shifts and maybe factors, per output channel."""
 
-    weight: Int8Array
+    weight: WeightArray
     bias: Int32Array
     shift: Int32Array
     factor: Int32Array | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightBits:
+    """How weights are stored, and what that leaves to the other parameters of a layer.
+
+    Attributes:
+        dtype: of a weight.
+        most: its largest magnitude.
+        planes: of int8 that hold it; each has biases in tiles, in units of 256 in the high one.
+        shares_shifts: whether the channels of a block always share a shift.
+    """
+
+    dtype: type[np.int8 | np.int16]
+    most: int
+    planes: int
+    shares_shifts: bool
+
+    @property
+    def enough_shift(self) -> int:
+        """ENOUGH_SHIFT, with steps finer by as much as the weights have more bits."""
+        return ENOUGH_SHIFT + _PLANE_BITS * (self.planes - 1)
+
+    def most_bias(self, block: int) -> int:
+        """The largest bias that one tile a plane expresses."""
+        return most_bias(block) << _PLANE_BITS * (self.planes - 1)
+
+
+BYTES: Final = WeightBits(dtype=np.int8, most=MAX_MUL, planes=1, shares_shifts=False)
+WIDE: Final = WeightBits(dtype=np.int16, most=MAX_WIDE, planes=2, shares_shifts=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +110,12 @@ def layer_parameters(
     out_scale: float,
     block: int,
     max_shift: int = MAX_SHIFT,
+    bits: WeightBits = BYTES,
 ) -> LayerParameters:
     """Integer parameters of a layer; `weight` is [Co, ...], `bias` [Co] in real units.
 
     Every shift is the largest within 0..`max_shift` at which the weights fit, the sum of the worst
-    input stays within int32, and (as long as it is above ENOUGH_SHIFT) the bias fits `most_bias`.
+    input stays within int32, and (as long as it is above `enough_shift`) the bias fits `most_bias`.
     A bias that saturates every result is the smallest that does. A limit of 15 instead of 30 costs
     weights their low bits where all of them together move the result by a few steps, which does not
     show.
@@ -93,8 +126,8 @@ def layer_parameters(
     rows = _Rows(weight.reshape(weight.shape[0], -1), in_scale / out_scale, block)
     offset = bias.astype(np.float64) / out_scale
     offsets = rows.map(lambda part, at: within_reach(part, offset[at]))
-    shift = rows.map(lambda part, at: _own_shifts(part, offsets[at], block, max_shift))
-    whole = rows.map(lambda part, at: np.rint(part * np.exp2(shift[at, None])).astype(np.int8))
+    shift = rows.map(lambda part, at: _shifts(part, offsets[at], block, max_shift, bits))
+    whole = rows.map(lambda part, at: np.rint(part * np.exp2(shift[at, None])).astype(bits.dtype))
     return LayerParameters(
         weight=whole.reshape(weight.shape),
         bias=_biases(offsets, shift).astype(np.int32),
@@ -181,12 +214,20 @@ def bounds(lo: float, hi: float, scale: float) -> tuple[int, int]:
     return low, high
 
 
-def _largest_shifts(top: NDArray[np.float64], most: int = MAX_SHIFT) -> NDArray[np.int64]:
-    """The largest s in 0..most with top * 2^s <= 127, elementwise."""
+def of_blocks(shift: NDArray[Any], block: int) -> NDArray[Any]:
+    """For every channel the smallest shift of its block."""
+    starts = np.arange(0, len(shift), block)
+    return np.repeat(np.minimum.reduceat(shift, starts), block)[: len(shift)]
+
+
+def _largest_shifts(
+    top: NDArray[np.float64], max_shift: int = MAX_SHIFT, most: int = MAX_MUL
+) -> NDArray[np.int64]:
+    """The largest s in 0..max_shift with top * 2^s <= most, elementwise."""
     with np.errstate(divide="ignore"):
-        shift = np.floor(np.log2(MAX_MUL / top))
-    shift = np.clip(shift, 0, most)
-    shift -= (top * np.exp2(shift) > MAX_MUL) & (shift > 0)
+        shift = np.floor(np.log2(most / top))
+    shift = np.clip(shift, 0, max_shift)
+    shift -= (top * np.exp2(shift) > most) & (shift > 0)
     return shift.astype(np.int64)
 
 
@@ -209,21 +250,29 @@ class _Rows:
         return made[0] if len(made) == 1 else np.concatenate(made)
 
 
-def _own_shifts(
-    rows: NDArray[np.float64], offsets: NDArray[np.float64], block: int, max_shift: int
+def _shifts(
+    rows: NDArray[np.float64],
+    offsets: NDArray[np.float64],
+    block: int,
+    max_shift: int,
+    bits: WeightBits,
 ) -> NDArray[np.int64]:
-    """The largest shift of every channel by itself, within 0..`max_shift`.
+    """The largest shift of every channel or block, within 0..`max_shift`.
 
     Raises:
         OverflowError: even without a shift a worst sum leaves int32.
     """
-    shift = _largest_shifts(np.abs(rows).max(axis=1), max_shift)
+
+    def together(shift: NDArray[np.int64]) -> NDArray[np.int64]:
+        return of_blocks(shift, block) if bits.shares_shifts else shift
+
+    shift = together(_largest_shifts(np.abs(rows).max(axis=1), max_shift, bits.most))
     while (over := _overflows(rows, offsets, shift)).any():
         if (shift[over] == 0).any():
             raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
-        shift = shift - over
-    while (far := _far_biases(offsets, shift, most_bias(block))).any():
-        shift = shift - far
+        shift = together(shift - over)
+    while (far := _far_biases(offsets, shift, block, bits)).any():
+        shift = together(shift - far)
     return shift
 
 
@@ -242,9 +291,11 @@ def _biases(offsets: NDArray[Any], shift: NDArray[np.int64]) -> NDArray[np.float
     return np.asarray(np.rint(offsets * np.exp2(shift)) + half, np.float64)
 
 
-def _far_biases(offsets: NDArray[Any], shift: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
+def _far_biases(
+    offsets: NDArray[Any], shift: NDArray[np.int64], block: int, bits: WeightBits
+) -> NDArray[np.bool_]:
     """Which channels could have a smaller bias at no loss that shows."""
-    far = (np.abs(_biases(offsets, shift)) > most) & (shift > ENOUGH_SHIFT)
+    far = (np.abs(_biases(offsets, shift)) > bits.most_bias(block)) & (shift > bits.enough_shift)
     return np.asarray(far, np.bool_)
 
 

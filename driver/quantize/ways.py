@@ -28,7 +28,7 @@ from driver.graph.parts import Arrays
 from driver.integer.noise import between
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
-from driver.quantize.integer_bias import Biased
+from driver.quantize.integer_bias import Biased, has_wide_weights
 from driver.quantize.options import Quantization
 
 Quantizer: TypeAlias = Callable[[Arrays, Quantization], QuantGraph]
@@ -144,9 +144,12 @@ def _together(usual: Quantization, known: Mapping[Quantization, float]) -> list[
 
 
 def _own_shifts(quantized: QuantGraph) -> bool:
-    """Whether any layer has shifts that differ among its channels."""
+    """Whether any layer has shifts that differ among its channels and need not be by block."""
     layers = (node.op for node in quantized.nodes if isinstance(node.op, Biased))
-    return any(op.factor is None and len({*op.shift.tolist()}) > 1 for op in layers)
+    return any(
+        op.factor is None and not has_wide_weights(op) and len({*op.shift.tolist()}) > 1
+        for op in layers
+    )
 
 
 def _spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -282,7 +282,7 @@ class _Judging:
             self._target,
             self._files.graph,
             None if calibration is None else calibration.inputs,
-            replace(how, keep_float=(*how.keep_float, *names)),
+            how.with_float(names),
         )
         return quantized, partition(quantized, self._target), _integers(quantized, self._files)
 

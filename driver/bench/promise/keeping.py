@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -143,7 +143,7 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
     judged = _judged(settings, files, target, fitted, scratch, clock)
     measured = _Measured(files, other, target)
     bad = [layer for layer in _bad(judged.blamed) if _has_kernel(files, layer)]
-    in_float = replace(fitted.how, keep_float=tuple(layer.name for layer in bad))
+    in_float = fitted.how.with_float([layer.name for layer in bad])
     worst = quantize_for(target, graph, calibration.inputs, in_float) if bad else plain
     best = min(
         (plan for plan in judged.plans if plan.points <= settings.promise.limit),

@@ -81,6 +81,41 @@ def test_conv2d_is_the_loop(window: Window, seed: int, relu: bool) -> None:
     assert (got == slow_conv(x, w, bias, shift, window, lo, 127)).all()
 
 
+@settings(max_examples=25, deadline=None)
+@given(windows(dilated=True), st.integers(0, 999))
+def test_weights_of_16_bits_are_the_loop(window: Window, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = int8s(rng, 2, 3, 5, 6)
+    w = rng.integers(-32768, 32768, (4, 3, *window.kernel), dtype=np.int16)
+    bias = rng.integers(-(1 << 29), 1 << 29, 4, dtype=np.int32)
+    shift = rng.integers(14, 24, 4, dtype=np.int32)
+    got = integer.conv2d(x, w, bias, shift, window=window, lo=-128, hi=127)
+    assert (got == slow_conv(x, w, bias, shift, window, -128, 127)).all()
+
+
+@pytest.mark.parametrize("terms", [4, 5, 500])
+def test_weights_of_16_bits_are_exact_where_float32_is_not(terms: int) -> None:
+    """Four products with 128 * 32768 make 2^24; the biases leave the last units of each sum."""
+    x = np.full((1, terms), -128, np.int8)
+    w = np.full((3, terms), -32768, np.int16)
+    w[:, -1] += np.array([0, 1, 3], np.int16)
+    exact = x.astype(np.int64) @ w.astype(np.int64).T
+    bias = (np.array([5, 6, 7]) - exact[0]).astype(np.int32)
+    zero = np.zeros(3, np.int32)
+    assert integer.dense(x, w, bias, zero, lo=-128, hi=127).tolist() == [[5, 6, 7]]
+    image = x.reshape(1, terms, 1, 1)
+    pixel = integer.conv2d(
+        image,
+        w[:, :, None, None],
+        bias,
+        zero,
+        window=Window(kernel=(1, 1)),
+        lo=-128,
+        hi=127,
+    )
+    assert pixel.reshape(3).tolist() == [5, 6, 7]
+
+
 @pytest.mark.parametrize("terms", [1023, 1024, 1025, 4609])
 def test_dense_is_exact_where_float32_is_not(terms: int) -> None:
     """Odd sums beyond 2^24 have no float32; the biases leave only the last unit of each."""

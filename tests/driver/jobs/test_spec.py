@@ -22,7 +22,7 @@ def settings(folder: Path) -> TuneSettings:
         calibrate=folder / "x.npz",
         out=Path("anywhere"),
         extents={"batch": (1,), "input": (1, 3, 8, 8)},
-        quantization=Quantization(equalize=True, keep_float=("first", "last*")),
+        quantization=Quantization(equalize=True, keep_float=("first", "last*"), wide=("middle",)),
         trials=77,
         seed=5,
         lookahead=400,
@@ -75,6 +75,7 @@ def test_what_does_not_change_results_continues_a_run(tmp_path: Path) -> None:
         replace(sent, max_loss=None),
         replace(sent, calibrate=None, quantization=Quantization()),
         replace(sent, quantization=Quantization()),
+        replace(sent, quantization=replace(sent.quantization, wide=())),
         replace(sent, extents={"batch": (2,)}),
         replace(sent, farm=replace(sent.farm, target="sim")),
         replace(sent, farm=replace(sent.farm, target="sim-mul")),
@@ -162,6 +163,7 @@ def test_a_path_in_a_file_name_is_dropped(tmp_path: Path) -> None:
 
 def test_settings_of_another_shape_are_refused(tmp_path: Path) -> None:
     spec, files = JobSpec.of(settings(tmp_path), "net")
-    strange = replace(spec, settings={**spec.settings, "quantization": {"keep_float": [], "x": 1}})
+    other = {"keep_float": [], "wide": [], "x": 1}
+    strange = replace(spec, settings={**spec.settings, "quantization": other})
     with pytest.raises(ProtocolError, match="not the settings of a job"):
         arrived(strange, files, tmp_path / "there")

@@ -37,6 +37,14 @@ def test_options_become_the_record(words: tuple[str, ...], meant: Quantization) 
 
 def test_the_record_in_words() -> None:
     assert str(Quantization(keep_float=("conv1", "head.*"))) == "minmax, conv1, head.* in float"
+    assert str(Quantization(wide=("a", "b*"))) == "minmax, a, b* with weights of 16 bits"
+
+
+def test_a_layer_that_goes_to_float_has_no_wide_weights() -> None:
+    how = Quantization(keep_float=("first",), wide=("a", "b*", "c"))
+    assert how.with_float(["c", "b1"]) == Quantization(
+        keep_float=("first", "c", "b1"), wide=("a", "b*")
+    )
 
 
 def test_an_unknown_scheme_is_refused() -> None:
