@@ -28,9 +28,12 @@ _ALU: Final[Mapping[str, Callable[[Array, Array], Array]]] = {
     "min": np.minimum,
     "max": np.maximum,
     "add": np.add,
-    "shr": np.right_shift,
+    "shr": lambda values, bits: (values << np.maximum(-bits, 0)) >> np.maximum(bits, 0),
     "mul": np.multiply,
 }
+
+MOST_LEFT: Final = 16
+"""How far a shift by a negative constant goes to the left on every design."""
 
 _IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
 
@@ -238,8 +241,9 @@ class Accelerator:
             source = operand[0].elements[operand[1]]
             if set(dst.tolist()) & set(operand[1].tolist()) and operand[0] is acc:
                 raise InterpretError(f"{show(kernel)}: reads what it writes")
-        if kernel.opcode == "shr" and ((source < 0) | (source > 31)).any():
-            raise InterpretError(f"{show(kernel)}: shift outside 0..31")
+        least = 0 if isinstance(kernel.imm, Expr) or operand else -MOST_LEFT
+        if kernel.opcode == "shr" and ((source < least) | (source > 31)).any():
+            raise InterpretError(f"{show(kernel)}: shift outside {least}..31")
         if len(np.unique(dst)) == len(dst):
             values[dst] = apply(values[dst], source)
         else:

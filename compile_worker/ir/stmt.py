@@ -162,7 +162,8 @@ class MicroKernel(Stmt):
 
     gemm: dst[d] += src[s] * wgt[w]^T, or dst[d] = 0 when `reset`. alu: dst[d] = opcode(dst[d],
     operand) with operand = imm, or src[s] (an accumulator) when imm is None; opcode is "min",
-    "max", "add", "shr", "mul". An `imm` that is an expression is a shift of 0 to 31 that the host
+    "max", "add", "shr", "mul"; "shr" by a negative constant, -16 at least, is a shift to the left.
+    An `imm` that is an expression is a shift of 0 to 31 that the host
     reads when it queues the instruction. Bases may depend on loop variables only through the slot
     of an n-buffered operand.
     """

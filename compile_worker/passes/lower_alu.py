@@ -6,6 +6,7 @@
 
 The second operand is another accumulator element, a constant of 16 bits, or a shift that the host
 reads from its memory: loops that this depends on stay loops of the host, around one instruction.
+A multiplication by a power of two is a shift by a negative constant, which is one to the left.
 Loops that go on where the next one ends are merged, so that one micro-op is usual.
 """
 
@@ -17,6 +18,7 @@ from typing import Final
 from tilefarm.target import Target
 
 from compile_worker.errors import require
+from compile_worker.ir.accelerator import MOST_LEFT
 from compile_worker.ir.expr import Add, Binary, Const, Expr, Load, Max, Min, Mul, Shr, Var, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
@@ -38,6 +40,9 @@ OPCODES: Final[Mapping[type[Expr], str]] = {
 
 _IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
 
+_POWERS: Final = tuple(1 << bits for bits in range(MOST_LEFT + 1) if 1 << bits in _IMMEDIATE)
+"""What accumulators are multiplied by where they are shifted to the left."""
+
 
 def lower_alu(func: Func, target: Target) -> Func:
     """Replace blocks marked {alu=1} by ALU instructions."""
@@ -54,11 +59,13 @@ def _operation(
 ) -> Stmt:
     store, operation, operand = _parts(block)
     opcode = OPCODES[type(operation)]
-    require(STAGE, operation_exists(target, opcode))
     dst = place_of(STAGE, store, extents)
     imm = _immediate(block, operation, operand)
-    if opcode == "shr" and isinstance(imm, int):
+    if opcode == "mul" and isinstance(imm, int) and imm in _POWERS:
+        opcode, imm = "shr", -_POWERS.index(imm)
+    elif opcode == "shr" and isinstance(imm, int):
         require(STAGE, shift_fits(target, imm))
+    require(STAGE, operation_exists(target, opcode))
     src = place_of(STAGE, operand, extents) if imm is None and isinstance(operand, Load) else None
     if src is not None and src.lanes != dst.lanes:
         raise unsupported(STAGE, f"{block.name} combines different lanes")

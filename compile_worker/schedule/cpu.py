@@ -158,14 +158,15 @@ def _inlined_epilogue(workload: Workload) -> list[Call]:
     """What follows the sums of a layer and their bias, done where the result is stored."""
     optional = {"factor": "multiplied", "shift": "shifted"}
     stages = [stage for name, stage in optional.items() if workload.tensor(name) is not None]
+    planes = ["raised", "joined"] if workload.planes > 1 else []
     first = ["shifted_first"] if workload.first_shift else []
-    return [("compute_inline", stage) for stage in (*first, *stages, "lower", "upper")]
+    return [("compute_inline", stage) for stage in (*planes, *first, *stages, "lower", "upper")]
 
 
 def _products(workload: Workload) -> int:
     """Multiplications of a convolution."""
     *_, ci, kernel_h, kernel_w, _, lanes = workload.inputs[1].shape
-    return workload.outputs[0].nbytes * ci * kernel_h * kernel_w * lanes
+    return workload.outputs[0].nbytes * ci * kernel_h * kernel_w * lanes * workload.planes
 
 
 def _pixels(width: int, most: int) -> int:

@@ -73,8 +73,11 @@ def epilogue_steps(layer: Layer, point: Point) -> Iterator[Step]:
         yield Step("annotate", ("buffer", layer.stage, "hold", 1))
     epilogue = layer.epilogue
     if epilogue.bias_tiles:
-        axes = ("t", *layer.output_loops, "b", "o", "i")
+        planes = ("plane",) if layer.planes > 1 else ()
+        axes = ("t", *planes, *layer.output_loops, "b", "o", "i")
         yield Step("reorder", tuple(f"biased_{axis}" for axis in axes))
+        for axis in planes:
+            yield Step("annotate", ("loop", f"biased_{axis}", "host", 1))
         yield Step("tensorize", ("biased", "gemm"))
     for stage in epilogue.elementwise:
         yield Step("annotate", ("block", stage, "alu", 1))
@@ -137,7 +140,7 @@ def _bias_rows(layer: Layer) -> Iterator[tuple[int, ...]]:
 def _memories(draft: Draft, layer: Layer, target: Target) -> None:
     """What lives in each memory at once."""
     epilogue = layer.epilogue
-    draft.prod("acc_tiles", "tile_vectors", "acc_slots")
+    draft.prod("acc_tiles", "tile_vectors", "acc_slots", coefficient=layer.planes)
     draft.prod("bias_tiles", "bias_elements", "bias_slots", coefficient=epilogue.bias_tiles)
     lanes = {"bias_elements": len(epilogue.by_lane)} if epilogue.by_lane else {}
     terms: dict[limits.SramScope, dict[str, int]] = {
@@ -160,7 +163,8 @@ def _uops(draft: Draft, layer: Layer, target: Target) -> None:
     epilogue, tiles = layer.epilogue, layer.epilogue.bias_tiles
     declare_slot_keys(draft, layer, target)
     draft.prod("all_gemm_uops", "gemm_uops", "gemm_keys")
-    terms = {"all_gemm_uops": 1, "acc_slots": 1 + len(CLIPS) + (epilogue.first_shift > 0)}
+    joins = len(JOINS) * (layer.planes > 1)
+    terms = {"all_gemm_uops": 1, "acc_slots": 1 + len(CLIPS) + (epilogue.first_shift > 0) + joins}
     if epilogue.by_lane:
         draft.select("lane_cases", "bias_at", ["one", "one", "bias_trips"])
         draft.prod("lane_keys", "lane_cases", "acc_slots")
@@ -180,3 +184,4 @@ def _uops(draft: Draft, layer: Layer, target: Target) -> None:
 
 
 CLIPS: Final = ("lower", "upper")
+JOINS: Final = ("raised", "joined")

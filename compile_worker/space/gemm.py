@@ -1,5 +1,6 @@
 """Tensorize: the loops of one GEMM instruction in order, its micro-ops, its accumulator distance.
 
+Each plane of weights has an instruction of its own.
 Fires on a multiplication whose innermost loops are the accelerator's lanes.
 """
 
@@ -67,8 +68,11 @@ def gemm_steps(layer: Layer, point: Point) -> Iterator[Step]:
     inner = [f"{stage}_{LOOPS[axis]}{'_1' * (axis in reduced)}" for axis in order]
     outer = [f"{stage}_{axis}_0" for axis in reduced]
     single = [f"{stage}_{axis}" for axis in (*layer.around, *layer.phases)]
+    planes = [f"{stage}_plane"] if layer.planes > 1 else []
     lanes = [f"{stage}_{lane}" for lane in ("b", "o", "i")]
-    yield Step("reorder", (*outer, *single, *inner, *lanes))
+    yield Step("reorder", (*outer, *single, *planes, *inner, *lanes))
+    for loop in planes:
+        yield Step("annotate", ("loop", loop, "host", 1))
     yield Step("tensorize", (stage, "gemm"))
 
 

@@ -22,9 +22,10 @@ class Epilogue:
     """What follows the sums before they are clipped and stored.
 
     A bias is `bias_tiles` tiles of weights for each block of channels that a constant vector is
-    multiplied by, or for all of them where it is `one_bias`; 0 without one. A `factor` is a
-    register operand. `shift` is "" without one, "block" for an immediate, "lanes" for a register
-    operand; another immediate one by `first_shift` is before it, 0 for none.
+    multiplied by, or for all of them where it is `one_bias`; 0 without one. Sums in two `planes`
+    have biases of their own, and are joined: a shift to the left, and a register operand. A
+    `factor` is a register operand. `shift` is "" without one, "block" for an immediate, "lanes" for
+    a register operand; another immediate one by `first_shift` is before it, 0 for none.
     """
 
     bias_tiles: int = 0
@@ -32,6 +33,7 @@ class Epilogue:
     factor: bool = False
     shift: str = ""
     first_shift: int = 0
+    planes: int = 1
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -40,6 +42,8 @@ class Epilogue:
             "shifted": self.shift,
             "shifted_first": self.first_shift,
             "multiplied": self.factor,
+            "joined": self.planes > 1,
+            "raised": self.planes > 1,
             "biased": self.bias_tiles,
         }
         return ("upper", "lower", *(stage for stage, there in parts.items() if there))
@@ -63,12 +67,13 @@ class Epilogue:
     @property
     def vector_cycles(self) -> int:
         """Cycles for an output vector: reset, bias, immediate shifts, 2 for a register, 2 clips."""
-        return 1 + self.bias_tiles + self.immediates + 2 * len(self.by_lane)
+        registers = len(self.by_lane) + (self.planes > 1)
+        return self.planes + self.bias_tiles + self.immediates + 2 * registers
 
     @property
     def immediates(self) -> int:
         """ALU operations whose second operand is part of the instruction: shifts and two clips."""
-        return (self.shift == "block") + (self.first_shift > 0) + 2
+        return (self.shift == "block") + (self.first_shift > 0) + (self.planes > 1) + 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +162,15 @@ class Layer:
         return self.batches * math.prod(self.extents[axis] for axis in SPATIAL)
 
     @property
+    def planes(self) -> int:
+        """How many tiles of weights, and accumulators, an output vector has for each input."""
+        return self.epilogue.planes
+
+    @property
     def gemm_cycles(self) -> int:
         """Micro-ops that the multiplication needs, whatever the schedule: one a cycle."""
-        return self.output_vectors * math.prod(self.extents[axis] for axis in REDUCED)
+        products = self.output_vectors * math.prod(self.extents[axis] for axis in REDUCED)
+        return products * self.planes
 
     @property
     def image_vectors(self) -> int:
@@ -213,7 +224,8 @@ def layer_of(workload: Workload) -> Layer | None:
 def _convolution(workload: Workload) -> Layer:
     stride, dilation = workload.attr_ints("stride"), workload.attr_ints("dilation")
     groups, depthwise = groups_of(workload), is_depthwise(workload)
-    layer = _windowed(workload, workload.inputs[1].shape[:4])
+    co, window = workload.inputs[1].shape[0], workload.inputs[1].shape[-5:-2]
+    layer = _windowed(workload, (co, *window))
     grouped = groups > 1 and not depthwise
     extents = {**layer.extents, "co": layer.extents["co"] // (groups if grouped else 1)}
     return replace(
@@ -298,9 +310,10 @@ def epilogue_of(workload: Workload) -> Epilogue:
     """What a workload's bias, factor and shift, if it has them, make of its epilogue."""
     bias, shift = workload.tensor("bias"), workload.tensor("shift")
     return Epilogue(
-        bias_tiles=0 if bias is None else bias.shape[-3],
+        bias_tiles=0 if bias is None else bias.shape[-3] * workload.planes,
         one_bias=bias is not None and len(bias.shape) == 3,
         factor=workload.tensor("factor") is not None,
         shift="" if shift is None else "block" if len(shift.shape) == 1 else "lanes",
         first_shift=workload.first_shift,
+        planes=workload.planes,
     )

@@ -114,8 +114,9 @@ def _data_rows(layer: Layer) -> Iterator[tuple[int, ...]]:
 
 def _weights(draft: Draft, layer: Layer) -> None:
     extents = layer.extents
-    per_output = extents["ci"] * extents["kh"] * extents["kw"]
-    draft.prod("wgt_step", "tile_co", "tile_ci", "tile_kh", "tile_kw")
+    per_output = extents["ci"] * extents["kh"] * extents["kw"] * layer.planes
+    step = ("tile_co", "tile_ci", "tile_kh", "tile_kw")
+    draft.prod("wgt_step", *step, coefficient=layer.planes)
     draft.prod("wgt_tile", "tile_co", coefficient=per_output)
     draft.constant("wgt_once", extents["co"] * per_output * layer.weight_sets)
     draft.select("wgt_elements", "weight_at", ["wgt_step", "wgt_tile", "wgt_once"])

@@ -15,7 +15,12 @@ from compile_worker.space.layer import Layer
 def declare_rows(draft: Draft, layer: Layer) -> None:
     """How many rows all copies of each memory have."""
     _image_rows(draft, layer)
-    draft.select("wgt_copy_rows", "weight_at", ["tile_co", "one", "one"])
+    whole = (
+        "tile_co"
+        if layer.planes == 1
+        else draft.prod("tile_planes", "tile_co", coefficient=layer.planes)
+    )
+    draft.select("wgt_copy_rows", "weight_at", [whole, "one", "one"])
     draft.prod("wgt_rows", "wgt_copies", "wgt_copy_rows")
     _output_rows(draft, layer)
 

@@ -43,7 +43,7 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
     draft.total(
         "instructions",
         {
-            "steps": 4,
+            "steps": 3 + layer.planes,
             "inp_copies": 1,
             "wgt_copies": 1,
             "bias_loads": 1,
@@ -68,7 +68,11 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
     inp, wgt, acc = costs.inp_element, costs.wgt_element, costs.acc_element
     epilogue = layer.epilogue
     start = costs.start
-    busy = {"steps": start, "tiles": start * (1 + len(epilogue.stages)), "lanes_moved": acc}
+    busy = {
+        "steps": start * layer.planes,
+        "tiles": start * (1 + len(epilogue.stages)),
+        "lanes_moved": acc,
+    }
     if epilogue.by_lane:
         busy["bias_loads"] = latency * len(epilogue.by_lane)
     if epilogue.shift == "block":
@@ -78,12 +82,17 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
     draft.total(
         "cycles_first_load", {"inp_elements": inp, "wgt_elements": wgt}, constant=2 * latency
     )
-    draft.largest("cycles_begun", ["cycles_first_load", "tile_vectors"])
+    first = (
+        "tile_vectors"
+        if layer.planes == 1
+        else draft.prod("tile_sums", "tile_vectors", coefficient=layer.planes)
+    )
+    draft.largest("cycles_begun", ["cycles_first_load", first])
     vector = costs.vector(epilogue.vector_cycles, epilogue.immediates)
     draft.total(
         "cycles_computing",
         {**busy, "cycles_begun": 1, "later_resets": 1},
-        constant=layer.gemm_cycles + (vector - 1) * vectors,
+        constant=layer.gemm_cycles + (vector - layer.planes) * vectors,
     )
     loading = {"inp_moved": inp, "wgt_moved": wgt, "inp_copies": latency, "wgt_copies": latency}
     storing = {"out_copies": 2}
@@ -105,7 +114,11 @@ def _ends(draft: Draft, layer: Layer, costs: Costs) -> None:
         names,
         ["later_resets", "cycles_last_store"],
         (
-            (*tile, layer.output_vectors - prod(tile), min(store * prod(tile), LAST_STORE))
+            (
+                *tile,
+                layer.planes * (layer.output_vectors - prod(tile)),
+                min(store * prod(tile), LAST_STORE),
+            )
             for tile in product(*(draft.domain(name) for name in names))
         ),
     )

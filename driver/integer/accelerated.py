@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.workload import Workload
+from tilefarm.workload import PLANE, Workload
 
 from driver.graph.columns import correlate, padded, pooled
 from driver.graph.ir import Window
@@ -25,7 +25,10 @@ Arrays: TypeAlias = Mapping[str, Array]
 def conv2d(workload: Workload, arrays: Arrays) -> Array:
     """A convolution, in groups of blocks or not, with its epilogue."""
     data, weight = arrays["data"], arrays["weight"]
-    window = window_of(workload, weight.shape[2:4])
+    window = window_of(workload, weight.shape[-4:-2])
+    if workload.planes > 1:
+        sums = [_sums(data, plane, window) for plane in np.moveaxis(weight, 1, 0)]
+        return requantized(workload, joined(*sums), arrays)
     groups = data.shape[1] // weight.shape[1]
     parts = [
         _sums(part, tiles, window)
@@ -39,8 +42,9 @@ def conv2d(workload: Workload, arrays: Arrays) -> Array:
 def dense(workload: Workload, arrays: Arrays) -> Array:
     """A matrix product with its epilogue."""
     data, weight = arrays["data"], arrays["weight"]
-    sums = products(from_blocks(data), weight_from_blocks(weight))
-    return requantized(workload, to_blocks(wrapped(sums), *data.shape[-2:]), arrays)
+    planes = np.moveaxis(weight, 1, 0) if workload.planes > 1 else weight[None]
+    sums = [wrapped(products(from_blocks(data), weight_from_blocks(each))) for each in planes]
+    return requantized(workload, to_blocks(joined(*sums), *data.shape[-2:]), arrays)
 
 
 def conv2d_transpose(workload: Workload, arrays: Arrays) -> Array:
@@ -91,6 +95,14 @@ def times(x: Array, tile: Array) -> Array:
     return np.asarray(products, np.int64)
 
 
+def joined(*planes: Array) -> Array:
+    """int32 sums of all planes of weights, the one that is worth most first."""
+    total, *others = planes
+    for each in others:
+        total = total * np.int32(PLANE) + each
+    return total
+
+
 def rounded(workload: Workload, total: Array) -> Array:
     """int8(clip((total + round) >> shift, lo, hi))"""
     shift = workload.attr_int("shift")
@@ -105,7 +117,7 @@ def requantized(workload: Workload, sums: Array, arrays: Arrays) -> Array:
     What is absent does nothing.
     """
     if "bias" in arrays:
-        sums = sums + _spread(_biases(arrays), sums.ndim)
+        sums = sums + _spread(_biases(workload, arrays), sums.ndim)
     if "factor" in arrays:
         sums = sums * _spread(arrays["factor"], sums.ndim)
     sums = sums >> workload.first_shift
@@ -120,11 +132,12 @@ def _sums(data: Array, weight: Array, window: Window) -> Array:
     return to_blocks(wrapped(total), *data.shape[-2:])
 
 
-def _biases(arrays: Arrays) -> Array:
+def _biases(workload: Workload, arrays: Arrays) -> Array:
     """int32 [Co/c or 1, b, c]: what the rows of `unit` make of the tiles of biases."""
     unit, tiles = arrays["unit"].astype(np.int32), arrays["bias"].astype(np.int32)
-    by_block = tiles.reshape(-1, *tiles.shape[-3:])
-    return np.asarray(np.einsum("bi,ktoi->kbo", unit, by_block), np.int32)
+    by_plane = tiles.reshape(-1, workload.planes, *tiles.shape[-3:])
+    made = np.asarray(np.einsum("bi,kptoi->pkbo", unit, by_plane), np.int32)
+    return joined(*made)
 
 
 def _spread(lanes: Array, rank: int) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
-from tilefarm.workload import TensorSpec, Workload
+from tilefarm.workload import PLANE, TensorSpec, Workload
 
 _WANTED_SPREAD = 64.0
 _INT8_SPREAD = 74.0
@@ -67,18 +67,34 @@ def _operand(spec: TensorSpec, rng: np.random.Generator) -> NDArray[Any]:
 def _layer_lanes(
     workload: Workload, rng: np.random.Generator, max_shift: int
 ) -> dict[str, NDArray[Any]]:
-    """Factors, and shifts that fit the sums. Biases are uniform, as are the rows for them."""
+    """Factors, and shifts that fit the sums. Biases are uniform, as are the rows for them.
+
+    Weights in planes are smaller where no shift would fit their sums.
+    """
     factor, shift = workload.tensor("factor"), workload.tensor("shift")
     lanes: dict[str, NDArray[Any]] = {}
     spread = _INT8_SPREAD**2 * math.sqrt(_terms(workload)) / (1 << workload.first_shift)
     if factor is not None:
         lanes["factor"] = _lane_values(factor, rng, -_MOST_FACTOR, _MOST_FACTOR + 1)
         spread *= _MOST_FACTOR / math.sqrt(3)
+    if workload.planes > 1:
+        wanted = _WANTED_SPREAD * (1 << min(max_shift, MOST_SHIFT)) if shift else math.inf
+        part = min(1.0, wanted / (spread * PLANE))
+        lanes["weight"] = _planes(workload.inputs[1], rng, part)
+        spread *= PLANE * part
     if shift is not None:
         base = round(math.log2(spread / _WANTED_SPREAD))
         moved = np.clip(base + _lane_values(shift, rng, -1, 2), 0, min(max_shift, MOST_SHIFT))
         lanes["shift"] = moved.astype(np.int32)
     return lanes
+
+
+def _planes(spec: TensorSpec, rng: np.random.Generator, part: float) -> NDArray[np.int8]:
+    """Weights in two planes, uniform over a part of what 16 bits hold."""
+    most = max(1, int(part * (1 << 15)))
+    weights = rng.integers(-most, most, (spec.shape[0], *spec.shape[2:]), np.int32)
+    low = ((weights + PLANE // 2) & (PLANE - 1)) - PLANE // 2
+    return np.stack((weights - low >> 8, low), axis=1).astype(np.int8)
 
 
 def _terms(workload: Workload) -> int:
@@ -89,6 +105,8 @@ def _terms(workload: Workload) -> int:
             axes = axes[3:]
         case "matmul":
             axes = axes[1:2]
+        case _ if workload.planes > 1:
+            axes = axes[2:]
         case _:
             axes = axes[1:]
     return math.prod(axes) * lanes

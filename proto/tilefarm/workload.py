@@ -30,9 +30,12 @@ OPERATORS: Final[Mapping[str, str]] = {
     " Kh, Kw, c, c] and output block co reads the input blocks of its group. Padding is zero. bias"
     " is int8 [Co/c, T, c, c] and adds, for each t, unit·bias[co, t] with unit int8 [b, c]. shift"
     " is int32 [Co/c, b, c] (equal over b), or [Co/c]: one for each block. factor is int32 [Co/c,"
-    " b, c] (equal over b) and its products wrap; the target's ALU needs MUL.",
+    " b, c] (equal over b) and its products wrap; the target's ALU needs MUL. With attr planes=2"
+    " (no groups, no factor) weights have 16 bits: weight is [Co/c, 2, Ci/c, Kh, Kw, c, c] and"
+    " bias [Co/c, 2, T, c, c], and the sums are 256 * (those of plane 0) + (those of plane 1).",
     "dense": "(data [N/b, Ci/c, b, c], weight [Co/c, Ci/c, c, c][, bias, unit][, factor][, shift])"
-    " -> out [N/b, Co/c, b, c] as conv2d; attrs lo, hi",
+    " -> out [N/b, Co/c, b, c] as conv2d; attrs lo, hi, and planes where weight is [Co/c, 2, Ci/c,"
+    " c, c]",
     "conv2d_transpose": "(data, weight[, bias, unit][, factor][, shift]) -> out; stride (h, w)"
     " phases p = 0..h-1, q = 0..w-1: weight is [Co/c, h, w, Ci/c, Kh, Kw, c, c], and out[h*y + p,"
     " w*x + q] is the convolution of stride 1 of data with weight[co, p, q], bias, factor, shift"
@@ -103,6 +106,9 @@ OPERATORS: Final[Mapping[str, str]] = {
 PARAMETERS: Final = ("a", "b")
 """Attributes that are parameters of a function, in their order."""
 
+PLANE: Final = 256
+"""What one of the first plane of a layer's weights is worth in the second."""
+
 ACCELERATED: Final = frozenset(
     {
         "conv2d",
@@ -168,6 +174,11 @@ class Workload:
         return self.attr_int("first_shift") if "first_shift" in dict(self.attrs) else 0
 
     @property
+    def planes(self) -> int:
+        """How many int8 tensors the weights of a layer are: 2 where they have 16 bits, else 1."""
+        return self.attr_int("planes") if "planes" in dict(self.attrs) else 1
+
+    @property
     def fill(self) -> float:
         """What a `gather` has where there is no element."""
         return self.attr_float("fill") if "fill" in dict(self.attrs) else 0.0
@@ -207,10 +218,12 @@ class Workload:
         """A short name for people, for example `conv2d_1x2x14x14_3x3_s1_ab12cd`."""
         parts = [self.operator, "x".join(map(str, self.inputs[0].shape[:-2]))]
         if self.operator == "conv2d":
-            co, _, kh, kw = self.inputs[1].shape[:4]
+            co, (kh, kw) = self.inputs[1].shape[0], self.inputs[1].shape[-4:-2]
             parts += [f"{co}co", f"{kh}x{kw}", f"s{self.attr_ints('stride')[0]}"]
         elif self.operator == "dense":
             parts += [f"{self.inputs[1].shape[0]}co"]
+        if self.planes > 1:
+            parts.append(f"{self.planes}p")
         return "_".join([*parts, self.digest.hex[:6]])
 
     def to_json(self) -> str:

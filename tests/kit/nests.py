@@ -59,11 +59,15 @@ def conv2d(
     pad: tuple[int, int, int, int] = (1, 1, 1, 1),
     dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
+    planes: int = 1,
     lo: int = -128,
     hi: int = 127,
     element: tuple[int, int] = (1, LANES),
 ) -> Workload:
-    """A convolution; `ci`, `co` and `groups` count blocks of channels, as `element` [b, c] has."""
+    """A convolution; `ci`, `co` and `groups` count blocks of channels, as `element` [b, c] has.
+
+    With two `planes` weights have 16 bits.
+    """
     top, left, bottom, right = pad
     block = element[1]
     out_h = (height + top + bottom - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1
@@ -73,7 +77,10 @@ def conv2d(
         "conv2d",
         {
             "data": (DType.INT8, (1, ci, height, width, *element)),
-            "weight": (DType.INT8, (co, ci // groups, *kernel, block, block)),
+            "weight": (
+                DType.INT8,
+                (co, *_planes(planes).values(), ci // groups, *kernel, block, block),
+            ),
         },
         (DType.INT8, (1, co, out_h, out_w, *element)),
         stride=stride,
@@ -82,6 +89,7 @@ def conv2d(
         lo=lo,
         hi=hi,
         **grouped,
+        **_planes(planes),
     )
     return with_epilogue(plain)
 
@@ -142,19 +150,27 @@ def matmul(
     return workload("matmul", tensors, out, lo=-128, hi=127)
 
 
-def dense(ci: int = 2, co: int = 1, rows: int = 1, lo: int = -128, hi: int = 127) -> Workload:
+def dense(
+    ci: int = 2, co: int = 1, rows: int = 1, lo: int = -128, hi: int = 127, planes: int = 1
+) -> Workload:
     """A fully connected layer; `ci` and `co` count blocks of 16 channels."""
     plain = workload(
         "dense",
         {
             "data": (DType.INT8, (rows, ci, 1, LANES)),
-            "weight": (DType.INT8, (co, ci, LANES, LANES)),
+            "weight": (DType.INT8, (co, *_planes(planes).values(), ci, LANES, LANES)),
         },
         (DType.INT8, (rows, co, 1, LANES)),
         lo=lo,
         hi=hi,
+        **_planes(planes),
     )
     return with_epilogue(plain)
+
+
+def _planes(planes: int) -> dict[str, int]:
+    """The attribute of a layer whose weights are planes."""
+    return {"planes": planes} if planes > 1 else {}
 
 
 def with_epilogue(
@@ -169,7 +185,8 @@ def with_epilogue(
     batch = work.inputs[0].shape[-2]
     specs = list(work.inputs[:2])
     if bias:
-        specs.append(TensorSpec("bias", (co, bias, block, block), DType.INT8))
+        tiles = (*_planes(work.planes).values(), bias)
+        specs.append(TensorSpec("bias", (co, *tiles, block, block), DType.INT8))
         specs.append(TensorSpec("unit", (batch, block), DType.INT8))
     if factor:
         specs.append(TensorSpec("factor", (co, batch, block), DType.INT32))
@@ -327,7 +344,9 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "conv2d_grouped": conv2d(4, 2, 5, 3, stride=(2, 1), groups=2),
     "conv2d_transpose": conv2d_transpose(2, 2),
     "matmul": matmul(),
+    "conv2d_planes": conv2d(2, 2, 5, 4, stride=(2, 1), planes=2),
     "dense": dense(3, 2),
+    "dense_planes": with_epilogue(dense(3, 2, rows=2, planes=2), bias=2, shift="lanes"),
     "dense_shift_by_lane": with_epilogue(dense(3, 2), shift="lanes"),
     "dense_two_bias_tiles": with_epilogue(dense(2, 3), bias=2, shift=""),
     "scaled_add": scaled_add(),
@@ -424,9 +443,15 @@ def nest(name: str) -> Func:
 
 
 def inputs_of(work: Workload, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
-    """Arrays for a workload's inputs that exercise its arithmetic; shifts are 0 to 10."""
+    """Arrays for a workload's inputs that exercise its arithmetic; shifts are 0 to 10.
+
+    Those of sums in planes are 8 to 18: there is as much more to shift.
+    """
     rng = np.random.default_rng(seed)
-    return {spec.name: _array(spec, rng) for spec in work.inputs}
+    arrays = {spec.name: _array(spec, rng) for spec in work.inputs}
+    if work.planes > 1 and "shift" in arrays:
+        arrays["shift"] += 8
+    return arrays
 
 
 def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
@@ -444,7 +469,7 @@ def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
 
 @st.composite
 def convolutions(draw: st.DrawFn) -> Workload:
-    """Small convolutions: any kernel up to 3x3, strides 1 and 2, lopsided pads."""
+    """Small convolutions: any kernel up to 3x3, strides 1 and 2, lopsided pads, 1 or 2 planes."""
     kernel = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     pads = st.integers(0, 2)
     return conv2d(
@@ -455,6 +480,7 @@ def convolutions(draw: st.DrawFn) -> Workload:
         kernel=kernel,
         stride=(draw(st.integers(1, 2)), draw(st.integers(1, 2))),
         pad=(draw(pads), draw(pads), draw(pads), draw(pads)),
+        planes=draw(st.integers(1, 2)),
         lo=draw(st.sampled_from([-128, 0])),
     )
 
@@ -462,7 +488,8 @@ def convolutions(draw: st.DrawFn) -> Workload:
 @st.composite
 def denses(draw: st.DrawFn) -> Workload:
     """Small fully connected layers."""
-    return dense(draw(st.integers(1, 4)), draw(st.integers(1, 3)), lo=draw(st.integers(-128, 0)))
+    ci, co, planes = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    return dense(ci, co, lo=draw(st.integers(-128, 0)), planes=planes)
 
 
 def workloads() -> st.SearchStrategy[Workload]:

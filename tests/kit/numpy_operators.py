@@ -65,7 +65,8 @@ def _requantized(work: Workload, wide: Array, **rest: Array) -> Array:
     rows, channels = wide.shape[:2]
     spread = (rows, channels, *(1,) * (wide.ndim - 2))
     if "bias" in rest:
-        wide = wide + _bias(rest["bias"], rest["unit"], rows).reshape(spread)
+        wide = wide + _bias(work, rest["bias"], rest["unit"], rows).reshape(spread)
+        wide = wide.astype(np.int32).astype(np.int64)
     if "factor" in rest:
         wide = wide * _by_row(rest["factor"], rows, channels).reshape(spread)
         wide = wide.astype(np.int32).astype(np.int64)
@@ -74,12 +75,19 @@ def _requantized(work: Workload, wide: Array, **rest: Array) -> Array:
     return blocked(_clipped(work, wide), work.outputs[0].shape)
 
 
-def _bias(bias: Array, unit: Array, rows: int) -> Array:
+def _weights(work: Workload, weight: Array) -> Array:
+    """int64 [C/c, ...] of int8 tiles, or of two planes of them [C/c, 2, ...]."""
+    wide = weight.astype(np.int64)
+    return wide[:, 0] * 256 + wide[:, 1] if "planes" in dict(work.attrs) else wide
+
+
+def _bias(work: Workload, bias: Array, unit: Array, rows: int) -> Array:
     """[N, C] of tiles [C/c, T, c, c] that rows of `unit` go through."""
+    bias = _weights(work, bias)
     blocks, _, lanes, _ = bias.shape
     per_row = np.zeros((unit.shape[0], blocks * lanes), np.int64)
     for b, co, o in np.ndindex(unit.shape[0], blocks, lanes):
-        per_row[b, co * lanes + o] = (bias[co, :, o].astype(np.int64) @ unit[b]).sum()
+        per_row[b, co * lanes + o] = (bias[co, :, o] @ unit[b]).sum()
     return np.tile(per_row, (rows // unit.shape[0], 1))
 
 
@@ -99,6 +107,7 @@ def _convolved(seen: Array, weight: Array) -> Array:
 
 
 def _conv2d(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
+    weight = _weights(work, weight)
     (kh, kw), (down, across) = weight.shape[2:4], work.attr_ints("dilation")
     reach = (down * (kh - 1) + 1, across * (kw - 1) + 1)
     seen = _windows(work, plain(data), reach)[..., ::down, ::across]
@@ -121,8 +130,9 @@ def _conv2d_transpose(work: Workload, data: Array, weight: Array, **rest: Array)
 
 
 def _dense(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
+    weight = _weights(work, weight)
     co, ci, o, i = weight.shape
-    matrix = weight.transpose(0, 2, 1, 3).reshape(co * o, ci * i).astype(np.int64)
+    matrix = weight.transpose(0, 2, 1, 3).reshape(co * o, ci * i)
     return _requantized(work, plain(data).astype(np.int64) @ matrix.T, **rest)
 
 

@@ -135,6 +135,17 @@ LAYERS = {
     "dense shift by lane": with_epilogue(dense(16, 6), shift="lanes"),
     "dense": dense(8, 6),
     "dense narrow": dense(4, 1),
+    "3x3 planes": conv2d(2, 4, 12, 12, planes=2),
+    "1x1 stride 2 planes": conv2d(
+        4, 2, 8, 8, kernel=(1, 1), stride=(2, 2), pad=(0, 0, 0, 0), planes=2
+    ),
+    "3x3 planes, two tiles a block, shift by lane": with_epilogue(
+        conv2d(2, 4, 8, 8, planes=2), bias=2, shift="lanes"
+    ),
+    "1x1 planes, no bias": with_epilogue(
+        conv2d(2, 2, 6, 6, kernel=(1, 1), pad=(0, 0, 0, 0), planes=2), bias=0
+    ),
+    "dense planes": dense(8, 6, planes=2),
 }
 
 

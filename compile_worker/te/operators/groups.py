@@ -27,12 +27,18 @@ def by_group(workload: Workload) -> Workload:
     """The workload with an axis of groups, if it has groups that are larger than one block.
 
     Raises:
-        ValueError: the groups do not divide the blocks of channels.
+        ValueError: the groups do not divide the blocks of channels, or have weights in planes.
     """
     if workload.operator != "conv2d":
         return workload
     groups = groups_of(workload)
     data, weight = workload.inputs[:2]
+    if workload.planes > 1:
+        if groups > 1:
+            raise ValueError(
+                f"{workload.name}: weights in planes are for convolutions of one group"
+            )
+        return workload
     if data.shape[1] != groups * weight.shape[1] or weight.shape[0] % groups:
         raise ValueError(
             f"{workload.name}: {groups} groups do not divide {data.shape[1]} input and"

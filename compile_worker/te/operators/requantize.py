@@ -1,6 +1,9 @@
 """What follows a sum of products: add the bias, multiply, shift down, clip, narrow to int8.
 
-Each part is there only if the workload has the tensor for it.
+Each part is there only if the workload has the tensor for it. Where weights are planes, so are the
+sums [N, P, Co, ...] and their biases, until they are joined:
+
+    raised = biased[high] * 256;  joined = raised + biased[low]
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilefarm.dtype import DType
-from tilefarm.workload import Workload
+from tilefarm.workload import PLANE, Workload
 
 from compile_worker.ir.expr import Expr, Load, Var
 from compile_worker.te.operators.elementwise import (
@@ -20,18 +23,25 @@ from compile_worker.te.operators.elementwise import (
 from compile_worker.te.tensor import Reduction, Tensor, compute, total
 
 
-def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
-    """Stages [biased], [multiplied], [shifted_first], [shifted], lower, upper and the output.
+def plane_axis(workload: Workload) -> dict[str, int]:
+    """The axis of sums that counts the planes of weights, if they are planes."""
+    return {"plane": workload.planes} if workload.planes > 1 else {}
 
-    They follow int32 sums.
-    `inputs` are all of the workload's. A bias is int8 tiles [Co, T, o, i] that the rows of `unit`
-    are multiplied by, or [T, o, i] for all blocks; a factor is int32 [Co, b, o], and so is a shift,
-    or it is [Co] for all of a block, or [1] for all. Co may be two axes, [G, Co].
+
+def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """From [biased], [raised, joined], [multiplied], [shifted_first], [shifted] to the output.
+
+    They follow int32 sums; `inputs` are all of the workload's. A bias is int8 tiles [Co, T, o, i]
+    that the rows of `unit` are multiplied by, [T, o, i] for all blocks, or [Co, P, T, o, i] for
+    sums in planes; a factor is int32 [Co, b, o], and so is a shift, or it is [Co] for all of a
+    block, or [1] for all. Co may be two axes, [G, Co].
     """
     named = {each.buffer.name: each for each in inputs}
     stages = []
     if "bias" in named:
         stages.append(_biased(wide, named["unit"], named["bias"]))
+    if workload.planes > 1:
+        stages += _joined(stages[-1] if stages else wide)
     if "factor" in named:
         stages.append(_multiplied(stages[-1] if stages else wide, named["factor"]))
     if workload.first_shift:
@@ -46,15 +56,25 @@ def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> l
 def _biased(wide: Tensor, unit: Tensor, bias: Tensor) -> Tensor:
     """Sums that go on, from `wide`, with constant rows times tiles of weights."""
     *blocks, tiles, _, lanes = bias.shape
+    in_planes = "plane" in axes_of(wide)
 
     def element(*at: Var) -> Reduction:
         def product(t: Var, i: Var) -> Expr:
-            tile = bias[*_blocks(at, len(blocks)), t, at[-1], i]
+            block = (at[2], at[1]) if in_planes else _blocks(at, len(blocks))
+            tile = bias[*block, t, at[-1], i]
             return widened(unit[at[-2], i]) * widened(tile)
 
         return total(DType.INT32, {"t": tiles, "i": lanes}, product, start=wide[at])
 
     return compute("biased", axes_of(wide), element)
+
+
+def _joined(planes: Tensor) -> list[Tensor]:
+    """Stages raised and joined: sums [N, Co, ...] of those of two planes [N, P, Co, ...]."""
+    axes = {name: extent for name, extent in axes_of(planes).items() if name != "plane"}
+    raised = compute("raised", axes, lambda n, *at: planes[n, 0, *at] * PLANE)
+    joined = compute("joined", axes, lambda n, *at: raised[n, *at] + planes[n, 1, *at])
+    return [raised, joined]
 
 
 def _by_lane(at: tuple[Var, ...], values: Tensor) -> Load:

@@ -51,6 +51,22 @@ store(t @ 0, out @ 0, rows=1, columns=4, stride=4)
     assert found[:, 0, 0].tolist() == [6, 7, 16, 17]
 
 
+def test_a_shift_by_a_negative_constant_is_one_to_the_left() -> None:
+    found = run(
+        """
+param x: int32[1, 1, 16] dram
+param out: int8[1, 1, 16] dram
+alloc t: int32[1, 1, 16] acc
+load(t @ 0, x @ 0, rows=1, columns=1, stride=1)
+alu(shr, dst=t @ 0, imm=-8, loops=[], uops=[(0, 0, 0)])
+alu(shr, dst=t @ 0, imm=26, loops=[], uops=[(0, 0, 0)])
+store(t @ 0, out @ 0, rows=1, columns=1, stride=1)
+""",
+        x=(np.arange(16, dtype=np.int32) << 21).reshape(1, 1, 16),
+    )["out"]
+    assert found.ravel().tolist() == [0, 8, 16, 24, -32, -24, -16, -8] * 2
+
+
 LOOPS = "loops=[(3, 2, 2, 0), (2, 1, 0, 2)], uops=[(0, 0, 0), (0, 1, 1)]"
 MATMUL = f"""
 param x: int8[3, 2, 1, 16] dram
@@ -189,7 +205,8 @@ load(t @ 0, x @ 0, rows=1, columns=4, stride=4)
         (f"alu(add, dst=t @ 0, src=t @ 0, {ONE})", "reads what it writes"),
         (f"alu(add, dst=t @ 0, {ONE})", "needs src, or imm of 16 bits"),
         (f"alu(add, dst=t @ 0, imm=40000, {ONE})", "imm of 16 bits"),
-        (f"alu(shr, dst=t @ 0, imm=-1, {ONE})", "shift outside 0..31"),
+        (f"alu(shr, dst=t @ 0, imm=32, {ONE})", "shift outside -16..31"),
+        (f"alu(shr, dst=t @ 0, imm=-17, {ONE})", "shift outside -16..31"),
         (f"alu(add, dst=t @ 4, imm=1, {ONE})", "element 4 of t"),
         (f"gemm(mac, dst=t @ 0, {ONE})", "needs src and wgt"),
         ("gemm(reset, dst=t @ 0, reset=True, loops=[], uops=[])", "needs a micro-op"),

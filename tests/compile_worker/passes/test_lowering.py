@@ -55,6 +55,17 @@ def test_an_average_pool_after(name: str, golden: Golden) -> None:
     golden(show(steps[name]) if name in steps else "unchanged")
 
 
+PLANES = conv2d(1, 4, 4, 4, kernel=(1, 1), pad=(0, 0, 0, 0), planes=2)
+
+
+def test_planes_are_joined_in_place(golden: Golden) -> None:
+    made = generate(PLANES, SIM)
+    whole = {f"tile_{axis}": 4 for axis in ("co", "oh", "ow")}
+    func = replay(made.trace({**whole, "micro_order": 1}), nest_of(PLANES, SIM), SIM)
+    keeps_meaning(PLANES, func)
+    golden(show(lower(func, SIM)))
+
+
 @pytest.mark.parametrize("data_at", ["conv_kw_0", "out_h_0", ""])
 def test_a_strided_convolution_loads_every_other_row(data_at: str, golden: Golden) -> None:
     tiling = Tiling(h=2, kh=1, kw=1, data_at=data_at)

@@ -60,7 +60,10 @@ SHAPES = {
     ),
     **{
         name: EXAMPLES[name]
-        for name in ("conv2d_shift_by_lane", "conv2d_grouped", "conv2d_transpose", "matmul")
+        for name in (
+            *("conv2d_shift_by_lane", "conv2d_grouped", "conv2d_transpose", "matmul"),
+            *("conv2d_planes", "dense_planes"),
+        )
     },
     "dense": EXAMPLES["dense"],
     "quantize_windows": WINDOWS,

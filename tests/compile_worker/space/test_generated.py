@@ -74,6 +74,9 @@ SANE = {
     "grouped": with_epilogue(conv2d(4, 6, 8, 8, groups=2), shift="lanes"),
     "transposed": conv2d_transpose(4, 4, 6, 6),
     "product": matmul(4, 16, 4, 4),
+    "planes": conv2d(4, 6, 14, 14, stride=(2, 2), planes=2),
+    "pointwise planes": conv2d(8, 8, 7, 7, kernel=(1, 1), pad=(0, 0, 0, 0), planes=2),
+    "dense planes": with_epilogue(dense(12, 10, planes=2), bias=2, shift="lanes"),
 }
 
 
@@ -121,7 +124,7 @@ def test_every_sane_layer_has_a_plain_schedule(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["C3", "C10", "7x7", "lopsided", "classifier", "depthwise", "transposed"]
+    "name", ["C3", "C10", "7x7", "lopsided", "classifier", "depthwise", "transposed", "planes"]
 )
 def test_sampled_points_lower(name: str) -> None:
     made = generate(SANE[name], SIM)
@@ -155,7 +158,10 @@ EPILOGUES = [
 
 @pytest.mark.parametrize(("bias", "shift", "factor"), EPILOGUES)
 def test_every_epilogue_is_right(bias: int, shift: str, factor: bool) -> None:
-    for layer in (conv2d(2, 4, 6, 6), dense(3, 6)):
+    layers = [conv2d(2, 4, 6, 6), dense(3, 6)]
+    if not factor:
+        layers += [conv2d(2, 4, 6, 6, planes=2), dense(3, 6, planes=2)]
+    for layer in layers:
         work = with_epilogue(layer, bias, shift, factor=factor)
         made, inputs, nest = generate(work, WITH_MUL), inputs_of(work), nest_of(work, WITH_MUL)
         wanted = interpret(nest, inputs)["out"]
@@ -192,13 +198,14 @@ OTHERS = {
     ],
 )
 def test_other_accelerators(target: Target) -> None:
-    work = blocked(target.vta.batch, target.vta.block)
-    made = generate(work, target)
-    inputs, nest = inputs_of(work), nest_of(work, target)
-    wanted = interpret(nest, inputs)["out"]
-    for point in [dict(made.space.default), *valid_points(made, seed=6, count=3)]:
-        func = lower(replay(made.trace(point), nest, target), target)
-        np.testing.assert_array_equal(result(func, work, inputs), wanted)
+    b, c = target.vta.batch, target.vta.block
+    for work in (blocked(b, c), conv2d(2, 4, 5, 4, planes=2, element=(b, c))):
+        made = generate(work, target)
+        inputs, nest = inputs_of(work), nest_of(work, target)
+        wanted = interpret(nest, inputs)["out"]
+        for point in [dict(made.space.default), *valid_points(made, seed=6, count=3)]:
+            func = lower(replay(made.trace(point), nest, target), target)
+            np.testing.assert_array_equal(result(func, work, inputs), wanted)
 
 
 def blocked(batch: int, block: int) -> Workload:
@@ -215,7 +222,9 @@ def blocked(batch: int, block: int) -> Workload:
     return workload("conv2d", shapes, out, **attrs, lo=-128, hi=127)
 
 
-@pytest.mark.parametrize("name", ["C8", "C10", "lopsided", "depthwise", "transposed"])
+@pytest.mark.parametrize(
+    "name", ["C8", "C10", "lopsided", "depthwise", "transposed", "planes", "dense planes"]
+)
 def test_forbidden_points_are_refused_by_name(name: str) -> None:
     work = SANE[name]
     made = generate(work, SIM)
@@ -246,6 +255,9 @@ def test_forbidden_points_are_refused_by_name(name: str) -> None:
         "grouped",
         "transposed",
         "product",
+        "planes",
+        "pointwise planes",
+        "dense planes",
     ],
 )
 def test_derived_variables_are_those_of_the_lowered_kernel(name: str) -> None:
@@ -258,7 +270,7 @@ def test_derived_variables_are_those_of_the_lowered_kernel(name: str) -> None:
         loops = {loop.var: loop.extent for loop in find(func, For)}
         keys = recorded_keys(gemm, loops)
         assert keys == point["gemm_keys"]
-        assert iterations(gemm) * point["steps"] == ideal_cycles(work, SIM)
+        assert iterations(gemm) * point["steps"] * work.planes == ideal_cycles(work, SIM)
         distance = limits.acc_distance(gemm.loops, gemm.uops, horizon=1 << 14)
         assert distance == point["distance"]
         resident = {"inp": 0, "wgt": 0, "acc": 0}
@@ -289,7 +301,7 @@ def test_trace_of_a_point(golden: Golden) -> None:
     golden(str(made.trace(valid_points(made, seed=4, count=1)[0])))
 
 
-@pytest.mark.parametrize("name", ["depthwise", "grouped", "transposed", "product"])
+@pytest.mark.parametrize("name", ["depthwise", "grouped", "transposed", "product", "planes"])
 def test_plain_trace_of_every_kind(name: str, golden: Golden) -> None:
     made = generate(SANE[name], SIM)
     golden(str(made.trace(dict(made.space.default))))
