@@ -69,6 +69,15 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         help="layers that stay in float32 on the processor, by the names that `tilefarm explain`"
         " shows; * stands for any letters",
     )
+    option(
+        "--wide-weights",
+        dest="wide",
+        type=_names,
+        metavar="NAME[,NAME...]",
+        help="layers with weights of 16 bits instead of 8, named in the same way: convolutions"
+        " without groups and dense layers. They stay on the accelerator and take up to twice the"
+        " cycles; good where `tilefarm explain` says that noise comes from weights",
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.integer.qir import QAffine, QConv2d, QConvTranspose2d, QDense
+from driver.integer.qir import QAffine, QConv2d, QConvTranspose2d, QDense, QuantOperator
 from driver.quantize.shift_exact import ACC_LIMIT, LARGEST_INPUT
 
 Biased: TypeAlias = QConv2d | QConvTranspose2d | QDense | QAffine
@@ -22,9 +22,9 @@ def stored_weight(op: Biased) -> NDArray[Any]:
     return op.mul if isinstance(op, QAffine) else op.weight
 
 
-def has_wide_weights(op: Biased) -> bool:
-    """Whether the weights have 16 bits."""
-    return not isinstance(op, QAffine) and op.weight.dtype == np.int16
+def has_wide_weights(op: QuantOperator) -> bool:
+    """Whether it is a layer whose weights have 16 bits."""
+    return isinstance(op, QConv2d | QDense) and op.weight.dtype == np.int16
 
 
 def weight_rows(op: Biased) -> NDArray[np.int64]:

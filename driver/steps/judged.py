@@ -29,7 +29,9 @@ from driver.integer.reference import run
 from driver.partition.partitioner import partition
 from driver.quantize.fitting import Fitted, quantize_for
 from driver.quantize.floats import has_no_kernel
+from driver.quantize.integer_bias import has_wide_weights
 from driver.quantize.quantizer import float_form
+from driver.quantize.wide_weights import has_no_wide_form
 from driver.report.noise import NoiseRow
 from driver.steps.answers import Answers, Hear
 from driver.steps.files import Files
@@ -218,11 +220,21 @@ class _Judging:
             macs = sum(each.macs for each in worst)
             price = f"{_millions(macs)} of {_millions(self._network.macs)} million MACs"
             lines.append(
-                f"  try: --max-loss {self._promise.points:g} finds layers to keep in float;"
+                f"  try: {self._wider(worst)}"
+                f"--max-loss {self._promise.points:g} finds layers to keep in float;"
                 f" --keep-float {names} runs {price} on the processor"
             )
         self._stages.say("\n".join(lines))
         return judged
+
+    def _wider(self, layers: Sequence[Blamed]) -> str:
+        """What helps those of the layers whose weights add most of their noise, if any."""
+        able = {n.name for n in self._files.graph.nodes if not has_no_wide_form(n.op)}
+        able -= {n.name for n in self._quantized.nodes if has_wide_weights(n.op)}
+        names = [each.name for each in layers if each.source == "weights" and each.name in able]
+        if not names:
+            return ""
+        return f"--wide-weights {','.join(names)} has weights of 16 bits, on the accelerator; "
 
     def _repaired(self, judged: Judged) -> Judged:
         """The user asked for the promise: some layers stay in float.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from driver.graph.ir import Shape, Window
 from driver.integer.qir import (
+    MAX_WIDE,
     Dequantize,
     QAdd,
     QAffine,
@@ -64,6 +66,23 @@ def _weights(rng: np.random.Generator, *shape: int) -> NDArray[np.int8]:
     return np.where(rng.random(shape) < 0.3, ends, rng.integers(-128, 128, shape)).astype(np.int8)
 
 
+def _maybe_wide(draw: st.DrawFn, rng: np.random.Generator, *shape: int) -> NDArray[Any]:
+    """Weights of 8 bits, or of 16 with some at the ends."""
+    if draw(st.booleans()):
+        return _weights(rng, *shape)
+    ends = rng.choice([-32768, -MAX_WIDE, -129, -128, 127, 128, MAX_WIDE], shape)
+    anywhere = rng.integers(-MAX_WIDE, MAX_WIDE + 1, shape)
+    return np.where(rng.random(shape) < 0.3, ends, anywhere).astype(np.int16)
+
+
+def _layer_of(draw: st.DrawFn, rng: np.random.Generator, weight: NDArray[Any]) -> dict[str, Any]:
+    """Weights [Co, ...] with what follows their sums; no factors behind those of 16 bits."""
+    after = _layer(draw, rng, len(weight))
+    if weight.dtype == np.int16:
+        after |= {"factor": None, "bias": after["bias"] << draw(st.integers(0, 8))}
+    return {"weight": weight, **after}
+
+
 def _layer(draw: st.DrawFn, rng: np.random.Generator, channels: int) -> dict[str, Any]:
     """Biases, maybe factors, shifts (each channel's own or one for all) and the ends of results."""
     most = draw(st.sampled_from([0, 100, 30_000, 4_000_000]))
@@ -106,8 +125,9 @@ def _conv(draw: st.DrawFn, rng: np.random.Generator) -> Made:
     groups = draw(st.sampled_from([g for g in (1, 1, 3, c) if c % g == 0]))
     co = groups * draw(st.sampled_from([1, 2] if groups > 1 else [1, 5, 16, 18]))
     window = _window(draw, h, w)
-    weight = _weights(rng, co, c // groups, *window.kernel)
-    op = QConv2d(weight=weight, window=window, groups=groups, **_layer(draw, rng, co))
+    makes = _weights if groups > 1 else partial(_maybe_wide, draw)
+    weight = makes(rng, co, c // groups, *window.kernel)
+    op = QConv2d(window=window, groups=groups, **_layer_of(draw, rng, weight))
     return op, ((n, c, h, w),)
 
 
@@ -126,7 +146,7 @@ def _transposed(draw: st.DrawFn, rng: np.random.Generator) -> Made:
 @st.composite
 def _dense(draw: st.DrawFn, rng: np.random.Generator) -> Made:
     n, c, co = draw(_BATCHES), draw(CHANNELS), draw(CHANNELS)
-    return QDense(weight=_weights(rng, co, c), **_layer(draw, rng, co)), ((n, c),)
+    return QDense(**_layer_of(draw, rng, _maybe_wide(draw, rng, co, c))), ((n, c),)
 
 
 @st.composite

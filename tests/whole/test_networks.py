@@ -18,6 +18,7 @@ from driver.graph.ir import Graph
 from driver.quantize.fitting import quantize_for
 from driver.quantize.options import Quantization, Requantize
 from driver.quantize.quantizer import quantize
+from driver.quantize.wide_weights import has_no_wide_form
 from driver.rewrites.fold import fold
 
 SIM: Final = TARGETS["sim"]
@@ -34,6 +35,19 @@ def test_any_small_network(
     data = samples_for(graph, seed)
     how = Quantization(requantize=requantize)
     simulators.assert_same(quantize_for(target, graph, data, how), target, data)
+
+
+@pytest.mark.parametrize("target", [TARGETS["sim-pynq-z1"], PAIRS], ids=lambda t: t.name)
+@settings(max_examples=4, deadline=None)
+@given(case=networks())
+def test_any_small_network_with_wide_weights(
+    simulators: Simulators, target: Target, case: tuple[Graph, int]
+) -> None:
+    graph, seed = fold(case[0]), case[1]
+    data = samples_for(graph, seed)
+    wide = tuple(node.name for node in graph.nodes if not has_no_wide_form(node.op))
+    quantized = quantize_for(target, graph, data, Quantization(wide=wide))
+    simulators.assert_same(quantized, target, data)
 
 
 @pytest.mark.slow

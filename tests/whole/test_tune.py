@@ -170,6 +170,17 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     assert all(layer["ratio"] for layer in accelerated), "every schedule predicts its cycles"
 
 
+def test_the_same_with_wide_weights(run: type[Command], tmp_path: Path) -> None:
+    words = ["--no-ray", "--trials", "12", "--wide-weights", "conv*, dense"]
+    code, out, err = run(demo(tmp_path / "o", *words)).end()
+    assert (code, err) == (0, "")
+    found = summary_of(out)
+    assert found["accuracy"]["differing"] == 0
+    names = [workload["name"] for workload in found["workloads"]]
+    assert sum("_2p_" in name for name in names) >= 4, names
+    assert "weights of 16 bits" in (tmp_path / "o" / "report.html").read_text()
+
+
 def test_the_same_on_ray(run: type[Command], tmp_path: Path) -> None:
     code, out, err = run(demo(tmp_path / "o", "--trials", "40")).end()
     assert (code, err) == (0, "")

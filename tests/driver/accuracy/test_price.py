@@ -14,10 +14,11 @@ from driver.quantize.fitting import quantize_for
 from driver.quantize.options import Quantization
 
 
-def digits(*in_float: str) -> Network:
+def digits(*in_float: str, wide: tuple[str, ...] = ()) -> Network:
     target, graph = TARGETS["sim"], import_model(MODEL)
     data = load_data(CALIBRATION, graph).inputs
-    return partition(quantize_for(target, graph, data, Quantization(keep_float=in_float)), target)
+    how = Quantization(keep_float=in_float, wide=wide)
+    return partition(quantize_for(target, graph, data, how), target)
 
 
 def test_the_accelerator_s_part_is_the_least_that_it_needs() -> None:
@@ -29,3 +30,10 @@ def test_the_accelerator_s_part_is_the_least_that_it_needs() -> None:
 def test_a_convolution_in_float_is_dearer() -> None:
     first = next(step for step in digits().steps if step.macs)
     assert estimated_cycles(digits(first.name)) > estimated_cycles(digits()) + first.macs // 10
+
+
+def test_wide_weights_are_dearer_and_cheaper_than_float() -> None:
+    usual, wide = digits(), digits(wide=("*",))
+    largest = max((step for step in usual.steps), key=lambda step: step.macs).name
+    assert estimated_cycles(usual) < estimated_cycles(wide) < 2.5 * estimated_cycles(usual)
+    assert estimated_cycles(wide) < estimated_cycles(digits(largest))

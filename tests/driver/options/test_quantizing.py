@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
         (("--no-fit-weights",), Quantization(fit_weights=False)),
         (("--requantize", "mul"), Quantization(requantize="mul")),
         (("--keep-float", "conv1, head.*,"), Quantization(keep_float=("conv1", "head.*"))),
+        (("--wide-weights", "*, fc"), Quantization(wide=("*", "fc"))),
     ],
 )
 def test_options_become_the_record(words: tuple[str, ...], meant: Quantization) -> None:

@@ -1,14 +1,20 @@
-"""Weights and biases of 16 bits in planes of int8."""
+"""Weights and biases of 16 bits in planes of int8: packed, and as calls with the same bits."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.networks import Builder, conv, dense, networks, samples_for, window
+from kit.simulated import PAIRS
 from tilefarm.target import TARGETS, Target, VtaConfig
 
+from driver.graph.ir import Graph, Reshape
+from driver.integer.network import Network, NetworkStep
 from driver.integer.qir import MAX_WIDE
+from driver.integer.reference import run, run_network
+from driver.partition.layers import JOINS, MULTIPLIES
 from driver.partition.pack import (
     bias_planes,
     in_planes,
@@ -16,6 +22,12 @@ from driver.partition.pack import (
     packed_dense_weight,
     unit_rows,
 )
+from driver.partition.partitioner import partition
+from driver.program.evaluate import differing_samples
+from driver.quantize.fitting import quantize_for
+from driver.quantize.options import Quantization
+from driver.quantize.wide_weights import has_no_wide_form
+from driver.rewrites.fold import fold
 
 SIM = TARGETS["sim"]
 NARROW = Target(name="narrow", vta=VtaConfig(log_batch=1, log_block=2))
@@ -77,3 +89,70 @@ def test_a_bias_of_one_tile_has_one() -> None:
     most = 256 * (127 * 127 * 15 + 63)
     assert bias_planes(np.array([most, -most], np.int32), SIM).shape == (1, 2, 1, 16, 16)
     assert bias_planes(np.array([most + most // 2], np.int32), SIM).shape == (1, 2, 2, 16, 16)
+
+
+def three_layers(batch: int = 1) -> Graph:
+    """n0 reads windows of an image, n1 blocks of channels, n3 flattened ones."""
+    rng = np.random.default_rng(1)
+    b = Builder((batch, 3, 5, 5))
+    t = b.put(conv(rng, 3, 20, window(pad=1)), "x")
+    t = b.put(conv(rng, 20, 9, window(stride=2)), t)
+    t = b.put(Reshape(shape=(36,)), t)
+    return b.graph(b.put(dense(rng, 36, 5), t))
+
+
+def network_of(graph: Graph, target: Target, *wide: str) -> Network:
+    how = Quantization(wide=wide)
+    return partition(quantize_for(target, graph, samples_for(graph, 2), how), target)
+
+
+def layers_of(network: Network) -> dict[str, NetworkStep]:
+    return {step.name: step for step in network.steps if step.macs}
+
+
+def test_calls_of_a_network() -> None:
+    usual, wide = (layers_of(network_of(three_layers(), SIM, *w)) for w in ((), ("n0", "n3")))
+    assert [step.macs for step in usual.values()] == [step.macs for step in wide.values()]
+    assert [step.workload.planes for step in wide.values()] == [2, 1, 2]
+    assert [step.why for step in wide.values()] == [JOINS, MULTIPLIES, JOINS]
+    assert all(step.place == "accelerator" for step in wide.values())
+    assert all("planes" not in dict(step.workload.attrs) for step in usual.values())
+    shapes = {
+        name: {spec.name: spec.shape for spec in step.workload.inputs}
+        for name, step in wide.items()
+    }
+    assert shapes["n0"]["weight"] == (2, 2, 2, 1, 1, 16, 16), "27 channels of one pixel"
+    assert shapes["n0"]["bias"] == (2, 2, 1, 16, 16)
+    assert shapes["n0"]["shift"] == (2,)
+    assert shapes["n1"]["weight"] == (1, 2, 3, 3, 16, 16)
+    assert shapes["n3"]["weight"] == (1, 2, 4, 16, 16)
+    assert {*shapes["n3"]} == {"data", "weight", "bias", "unit", "shift"}
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(
+    "target", [SIM, TARGETS["sim-pynq-z1"], PAIRS], ids=lambda target: target.name
+)
+def test_calls_give_the_references_bits(target: Target, batch: int) -> None:
+    graph = three_layers(batch)
+    data = samples_for(graph, 3)
+    quantized = quantize_for(target, graph, data, Quantization(wide=("*",)))
+    some = {name: values[:batch] for name, values in data.items()}
+    answers = run_network(partition(quantized, target), some)
+    assert differing_samples(answers, run(quantized, some)) == 0
+
+
+def wide_if_any(graph: Graph) -> Quantization:
+    names = (node.name for node in graph.nodes if not has_no_wide_form(node.op))
+    return Quantization(wide=tuple(names))
+
+
+@settings(max_examples=15, deadline=None)
+@given(case=networks())
+def test_any_network_gives_the_references_bits(case: tuple[Graph, int]) -> None:
+    graph, seed = fold(case[0]), case[1]
+    data = samples_for(graph, seed)
+    quantized = quantize_for(SIM, graph, data, wide_if_any(graph))
+    some = {name: values[: quantized.batch] for name, values in data.items()}
+    answers = run_network(partition(quantized, SIM), some)
+    assert differing_samples(answers, run(quantized, some)) == 0

@@ -73,6 +73,17 @@ def test_the_digits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "conv2: " in picture
 
 
+def test_wide_weights_are_told_and_add_no_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("zoo:digits", "--images", "4", "--no-correct-bias")
+    usual, wide = (document(capsys, *words, *more) for more in ((), ("--wide-weights", "conv*")))
+    assert "conv* with weights of 16 bits" in wide["quantization"]
+    for before, after in zip(usual["layers"], wide["layers"], strict=True):
+        is_wide = before["name"].startswith("conv")
+        assert ("weights of 16 bits" in after["why"]) == is_wide
+        if is_wide:
+            assert after["noise_shares"]["weights"] < 0.001 < before["noise_shares"]["weights"]
+
+
 def test_noise_is_measured_on_other_data_if_there_are_some(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.networks import Builder, conv, dense, networks, samples_for, transposed, window
-from numpy.typing import NDArray
 from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS, Limits, Target
 
@@ -29,7 +27,6 @@ from driver.rewrites.fold import fold
 
 RNG = np.random.default_rng(3)
 ALL_WIDE = Quantization(wide=("*",))
-BLOCK = 16
 
 
 def wide_layers(quantized: QuantGraph) -> dict[str, QConv2d | QDense]:
@@ -138,10 +135,6 @@ def test_weights_use_the_range_and_sums_stay_within_int32(
         is_full = np.abs(whole[some]).max() > MAX_WIDE // 2
         far = 2 * np.abs(layer.bias[some].astype(int)).max() > WIDE.most_bias(4)
         assert is_full or layer.shift[start] == max_shift or 2 * sums[some].max() >= 2**31 or far
-
-
-def energy(errors: NDArray[Any]) -> float:
-    return float(np.square(errors.astype(np.float64)).sum())
 
 
 @pytest.mark.parametrize("how", [ALL_WIDE, replace(ALL_WIDE, activations="symmetric")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,14 @@ Judge = Callable[..., tuple[Judged, list[str]]]
 @pytest.fixture
 def judge(tmp_path: Path) -> Judge:
     """Judges a network of two layers; what came of it, and what was said."""
+    return judging(tmp_path)
+
+
+def judging(tmp_path: Path, *, large: float = 1.0) -> Judge:
+    """That; the weights of one operand, which is faint, can be so large."""
     rng = np.random.default_rng(1)
     weights = {name: rng.normal(size=(8, 8)).astype(np.float32) for name in ("v", "w")}
+    weights["v"][0] *= large
     nodes = [
         node("MatMul", ["x", "v"], "s"),
         node("Relu", ["s"], "r"),
@@ -44,6 +51,7 @@ def judge(tmp_path: Path) -> Judge:
     ]
     file = saved(model(nodes, weights, x=(1, 8)), tmp_path)
     samples = rng.normal(size=(60, 8)).astype(np.float32)
+    samples[:, 0] /= large**2
     np.savez(tmp_path / "calibrate.npz", x=samples[:20])
     exact = np.maximum(samples @ weights["v"], 0) @ weights["w"]
     labels = {
@@ -120,6 +128,22 @@ def test_a_broken_one_is_a_warning_with_layers_and_price(judge: Judge) -> None:
     assert len(judged.noise) == 2
 
 
+def test_layers_whose_weights_are_to_blame_can_have_wide_ones(tmp_path: Path) -> None:
+    """Beside one large weight a channel the others have few of 8 bits."""
+    judge = judging(tmp_path, large=100.0)
+    judged, (warning, *_) = judge(Quantization())
+    bad = judged.blamed[0]
+    assert bad.source == "weights"
+    assert f"try: --wide-weights {bad.name}" in warning
+    better, _ = judge(Quantization(wide=(bad.name,)))
+    assert judged.judgement is not None
+    assert better.judgement is not None
+    assert better.judgement.points < judged.judgement.points / 4
+    again, said = judge(Quantization(wide=("*",), calibration="percentile:50"))
+    assert not any("--wide-weights" in words for words in said), "they have them already"
+    assert again.blamed
+
+
 def test_layers_stay_in_float_where_the_user_wants_it(judge: Judge) -> None:
     judged, said = judge(HALVED, max_loss=0.5)
     assert judged.judgement is not None
@@ -134,6 +158,16 @@ def test_layers_stay_in_float_where_the_user_wants_it(judge: Judge) -> None:
     samples = 40
     again = judged.integers.first(samples)
     assert np.isfinite(next(iter(again.values()))).all()
+
+
+def test_layers_that_go_to_float_leave_their_wide_weights(judge: Judge) -> None:
+    """Named ones would be refused, being in float, and patterns leave them out."""
+    names = tuple(each.name for each in judge(HALVED)[0].blamed)
+    for wide in (names, ("*",)):
+        judged, _ = judge(replace(HALVED, wide=wide), max_loss=0.5)
+        assert judged.judgement is not None
+        assert judged.judgement.is_kept
+        assert len(judged.plans) > 1
 
 
 def test_what_cannot_be_kept_says_what_comes_nearest(
