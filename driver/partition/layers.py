@@ -25,8 +25,7 @@ from driver.partition.pack import (
 
 MULTIPLIES = "multiply-accumulates with a shift behind them: what GEMM and ALU do"
 JOINS = (
-    "multiply-accumulates with weights of 16 bits: GEMM goes over the data twice, for the high part"
-    " and for the low one, ALU joins the sums and shifts them"
+    "weights of 16 bits: GEMM with the high and with the low part, ALU joins and shifts the sums"
 )
 MAXIMA = "the largest of never negative values: GEMM widens them, ALU compares"
 MOVES = "channels sorted by weights of 0 and 1: GEMM moves int8 exactly"

@@ -134,6 +134,15 @@ def _float_form(
     return centered(graph, middle), middle, {} if middle else ranges
 
 
+def require_layers(graph: Graph, how: Quantization) -> None:
+    """Nothing if the network has the layers that the user names, so that nothing is begun first.
+
+    Raises:
+        SettingsError: see `float_nodes` and `wide_nodes`.
+    """
+    wide_nodes(graph, how.wide, float_nodes(graph, how.keep_float))
+
+
 def quantize_with(
     graph: Graph,
     ranges: Mapping[str, float],

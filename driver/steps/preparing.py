@@ -15,6 +15,7 @@ from driver.frontend.whole_model import model_digest
 from driver.partition.partitioner import partition
 from driver.quantize.calibration_notes import calibration_notes
 from driver.quantize.fitting import fit
+from driver.quantize.quantizer import require_layers
 from driver.quantize.ranges import ranges_of
 from driver.search.preparing import tasks_of
 from driver.steps.files import Files
@@ -29,13 +30,15 @@ def read(stages: Stages) -> Files:
     """Import the model, and load or make the data.
 
     Raises:
-        UserError: a file cannot be read, or the model is not one that is known here.
+        UserError: a file cannot be read, the model is not one that is known here, or it lacks a
+            layer that the user names.
     """
     settings = stages.settings
     with stages.step("import") as say:
         graph = import_model(settings.model, settings.extents)
         digest = model_digest(settings.model)
         say(f"{graph.name}, {plural(len(graph.nodes), 'operator')}")
+        require_layers(graph, settings.quantization)
         calibration = None
         if settings.calibrate is None:
             ranges_of(graph, None)  # refused before anything is started

@@ -77,6 +77,20 @@ def test_weights_that_are_not_beside_the_model(tune: Callable[..., str], tmp_pat
     assert "in files of the names that the model has" in remedy
 
 
+def test_layers_that_the_network_lacks(tune: Callable[..., str]) -> None:
+    assert "--keep-float: no layer is called 'conv9'; near: conv" in tune("--keep-float", "conv9")
+
+
+def test_layers_that_cannot_have_wide_weights(tune: Callable[..., str]) -> None:
+    (why, remedy) = tune(
+        "--wide-weights", "pool,conv1,convv*", "--keep-float", "conv1"
+    ).splitlines()
+    assert "--wide-weights: pool: MaxPool2d has no weights" in why
+    assert "conv1: stays in float: kept in float by the user" in why
+    assert "no layer is called 'convv*'; near: conv" in why
+    assert "tilefarm explain" in remedy
+
+
 def one_node(
     file: Path, operator: str, *, shape: tuple[int | str, ...] = (1, 4), result: int = 4
 ) -> Path:

@@ -92,8 +92,9 @@ def test_noise_is_measured_on_other_data_if_there_are_some(
     assert document(capsys, "zoo:digits", "--data", str(tmp_path / "x.npz"))["samples"] == 3
 
 
-def test_the_table_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["explain", "zoo:digits", "--images", "1"]) == 0
+@pytest.mark.parametrize("more", [[], ["--wide-weights", "*"]])
+def test_the_table_fits(capsys: pytest.CaptureFixture[str], more: list[str]) -> None:
+    assert cli.main(["explain", "zoo:digits", "--images", "1", *more]) == 0
     out = capsys.readouterr().out.splitlines()
     assert max(map(len, out)) <= 100
     assert ["image.int8", "cpu", "a"] in [line.split()[:3] for line in out]
