@@ -39,12 +39,14 @@ examples:
   tilefarm bench kernels --layers C2,C10 --trials 1000
   tilefarm bench kernels --bias --json
   tilefarm bench kernels --layers depthwise
+  tilefarm bench kernels --bias --wide
 
 The layers are those of the old flow's measurements, C2 to C11 of ResNet-18, or the depthwise ones
 of MobileNet v1. Their epilogue is one shift and two clips (--bias adds a bias). ideal: one cycle
-for every input vector and weight tile. bound: ideal and what an output vector needs in the compute
-module besides. old: the best point of the old flow's template, with the same epilogue. given old:
-the best of ours with the tiles, threads and loop order of that point.
+for every input vector and weight tile, two with weights of 16 bits (--wide). bound: ideal and what
+an output vector needs in the compute module besides. old: the best point of the old flow's
+template, with the same epilogue, for weights of 8 bits. given old: the best of ours with the tiles,
+threads and loop order of that point.
 Cycles are exact, so they are the same on every machine for the same seed and trials.
 """
 
@@ -60,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     option("--bias", action="store_true", help="with a bias, added by one GEMM micro-op a vector")
     option("--per-channel", action="store_true", help="with a shift for every channel")
+    option("--wide", action="store_true", help="with weights of 16 bits; not for depthwise layers")
     option("--trials", type=int, default=TRIALS, metavar="N", help=f"a layer (default: {TRIALS})")
     option("--seed", type=int, default=0, metavar="N", help="of the search (default: 0)")
     option("--jobs", type=int, default=1, metavar="N", help="layers at a time (default: 1)")
@@ -133,7 +136,8 @@ def measure_layer(task: LayerTask) -> LayerFigures | Failed:
     workload = task.layer.workload(task.target, task.epilogue)
     made = generate(workload, task.target)
     bench = Bench(VtaLibrary(), workload, task.target, task.seed)
-    same = same_choices(task.template, made)[:_SAME_MOST] if task.template else []
+    template = None if task.epilogue.wide else task.template
+    same = same_choices(template, made)[:_SAME_MOST] if template else []
     cycles = [bench.cycles(made.trace(point)) for point in same]
     found = best_point(made, bench, trials=task.trials, seed=task.seed)
     if found is None:
@@ -159,6 +163,8 @@ def measure_layer(task: LayerTask) -> LayerFigures | Failed:
 
 def _old_cycles(task: LayerTask) -> int | None:
     """The old flow's best for this epilogue; None where nothing is known."""
+    if task.epilogue.wide:
+        return None
     if task.epilogue.bias:
         return OLD_FLOW[task.name].with_bias if task.name in OLD_FLOW else None
     return task.template.cycles if task.template else None
@@ -182,7 +188,7 @@ def document(figures: Sequence[LayerFigures], args: argparse.Namespace) -> dict[
     """Everything as JSON can say it."""
     rows = [{**asdict(f), "cycles": f.best.cycles, "over_bound": f.over_bound} for f in figures]
     return {
-        "epilogue": {"bias": args.bias, "per_channel": args.per_channel},
+        "epilogue": {"bias": args.bias, "per_channel": args.per_channel, "wide": args.wide},
         "trials": args.trials,
         "seed": args.seed,
         "layers": rows,
@@ -205,11 +211,15 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
     templates = {name: old.best for name, old in OLD_FLOW.items()}
     templates |= read_template(args.old) if args.old else {}
     target = playable_target(args.target)
+    narrow = [name for name in names if args.wide and LAYERS[name].depthwise]
+    if narrow:
+        why = f"--wide: {', '.join(narrow)}: weights of depthwise layers have 8 bits"
+        raise SettingsError(why, f"of {', '.join(SETS['resnet18'])}")
     for name in names:
         yield LayerTask(
             name=name,
             layer=LAYERS[name],
-            epilogue=Epilogue(bias=args.bias, per_channel=args.per_channel),
+            epilogue=Epilogue(bias=args.bias, per_channel=args.per_channel, wide=args.wide),
             template=templates.get(name),
             target=target,
             trials=args.trials,

@@ -23,6 +23,8 @@ Shape = tuple[int, ...]
 Pads = tuple[int, int, int, int]
 
 PER_CHANNEL: Final = Epilogue(bias=True, per_channel=True)
+WIDE: Final = Epilogue(bias=True, wide=True)
+WIDE_PER_CHANNEL: Final = Epilogue(per_channel=True, wide=True)
 
 
 def workloads(target: Target) -> dict[str, Workload]:
@@ -43,6 +45,8 @@ _ODD: Final[Mapping[str, tuple[Convolution, Epilogue]]] = {
     "7x7 stride 2": (Convolution(16, 64, 32, 32, 7, 2, 3), PER_CHANNEL),
     "one pixel": (Convolution(16, 16, 3, 3, 3, 1, 0), PLAIN),
     "prime": (Convolution(16, 48, 13, 13, 3, 1, 1), BIASED),
+    "wide": (Convolution(64, 96, 14, 14, 3, 2, 1), WIDE),
+    "wide 1x1": (Convolution(128, 128, 14, 14, 1, 1, 0), WIDE_PER_CHANNEL),
 }
 
 
@@ -69,6 +73,7 @@ def _others(blocks: _Blocks) -> Iterator[tuple[str, Workload]]:
     """One or two of every operator but the plain convolution."""
     yield "dense classifier", _dense(blocks, 32, 63)
     yield "dense narrow", _dense(blocks, 13, 1)
+    yield "dense wide", _dense(blocks, 13, 20, wide=True)
     yield "grouped", _grouped(blocks)
     yield "transposed", _transposed(blocks, 4, 2, 14)
     yield "matmul", _matmul(blocks, 2, 49, 4, 6)
@@ -85,15 +90,17 @@ def _made(
     return Workload(operator, inputs, (out,), tuple(attrs.items()))
 
 
-def _dense(blocks: _Blocks, ci: int, co: int) -> Workload:
+def _dense(blocks: _Blocks, ci: int, co: int, *, wide: bool = False) -> Workload:
+    planes: dict[str, AttrValue] = {"planes": 2} if wide else {}
+    rows = (co, 2) if wide else (co,)
     inputs = (
         blocks.image("data", ci),
-        blocks.tiles("weight", co, ci),
-        blocks.tiles("bias", co, 1),
+        blocks.tiles("weight", *rows, ci),
+        blocks.tiles("bias", *rows, 1),
         blocks.unit(),
         TensorSpec("shift", (co,), DType.INT32),
     )
-    return _made("dense", inputs, blocks.image("out", co), **_CLIPS)
+    return _made("dense", inputs, blocks.image("out", co), **_CLIPS, **planes)
 
 
 def _grouped(blocks: _Blocks) -> Workload:

@@ -69,7 +69,7 @@ def _layer_lanes(
 ) -> dict[str, NDArray[Any]]:
     """Factors, and shifts that fit the sums. Biases are uniform, as are the rows for them.
 
-    Weights in planes are smaller where no shift would fit their sums.
+    Weights and biases in planes are smaller where no shift would fit their sums.
     """
     factor, shift = workload.tensor("factor"), workload.tensor("shift")
     lanes: dict[str, NDArray[Any]] = {}
@@ -78,9 +78,11 @@ def _layer_lanes(
         lanes["factor"] = _lane_values(factor, rng, -_MOST_FACTOR, _MOST_FACTOR + 1)
         spread *= _MOST_FACTOR / math.sqrt(3)
     if workload.planes > 1:
-        wanted = _WANTED_SPREAD * (1 << min(max_shift, MOST_SHIFT)) if shift else math.inf
+        most = min(max_shift, MOST_SHIFT) - 1  # shifts differ by one
+        wanted = _WANTED_SPREAD * (1 << most) if shift else math.inf
         part = min(1.0, wanted / (spread * PLANE))
-        lanes["weight"] = _planes(workload.inputs[1], rng, part)
+        several = (workload.tensor(name) for name in ("weight", "bias"))
+        lanes |= {spec.name: _planes(spec, rng, part) for spec in several if spec is not None}
         spread *= PLANE * part
     if shift is not None:
         base = round(math.log2(spread / _WANTED_SPREAD))

@@ -22,8 +22,8 @@ _ADDRESSED_NBYTES: Final = 1 << 32
 _MOST_EXTENT: Final = 1 << 16
 """Sizes and strides of a copy have 16 bits; far larger extents take minutes to search for tiles."""
 _MOST_WINDOW: Final = 1 << 8
-_WINDOW: Final = slice(2, 4)
-"""The axes of a convolution's weights that are its window."""
+_WINDOWED: Final = 6
+"""Axes that weights have at least where a window is among them."""
 
 _HINT: Final = "`tilefarm show NETWORK --json` has workloads as they are written"
 
@@ -82,8 +82,13 @@ def _too_large(spec: TensorSpec) -> Iterator[str]:
     """Extents that no layer of a network has, and that are not worth the wait."""
     if max(spec.shape, default=1) > _MOST_EXTENT:
         yield f"{spec}: extents on the accelerator are at most {_MOST_EXTENT}"
-    elif spec.name == "weight" and max(spec.shape[_WINDOW], default=1) > _MOST_WINDOW:
+    elif spec.name == "weight" and max(_window(spec), default=1) > _MOST_WINDOW:
         yield f"{spec}: windows have at most {_MOST_WINDOW} rows and columns"
+
+
+def _window(weight: TensorSpec) -> tuple[int, ...]:
+    """Rows and columns of a convolution's window; nothing of other weights."""
+    return weight.shape[-4:-2] if len(weight.shape) >= _WINDOWED else ()
 
 
 def _unlike_its_nest(workload: Workload, target: Target) -> Iterator[str]:

@@ -157,7 +157,7 @@ def shape_text(workload: Workload) -> str:
     data, out = workload.inputs[0].shape, workload.outputs[0].shape
     text = f"{_short(data)} -> {_short(out)}"
     if workload.operator == "conv2d":
-        kernel = "x".join(map(str, workload.inputs[1].shape[2:4]))
+        kernel = "x".join(map(str, workload.inputs[1].shape[-4:-2]))
         stride = "x".join(map(str, workload.attr_ints("stride")))
         text += f", {kernel} stride {stride}"
     return text

@@ -26,15 +26,28 @@ _PATIENCE: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epilogue:
-    """What follows a multiplication besides two clips: a bias or none, and whose shift it is."""
+    """What follows a multiplication besides two clips: a bias or none, and whose shift it is.
+
+    That by `wide` weights, of 16 bits in two planes, has twice the sums, and joins them.
+    """
 
     bias: bool = False
     per_channel: bool = False
+    wide: bool = False
+
+    @property
+    def planes(self) -> int:
+        """How many int8 tensors the weights are."""
+        return 2 if self.wide else 1
 
     @property
     def vector_cycles(self) -> int:
-        """Cycles for one output vector: reset, bias, shift by immediate or register, two clips."""
-        return 1 + int(self.bias) + (2 if self.per_channel else 1) + 2
+        """Cycles for one output vector: reset, bias, shift by immediate or register, two clips.
+
+        Joining two planes is one more shift and an addition.
+        """
+        sums = self.planes * (1 + int(self.bias))
+        return sums + (3 if self.wide else 0) + (2 if self.per_channel else 1) + 2
 
 
 PLAIN: Final = Epilogue()
@@ -112,11 +125,11 @@ class Convolution:
         batch, block = target.vta.batch, target.vta.block
         ci, co = -(-self.ci // block), -(-self.co // block)
         window = (self.kernel, self.kernel)
+        planes = (epilogue.planes,) if epilogue.wide else ()
+        tiles = (co, *planes, 1 if self.depthwise else ci, *window)
         inputs = (
             TensorSpec("data", (1, ci, self.height, self.width, batch, block), DType.INT8),
-            TensorSpec(
-                "weight", (co, 1 if self.depthwise else ci, *window, block, block), DType.INT8
-            ),
+            TensorSpec("weight", (*tiles, block, block), DType.INT8),
             *_requantization(co, target, epilogue),
         )
         shape = (1, co, self.out_height, self.out_width, batch, block)
@@ -129,6 +142,8 @@ class Convolution:
         }
         if self.depthwise and ci > 1:
             attrs["groups"] = ci
+        if epilogue.wide:
+            attrs["planes"] = epilogue.planes
         out = TensorSpec("out", shape, DType.INT8)
         return Workload("conv2d", inputs, (out,), tuple(attrs.items()))
 
@@ -137,8 +152,9 @@ def _requantization(co: int, target: Target, epilogue: Epilogue) -> tuple[Tensor
     """The inputs behind data and weight; `co` counts output blocks."""
     batch, block = target.vta.batch, target.vta.block
     lanes = (co, batch, block)
+    planes = (epilogue.planes,) if epilogue.wide else ()
     tiles = (
-        TensorSpec("bias", (co, 1, block, block), DType.INT8),
+        TensorSpec("bias", (co, *planes, 1, block, block), DType.INT8),
         TensorSpec("unit", (batch, block), DType.INT8),
     )
     shift = TensorSpec("shift", lanes if epilogue.per_channel else (co,), DType.INT32)

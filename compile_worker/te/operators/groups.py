@@ -35,9 +35,7 @@ def by_group(workload: Workload) -> Workload:
     data, weight = workload.inputs[:2]
     if workload.planes > 1:
         if groups > 1:
-            raise ValueError(
-                f"{workload.name}: weights in planes are for convolutions of one group"
-            )
+            raise ValueError("weights in planes are for convolutions of one group")
         return workload
     if data.shape[1] != groups * weight.shape[1] or weight.shape[0] % groups:
         raise ValueError(

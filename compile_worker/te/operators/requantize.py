@@ -24,8 +24,17 @@ from compile_worker.te.tensor import Reduction, Tensor, compute, total
 
 
 def plane_axis(workload: Workload) -> dict[str, int]:
-    """The axis of sums that counts the planes of weights, if they are planes."""
-    return {"plane": workload.planes} if workload.planes > 1 else {}
+    """The axis of sums that counts the planes of weights, if they are planes.
+
+    Raises:
+        ValueError: another number of planes than two, or a factor besides.
+    """
+    planes = workload.planes
+    if planes not in (1, 2):
+        raise ValueError(f"planes is {planes}: weights of 16 bits are 2 planes of int8")
+    if planes > 1 and workload.tensor("factor") is not None:
+        raise ValueError("weights in planes have no factor")
+    return {"plane": planes} if planes > 1 else {}
 
 
 def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -35,7 +44,12 @@ def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> l
     that the rows of `unit` are multiplied by, [T, o, i] for all blocks, or [Co, P, T, o, i] for
     sums in planes; a factor is int32 [Co, b, o], and so is a shift, or it is [Co] for all of a
     block, or [1] for all. Co may be two axes, [G, Co].
+
+    Raises:
+        ValueError: an operator that has no planes is said to have them.
     """
+    if workload.planes > 1 and "plane" not in axes_of(wide):
+        raise ValueError(f"the weights of {workload.operator} are never in planes")
     named = {each.buffer.name: each for each in inputs}
     stages = []
     if "bias" in named:

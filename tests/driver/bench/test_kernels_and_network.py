@@ -50,10 +50,20 @@ def test_a_layer_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> No
     assert layer["cycles"] == sum(layer["best"]["spent"].values())
 
 
+def test_a_layer_with_weights_of_16_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--bias", "--wide", "--layers", "C10", "--trials", "2")
+    found = document(capsys, "kernels", *words)
+    assert found["epilogue"]["wide"]
+    (layer,) = found["layers"]
+    assert (layer["ideal"], layer["bound"], layer["old"]) == (50_176, 65_856, None)
+    assert layer["bound"] <= layer["cycles"] < 1.5 * layer["bound"]
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (("kernels", "--layers", "C1"), "there is no layer 'C1'"),
+        (("kernels", "--wide", "--layers", "C2,D4"), "D4: weights of depthwise layers have 8 bits"),
         (("kernels", "--trials", "0"), "--trials 0: at least 1"),
         (("network", "--jobs", "0"), "--jobs 0: at least 1"),
         (("network", "zoo:vgg"), "zoo:vgg: no such network"),

@@ -30,6 +30,22 @@ def test_other_text_is_no_workload(tmp_path: Path, text: str) -> None:
         read_workload(file, SIM)
 
 
+def test_planes_are_for_some_operators_only(tmp_path: Path) -> None:
+    file = tmp_path / "w.json"
+    for name in ("matmul", "conv2d_transpose"):
+        given = json.loads(EXAMPLES[name].to_json())
+        file.write_text(json.dumps({**given, "attrs": {**given["attrs"], "planes": 2}}))
+        with pytest.raises(DataError, match=f"the weights of {name} are never in planes"):
+            read_workload(file, SIM)
+
+
+def test_as_many_input_blocks_as_a_network_likes(tmp_path: Path) -> None:
+    file = tmp_path / "w.json"
+    work = conv2d(300, 1, 1, 1, kernel=(1, 1), pad=(0, 0, 0, 0), planes=2)
+    file.write_text(work.to_json())
+    assert read_workload(file, SIM) == work
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     for name in ("none.json", "bytes", "."):
@@ -43,6 +59,11 @@ def _broken(**changed: Any) -> dict[str, Any]:
 
 GIVEN = json.loads(WORK.to_json())
 DATA, *REST = GIVEN["inputs"]
+WIDE = json.loads(conv2d(1, 2, 8, 8, planes=2).to_json())
+
+
+def _wide(**changed: Any) -> dict[str, Any]:
+    return {**WIDE, **changed}
 
 
 @pytest.mark.parametrize(
@@ -69,6 +90,19 @@ DATA, *REST = GIVEN["inputs"]
             _broken(inputs=[DATA, ["weight", [2, 1, 300, 3, 16, 16], "int8"], *REST[1:]]),
             "windows have at most 256 rows and columns",
         ),
+        (
+            _broken(inputs=[DATA, ["weight", [2, 2, 1, 300, 3, 16, 16], "int8"], *REST[1:]]),
+            "windows have at most 256 rows and columns",
+        ),
+        (_broken(attrs={**GIVEN["attrs"], "planes": 2}), "do not fit together"),
+        (_broken(attrs={**GIVEN["attrs"], "planes": 3}), "weights of 16 bits are 2 planes"),
+        (_broken(attrs={**GIVEN["attrs"], "planes": "x"}), "planes is 'x', not an integer"),
+        (_wide(attrs={**WIDE["attrs"], "groups": 2}), "for convolutions of one group"),
+        (
+            _wide(inputs=[*WIDE["inputs"], ["factor", [2, 1, 16], "int32"]]),
+            "weights in planes have no factor",
+        ),
+        (_wide(inputs=[WIDE["inputs"][0], *REST]), "do not fit together"),
         (_broken(outputs=[["out", [1, 2, 9, 8, 1, 16], "int8"]]), "do not fit together"),
         (_broken(outputs=[["out", [1, 2, 8, 8, 1, 8], "int8"]]), "out: .* would be"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kit.nests import conv2d
 from kit.stand_ins import toy_task, toy_trace
 from kit.toy_spaces import timed
 from tilefarm.measurement import Status, Trial
@@ -89,3 +90,9 @@ def test_trials_of_workloads_that_are_gone_are_left_out() -> None:
 
 def test_shapes_in_words() -> None:
     assert shape_text(TASK.workload) == "1x1x1x16 -> 1x1x1x16"
+
+
+def test_a_window_is_told_however_many_planes_weights_have() -> None:
+    for planes in (1, 2):
+        work = conv2d(2, 1, 5, 7, stride=(2, 1), planes=planes)
+        assert shape_text(work) == "1x2x5x7x1x16 -> 1x1x3x7x1x16, 3x3 stride 2x1"

@@ -1,0 +1,95 @@
+"""Layers with weights of 16 bits on simulators of both designs, and with other blocks: all bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from kit.nests import conv2d, dense, inputs_of, with_epilogue
+from kit.numpy_operators import run as in_numpy
+from kit.simulated import PAIRS, unbuilt
+from numpy.typing import NDArray
+from tilefarm.target import TARGETS, Target
+from tilefarm.workload import Workload
+
+from compile_worker.ir.interpret import interpret
+from compile_worker.passes import lower
+from compile_worker.schedule import replay
+from compile_worker.space import generate
+from compile_worker.te import nest_of
+from driver.bench.kinds import workloads
+from driver.bench.sandboxed import Sandbox
+from driver.bench.tuning import Tuned, TuningTask, tune_workload
+from driver.integer.reference import run_workload
+from driver.integer.samples import sample_inputs
+from tuner.sampler import Sampler
+
+SIM = TARGETS["sim"]
+WIDE = ("conv wide", "conv wide 1x1", "dense wide")
+
+built = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+
+
+@built
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("target", [SIM, TARGETS["sim-pynq-z1"], PAIRS], ids=lambda t: t.name)
+def test_random_schedules_give_the_bits_of_numpy(target: Target, name: str) -> None:
+    work = workloads(target)[name]
+    made = generate(work, target)
+    points = Sampler(made.space).sample(4, np.random.default_rng(1))
+    with Sandbox(work, target, seed=0) as sandbox:
+        for point in [dict(made.space.default), *points]:
+            verdict = sandbox.verdict(made.trace(point))
+            assert verdict.is_right, (verdict, point)
+
+
+@built
+@pytest.mark.parametrize("name", WIDE)
+def test_a_search_of_few_trials_finds_a_good_schedule(name: str) -> None:
+    found = tune_workload(TuningTask(workload=workloads(SIM)[name], target=SIM, trials=8, seed=0))
+    assert isinstance(found, Tuned)
+    assert found.failed == 0
+    assert found.bound <= found.measured.cycles < 1.5 * found.bound
+
+
+ENDS = {
+    "most": (127, 127, 127),
+    "least": (-128, 0, -128),
+    "mixed": (-128, -128, 127),
+    "opposed": (127, -128, -128),
+}
+
+
+@pytest.mark.parametrize(("high", "low", "data"), ENDS.values(), ids=ENDS.keys())
+def test_the_ends_of_what_16_bits_hold(high: int, low: int, data: int) -> None:
+    """The sums are up to 2^30: 144 products of 2^22, and a bias in units of 256."""
+    for layer in (conv2d(1, 2, 4, 4, planes=2), dense(9, 2, planes=2)):
+        work = with_epilogue(layer, bias=2, shift="lanes")
+        arrays = inputs_of(work)
+        arrays["weight"][:, 0], arrays["weight"][:, 1] = high, low
+        arrays["data"][:] = data
+        arrays["shift"][:] = 23
+        wanted = in_numpy(work, arrays)
+        assert len(np.unique(wanted)) > 1
+        _is_right(work, arrays, wanted)
+
+
+def test_samples_use_the_range_of_results_whatever_the_shift() -> None:
+    for name in WIDE:
+        for target in (SIM, TARGETS["sim-pynq-z1"]):
+            work = workloads(target)[name]
+            arrays = sample_inputs(work, 0, target.limits.max_shift)
+            assert arrays["shift"].max() <= target.limits.max_shift
+            out = run_workload(work, arrays)["out"]
+            assert len(np.unique(out)) > 80
+            assert (np.abs(out.astype(int)) < 127).mean() > 0.5
+
+
+def _is_right(work: Workload, arrays: Mapping[str, NDArray[Any]], wanted: NDArray[Any]) -> None:
+    np.testing.assert_array_equal(run_workload(work, arrays)["out"], wanted)
+    made, nest = generate(work, SIM), nest_of(work, SIM)
+    func = lower(replay(made.trace(dict(made.space.default)), nest, SIM), SIM)
+    given = {p.name: arrays[p.name].reshape(p.shape) for p in func.params if p.name in arrays}
+    np.testing.assert_array_equal(interpret(func, given)["out"].reshape(wanted.shape), wanted)
