@@ -15,6 +15,7 @@ from tilefarm.target import Limits, Target, VtaConfig, impossibilities
 from driver.graph.ir import Graph
 from driver.quantize.fitting import quantize_for
 from driver.quantize.options import Activations, Quantization
+from driver.quantize.wide_weights import has_no_wide_form
 from driver.rewrites.fold import fold
 
 _ELEMENTS: Final = st.integers(0, 7)
@@ -50,12 +51,17 @@ def agrees(
     target: Target,
     case: tuple[Graph, int],
     activations: Activations = "symmetric",
+    *,
+    is_wide: bool = False,
 ) -> None:
     graph, seed = case
     graph = fold(graph)
     data = samples_for(graph, seed)
+    able = [node.name for node in graph.nodes if not has_no_wide_form(node.op)]
     how = Quantization(
-        activations=activations, requantize="mul" if target.limits.alu_mul else "shift"
+        activations=activations,
+        requantize="mul" if target.limits.alu_mul else "shift",
+        wide=tuple(able) if is_wide else (),
     )
     simulators.assert_same(quantize_for(target, graph, data, how), target, data)
 
@@ -74,18 +80,26 @@ def test_large_tiles(simulators: Simulators, log_block: int) -> None:
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(target=targets(), case=networks(), activations=SCHEMES)
+@given(target=targets(), case=networks(), activations=SCHEMES, is_wide=st.booleans())
 def test_any_network_on_any_target(
-    simulators: Simulators, target: Target, case: tuple[Graph, int], activations: Activations
+    simulators: Simulators,
+    target: Target,
+    case: tuple[Graph, int],
+    activations: Activations,
+    is_wide: bool,
 ) -> None:
-    agrees(simulators, target, case, activations)
+    agrees(simulators, target, case, activations, is_wide=is_wide)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(target=targets(), case=networks(), activations=SCHEMES)
+@given(target=targets(), case=networks(), activations=SCHEMES, is_wide=st.booleans())
 def test_many_networks_on_many_targets(
-    simulators: Simulators, target: Target, case: tuple[Graph, int], activations: Activations
+    simulators: Simulators,
+    target: Target,
+    case: tuple[Graph, int],
+    activations: Activations,
+    is_wide: bool,
 ) -> None:
-    agrees(simulators, target, case, activations)
+    agrees(simulators, target, case, activations, is_wide=is_wide)

@@ -127,6 +127,24 @@ def test_shifts_are_shared_where_accuracy_has_room(monkeypatch: pytest.MonkeyPat
     assert before > after > before - 3
 
 
+def test_blocks_of_wide_weights_share_their_shifts_already(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ways, "_LITTLE_DB", 30.0)
+    graph, data = uneven_rows(64.0)
+    seen: list[Quantization] = []
+
+    def in_small_blocks(some: Arrays, how: Quantization) -> QuantGraph:
+        seen.append(how)
+        return quantize(graph, some, how, block=4)
+
+    how = Quantization(wide=("n0",), calibration="minmax", equalize=False)
+    chosen = chosen_way(graph, data, how, in_small_blocks)
+    assert has_own_shifts(chosen.quantized), "each block its own"
+    assert seen == [how]
+    assert chosen.why is None
+
+
 def test_a_line_says_that_equalization_changed_nothing() -> None:
     graph, data = with_outliers()
     (note,) = fit(TARGETS["sim"], graph, data, Quantization(equalize=True)).notes[-1:]
