@@ -231,8 +231,9 @@ def _named(field: str, path: Path) -> str:
 
 
 def _quantization(document: Mapping[str, Any]) -> Quantization:
-    names = {field: tuple(document[field]) for field in ("keep_float", "wide")}
-    return Quantization(**{**document, **names})
+    names = {field: document[field] for field in ("keep_float", "wide")}
+    tuples = {field: None if given is None else tuple(given) for field, given in names.items()}
+    return Quantization(**{**document, **tuples})
 
 
 def _below(name: str) -> str:

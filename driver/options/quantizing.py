@@ -76,7 +76,15 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[,NAME...]",
         help="layers with weights of 16 bits instead of 8, named in the same way: convolutions"
         " without groups and dense layers. They stay on the accelerator and take up to twice the"
-        " cycles; good where `tilefarm explain` says that noise comes from weights",
+        " cycles; good where `tilefarm explain` says that noise comes from weights (default: the"
+        " fewest with which few answers change, where many would)",
+    )
+    option(
+        "--no-wide-weights",
+        dest="wide",
+        action="store_const",
+        const=(),
+        help="all weights have 8 bits",
     )
 
 

@@ -40,7 +40,7 @@ class Quantization:
             see `driver.quantize.shift_exact` and `driver.quantize.multiplied`.
         keep_float: names of layers that stay in float on the processor, or patterns of names.
         wide: names of layers whose weights have 16 bits, or patterns of names; see
-            `driver.quantize.wide_weights`.
+            `driver.quantize.wide_weights`. None: where many answers would change otherwise.
 
     Raises:
         SettingsError: an option is impossible.
@@ -54,7 +54,7 @@ class Quantization:
     fit_weights: bool = True
     requantize: Requantize = "shift"
     keep_float: tuple[str, ...] = ()
-    wide: tuple[str, ...] = ()
+    wide: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         _ = self.method
@@ -75,7 +75,7 @@ class Quantization:
     @property
     def is_open(self) -> bool:
         """Whether anything is left to be decided by what suits the network."""
-        return None in (self.calibration, self.equalize, self.share_shifts)
+        return None in (self.calibration, self.equalize, self.share_shifts, self.wide)
 
     @property
     def needs_data(self) -> bool:
@@ -96,7 +96,7 @@ class Quantization:
         return replace(
             self,
             keep_float=(*self.keep_float, *names),
-            wide=tuple(name for name in self.wide if name not in names),
+            wide=self.wide and tuple(name for name in self.wide if name not in names),
         )
 
     def __str__(self) -> str:

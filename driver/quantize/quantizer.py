@@ -91,7 +91,7 @@ def quantize(
         ranges,
         block,
         how.keep_float,
-        how.wide,
+        how.wide or (),
         multiplied=how.requantize == "mul",
         max_shift=max_shift,
     )
@@ -140,7 +140,7 @@ def require_layers(graph: Graph, how: Quantization) -> None:
     Raises:
         SettingsError: see `float_nodes` and `wide_nodes`.
     """
-    wide_nodes(graph, how.wide, float_nodes(graph, how.keep_float))
+    wide_nodes(graph, how.wide or (), float_nodes(graph, how.keep_float))
 
 
 def quantize_with(

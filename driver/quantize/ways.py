@@ -1,14 +1,16 @@
 """Several ways to integers, tried on a part of the calibration data and judged on the rest.
 
-What nobody decided (`Quantization.open`) is decided by how far the integer network's outputs are
+What nobody decided (`Quantization.is_open`) is decided by how far the integer network's answers are
 from the float network's. The usual way is judged first, on a few samples, which costs a tenth of
 what quantizing does:
 
-* Where the outputs have much noise, ranges by other methods and equalized channels are tried: each
-  network is quantized by two thirds of some samples and judged on the other third. Another way than
-  the usual one must be clearly better there, as few samples say little.
-* Where they have so little that more would not show, all channels of a block share a shift, which
-  takes fewer cycles, if there is at most twice as much then.
+* Where many answers are expected to change (`driver.accuracy.changes`), ranges by other methods and
+  equalized channels are tried: each network is quantized by two thirds of some samples and judged
+  by the noise on the other third. Another way than the usual one must be clearly better there, as
+  few samples say little. If many answers change even so, the fewest layers get weights of 16 bits
+  with which few do (`widening`), if there are such layers: each costs cycles.
+* Where there is so little noise that more would not show, all channels of a block share a shift,
+  which takes fewer cycles, if there is at most twice as much then.
 
 The same data give the same answer: samples are chosen by their places.
 """
@@ -17,11 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
+from tilefarm.plural import plural
 
+from driver.accuracy.changes import changed_share
 from driver.graph.float_run import run_float
 from driver.graph.ir import Graph
 from driver.graph.parts import Arrays
@@ -30,19 +34,21 @@ from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 from driver.quantize.integer_bias import Biased, has_wide_weights
 from driver.quantize.options import Quantization
+from driver.quantize.quantizer import float_form
+from driver.quantize.widening import fewest, layers_by_gain
 
 Quantizer: TypeAlias = Callable[[Arrays, Quantization], QuantGraph]
 """From calibration data and a way to the integer network."""
 
-_MUCH_DB: Final = 20.0
-"""Signal to noise below which ways are tried: noise is more than a tenth of the outputs."""
+_MANY: Final = 0.02
+"""The share of answers from which on it is many that change."""
 _LITTLE_DB: Final = 40.0
 """From here on noise is less than a hundredth of the outputs, which changes hardly an answer."""
 _CLEARLY_DB: Final = 1.0
 _MAY_COST_DB: Final = 3.0
 """What shared shifts may cost a network that has little noise: as much again as it has."""
 _LOOKED_AT: Final = 16
-"""Samples on which the usual way is judged."""
+"""Samples on which the noise of the usual way is judged."""
 _TRIED_ON: Final = 96
 """Samples on which ways are tried, one of three to judge."""
 _LEAST_TRIED: Final = 9
@@ -70,11 +76,13 @@ def chosen_way(
     count = min(len(values) for values in calibration.values())
     few = _some(calibration, _spread(count, _LOOKED_AT))
     floats = run_float(graph, few)
-    found = _db(floats, run(usual.quantized, few))
+    answers = run(usual.quantized, few)
+    found = _db(floats, answers)
     if found >= _LITTLE_DB and how.share_shifts is None and _own_shifts(usual.quantized):
         return _with_shared_shifts(usual, calibration, quantized_by, few, floats, found)
-    if found < _MUCH_DB:
-        return _tried(graph, usual, calibration, quantized_by)
+    if changed_share(graph, floats, answers) > _MANY:
+        trial = _trial(graph, calibration, quantized_by)
+        return usual if trial is None else trial.widened(trial.best_way(usual))
     return usual
 
 
@@ -99,32 +107,96 @@ def _with_shared_shifts(
     return Chosen(quantized=quantized, how=how, why=why)
 
 
-def _tried(graph: Graph, usual: Chosen, calibration: Arrays, quantized_by: Quantizer) -> Chosen:
-    """By the way that is clearly better on samples that did not calibrate it; else as usual."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Trial:
+    """Ways on some samples: `given` calibrate, `rest` judge; `floats` are the answers to those.
+
+    `known` are those of the ways that were tried.
+    """
+
+    graph: Graph
+    quantized_by: Quantizer
+    calibration: Arrays
+    given: Arrays
+    rest: Arrays
+    floats: Arrays
+    known: dict[Quantization, Arrays] = field(default_factory=dict)
+
+    @property
+    def judging(self) -> int:
+        return len(next(iter(self.floats.values())))
+
+    def ratio_db(self, how: Quantization) -> float:
+        return _db(self.floats, self._answers(how))
+
+    def changed(self, how: Quantization) -> float:
+        return changed_share(self.graph, self.floats, self._answers(how))
+
+    def _answers(self, how: Quantization) -> Arrays:
+        if how not in self.known:
+            self.known[how] = run(self.quantized_by(self.given, how), self.rest)
+        return self.known[how]
+
+    def best_way(self, usual: Chosen) -> Chosen:
+        """The one that is clearly better than the others, else the usual one."""
+        known = {usual.how: self.ratio_db(usual.how)}
+        for ways in (_alone, _together):
+            for how in ways(usual.how, known):
+                known[how] = self.ratio_db(how)
+        best = max(known, key=lambda how: known[how])
+        if not known[best] >= known[usual.how] + _CLEARLY_DB:
+            return usual
+        why = (
+            f"{best}: {known[best]:.1f} dB of signal to noise on {self.judging} samples that did"
+            f" not calibrate it, {usual.how} {known[usual.how]:.1f}; {len(known)} ways were tried"
+        )
+        quantized = self.quantized_by(self.calibration, best)
+        return Chosen(quantized=quantized, how=best, why=why)
+
+    def widened(self, chosen: Chosen) -> Chosen:
+        """With weights of 16 bits where these are enough, if many answers change."""
+        known: dict[tuple[str, ...], float] = {(): self.changed(chosen.how)}
+        if chosen.how.wide is not None or known[()] <= _MANY:
+            return chosen
+
+        def changed(names: tuple[str, ...]) -> float:
+            known[names] = self.changed(replace(chosen.how, wide=names))
+            return known[names]
+
+        graph = float_form(self.graph, self.calibration, chosen.how)
+        layers = layers_by_gain(graph, chosen.quantized, self.rest)
+        wide = fewest(layers, changed, known[()], _MANY)
+        if not wide:
+            return chosen
+        how = replace(chosen.how, wide=wide)
+        why = (
+            f"{plural(len(wide), 'layer')} with weights of 16 bits: {100 * known[wide]:.1f} % of"
+            f" answers are expected to change, with 8 bits {100 * known[()]:.1f} %"
+        )
+        return Chosen(
+            quantized=self.quantized_by(self.calibration, how),
+            how=how,
+            why=why if chosen.why is None else f"{chosen.why}; {why}",
+        )
+
+
+def _trial(graph: Graph, calibration: Arrays, quantized_by: Quantizer) -> _Trial | None:
+    """Of as many samples as take seconds; None where these are too few to judge by."""
     elements = sum(math.prod(shape[1:]) for shape in graph.shapes.values())
     count = min(len(values) for values in calibration.values())
     samples = _spread(count, min(_TRIED_ON, _MOST_ELEMENTS // elements))
     if len(samples) < _LEAST_TRIED:
-        return usual
+        return None
     is_judged = np.arange(len(samples)) % 3 == 1
-    given, rest = (_some(calibration, samples[which]) for which in (~is_judged, is_judged))
-    floats = run_float(graph, rest)
-
-    def found(how: Quantization) -> float:
-        return _db(floats, run(quantized_by(given, how), rest))
-
-    known = {usual.how: found(usual.how)}
-    for ways in (_alone, _together):
-        for how in ways(usual.how, known):
-            known[how] = found(how)
-    best = max(known, key=lambda how: known[how])
-    if not known[best] >= known[usual.how] + _CLEARLY_DB:
-        return usual
-    why = (
-        f"{best}: {known[best]:.1f} dB of signal to noise on {is_judged.sum()} samples that did not"
-        f" calibrate it, {usual.how} {known[usual.how]:.1f}; {len(known)} ways were tried"
+    rest = _some(calibration, samples[is_judged])
+    return _Trial(
+        graph=graph,
+        quantized_by=quantized_by,
+        calibration=calibration,
+        given=_some(calibration, samples[~is_judged]),
+        rest=rest,
+        floats=run_float(graph, rest),
     )
-    return Chosen(quantized=quantized_by(calibration, best), how=best, why=why)
 
 
 def _alone(usual: Quantization, known: Mapping[Quantization, float]) -> list[Quantization]:

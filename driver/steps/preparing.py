@@ -8,8 +8,8 @@ from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from driver.accuracy.choosing import kind_of
-from driver.accuracy.held_out import held_out
 from driver.frontend import import_model, load_data
+from driver.frontend.held_out import held_out
 from driver.frontend.seeded import seeded_data
 from driver.frontend.whole_model import model_digest
 from driver.partition.partitioner import partition

@@ -17,12 +17,12 @@ from tilefarm.watch.operations import UNWATCHED
 
 from driver.accuracy.blame import Blamed
 from driver.accuracy.choosing import kind_of
-from driver.accuracy.held_out import held_out
 from driver.accuracy.price import estimated_cycles
 from driver.bench.zoo.attempt import in_reals
 from driver.bench.zoo.recipes import Recipe
 from driver.bench.zoo.samples import Noise, Samples, read
 from driver.frontend import Dataset, import_model
+from driver.frontend.held_out import held_out
 from driver.frontend.whole_model import model_digest
 from driver.graph.float_run import run_float
 from driver.graph.parts import Arrays

@@ -9,12 +9,12 @@ import pytest
 from tilefarm.errors import SettingsError
 
 from driver.accuracy.choosing import chance
-from driver.accuracy.held_out import held_out
 from driver.accuracy.judgement import Judgement, is_chance, judgement, points_text
 from driver.accuracy.judging import Compared
 from driver.accuracy.kinds import Kind
 from driver.accuracy.promise import Promise
 from driver.frontend import Dataset
+from driver.frontend.held_out import held_out
 
 LABELS = Compared(name="top-1", against="labels", unit="%", floats=90.0, reference=88.0)
 FLOAT = Compared(name="top-1", against="float", unit="%", floats=None, reference=97.5)

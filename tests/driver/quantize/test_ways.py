@@ -57,7 +57,7 @@ def test_ranges_that_rare_values_would_spoil_are_read_by_another_method() -> Non
     assert chosen.why is not None
     assert str(chosen.how) in chosen.why
     assert "did not calibrate it, minmax" in chosen.why
-    assert seen[-1] == chosen.how
+    assert replace(seen[-1], wide=chosen.how.wide) == chosen.how
     _, fresh = with_outliers(60)
     usual = quantize(graph, data)
     assert ratio_db(graph, chosen.quantized, fresh) > ratio_db(graph, usual, fresh) + 1
@@ -71,7 +71,7 @@ def test_the_same_data_choose_the_same_way() -> None:
 
 def test_what_the_user_decided_is_left_alone() -> None:
     graph, data = with_outliers()
-    how = Quantization(calibration="minmax", equalize=False, share_shifts=False)
+    how = Quantization(calibration="minmax", equalize=False, share_shifts=False, wide=())
     seen: list[Quantization] = []
     chosen = chosen_way(graph, data, how, by(graph, seen))
     assert (chosen.how, chosen.why) == (how, None)
@@ -95,6 +95,46 @@ def test_a_model_with_ranges_of_its_own_is_taken_as_it_is() -> None:
     given = replace(graph, ranges={"t0": 4.0})
     assert chosen_way(given, data, AS_USUAL, by(given, seen)).why is None
     assert seen == [AS_USUAL]
+
+
+def with_large_weights(samples: int = 60) -> tuple[Graph, Arrays]:
+    """Two layers; in the first one, a weight of each channel is 1,000 times as large as the others.
+
+    What it meets is always zero.
+    """
+    rng = np.random.default_rng(5)
+    b = Builder((1, 48))
+    first = dense(rng, 48, 16)
+    first.weight[:, 0] = 1000 * np.abs(first.weight).max()
+    graph = b.graph(b.put(dense(rng, 16, 10), b.put(first, "x")))
+    x = rng.standard_normal((samples, 48)).astype(np.float32)
+    x[:, 0] = 0
+    return graph, {"x": x}
+
+
+def test_the_layers_whose_weights_change_many_answers_have_wide_ones() -> None:
+    graph, data = with_large_weights()
+    chosen = chosen_way(graph, data, AS_USUAL, by(graph, []))
+    assert chosen.how.wide == (graph.nodes[0].name,)
+    assert chosen.why is not None
+    assert "1 layer with weights of 16 bits: " in chosen.why
+    _, fresh = with_large_weights(200)
+    usual = quantize(graph, data)
+    assert ratio_db(graph, chosen.quantized, fresh) > ratio_db(graph, usual, fresh) + 6
+    narrow = chosen_way(graph, data, Quantization(wide=()), by(graph, []))
+    assert narrow.how.wide == ()
+
+
+def test_weights_stay_as_they_are_where_it_is_not_they_that_make_the_noise() -> None:
+    """The input has an outlier; steps of it are larger than all other values."""
+    graph, data = with_large_weights()
+    layer = graph.nodes[0].op
+    layer.weight[:, 0] = 0  # type: ignore[union-attr]
+    data["x"][:, 1] = 1e4
+    layer.weight[:, 1] = 0  # type: ignore[union-attr]
+    seen: list[Quantization] = []
+    assert not chosen_way(graph, data, AS_USUAL, by(graph, seen)).how.wide
+    assert any(how.wide for how in seen)
 
 
 def uneven_rows(spread: float) -> tuple[Graph, Arrays]:
