@@ -4,9 +4,9 @@ What nobody decided (`Quantization.is_open`) is decided by how far the integer n
 from the float network's. The usual way is judged first, on a few samples, which costs a tenth of
 what quantizing does:
 
-* Where many answers are expected to change (`driver.accuracy.changes`), ranges by other methods and
-  equalized channels are tried: each network is quantized by two thirds of some samples and judged
-  by the noise on the other third. Another way than the usual one must be clearly better there, as
+* Where there is much noise, or many answers are expected to change (`driver.accuracy.changes`),
+  ranges by other methods and equalized channels are tried: each network is quantized by two thirds
+  of some samples and judged by the noise on the other third. Another way than the usual one must be clearly better there, as
   few samples say little. If many answers change even so, the fewest layers get weights of 16 bits
   with which few do (`widening`), if there are such layers: each costs cycles.
 * Where there is so little noise that more would not show, all channels of a block share a shift,
@@ -40,6 +40,8 @@ from driver.quantize.widening import fewest, layers_by_gain
 Quantizer: TypeAlias = Callable[[Arrays, Quantization], QuantGraph]
 """From calibration data and a way to the integer network."""
 
+_MUCH_DB: Final = 20.0
+"""Signal to noise below which noise is much: more than a tenth of the outputs."""
 _MANY: Final = 0.02
 """The share of answers from which on it is many that change."""
 _LITTLE_DB: Final = 40.0
@@ -80,7 +82,7 @@ def chosen_way(
     found = _db(floats, answers)
     if found >= _LITTLE_DB and how.share_shifts is None and _own_shifts(usual.quantized):
         return _with_shared_shifts(usual, calibration, quantized_by, few, floats, found)
-    if changed_share(graph, floats, answers) > _MANY:
+    if found < _MUCH_DB or changed_share(graph, floats, answers) > _MANY:
         trial = _trial(graph, calibration, quantized_by)
         return usual if trial is None else trial.widened(trial.best_way(usual))
     return usual
