@@ -6,9 +6,9 @@ what quantizing does:
 
 * Where there is much noise, or many answers are expected to change (`driver.accuracy.changes`),
   ranges by other methods and equalized channels are tried: each network is quantized by two thirds
-  of some samples and judged by the noise on the other third. Another way than the usual one must be clearly better there, as
-  few samples say little. If many answers change even so, the fewest layers get weights of 16 bits
-  with which few do (`widening`), if there are such layers: each costs cycles.
+  of some samples and judged by the noise on the other third. Another way than the usual one must
+  be clearly better there, as few samples say little. If many answers change even so, the fewest
+  layers get weights of 16 bits with which few do (`widening`): each costs cycles.
 * Where there is so little noise that more would not show, all channels of a block share a shift,
   which takes fewer cycles, if there is at most twice as much then.
 
