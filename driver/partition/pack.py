@@ -22,7 +22,7 @@ def in_planes(weight: WeightArray, packed: Callable[[Int8Array], NDArray[Any]]) 
     if weight.dtype == np.int8:
         return packed(np.asarray(weight, np.int8))
     high, low = _high_and_low(weight)
-    return np.stack([packed(high.astype(np.int8)), packed(low.astype(np.int8))], axis=1)
+    return np.stack([packed(high.astype(np.int8)), packed(low)], axis=1)
 
 
 def packed_conv_weight(weight: Int8Array, target: Target) -> NDArray[Any]:
@@ -141,11 +141,10 @@ def diagonal_lanes(values: Int32Array, target: Target) -> Int8Array:
     return tiles
 
 
-def _high_and_low(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Whole numbers as high * 256 + low, low within int8."""
-    whole = values.astype(np.int64)
-    low = ((whole + 128) & 255) - 128
-    return (whole - low) >> 8, low
+def _high_and_low(values: NDArray[Any]) -> tuple[NDArray[Any], Int8Array]:
+    """Whole numbers as high * 256 + low, low within int8; high of the numbers' type."""
+    low = values.astype(np.int8)  # the low byte
+    return ((values >> 7) + 1) >> 1, low  # (values + 128) >> 8, which could leave the type
 
 
 def _groups_together(groups: int, ci: int, co: int, block: int) -> int:
