@@ -16,6 +16,7 @@ from tilefarm.target import Target
 from compile_worker.ir.func import Func
 from compile_worker.ir.simplify import simplify
 from compile_worker.ir.verify import Stage, VerifyError, verify
+from compile_worker.passes.chain_sums import chain_sums
 from compile_worker.passes.check_guards import check_guards
 from compile_worker.passes.check_instructions import check_instructions
 from compile_worker.passes.check_memories import check_memories
@@ -78,6 +79,7 @@ LOWERING: Final[tuple[Pass, ...]] = (
     Pass("compact_buffers", compact_buffers, Stage.DECOMPOSED),
     Pass("skip_rows", skip_rows, Stage.DECOMPOSED),
     Pass("merge_in_place", merge_in_place, Stage.DECOMPOSED),
+    Pass("chain_sums", chain_sums, Stage.DECOMPOSED),
     Pass("check_guards", check_guards, Stage.DECOMPOSED),
     Pass("check_memories", check_memories, Stage.DECOMPOSED),
     Pass("lower_gemm", lower_gemm, Stage.DECOMPOSED),

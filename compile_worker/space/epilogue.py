@@ -19,7 +19,7 @@ from compile_worker.space.constraints import Draft, Emptied
 from compile_worker.space.layer import SPATIAL, Layer
 from compile_worker.space.loop_orders import TILE_ORDERS
 from compile_worker.space.slot_keys import declare_slot_keys
-from compile_worker.space.tiling import tile_loop
+from compile_worker.space.tiling import tile_loop, tile_sums
 
 BIAS_AT: Final = ("tile", "co", "once")
 TILE, CO, ONCE = range(len(BIAS_AT))
@@ -140,7 +140,7 @@ def _bias_rows(layer: Layer) -> Iterator[tuple[int, ...]]:
 def _memories(draft: Draft, layer: Layer, target: Target) -> None:
     """What lives in each memory at once."""
     epilogue = layer.epilogue
-    draft.prod("acc_tiles", "tile_vectors", "acc_slots", coefficient=layer.planes)
+    draft.prod("acc_tiles", tile_sums(layer), "acc_slots")
     draft.prod("bias_tiles", "bias_elements", "bias_slots", coefficient=epilogue.bias_tiles)
     lanes = {"bias_elements": len(epilogue.by_lane)} if epilogue.by_lane else {}
     terms: dict[limits.SramScope, dict[str, int]] = {
@@ -162,9 +162,12 @@ def _uops(draft: Draft, layer: Layer, target: Target) -> None:
     """GEMM micro-ops for every key; on whole tiles, resets and ALU operations need one a key."""
     epilogue, tiles = layer.epilogue, layer.epilogue.bias_tiles
     declare_slot_keys(draft, layer, target)
-    draft.prod("all_gemm_uops", "gemm_uops", "gemm_keys")
-    joins = len(JOINS) * (layer.planes > 1)
-    terms = {"all_gemm_uops": 1, "acc_slots": 1 + len(CLIPS) + (epilogue.first_shift > 0) + joins}
+    draft.prod("all_gemm_uops", "gemm_uops", "gemm_keys", coefficient=layer.planes)
+    whole = 1 + len(CLIPS) + (epilogue.first_shift > 0)
+    terms = {"all_gemm_uops": 1, "acc_slots": whole}
+    if layer.planes > 1:
+        terms["raising_uops"] = 1
+        draft.prod("raising_uops", "acc_slots", "sums")
     if epilogue.by_lane:
         draft.select("lane_cases", "bias_at", ["one", "one", "bias_trips"])
         draft.prod("lane_keys", "lane_cases", "acc_slots")
@@ -184,4 +187,3 @@ def _uops(draft: Draft, layer: Layer, target: Target) -> None:
 
 
 CLIPS: Final = ("lower", "upper")
-JOINS: Final = ("raised", "joined")

@@ -1,6 +1,6 @@
 """Tensorize: the loops of one GEMM instruction in order, its micro-ops, its accumulator distance.
 
-Each plane of weights has an instruction of its own.
+Each plane of weights has an instruction of its own, which `gemm_keys` and `gemm_uops` are of.
 Fires on a multiplication whose innermost loops are the accelerator's lanes.
 """
 

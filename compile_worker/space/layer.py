@@ -22,10 +22,11 @@ class Epilogue:
     """What follows the sums before they are clipped and stored.
 
     A bias is `bias_tiles` tiles of weights for each block of channels that a constant vector is
-    multiplied by, or for all of them where it is `one_bias`; 0 without one. Sums in two `planes`
-    have biases of their own, and are joined: a shift to the left, and a register operand. A
-    `factor` is a register operand. `shift` is "" without one, "block" for an immediate, "lanes" for
-    a register operand; another immediate one by `first_shift` is before it, 0 for none.
+    multiplied by, or for all of them where it is `one_bias`; 0 without one. Of two `planes`, each
+    has biases of its own; the first one's sums are shifted to the left, and the second one's go on
+    from them, or are added where the reduction is cut into steps. A `factor` is a register operand.
+    `shift` is "" without one, "block" for an immediate, "lanes" for a register operand; another
+    immediate one by `first_shift` is before it, 0 for none.
     """
 
     bias_tiles: int = 0
@@ -67,8 +68,7 @@ class Epilogue:
     @property
     def vector_cycles(self) -> int:
         """Cycles for an output vector: reset, bias, immediate shifts, 2 for a register, 2 clips."""
-        registers = len(self.by_lane) + (self.planes > 1)
-        return self.planes + self.bias_tiles + self.immediates + 2 * registers
+        return 1 + self.bias_tiles + self.immediates + 2 * len(self.by_lane)
 
     @property
     def immediates(self) -> int:
@@ -163,7 +163,7 @@ class Layer:
 
     @property
     def planes(self) -> int:
-        """How many tiles of weights, and accumulators, an output vector has for each input."""
+        """How many tiles of weights an input block is multiplied by for each output block."""
         return self.epilogue.planes
 
     @property

@@ -15,11 +15,7 @@ from compile_worker.space.layer import Layer
 def declare_rows(draft: Draft, layer: Layer) -> None:
     """How many rows all copies of each memory have."""
     _image_rows(draft, layer)
-    whole = (
-        "tile_co"
-        if layer.planes == 1
-        else draft.prod("tile_planes", "tile_co", coefficient=layer.planes)
-    )
+    whole = "tile_co_planes" if layer.planes > 1 else "tile_co"
     draft.select("wgt_copy_rows", "weight_at", [whole, "one", "one"])
     draft.prod("wgt_rows", "wgt_copies", "wgt_copy_rows")
     _output_rows(draft, layer)

@@ -32,17 +32,16 @@ Bits = Mapping[str, int]
 
 
 def declare_slot_keys(draft: Draft, layer: Layer, target: Target) -> None:
-    """gemm_keys, from what bases depend on, how the slots combine, and planes of weights."""
+    """gemm_keys, from what bases depend on and how the slots combine."""
     keys = ["part_keys", "co_keys", "batch_keys", "pixel_keys"]
     if target.limits.buffers == 2:
         bits = _bits(layer)
         _parities(draft, layer)
         _turns(draft, _parity(layer.batches), bits)
         _combinations(draft, bits, depthwise=layer.depthwise)
-        cases = ["slot_combinations"]
+        draft.prod("gemm_keys", *keys, "slot_combinations")
     else:
-        cases = ["slot_cases", "acc_slots"]
-    draft.prod("gemm_keys", *keys, *cases, coefficient=layer.planes)
+        draft.prod("gemm_keys", *keys, "slot_cases", "acc_slots")
 
 
 def _bits(layer: Layer) -> Bits:

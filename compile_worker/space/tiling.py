@@ -18,7 +18,11 @@ from compile_worker.space.loop_orders import TILE_ORDERS, distinct_tile_orders
 
 
 def declare_tiling(draft: Draft, layer: Layer, target: Target) -> None:
-    """tile_*, tile_order; trips_* (tiles of an axis), long_* (tile > 1), many_* (trips > 1)."""
+    """tile_*, tile_order; trips_* (tiles of an axis), long_* (tile > 1), many_* (trips > 1).
+
+    `sums` is how many accumulators an output vector has: planes of weights are summed one after the
+    other, unless the reduction is cut into steps.
+    """
     del target
     for axis in (*SPATIAL, *REDUCED):
         cut_axis(draft, axis, layer.extents[axis], divisors(layer.tiled(axis)))
@@ -29,10 +33,14 @@ def declare_tiling(draft: Draft, layer: Layer, target: Target) -> None:
         ["many_reduced"],
         ((a, b, c, a | b | c) for a in (0, 1) for b in (0, 1) for c in (0, 1)),
     )
+    if layer.planes > 1:
+        draft.table("sums_side_by_side", ["many_reduced"], ["sums"], ((0, 1), (1, layer.planes)))
     draft.prod("tiles", *(f"trips_{axis}" for axis in SPATIAL), coefficient=layer.batches)
     draft.prod("trips_reduced", *(f"trips_{axis}" for axis in REDUCED))
     draft.prod("steps", "tiles", "trips_reduced")
     draft.prod("tile_vectors", *(f"tile_{axis}" for axis in SPATIAL))
+    if layer.planes > 1:
+        draft.prod("tile_sums", "tile_vectors", "sums")
 
 
 def cut_axis(draft: Draft, axis: str, extent: int, choices: Sequence[int]) -> None:
@@ -81,6 +89,11 @@ def tile_loop(layer: Layer, point: Point, *axes: str) -> str:
     """The loop over tiles that is the innermost of the given axes, or of all of them."""
     order = [axis for axis in _order(layer, point) if axis in (axes or SPATIAL)]
     return layer.tile_loops(order[-1])[-1] if order else f"out_{layer.around[-1]}"
+
+
+def tile_sums(layer: Layer) -> str:
+    """The variable that counts the accumulators of a tile."""
+    return "tile_sums" if layer.planes > 1 else "tile_vectors"
 
 
 def _order(layer: Layer, point: Point) -> tuple[str, ...]:

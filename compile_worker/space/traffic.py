@@ -17,6 +17,7 @@ from compile_worker.costs import Costs, costs_of
 from compile_worker.space.constraints import Draft
 from compile_worker.space.layer import SPATIAL, Layer
 from compile_worker.space.rows import declare_rows
+from compile_worker.space.tiling import tile_sums
 
 LAST_STORE: Final = 600
 """About what is left of a large tile's store when its last part has been computed."""
@@ -55,7 +56,7 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
     most = limits.instruction_capacity()
     draft.at_most("insn_queue", "instructions", most, why=f"the queue holds {most} instructions")
     _cycles(draft, layer, target)
-    _prediction(draft, target)
+    _prediction(draft, target, layer.planes)
 
 
 def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
@@ -82,17 +83,16 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
     draft.total(
         "cycles_first_load", {"inp_elements": inp, "wgt_elements": wgt}, constant=2 * latency
     )
-    first = (
-        "tile_vectors"
-        if layer.planes == 1
-        else draft.prod("tile_sums", "tile_vectors", coefficient=layer.planes)
-    )
-    draft.largest("cycles_begun", ["cycles_first_load", first])
+    draft.largest("cycles_begun", ["cycles_first_load", tile_sums(layer)])
     vector = costs.vector(epilogue.vector_cycles, epilogue.immediates)
+    if layer.planes > 1:
+        draft.table("joining", ["sums"], ["cycles_joining"], ((1, 0), (2, 2 * vectors)))
+        draft.prod("later_sums", "later_resets", "sums")
+    sums = {"later_sums": 1, "cycles_joining": 1} if layer.planes > 1 else {"later_resets": 1}
     draft.total(
         "cycles_computing",
-        {**busy, "cycles_begun": 1, "later_resets": 1},
-        constant=layer.gemm_cycles + (vector - layer.planes) * vectors,
+        {**busy, "cycles_begun": 1, **sums},
+        constant=layer.gemm_cycles + (vector - 1) * vectors,
     )
     loading = {"inp_moved": inp, "wgt_moved": wgt, "inp_copies": latency, "wgt_copies": latency}
     storing = {"out_copies": 2}
@@ -114,17 +114,13 @@ def _ends(draft: Draft, layer: Layer, costs: Costs) -> None:
         names,
         ["later_resets", "cycles_last_store"],
         (
-            (
-                *tile,
-                layer.planes * (layer.output_vectors - prod(tile)),
-                min(store * prod(tile), LAST_STORE),
-            )
+            (*tile, layer.output_vectors - prod(tile), min(store * prod(tile), LAST_STORE))
             for tile in product(*(draft.domain(name) for name in names))
         ),
     )
 
 
-def _prediction(draft: Draft, target: Target) -> None:
+def _prediction(draft: Draft, target: Target, planes: int) -> None:
     """One estimate of a kernel's time, in quarters of a cycle.
 
     With one slot, computing waits for loading; with two they overlap. Micro-ops are loaded once for
@@ -133,7 +129,7 @@ def _prediction(draft: Draft, target: Target) -> None:
     draft.constant("zero", 0)
     costs = costs_of(target)
     shifts = {"shift_keys": 1} if draft.has("shift_keys") else {}
-    draft.total("uop_kernels", {"gemm_keys": 1, "acc_slots": costs.slot_kernels, **shifts})
+    draft.total("uop_kernels", {"gemm_keys": planes, "acc_slots": costs.slot_kernels, **shifts})
     computing = {"cycles_computing": 4, "uops": costs.uop_quarters}
     computing["uop_kernels"] = 4 * costs.uop_load
     if draft.has("hold"):
@@ -167,7 +163,10 @@ def _copies(draft: Draft, layer: Layer) -> None:
         ((at, kh, kw, 0 if at else 2 * kw or kh) for at, kh, kw in split),
         why="a part of the kernel window is not contiguous in memory",
     )
-    draft.select("wgt_pieces", "weight_pieces", ["one", "tile_co", "tile_co_ci"])
+    rows = ["tile_co", "tile_co_ci"]
+    if layer.planes > 1:
+        rows = [draft.prod(f"{each}_planes", each, coefficient=layer.planes) for each in rows]
+    draft.select("wgt_pieces", "weight_pieces", ["one", *rows])
     draft.prod("wgt_copies", "wgt_loads", "wgt_pieces")
     draft.constant("all_ci_images", layer.image_blocks * layer.batches)
     pieces = ["inp_step_blocks", "inp_tile_blocks", "inp_row_blocks", "all_ci_images"]

@@ -28,7 +28,7 @@ _PATIENCE: Final = 4
 class Epilogue:
     """What follows a multiplication besides two clips: a bias or none, and whose shift it is.
 
-    That by `wide` weights, of 16 bits in two planes, has twice the sums, and joins them.
+    `wide` weights, of 16 bits, are two planes: one is shifted to the left before the other goes on.
     """
 
     bias: bool = False
@@ -42,12 +42,9 @@ class Epilogue:
 
     @property
     def vector_cycles(self) -> int:
-        """Cycles for one output vector: reset, bias, shift by immediate or register, two clips.
-
-        Joining two planes is one more shift and an addition.
-        """
-        sums = self.planes * (1 + int(self.bias))
-        return sums + (3 if self.wide else 0) + (2 if self.per_channel else 1) + 2
+        """Cycles for one output vector: reset, bias, shift by immediate or register, two clips."""
+        biases = self.planes * int(self.bias)
+        return 1 + biases + int(self.wide) + (2 if self.per_channel else 1) + 2
 
 
 PLAIN: Final = Epilogue()

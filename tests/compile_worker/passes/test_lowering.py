@@ -58,7 +58,7 @@ def test_an_average_pool_after(name: str, golden: Golden) -> None:
 PLANES = conv2d(1, 4, 4, 4, kernel=(1, 1), pad=(0, 0, 0, 0), planes=2)
 
 
-def test_planes_are_joined_in_place(golden: Golden) -> None:
+def test_planes_are_chained_in_place(golden: Golden) -> None:
     made = generate(PLANES, SIM)
     whole = {f"tile_{axis}": 4 for axis in ("co", "oh", "ow")}
     func = replay(made.trace({**whole, "micro_order": 1}), nest_of(PLANES, SIM), SIM)
