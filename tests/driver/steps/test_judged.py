@@ -131,7 +131,7 @@ def test_a_broken_one_is_a_warning_with_layers_and_price(judge: Judge) -> None:
 def test_layers_whose_weights_are_to_blame_can_have_wide_ones(tmp_path: Path) -> None:
     """Beside one large weight a channel the others have few of 8 bits."""
     judge = judging(tmp_path, large=100.0)
-    judged, (warning, *_) = judge(Quantization())
+    judged, (warning, *_) = judge(Quantization(wide=()))
     bad = judged.blamed[0]
     assert bad.source == "weights"
     assert f"try: --wide-weights {bad.name}" in warning
