@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from tilefarm.dtype import DType
 from tilefarm.workload import PLANE, TensorSpec, Workload
 
+from driver.integer.qir import MAX_WIDE
+
 _WANTED_SPREAD = 64.0
 _INT8_SPREAD = 74.0
 """Standard deviation of integers that are uniform over -128..127."""
 MOST_SHIFT: Final = 30
 _MOST_FACTOR = 300
-_MOST_WIDE: Final = 127 * PLANE + 127
-"""The largest number that two planes hold."""
 
 
 def sample_inputs(
@@ -95,7 +95,7 @@ def _layer_lanes(
 
 def _planes(spec: TensorSpec, rng: np.random.Generator, part: float) -> NDArray[np.int8]:
     """Weights in two planes, uniform over a part of what 16 bits hold."""
-    most = max(1, int(part * _MOST_WIDE))
+    most = max(1, int(part * MAX_WIDE))
     weights = rng.integers(-most, most + 1, (spec.shape[0], *spec.shape[2:]), np.int32)
     low = ((weights + PLANE // 2) & (PLANE - 1)) - PLANE // 2
     return np.stack((weights - low >> 8, low), axis=1).astype(np.int8)
