@@ -16,7 +16,7 @@ class Blamed:
 
     Attributes:
         share: of all that layers add, each by the signal of its result; 0 to 1.
-        weights: of the same, what its weights add.
+        weights: of the same, what its weights add; rounding: what rounding its result does.
         source: what most of its share is: weights, rounding or clipping.
         macs: multiply-accumulates of the layer.
     """
@@ -24,6 +24,7 @@ class Blamed:
     name: str
     share: float
     weights: float
+    rounding: float
     source: str
     macs: int
 
@@ -53,11 +54,13 @@ def blamed(
     found = []
     for output, ratio in added.items():
         shares = _own_shares(noise[output])
+        part = ratio / total / sum(shares.values())
         found.append(
             Blamed(
                 name=names[output],
                 share=ratio / total,
-                weights=ratio / total * shares["weights"] / sum(shares.values()),
+                weights=part * shares["weights"],
+                rounding=part * shares["rounding"],
                 source=max(shares, key=lambda name: shares[name]),
                 macs=macs.get(names[output], 0),
             )

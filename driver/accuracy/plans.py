@@ -46,6 +46,10 @@ class Plan:
         return tuple(each.layer for each in self.remedies if each.kind == "wide")
 
     @property
+    def is_asymmetric(self) -> bool:
+        return any(each.kind == "asymmetric" for each in self.remedies)
+
+    @property
     def shares_shifts(self) -> bool:
         return SHARED in self.remedies
 
@@ -56,7 +60,8 @@ class Plan:
 
     def words(self) -> str:
         """What is done, layer by layer."""
-        parts = [f"weights of 16 bits: {', '.join(self.wide)}"] if self.wide else []
+        parts = ["asymmetric activations"] if self.is_asymmetric else []
+        parts += [f"weights of 16 bits: {', '.join(self.wide)}"] if self.wide else []
         parts += [f"in float: {', '.join(self.floats)}"] if self.floats else []
         parts += ["shifts shared"] if self.shares_shifts else []
         return "; ".join(parts) or "all in int8"

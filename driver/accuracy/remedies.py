@@ -1,7 +1,9 @@
-"""What takes the noise of a layer away, and what that costs: more bits, or floats.
+"""What takes noise away, and what that costs: more bits, or floats.
 
     weights of 16 bits      the accelerator multiplies once more; noise of weights goes
     float on the processor  a hundred times the cycles; all noise of the layer goes
+    asymmetric activations  of all layers: twice the levels, three quarters of the noise of rounding
+                            go; the processor makes borders
 
 Shifts that all channels share are the other way round: they save cycles, and add noise.
 """
@@ -15,15 +17,17 @@ from typing import Final, Literal, TypeAlias
 from driver.accuracy.blame import Blamed
 from driver.accuracy.price import cycles_in_float
 
-Kind: TypeAlias = Literal["wide", "float", "shared"]
+Kind: TypeAlias = Literal["wide", "float", "asymmetric", "shared"]
 
 _CROSSING: Final = 0.01
 """Of the network's multiply-accumulates: what a layer costs besides its own."""
+_OF_ROUNDING: Final = 0.75
+"""What steps of half the size take away of its energy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """One of them for one layer.
+    """One of them, for one layer or for all.
 
     Attributes:
         layer: its name; empty for what is done to all of them.
@@ -49,6 +53,7 @@ def remedies(
     floats: Collection[str],
     macs: int,
     macs_per_cycle: int,
+    borders: int | None = None,
 ) -> list[Remedy]:
     """All of them, those first that take away most noise for their cycles.
 
@@ -56,8 +61,13 @@ def remedies(
         layers: that add noise.
         wide: names of those whose weights can have more bits; floats: that can be in float.
         macs: of the network; `macs_per_cycle`: of the accelerator.
+        borders: elements of what convolutions pad; None where activations are asymmetric already.
     """
     found = []
+    if borders is not None:
+        share = _OF_ROUNDING * sum(each.rounding for each in layers)
+        cycles = cycles_in_float(borders + 1)
+        found.append(Remedy(layer="", kind="asymmetric", share=share, cycles=cycles))
     for each in layers:
         macs_and_more = each.macs + _CROSSING * macs + 1
         if each.name in wide and each.weights:

@@ -329,6 +329,7 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
         {
             "wide": list(plan.wide),
             "floats": list(plan.floats),
+            "asymmetric": plan.is_asymmetric,
             "shares_shifts": plan.shares_shifts,
             "macs": plan.macs,
             "cycles": plan.cycles,

@@ -24,6 +24,7 @@ from driver.accuracy.price import estimated_cycles
 from driver.accuracy.promise import Promise
 from driver.accuracy.remedies import SHARED, Remedy, remedies
 from driver.graph.float_run import run_float
+from driver.graph.ir import Conv2d
 from driver.graph.parts import Arrays
 from driver.integer.network import Network
 from driver.integer.qir import QuantGraph
@@ -319,12 +320,15 @@ class _Judging:
         nodes = self._files.graph.nodes
         is_wide = {n.name for n in self._quantized.nodes if has_wide_weights(n.op)}
         vectors = self._target.vta
+        padded = {n.inputs[0] for n in nodes if isinstance(n.op, Conv2d) and any(n.op.window.pad)}
+        elements = sum(math.prod(self._files.graph.shapes[name]) for name in padded)
         return remedies(
             layers,
             wide={n.name for n in nodes if not has_no_wide_form(n.op)} - is_wide,
             floats={n.name for n in nodes if not has_no_kernel(n.op)},
             macs=self._network.macs,
             macs_per_cycle=vectors.batch * vectors.block**2,
+            borders=None if self._how.activations == "asymmetric" else elements,
         )
 
     def _with(self, chosen: tuple[Remedy, ...]) -> tuple[QuantGraph, Network, Answers]:
@@ -333,6 +337,8 @@ class _Judging:
             return self._quantized, self._network, self._integers
         plan = Plan(remedies=chosen, points=0.0, cycles=0)
         how = replace(self._how, wide=(*(self._how.wide or ()), *plan.wide))
+        if plan.is_asymmetric:
+            how = replace(how, activations="asymmetric")
         if plan.shares_shifts:
             how = replace(how, share_shifts=True)
         calibration = self._files.calibration
@@ -402,7 +408,8 @@ def _short(found: Judgement | None) -> str:
 
 def _listed(plan: Plan) -> str:
     """The remedies in few words."""
-    parts = [f"weights of 16 bits in {_few(plan.wide)}"] if plan.wide else []
+    parts = ["asymmetric activations"] if plan.is_asymmetric else []
+    parts += [f"weights of 16 bits in {_few(plan.wide)}"] if plan.wide else []
     parts += [f"{_few(plan.floats)} in float on the processor"] if plan.floats else []
     parts += ["shared shifts"] if plan.shares_shifts else []
     return " and ".join(parts) or "nothing"

@@ -147,7 +147,11 @@ def test_a_layer_in_float_has_no_wide_weights() -> None:
 def test_a_plan_in_words() -> None:
     float_a = Remedy(layer="a", kind="float", macs=5)
     wide_b = Remedy(layer="b", kind="wide")
-    plan = Plan(remedies=(float_a, wide_b, SHARED), points=0, cycles=1)
+    levels = Remedy(layer="", kind="asymmetric")
+    plan = Plan(remedies=(float_a, levels, wide_b, SHARED), points=0, cycles=1)
     assert (plan.wide, plan.floats, plan.macs) == (("b",), ("a",), 5)
-    assert plan.words() == "weights of 16 bits: b; in float: a; shifts shared"
+    assert plan.is_asymmetric
+    assert (
+        plan.words() == "asymmetric activations; weights of 16 bits: b; in float: a; shifts shared"
+    )
     assert Plan(remedies=(), points=0, cycles=1).words() == "all in int8"
