@@ -133,6 +133,11 @@ class Layer:
         return self.extents[axis] // (self.phase_count if axis == "co" else 1)
 
     @property
+    def has_pixels(self) -> bool:
+        """Whether there are loops over an output's pixels, or only those around."""
+        return any(axis in self.spatial for axis in ("oh", "ow"))
+
+    @property
     def flat(self) -> bool:
         """Whether operands and outputs are matrices of vectors: one copy moves any part."""
         return self.stage == "dot"

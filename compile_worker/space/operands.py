@@ -170,6 +170,8 @@ def _image_loads(draft: Draft, layer: Layer) -> None:
     inner = [max("oh", "ow", key=order.index) for order in TILE_ORDERS]
     tiles = [_trips_down_to(axis, order) for axis, order in zip(last, TILE_ORDERS, strict=True)]
     rows = [_trips_down_to(axis, order) for axis, order in zip(outer, TILE_ORDERS, strict=True)]
+    if not layer.has_pixels:
+        tiles = ["one"] * len(tiles)
     draft.select("pixel_changes", "tile_order", tiles)
     draft.select("row_changes", "tile_order", rows)
     draft.select("row_tiles", "tile_order", [f"trips_{axis}" for axis in inner])

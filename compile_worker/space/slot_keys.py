@@ -37,7 +37,7 @@ def declare_slot_keys(draft: Draft, layer: Layer, target: Target) -> None:
     if target.limits.buffers == 2:
         bits = _bits(layer)
         _parities(draft, layer)
-        _turns(draft, _parity(layer.batches), bits)
+        _turns(draft, layer, bits)
         _combinations(draft, bits, depthwise=layer.depthwise)
         draft.prod("gemm_keys", *keys, "slot_combinations")
     else:
@@ -79,13 +79,13 @@ def _together(kinds: Sequence[int]) -> int:
     return EVEN if EVEN in kinds else ODD if ODD in kinds else ONE
 
 
-def _turns(draft: Draft, around: int, bits: Bits) -> None:
+def _turns(draft: Draft, layer: Layer, bits: Bits) -> None:
     """*_turn: the loops that the parity of a turn depends on."""
     draft.table(
         "turns",
         ["tile_order", *(f"parity_{axis}" for axis in SPATIAL)],
         ["tile_turn", "pixel_turn", "row_turn", "co_turn"],
-        _turn_rows(around, bits),
+        _turn_rows(layer, bits),
     )
     draft.table(
         "step_turns",
@@ -98,13 +98,14 @@ def _turns(draft: Draft, around: int, bits: Bits) -> None:
     )
 
 
-def _turn_rows(around: int, bits: Bits) -> Iterator[tuple[int, ...]]:
+def _turn_rows(layer: Layer, bits: Bits) -> Iterator[tuple[int, ...]]:
+    around = _parity(layer.batches)
     for order, axes in enumerate(TILE_ORDERS):
         first, last = sorted(_PIXELS, key=axes.index)
         loops = ("around", *axes)
         for kinds in product(range(3), repeat=len(SPATIAL)):
             trips = dict(zip(SPATIAL, kinds, strict=True)) | {"around": around}
-            ends = (axes[-1], last, first, "co")
+            ends = (axes[-1], last if layer.has_pixels else "around", first, "co")
             turns = (_turn(loops[: loops.index(end) + 1], trips, bits) for end in ends)
             yield (order, *kinds, *turns)
 

@@ -1,17 +1,13 @@
-"""Which layers put the noise into a network, and what they would cost in float."""
+"""Which layers put the noise into a network, and by what."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from driver.accuracy.noise_sources import TensorNoise
 from driver.integer.network import Network
 from driver.integer.qir import QuantGraph
-
-_CROSSING: Final = 0.01
-"""Of the network's multiply-accumulates: what a layer without any costs on the processor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +16,15 @@ class Blamed:
 
     Attributes:
         share: of all that layers add, each by the signal of its result; 0 to 1.
-        source: what most of it is: weights, rounding or clipping.
-        macs: multiply-accumulates that would run in float on the processor.
+        weights: of the same, what its weights add; rounding: what rounding its result does.
+        source: what most of its share is: weights, rounding or clipping.
+        macs: multiply-accumulates of the layer.
     """
 
     name: str
     share: float
+    weights: float
+    rounding: float
     source: str
     macs: int
 
@@ -55,20 +54,18 @@ def blamed(
     found = []
     for output, ratio in added.items():
         shares = _own_shares(noise[output])
+        part = ratio / total / sum(shares.values())
         found.append(
             Blamed(
                 name=names[output],
                 share=ratio / total,
+                weights=part * shares["weights"],
+                rounding=part * shares["rounding"],
                 source=max(shares, key=lambda name: shares[name]),
                 macs=macs.get(names[output], 0),
             )
         )
     return sorted(found, key=lambda each: -each.share)
-
-
-def by_cost(layers: Sequence[Blamed], macs: int) -> list[Blamed]:
-    """Those first whose noise is taken away most cheaply; `macs` are those of the network."""
-    return sorted(layers, key=lambda each: -each.share / (each.macs + _CROSSING * macs + 1))
 
 
 def _own_shares(noise: TensorNoise) -> dict[str, float]:

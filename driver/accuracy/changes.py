@@ -53,6 +53,18 @@ def expected_changes(floats: NDArray[Any], integers: NDArray[Any]) -> float:
     Args:
         floats, integers: scores [samples, ...] of at least two classes.
     """
+    return expected_loss(floats, integers, None)
+
+
+def expected_loss(
+    floats: NDArray[Any], integers: NDArray[Any], labels: NDArray[Any] | None
+) -> float:
+    """The share of samples that are expected to be right no more, less those that become right.
+
+    Args:
+        floats, integers: as for `expected_changes`.
+        labels: class numbers [samples]; None: the float network's answers are right.
+    """
     right, found = _scores(floats), _scores(integers)
     if not (np.isfinite(right).all() and np.isfinite(found).all()):
         return 1.0
@@ -63,7 +75,13 @@ def expected_changes(floats: NDArray[Any], integers: NDArray[Any]) -> float:
     spread = math.sqrt(float(np.square(off).mean()))
     if not spread:
         return 0.0
-    return float(np.mean([math.erfc(each / spread / math.sqrt(2)) / 2 for each in distance]))
+    loses = np.ones(len(right), bool)
+    if labels is not None:
+        label = labels.reshape(-1).astype(np.int64)
+        loses = first == label
+        distance = np.where(loses, distance, right[rows, first] - right[rows, label])
+    chances = np.array([math.erfc(each / spread / math.sqrt(2)) / 2 for each in distance])
+    return float(np.where(loses, chances, -chances).mean())
 
 
 def _scores(values: NDArray[Any]) -> NDArray[np.float64]:

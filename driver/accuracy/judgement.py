@@ -26,6 +26,7 @@ class Judgement:
         floats, integers: its values, %; float agrees with itself on all.
         samples: that were judged.
         is_held_out: none of them calibrated the network.
+        is_of_labels: the measure is against labels, not against float.
     """
 
     promise: Promise
@@ -34,6 +35,7 @@ class Judgement:
     integers: float
     samples: int
     is_held_out: bool
+    is_of_labels: bool
 
     @property
     def points(self) -> float:
@@ -92,6 +94,7 @@ def judgement(
             integers=row.reference,
             samples=samples,
             is_held_out=is_held_out,
+            is_of_labels=row.against == "labels",
         )
     return None
 

@@ -22,8 +22,13 @@ def estimated_cycles(network: Network) -> int:
     return round(sum(_cycles(step, network) for step in network.steps))
 
 
+def cycles_in_float(work: float) -> float:
+    """Of the accelerator, while the processor does so many multiply-accumulates or elements."""
+    return work / _PER_CYCLE
+
+
 def _cycles(step: NetworkStep, network: Network) -> float:
     if step.place == "accelerator":
         return lower_bound_cycles(step.workload, network.target)
     made = sum(math.prod(network.tensors[name].shape) for name in step.outputs)
-    return max(step.macs, made) / _PER_CYCLE
+    return cycles_in_float(max(step.macs, made))

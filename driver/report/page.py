@@ -78,13 +78,13 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
     ]
     if summary.accuracy:
         sections.append(("Accuracy", accuracy_table(summary.accuracy)))
-    if summary.float_plans and summary.accuracy and summary.accuracy.judgement:
+    if summary.plans and summary.accuracy and summary.accuracy.judgement:
         limit = summary.accuracy.judgement.promise.limit
         words = (
             "<p class=sub>every plan that was tried: cycles are the least that the accelerator"
             " needs, and an estimate of the processor's work</p>"
         )
-        body = words + plan_chart(summary.float_plans, limit) + plan_table(summary.float_plans)
+        body = words + plan_chart(summary.plans, limit) + plan_table(summary.plans)
         sections.append(("Accuracy against cycles", body))
     if summary.noise:
         words = "<p class=sub>with all layers in integers, as they were quantized first</p>"

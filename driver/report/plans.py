@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from driver.accuracy.float_layers import Plan
+from driver.accuracy.plans import Plan
 from driver.report.svg import Scale, axes, drawing, element, short, steps
 
 _WIDTH, _HEIGHT = 1100, 300
@@ -57,5 +57,4 @@ def frontier(plans: Sequence[Plan]) -> list[Plan]:
 
 
 def _words(plan: Plan) -> str:
-    names = ", ".join(plan.names) or "all in integers"
-    return f"{plan.points:.2f} points, {short(plan.cycles)} cycles: {names}"
+    return f"{plan.points:.2f} points, {short(plan.cycles)} cycles: {plan.words()}"

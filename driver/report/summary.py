@@ -13,10 +13,10 @@ from typing import Any
 
 from tilefarm.measurement import TimelineEvent
 
-from driver.accuracy.float_layers import Plan
 from driver.accuracy.judgement import Judgement
 from driver.accuracy.judging import Compared
 from driver.accuracy.kinds import Kind
+from driver.accuracy.plans import Plan
 from driver.report.cost import cost, gain, total
 from driver.report.noise import NoiseRow
 from driver.report.profile import Profile
@@ -251,7 +251,7 @@ class RunSummary:
         trials_per_second: of this session's search; None when it measured nothing.
         first_measured_seconds: from the start of the command to its first measured kernel.
         noise: of every layer, if the promise was broken at first.
-        float_plans: layers in float that were tried to keep it.
+        plans: what was tried to keep it, see `driver.accuracy.plans`.
         facts: (name, value) of anything else worth a line: versions, seed, host.
         interrupted: whether the search was stopped before its budget was spent.
     """
@@ -281,7 +281,7 @@ class RunSummary:
     network_time: str = ""
     profile: Profile | None = None
     noise: tuple[NoiseRow, ...] = ()
-    float_plans: tuple[Plan, ...] = ()
+    plans: tuple[Plan, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     interrupted: bool = False
     sessions: tuple[SessionRow, ...] = ()
@@ -325,8 +325,18 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
         found = summary.accuracy.judgement
         if found is not None:
             document["accuracy"]["judgement"] |= {"points": found.points, "is_kept": found.is_kept}
-    for plan in document["float_plans"]:
-        plan["points"] = plan["points"] if math.isfinite(plan["points"]) else None
+    document["plans"] = [
+        {
+            "wide": list(plan.wide),
+            "floats": list(plan.floats),
+            "asymmetric": plan.is_asymmetric,
+            "shares_shifts": plan.shares_shifts,
+            "macs": plan.macs,
+            "cycles": plan.cycles,
+            "points": plan.points if math.isfinite(plan.points) else None,
+        }
+        for plan in summary.plans
+    ]
     return document | {
         "default_cycles": summary.default_cycles,
         "best_cycles": summary.best_cycles,

@@ -7,8 +7,8 @@ from html import escape
 
 from tilefarm.plural import form, plural
 
-from driver.accuracy.float_layers import Plan
 from driver.accuracy.measure import Unit, value_text
+from driver.accuracy.plans import Plan
 from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
@@ -104,12 +104,12 @@ def _promise(accuracy: Accuracy) -> str:
 
 
 def plan_table(plans: Sequence[Plan]) -> str:
-    """Layers in float that were tried, the cheapest first: what they cost, and what is lost."""
-    least = min((plan.cycles for plan in plans if not plan.names), default=0)
+    """Plans that were tried, the cheapest first: what they cost, and what is lost."""
+    least = min((plan.cycles for plan in plans if not plan.remedies), default=0)
     most = max((plan.cycles for plan in plans), default=0)
     rows = (
         (
-            escape(", ".join(plan.names) or "none"),
+            escape(plan.words()),
             count(plan.macs),
             bar(plan.cycles / most if most else 0.0, count(plan.cycles)),
             times(plan.cycles / least if least else None),
@@ -118,8 +118,8 @@ def plan_table(plans: Sequence[Plan]) -> str:
         for plan in sorted(plans, key=lambda plan: (plan.cycles, plan.points))
     )
     head = (
-        "layers in float on the processor",
-        "their MACs",
+        "plan",
+        "MACs in float",
         "cycles, estimated",
         "",
         "points lost",

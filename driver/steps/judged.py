@@ -13,15 +13,18 @@ from tilefarm.errors import SettingsError
 from tilefarm.plural import form, plural
 from tilefarm.target import Target
 
-from driver.accuracy.blame import Blamed, blamed, by_cost
+from driver.accuracy.blame import Blamed, blamed
+from driver.accuracy.changes import expected_loss
 from driver.accuracy.choosing import GUESSES, chance
-from driver.accuracy.float_layers import Outcome, Plan, best_plan, float_layers
 from driver.accuracy.judgement import Judgement, is_chance, judgement, points_text
 from driver.accuracy.judging import judge_of
 from driver.accuracy.noise_sources import TensorNoise, noise_sources
+from driver.accuracy.plans import Outcome, Plan, best_plan, plans_for
 from driver.accuracy.price import estimated_cycles
 from driver.accuracy.promise import Promise
+from driver.accuracy.remedies import SHARED, Remedy, remedies
 from driver.graph.float_run import run_float
+from driver.graph.ir import Conv2d
 from driver.graph.parts import Arrays
 from driver.integer.network import Network
 from driver.integer.qir import QuantGraph
@@ -55,11 +58,11 @@ class Judged:
     """What came of the promise.
 
     Attributes:
-        quantized, network: with the layers in float that keep it.
+        quantized, network: with the remedies that keep it.
         judgement: None where there are no samples that say anything.
         blamed: the layers that add noise, the worst first; empty where the promise is kept.
         noise: of every layer, for its picture; empty where the promise is kept.
-        plans: layers in float that were tried, if the user asked for a promise.
+        plans: that were tried, if the user asked for a promise.
     """
 
     quantized: QuantGraph
@@ -90,7 +93,7 @@ def require_samples(promise: Promise, files: Files) -> None:
 def judge_promise(
     stages: Stages, files: Files, target: Target, fitted: Fitted, network: Network
 ) -> Judged:
-    """Judge it, and keep layers in float where that is needed and wanted.
+    """Judge it, and keep it by wide weights and layers in float where that is needed and wanted.
 
     Raises:
         SettingsError: the user asked for a promise that cannot be kept.
@@ -145,11 +148,16 @@ class _Judging:
             self._say("not judged: the samples say nothing about the answers")
             return judged
         self._say(found.words())
-        if found.is_kept:
-            return replace(judged, judgement=found)
-        noise, layers = self._blame()
-        judged = replace(judged, judgement=found, blamed=tuple(layers), noise=_rows(noise, judged))
-        return self._repaired(judged) if self._promise.is_said else self._warned(judged)
+        is_said, judged = self._promise.is_said, replace(judged, judgement=found)
+        is_kept = found.is_kept
+        if is_said:
+            is_kept = self._points(self._integers) <= self._promise.limit
+        if not is_kept:
+            noise, layers = self._blame()
+            judged = replace(judged, blamed=tuple(layers), noise=_rows(noise, judged))
+        if is_said:
+            return self._repaired(judged, is_kept=is_kept)
+        return judged if is_kept else self._warned(judged)
 
     def doing(self) -> str:
         """What takes so long, in words."""
@@ -221,7 +229,7 @@ class _Judging:
             price = f"{_millions(macs)} of {_millions(self._network.macs)} million MACs"
             lines.append(
                 f"  try: {self._wider(worst)}"
-                f"--max-loss {self._promise.points:g} finds layers to keep in float;"
+                f"--max-loss {self._promise.points:g} finds the cheapest that is enough;"
                 f" --keep-float {names} runs {price} on the processor"
             )
         self._stages.say("\n".join(lines))
@@ -236,67 +244,116 @@ class _Judging:
             return ""
         return f"--wide-weights {','.join(names)} has weights of 16 bits, on the accelerator; "
 
-    def _repaired(self, judged: Judged) -> Judged:
-        """The user asked for the promise: some layers stay in float.
+    def _repaired(self, judged: Judged, *, is_kept: bool) -> Judged:
+        """The user asked for the promise: as cheaply as it can be kept.
 
         Raises:
-            SettingsError: that is not enough.
+            SettingsError: it cannot.
         """
         limit = self._promise.points
-        self._stages.say(
-            f"accuracy: {judged.judgement.verdict() if judged.judgement else ''};"
-            " layers are tried in float, each plan one more network"
+        made: dict[tuple[Remedy, ...], tuple[QuantGraph, Network, Answers]] = {}
+
+        def judge(chosen: tuple[Remedy, ...]) -> Outcome:
+            self._doing = f"plan {len(made) + 1}: {plural(len(chosen), 'remedy', 'remedies')}"
+            made[chosen] = self._with(chosen)
+            _, network, answers = made[chosen]
+            return Outcome(points=self._points(answers), cycles=estimated_cycles(network))
+
+        if not is_kept:
+            points = points_text(max(self._points(self._integers), 0))
+            self._stages.say(
+                f"accuracy: {judged.judgement.verdict() if judged.judgement else ''}; a loss of"
+                f" {points} is expected: layers are tried with weights of 16 bits and in float,"
+                " each plan one more network"
+            )
+        may_share = self._files.calibration is not None and self._how.share_shifts is None
+        plans = plans_for(
+            self._remedies(judged.blamed),
+            judge,
+            self._promise.limit,
+            savings=(SHARED,) if may_share else (),
         )
-        made: dict[tuple[str, ...], tuple[QuantGraph, Network, Answers]] = {}
-
-        def judge(names: tuple[str, ...]) -> Outcome:
-            self._doing = f"plan {len(made) + 1}: {_listed(names)} in float"
-            made[names] = self._with_float(names)
-            _, network, answers = made[names]
-            found = self._judgement(answers)
-            points = np.inf if found is None else found.points
-            return Outcome(points=points, cycles=estimated_cycles(network))
-
-        able = {n.name for n in self._files.graph.nodes if not has_no_kernel(n.op)}
-        layers = [each for each in judged.blamed if each.name in able]
-        plans = float_layers(by_cost(layers, self._network.macs), judge, self._promise.limit)
         best = best_plan(plans, self._promise.limit)
         if best is None:
-            nearest = min(plans, key=lambda plan: (plan.points, plan.macs))
+            nearest = min(plans, key=lambda plan: (plan.points, plan.cycles))
             raise SettingsError(
                 f"--max-loss {limit:g} cannot be kept: {_short(judged.judgement)}; nearest comes"
-                f" {points_text(max(nearest.points, 0))} with {_listed(nearest.names)} in float",
+                f" {points_text(max(nearest.points, 0))} with {_listed(nearest)}",
                 f"--max-loss {_above(nearest.points):g}, or other options of quantization:"
                 " `tilefarm tune --help`",
             )
-        quantized, network, integers = made[best.names]
-        dearer = best.cycles / max(1, plans[0].cycles)
-        self._say(
-            f"kept with {_listed(best.names)} in float on the processor"
-            f" ({_millions(best.macs)} million MACs, some {dearer:.1f} times the cycles):"
-            f" {points_text(max(best.points, 0))} lost"
-        )
+        quantized, network, integers = made[best.remedies]
+        found = self._judgement(integers)
+        if best.remedies:
+            dearer = best.cycles / max(1, plans[0].cycles)
+            in_float = f"{_millions(best.macs)} million MACs in float, " if best.floats else ""
+            self._say(
+                f"kept with {_listed(best)} ({in_float}some {dearer:.2g} times the cycles):"
+                f" {points_text(max(found.points, 0) if found else 0)} lost"
+            )
         return replace(
             judged,
             quantized=quantized,
             network=network,
             integers=integers,
-            judgement=self._judgement(integers),
+            judgement=found,
             plans=tuple(plans),
         )
 
-    def _with_float(self, names: Sequence[str]) -> tuple[QuantGraph, Network, Answers]:
-        """The network with these layers in float."""
-        if not names:
+    def _points(self, integers: Answers) -> float:
+        """What is lost: counted, or expected of other samples like these, if that is more."""
+        found = self._judgement(integers)
+        if found is None:
+            return math.inf
+        if self._files.kind != "classes":
+            return found.points
+        floats, answers = self._floats.first(self._samples), integers.first(self._samples)
+        labels = self._files.evaluation.labels if found.is_of_labels else None
+        which = _judged_samples(self._fresh, self._samples)
+        name = next(iter(floats))
+        known = None if labels is None else labels[: self._samples][which]
+        expected = expected_loss(floats[name][which], answers[name][which], known)
+        return max(found.points, 100 * expected)
+
+    def _remedies(self, layers: Sequence[Blamed]) -> list[Remedy]:
+        """What can be done about the layers, the best first."""
+        nodes = self._files.graph.nodes
+        is_wide = {n.name for n in self._quantized.nodes if has_wide_weights(n.op)}
+        vectors = self._target.vta
+        padded = {n.inputs[0] for n in nodes if isinstance(n.op, Conv2d) and any(n.op.window.pad)}
+        elements = sum(math.prod(self._files.graph.shapes[name]) for name in padded)
+        return remedies(
+            layers,
+            wide={n.name for n in nodes if not has_no_wide_form(n.op)} - is_wide,
+            floats={n.name for n in nodes if not has_no_kernel(n.op)},
+            macs=self._network.macs,
+            macs_per_cycle=vectors.batch * vectors.block**2,
+            borders=None if self._how.activations == "asymmetric" else elements,
+        )
+
+    def _with(self, chosen: tuple[Remedy, ...]) -> tuple[QuantGraph, Network, Answers]:
+        """The network with these remedies."""
+        if not chosen:
             return self._quantized, self._network, self._integers
-        calibration, how = self._files.calibration, self._how
+        plan = Plan(remedies=chosen, points=0.0, cycles=0)
+        how = replace(self._how, wide=(*(self._how.wide or ()), *plan.wide))
+        if plan.is_asymmetric:
+            how = replace(how, activations="asymmetric")
+        if plan.shares_shifts:
+            how = replace(how, share_shifts=True)
+        calibration = self._files.calibration
         quantized = quantize_for(
             self._target,
             self._files.graph,
             None if calibration is None else calibration.inputs,
-            how.with_float(names),
+            how.with_float(plan.floats),
         )
         return quantized, partition(quantized, self._target), _integers(quantized, self._files)
+
+
+def _judged_samples(fresh: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]:
+    """Those of the first samples that did not calibrate, or all where every one did."""
+    return fresh[:samples] if fresh[:samples].any() else np.ones(samples, bool)
 
 
 def judge_samples(
@@ -309,7 +366,7 @@ def judge_samples(
         fresh: for every sample of the evaluation whether it did not calibrate.
     """
     samples = len(next(iter(floats.values())))
-    which = fresh[:samples] if fresh[:samples].any() else np.ones(samples, bool)
+    which = _judged_samples(fresh, samples)
     labels = files.evaluation.labels
     known = None if labels is None else labels[:samples][which]
     judge = judge_of(files.kind, files.graph, _part(floats, which), known)
@@ -349,9 +406,16 @@ def _short(found: Judgement | None) -> str:
     return found.words() if found else "nothing is known"
 
 
-def _listed(names: Sequence[str]) -> str:
-    if not names:
-        return "nothing"
+def _listed(plan: Plan) -> str:
+    """The remedies in few words."""
+    parts = ["asymmetric activations"] if plan.is_asymmetric else []
+    parts += [f"weights of 16 bits in {_few(plan.wide)}"] if plan.wide else []
+    parts += [f"{_few(plan.floats)} in float on the processor"] if plan.floats else []
+    parts += ["shared shifts"] if plan.shares_shifts else []
+    return " and ".join(parts) or "nothing"
+
+
+def _few(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     first = ", ".join(names[:_NAMED])
     return f"{first} and {plural(more, 'other layer')}" if more > 0 else first

@@ -227,7 +227,7 @@ class _Tune:
             timeline=done.timeline if done else None,
             accuracy=done.accuracy if done else None,
             noise=prepared.judged.noise,
-            float_plans=prepared.judged.plans,
+            plans=prepared.judged.plans,
             network_cycles=cycles,
             network_seconds=done.network_seconds if done else None,
             profile=done.profile if done else None,

@@ -126,6 +126,7 @@ def a_summary(title: str = "digits.onnx", name: str = "conv2d_1x2x8x8") -> RunSu
                 integers=97.0,
                 samples=100,
                 is_held_out=True,
+                is_of_labels=True,
             ),
         ),
         network_cycles=8123,

@@ -36,12 +36,13 @@ examples:
   tilefarm bench promise --data ../shared/zoo
   tilefarm bench promise --data ../shared/zoo vww_f32_float --max-loss 1 --gate
 
-The folder is that of `tilefarm bench zoo`. A network is calibrated on the recipe's samples; layers
-are chosen by every second one of the rest, and what is lost is judged on the others, which nothing
-was chosen by: a promise holds where more is lost there by less than two standard errors. Beside it
-every layer in float that adds more noise than layers do on average, as one would do without a
-search. Cycles are estimates: the least that the accelerator needs, and the processor's work. No
-time is measured: every figure is the same each time.
+The folder is that of `tilefarm bench zoo`. A network is calibrated on the recipe's samples; what is
+done for its layers (weights of 16 bits, or float) is chosen by every second one of the rest, and
+what is lost is judged on the others, which nothing was chosen by: a promise holds where more is
+lost there by less than two standard errors. Beside it every layer in float that adds more noise
+than layers do on average, as one would do without a search. Cycles are estimates: the least that
+the accelerator needs, and the processor's work. No time is measured: every figure is the same each
+time.
 
 networks: {", ".join(_NETWORKS)}
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
@@ -146,7 +147,8 @@ _COLUMNS: Final = (
     "kept",
     "+-",
     "bad in float",
-    "layers",
+    "float",
+    "wide",
     "bad",
     "cycles",
     "bad",
@@ -167,6 +169,7 @@ def _row(end: Kept) -> tuple[str, ...]:
         f"{end.kept.spread:.2f}",
         bad,
         str(end.kept.layers),
+        str(end.kept.wide),
         str(end.bad.layers),
         str(end.kept.cycles),
         str(end.bad.cycles),
@@ -178,7 +181,8 @@ def _row(end: Kept) -> tuple[str, ...]:
 def _verdict(end: Kept | Broken) -> str:
     if isinstance(end, Broken):
         return end.why
-    return f"{end.kept.layers} layers in float, {end.share:.2f} of the cycles with all bad ones"
+    ways = f"{end.kept.layers} layers in float, {end.kept.wide} with weights of 16 bits"
+    return f"{ways}, {end.share:.2f} of the cycles with all bad ones in float"
 
 
 def _tasks(args: argparse.Namespace) -> list[Wanted]:

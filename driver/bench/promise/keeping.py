@@ -58,16 +58,17 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A network with some layers in float.
+    """A network with some layers in float, and some with weights of 16 bits.
 
     Attributes:
-        layers: that are in float.
+        layers: that are in float; wide: that have such weights.
         cycles: estimated, see `driver.accuracy.price`.
         chosen: points lost on the samples that layers were chosen by; other: on the others.
         spread: a standard error of `other`, by the samples that the two networks disagree on.
     """
 
     layers: int
+    wide: int
     cycles: int
     chosen: float
     other: float
@@ -147,7 +148,7 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
     worst = quantize_for(target, graph, calibration.inputs, in_float) if bad else plain
     best = min(
         (plan for plan in judged.plans if plan.points <= settings.promise.limit),
-        key=lambda plan: (plan.cycles, len(plan.names)),
+        key=lambda plan: (plan.cycles, len(plan.remedies)),
         default=None,
     )
     return Kept(
@@ -155,9 +156,13 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
         points=wanted.points,
         samples=other.samples,
         floats=float(measured.floats_other.mean()),
-        integers=measured.way(plain, 0),
-        kept=measured.way(judged.quantized, len(best.names) if best else 0),
-        bad=measured.way(worst, len(bad)),
+        integers=measured.way(plain),
+        kept=measured.way(
+            judged.quantized,
+            layers=len(best.floats) if best else 0,
+            wide=len(best.wide) if best else 0,
+        ),
+        bad=measured.way(worst, layers=len(bad)),
     )
 
 
@@ -215,12 +220,13 @@ class _Measured:
         self._floats_chosen = _right(run_float(files.graph, self._chosen.inputs), self._chosen)
         self.floats_other = _right(run_float(files.graph, other.inputs), other)
 
-    def way(self, quantized: QuantGraph, layers: int) -> Way:
+    def way(self, quantized: QuantGraph, *, layers: int = 0, wide: int = 0) -> Way:
         """One of them."""
         chosen = self._floats_chosen - _right(run(quantized, self._chosen.inputs), self._chosen)
         other = self.floats_other - _right(run(quantized, self._other.inputs), self._other)
         return Way(
             layers=layers,
+            wide=wide,
             cycles=estimated_cycles(partition(quantized, self._target)),
             chosen=float(chosen[self._fresh].mean()),
             other=float(other.mean()),

@@ -76,7 +76,8 @@ SANE = {
     "product": matmul(4, 16, 4, 4),
     "planes": conv2d(4, 6, 14, 14, stride=(2, 2), planes=2),
     "pointwise planes": conv2d(8, 8, 7, 7, kernel=(1, 1), pad=(0, 0, 0, 0), planes=2),
-    "dense planes": with_epilogue(dense(12, 10, planes=2), bias=2, shift="lanes"),
+    "dense planes": with_epilogue(dense(12, 10, rows=2, planes=2), bias=2, shift="lanes"),
+    "dense rows": dense(12, 10, rows=3),
 }
 
 
@@ -258,6 +259,7 @@ def test_forbidden_points_are_refused_by_name(name: str) -> None:
         "planes",
         "pointwise planes",
         "dense planes",
+        "dense rows",
     ],
 )
 def test_derived_variables_are_those_of_the_lowered_kernel(name: str) -> None:

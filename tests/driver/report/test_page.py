@@ -15,8 +15,9 @@ from kit.profiles import counted_profile, timed_profile
 from kit.summaries import a_summary, by_the_clock
 from tilefarm.measurement import TimelineEvent
 
-from driver.accuracy.float_layers import Plan
+from driver.accuracy.plans import Plan
 from driver.accuracy.promise import Promise
+from driver.accuracy.remedies import Remedy
 from driver.report import page, write_report
 from driver.report.gantt import busy_seconds
 from driver.report.noise import NoiseRow
@@ -95,9 +96,16 @@ def test_promises_and_what_was_done_for_them_are_on_the_page() -> None:
                 NoiseRow(name="<conv>", ratio_db=20.0, shares=shares),
                 NoiseRow(name="same", ratio_db=math.inf, shares=()),
             ),
-            float_plans=(
-                Plan(names=(), points=1.0, macs=0, cycles=4_000),
-                Plan(names=("a<b>", "c"), points=0.25, macs=12_345, cycles=9_000),
+            plans=(
+                Plan(remedies=(), points=1.0, cycles=4_000),
+                Plan(
+                    remedies=(
+                        Remedy(layer="a<b>", kind="wide"),
+                        Remedy(layer="c", kind="float", macs=12_345),
+                    ),
+                    points=0.25,
+                    cycles=9_000,
+                ),
             ),
         )
     )
@@ -105,8 +113,8 @@ def test_promises_and_what_was_done_for_them_are_on_the_page() -> None:
         "<p class=bad>Promise of 0.5 points broken",
         "&lt;conv&gt;: 20.0 dB; noise: before 25 %, weights 75 %",
         "same: exact",
-        "a&lt;b&gt;, c",
-        "0.25 points, 9k cycles: a&lt;b&gt;, c",
+        "weights of 16 bits: a&lt;b&gt;; in float: c",
+        "0.25 points, 9k cycles: weights of 16 bits: a&lt;b&gt;; in float: c",
         "2.25×",
         "0.25",
     ):

@@ -148,16 +148,46 @@ def test_layers_stay_in_float_where_the_user_wants_it(judge: Judge) -> None:
     judged, said = judge(HALVED, max_loss=0.5)
     assert judged.judgement is not None
     assert judged.judgement.is_kept
-    assert judged.plans[0].names == ()
+    assert judged.plans[0].remedies == ()
     assert judged.plans[0].points > 0.5
     assert any(step.place == "cpu" for step in judged.network.steps if step.macs)
     assert "promise of 0.5 points broken: " in said[0]
-    assert "layers are tried in float" in said[0]
+    assert "layers are tried with weights of 16 bits and in float" in said[0]
     assert "in float on the processor" in said[-1]
     assert "times the cycles" in said[-1]
     samples = 40
     again = judged.integers.first(samples)
     assert np.isfinite(next(iter(again.values()))).all()
+
+
+def test_the_user_who_wants_a_promise_gets_the_cheapest_remedy(tmp_path: Path) -> None:
+    judge = judging(tmp_path, large=100.0)
+    plain, _ = judge(Quantization(wide=()))
+    judged, said = judge(Quantization(wide=()), max_loss=1.0)
+    assert judged.judgement is not None
+    assert judged.judgement.is_kept
+    best = min((plan for plan in judged.plans if plan.points <= 1.0), key=lambda p: p.cycles)
+    assert (best.wide, best.floats) == ((plain.blamed[0].name,), ())
+    assert f"kept with weights of 16 bits in {plain.blamed[0].name} (some" in said[-1]
+    assert all(step.place == "accelerator" for step in judged.network.steps if step.macs)
+
+
+def test_a_promise_with_room_saves_cycles(tmp_path: Path) -> None:
+    """Shifts of channels that are unlike cost cycles; what shared ones lose may be lost here."""
+    judge = judging(tmp_path)
+    judged, _ = judge(Quantization(share_shifts=None), max_loss=50.0)
+    assert [plan.shares_shifts for plan in judged.plans] == [False, True]
+    judged, _ = judge(Quantization(share_shifts=False), max_loss=50.0)
+    assert [plan.shares_shifts for plan in judged.plans] == [False]
+
+
+def test_a_promise_of_classes_is_judged_by_what_is_expected_too(judge: Judge) -> None:
+    """One sample of 40 is 2.5 points: none that changes does not say that few would."""
+    judged, _ = judge(Quantization(), of="classes", max_loss=5.0)
+    (first, *_) = judged.plans
+    counted = judged.judgement
+    assert counted is not None
+    assert 0 < first.points != counted.points
 
 
 def test_layers_that_go_to_float_leave_their_wide_weights(judge: Judge) -> None:
