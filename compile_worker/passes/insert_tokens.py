@@ -160,11 +160,12 @@ def _with_late_release(stmts: Sequence[Stmt], steps: Steps) -> Sequence[Stmt]:
 def _load_tokens(stmts: Sequence[Stmt], depth: int, steps: Steps) -> Iterator[Stmt]:
     """The statements before a GEMM, with tokens before the first load and after the last."""
     fetching = [at for at, stmt in enumerate(stmts) if _fetches(stmt)]
+    first_reset = next((at for at, stmt in enumerate(stmts) if _resets(stmt)), None)
     for at, stmt in enumerate(stmts):
         if fetching and at == fetching[0]:
             yield from steps.wait(depth)
         yield stmt
-        if depth == steps.hold and _resets(stmt):
+        if depth == steps.hold and at == first_reset:
             yield from steps.begin()
         if fetching and at == fetching[-1] and depth == steps.depths[-1]:
             yield Push(Module.LOAD, Module.COMPUTE)
