@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.networks import Builder, conv, dense, layer_chains, networks, samples_for, window
+from kit.wide import all_wide
 from tilefarm.dtype import DType
 from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS, Limits, Target
@@ -26,7 +27,6 @@ from driver.quantize.options import AS_USUAL, Quantization
 from driver.quantize.quantizer import float_form, quantize
 from driver.quantize.shift_exact import INT8, Largest, bounds, layer_parameters
 from driver.quantize.wide_activations import largest_results, reasons, wide_results, with_spare
-from driver.quantize.wide_weights import has_no_wide_form
 from driver.rewrites.fold import fold
 
 ALL_WIDE = Quantization(wide_activations=("*",))
@@ -53,13 +53,6 @@ def wide_tensors(quantized: QuantGraph) -> dict[str, int]:
         for node in quantized.nodes
         if quantized.tensors[node.output].dtype is DType.INT16 and not isinstance(node.op, QReshape)
     }
-
-
-def all_wide(graph: Graph, *, weights: bool) -> Quantization:
-    """Every result that can have 16 bits has them, and every weight if wanted."""
-    wide = [node.name for node in graph.nodes if not has_no_wide_form(node.op)] if weights else []
-    able = [name for name, reason in reasons(graph).items() if not reason]
-    return Quantization(wide=tuple(wide), wide_activations=tuple(able))
 
 
 def test_layers_that_are_named_have_results_of_16_bits() -> None:
