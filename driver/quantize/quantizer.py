@@ -49,7 +49,7 @@ from driver.quantize.rules import Surroundings, rescale_rule, rule_for
 from driver.quantize.scales import Ties
 from driver.quantize.shift_exact import LARGEST_INPUT, MAX_SHIFT, Largest
 from driver.quantize.whole_weights import read_by_layers
-from driver.quantize.wide_activations import largest_results, wide_results
+from driver.quantize.wide_activations import largest_results, wide_results, with_spare
 from driver.quantize.wide_weights import wide_nodes
 
 _SOFTMAX_ENTRIES = 256
@@ -219,7 +219,7 @@ class _Quantizer:
         self._graph = graph
         self._floats = floats
         self._ties = Ties(graph)
-        self._ranges = self._ties.ranges(ranges)
+        self._ranges = with_spare(graph, self._ties.ranges(ranges), most)
         self._largest: dict[str, float] = {}
         self._block = block
         self._wide = wide

@@ -29,6 +29,8 @@ _ROOM: Final = ACC_LIMIT // 2
 _BELOW_SHIFT: Final = 4
 """By how many bits operands stay below the widest shift behind sums: a weight is wrong by half of
 2^-shift, so hundreds of weights make no step of the result then."""
+_SPARE: Final = 2.0
+"""Of the largest value that was seen."""
 _LEAST: Final = 1e-30
 """No weight that counts is as small."""
 
@@ -96,6 +98,22 @@ def largest_results(
             if most > INT8_MAX:
                 found[node.output] = most
     return found
+
+
+def with_spare(
+    graph: Graph, ranges: Mapping[str, float], wide: Collection[str]
+) -> dict[str, float]:
+    """The ranges, where those of wide tensors have room for more than the data had.
+
+    A bit of so many is cheap, and without it noise is cut where values are largest. What a layer
+    clips anyway needs none.
+    """
+    more = {
+        node.output: min(_SPARE * ranges[node.output], max(-node.op.lo, node.op.hi))
+        for node in graph.nodes
+        if node.output in wide and isinstance(node.op, _Layer)
+    }
+    return {**ranges, **more}
 
 
 class _Readers:
