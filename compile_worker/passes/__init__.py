@@ -31,6 +31,7 @@ from compile_worker.passes.lower_dma import lower_dma
 from compile_worker.passes.lower_gemm import lower_gemm
 from compile_worker.passes.merge_in_place import merge_in_place
 from compile_worker.passes.merge_loops import merge_loops
+from compile_worker.passes.part_stores import part_stores
 from compile_worker.passes.partition_loops import partition_loops
 from compile_worker.passes.place_sram import place_sram
 from compile_worker.passes.rewrite_storage import rewrite_storage
@@ -80,6 +81,7 @@ LOWERING: Final[tuple[Pass, ...]] = (
     Pass("skip_rows", skip_rows, Stage.DECOMPOSED),
     Pass("merge_in_place", merge_in_place, Stage.DECOMPOSED),
     Pass("chain_sums", chain_sums, Stage.DECOMPOSED),
+    Pass("part_stores", part_stores, Stage.DECOMPOSED),
     Pass("check_guards", check_guards, Stage.DECOMPOSED),
     Pass("check_memories", check_memories, Stage.DECOMPOSED),
     Pass("lower_gemm", lower_gemm, Stage.DECOMPOSED),

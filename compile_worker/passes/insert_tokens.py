@@ -14,6 +14,8 @@ and the last n leave none. A load that sits further out joins the step that it c
 what multiplies behind a step's GEMM belongs to that step. Tiles of accumulators and the stores that
 read them take the same turns. Loads of accumulators run on the compute module, in order.
 
+Where several buffers are stored, they take the same turns: a tile is free when the last is stored.
+
 Accumulators marked {hold=1} keep loads from getting ahead at the wrong moment: those that would
 begin with the last operations of a tile begin after them, and the second step's after the first
 reset. Micro-ops that are loaded meanwhile do not have to queue up behind them.
@@ -21,7 +23,7 @@ reset. Micro-ops that are loaded meanwhile do not have to queue up behind them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -158,11 +160,12 @@ def _with_late_release(stmts: Sequence[Stmt], steps: Steps) -> Sequence[Stmt]:
 def _load_tokens(stmts: Sequence[Stmt], depth: int, steps: Steps) -> Iterator[Stmt]:
     """The statements before a GEMM, with tokens before the first load and after the last."""
     fetching = [at for at, stmt in enumerate(stmts) if _fetches(stmt)]
+    first_reset = next((at for at, stmt in enumerate(stmts) if _resets(stmt)), None)
     for at, stmt in enumerate(stmts):
         if fetching and at == fetching[0]:
             yield from steps.wait(depth)
         yield stmt
-        if depth == steps.hold and _resets(stmt):
+        if depth == steps.hold and at == first_reset:
             yield from steps.begin()
         if fetching and at == fetching[-1] and depth == steps.depths[-1]:
             yield Push(Module.LOAD, Module.COMPUTE)
@@ -171,15 +174,15 @@ def _load_tokens(stmts: Sequence[Stmt], depth: int, steps: Steps) -> Iterator[St
 def _with_store_tokens(body: Stmt, where: _Homes) -> Stmt:
     """Tokens between the last write of a tile of accumulators and the store that reads it."""
     stored = {dma.sram.buffer for dma in of_kind(body, Dma) if dma.direction == "store"}
-    if len(stored) != 1:
-        raise unsupported(STAGE, f"{len(stored)} buffers are stored, not one")
-    (tile,) = stored
-    slots, loops = where[tile]
+    turns = {where[tile] for tile in stored}
+    if len(turns) != 1:
+        raise unsupported(STAGE, f"{len(turns)} kinds of tiles are stored, not one")
+    ((slots, loops),) = turns
 
     def visit(stmt: Stmt) -> Stmt:
         match stmt:
-            case Alloc(buffer, inner, marks) if buffer is tile:
-                return Alloc(buffer, _tile_tokens(inner, tile, loops, slots), marks)
+            case Alloc(buffer, inner, marks) if buffer in stored:
+                return Alloc(buffer, _tile_tokens(inner, stored, loops, slots), marks)
             case For(var, extent, inner, kind, marks):
                 return For(var, extent, visit(inner), kind, marks)
             case _:
@@ -188,11 +191,11 @@ def _with_store_tokens(body: Stmt, where: _Homes) -> Stmt:
     return visit(body)
 
 
-def _tile_tokens(stmt: Stmt, tile: Buffer, loops: Path, slots: int) -> Stmt:
+def _tile_tokens(stmt: Stmt, tiles: Set[Buffer], loops: Path, slots: int) -> Stmt:
     if isinstance(stmt, Alloc):
-        return Alloc(stmt.buffer, _tile_tokens(stmt.body, tile, loops, slots), stmt.marks)
+        return Alloc(stmt.buffer, _tile_tokens(stmt.body, tiles, loops, slots), stmt.marks)
     stmts = stmt.stmts if isinstance(stmt, Seq) else (stmt,)
-    first = next(at for at, each in enumerate(stmts) if _writes(each, tile))
+    first = next(at for at, each in enumerate(stmts) if _writes(each, tiles))
     last = max(at for at, each in enumerate(stmts) if _stores(each))
     new: list[Stmt] = []
     for at, each in enumerate(stmts):
@@ -242,5 +245,5 @@ def _stores(stmt: Stmt) -> bool:
     return any(dma.direction == "store" for dma in of_kind(stmt, Dma))
 
 
-def _writes(stmt: Stmt, tile: Buffer) -> bool:
-    return any(kernel.dst.buffer is tile for kernel in of_kind(stmt, MicroKernel))
+def _writes(stmt: Stmt, tiles: Set[Buffer]) -> bool:
+    return any(kernel.dst.buffer in tiles for kernel in of_kind(stmt, MicroKernel))

@@ -30,15 +30,19 @@ from compile_worker.passes.nests import Access, descend, of_kind, perfect_nest, 
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """The buffer that a stage shares, and the constant that its indices have at an axis more."""
+    """The buffer that a stage shares, and the constants that its indices have at axes more.
+
+    They are added in turn: the first is an axis of what the last stage shares.
+    """
 
     buffer: Buffer
-    axis: int = 0
-    part: Const | None = None
+    parts: tuple[tuple[int, Const], ...] = ()
 
     def index(self, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Where in the home an element of the stage's own buffer is."""
-        return at if self.part is None else (*at[: self.axis], self.part, *at[self.axis :])
+        for axis, part in self.parts:
+            at = (*at[:axis], part, *at[axis:])
+        return at
 
 
 def merge_in_place(func: Func, target: Target) -> Func:
@@ -67,7 +71,7 @@ def merge_in_place(func: Func, target: Target) -> Func:
 
 def _in_parts(body: Stmt, merged: Mapping[Buffer, _Home]) -> Stmt:
     """The body with those buffers replaced that live in a part of another one."""
-    parts = {old: home for old, home in merged.items() if home.part is not None}
+    parts = {old: home for old, home in merged.items() if home.parts}
 
     def rule(node: Node) -> Node | None:
         match node:
@@ -117,12 +121,8 @@ def _merged(
             if found is None or not _last_reader(block, found, accesses[source]):
                 continue
             outer = merged.get(source, _Home(source))
-            if found.part is None:
-                merged[store.buffer] = outer
-                break
-            if outer.part is None:
-                merged[store.buffer] = _Home(outer.buffer, found.axis, found.part)
-                break
+            merged[store.buffer] = _Home(outer.buffer, (*found.parts, *outer.parts))
+            break
     return merged
 
 
@@ -137,7 +137,7 @@ def _home(store: Store, load: Load) -> _Home | None:
         shape = (*source.shape[:axis], *source.shape[axis + 1 :])
         index = (*load.index[:axis], *load.index[axis + 1 :])
         if isinstance(at, Const) and (own.shape, store.index) == (shape, index):
-            return _Home(source, axis, at)
+            return _Home(source, ((axis, at),))
     return None
 
 
@@ -153,10 +153,11 @@ def _last_reader(block: Block, home: _Home, accesses: Sequence[Access]) -> bool:
 
 def _elsewhere(index: tuple[Expr, ...], home: _Home) -> bool:
     """Whether an access is to another part than the one that is lived in."""
-    if home.part is None:
+    if not home.parts:
         return False
-    at = index[home.axis]
-    return isinstance(at, Const) and at is not home.part
+    ((axis, part),) = home.parts
+    at = index[axis]
+    return isinstance(at, Const) and at is not part
 
 
 def _slots(

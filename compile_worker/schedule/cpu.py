@@ -158,9 +158,12 @@ def _inlined_epilogue(workload: Workload) -> list[Call]:
     """What follows the sums of a layer and their bias, done where the result is stored."""
     optional = {"factor": "multiplied", "shift": "shifted"}
     stages = [stage for name, stage in optional.items() if workload.tensor(name) is not None]
-    planes = ["raised", "joined"] if workload.planes > 1 else []
+    both = ["raised_data", "joined_data"] if workload.planes > 1 < workload.data_planes else []
+    planes = [*both, *(["raised", "joined"] if workload.is_in_planes else [])]
     first = ["shifted_first"] if workload.first_shift else []
-    return [("compute_inline", stage) for stage in (*planes, *first, *stages, "lower", "upper")]
+    out = ["zero", "copied", "rounded", "high"] if workload.out_planes > 1 else []
+    every = (*planes, *first, *stages, "lower", "upper", *out)
+    return [("compute_inline", stage) for stage in every]
 
 
 def _products(workload: Workload) -> int:
@@ -176,7 +179,7 @@ def _pixels(width: int, most: int) -> int:
 
 def _rows_nbytes(workload: Workload) -> int:
     """Of the padded rows that one row of the output reads."""
-    _, ci, _, width, batch, block = workload.inputs[0].shape
+    *_, ci, _, width, batch, block = workload.inputs[0].shape
     _, left, _, right = workload.attr_ints("pad")
     dilation = dict(workload.attrs).get("dilation", (1, 1))
     assert isinstance(dilation, tuple)

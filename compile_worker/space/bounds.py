@@ -35,7 +35,7 @@ def lower_bound_cycles(workload: Workload, target: Target) -> int:
     return max(
         layer.gemm_cycles + vector * layer.output_vectors,
         read // bus,
-        store * layer.output_vectors,
+        store * layer.output_vectors * layer.epilogue.out_planes,
     )
 
 

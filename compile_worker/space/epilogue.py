@@ -16,7 +16,7 @@ from tilefarm.trace import Step
 
 from compile_worker import limits
 from compile_worker.space.constraints import Draft, Emptied
-from compile_worker.space.layer import SPATIAL, Layer
+from compile_worker.space.layer import PLANES_OF_RESULTS, SPATIAL, Epilogue, Layer
 from compile_worker.space.loop_orders import TILE_ORDERS
 from compile_worker.space.slot_keys import declare_slot_keys
 from compile_worker.space.tiling import tile_loop, tile_sums
@@ -73,12 +73,15 @@ def epilogue_steps(layer: Layer, point: Point) -> Iterator[Step]:
         yield Step("annotate", ("buffer", layer.stage, "hold", 1))
     epilogue = layer.epilogue
     if epilogue.bias_tiles:
-        planes = ("plane",) if layer.planes > 1 else ()
+        planes = epilogue.plane_axes[-1:]
         axes = ("t", *planes, *layer.output_loops, "b", "o", "i")
         yield Step("reorder", tuple(f"biased_{axis}" for axis in axes))
         for axis in planes:
             yield Step("annotate", ("loop", f"biased_{axis}", "host", 1))
         yield Step("tensorize", ("biased", "gemm"))
+    if epilogue.out_planes > 1:
+        yield Step("double_buffer", ("zero", point["acc_slots"]))
+        yield Step("tensorize", ("zero", "reset"))
     for stage in epilogue.elementwise:
         yield Step("annotate", ("block", stage, "alu", 1))
     yield Step("annotate", ("block", "out", "dma", "store"))
@@ -143,10 +146,13 @@ def _memories(draft: Draft, layer: Layer, target: Target) -> None:
     draft.prod("acc_tiles", tile_sums(layer), "acc_slots")
     draft.prod("bias_tiles", "bias_elements", "bias_slots", coefficient=epilogue.bias_tiles)
     lanes = {"bias_elements": len(epilogue.by_lane)} if epilogue.by_lane else {}
+    copies = {}
+    if epilogue.out_planes > 1:
+        copies[draft.prod("acc_copies", "tile_vectors", "acc_slots")] = 1
     terms: dict[limits.SramScope, dict[str, int]] = {
         "inp": {"inp_operand": 1},
         "wgt": {"wgt_operand": 1, "bias_tiles": 1},
-        "acc": {"acc_tiles": 1, **lanes},
+        "acc": {"acc_tiles": 1, **lanes, **copies},
     }
     units = int(epilogue.bias_tiles > 0)
     named = {"inp": "vectors", "wgt": "tiles", "acc": "vectors"}
@@ -162,12 +168,20 @@ def _uops(draft: Draft, layer: Layer, target: Target) -> None:
     """GEMM micro-ops for every key; on whole tiles, resets and ALU operations need one a key."""
     epilogue, tiles = layer.epilogue, layer.epilogue.bias_tiles
     declare_slot_keys(draft, layer, target)
-    draft.prod("all_gemm_uops", "gemm_uops", "gemm_keys", coefficient=layer.planes)
+    draft.prod("all_gemm_uops", "gemm_uops", "gemm_keys", coefficient=layer.products)
     whole = 1 + len(CLIPS) + (epilogue.first_shift > 0)
+    if epilogue.out_planes > 1:
+        whole += len(PLANES_OF_RESULTS)
     terms = {"all_gemm_uops": 1, "acc_slots": whole}
-    if layer.planes > 1:
+    if epilogue.plane_axes:
         terms["raising_uops"] = 1
-        draft.prod("raising_uops", "acc_slots", "sums")
+        draft.table(
+            "joins",
+            ["sums"],
+            ["joining_kernels"],
+            ((sums, _joins(sums, epilogue)) for sums in draft.domain("sums")),
+        )
+        draft.prod("raising_uops", "acc_slots", "joining_kernels")
     if epilogue.by_lane:
         draft.select("lane_cases", "bias_at", ["one", "one", "bias_trips"])
         draft.prod("lane_keys", "lane_cases", "acc_slots")
@@ -184,6 +198,11 @@ def _uops(draft: Draft, layer: Layer, target: Target) -> None:
     draft.total("uops", terms)
     capacity = limits.uop_capacity(target)
     draft.at_most("uop_sram", "uops", capacity, why=f"UOP keeps {capacity} micro-ops")
+
+
+def _joins(sums: int, epilogue: Epilogue) -> int:
+    """Operations that make one of so many sums side by side: shifts, and additions but one."""
+    return len(epilogue.plane_axes) + sums.bit_length() - 1
 
 
 CLIPS: Final = ("lower", "upper")

@@ -1,6 +1,6 @@
 """Tensorize: the loops of one GEMM instruction in order, its micro-ops, its accumulator distance.
 
-Each plane of weights has an instruction of its own, which `gemm_keys` and `gemm_uops` are of.
+Each plane of weights, and of data, has an instruction of its own, which `gemm_keys` and `gemm_uops` are of.
 Fires on a multiplication whose innermost loops are the accelerator's lanes.
 """
 
@@ -68,7 +68,7 @@ def gemm_steps(layer: Layer, point: Point) -> Iterator[Step]:
     inner = [f"{stage}_{LOOPS[axis]}{'_1' * (axis in reduced)}" for axis in order]
     outer = [f"{stage}_{axis}_0" for axis in reduced]
     single = [f"{stage}_{axis}" for axis in (*layer.around, *layer.phases)]
-    planes = [f"{stage}_plane"] if layer.planes > 1 else []
+    planes = [f"{stage}_{axis}" for axis in layer.epilogue.plane_axes]
     lanes = [f"{stage}_{lane}" for lane in ("b", "o", "i")]
     yield Step("reorder", (*outer, *single, *planes, *inner, *lanes))
     for loop in planes:

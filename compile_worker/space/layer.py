@@ -16,17 +16,25 @@ REDUCED = ("ci", "kh", "kw")
 LOOPS = {"co": "co", "oh": "h", "ow": "w", "ci": "ci", "kh": "kh", "kw": "kw"}
 """The names of their loops in a nest, after the stage's."""
 
+PLANES_OF_RESULTS: Final = ("high", "rounded", "copied", "zero")
+"""Stages that make the upper plane of results, the last one first."""
+
+COPY_CYCLES: Final = 3
+"""Of a vector: it is reset, and the other is added to it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
     """What follows the sums before they are clipped and stored.
 
     A bias is `bias_tiles` tiles of weights for each block of channels that a constant vector is
-    multiplied by, or for all of them where it is `one_bias`; 0 without one. Of two `planes`, each
-    has biases of its own; the first one's sums are shifted to the left, and the second one's go on
-    from them, or are added where the reduction is cut into steps. A `factor` is a register operand.
-    `shift` is "" without one, "block" for an immediate, "lanes" for a register operand; another
-    immediate one by `first_shift` is before it, 0 for none.
+    multiplied by, or for all of them where it is `one_bias`; 0 without one. Of two `planes` of
+    weights, or `data_planes`, each has biases of its own; the first one's sums are shifted to the
+    left, and the second one's go on from them, or are added where the reduction is cut into steps.
+    Where both are two, those of data are joined so, and then those of weights are added. A `factor`
+    is a register operand. `shift` is "" without one, "block" for an immediate, "lanes" for a
+    register operand; another immediate one by `first_shift` is before it, 0 for none. Of two
+    `out_planes`, the upper one is made from a copy of the results.
     """
 
     bias_tiles: int = 0
@@ -35,6 +43,15 @@ class Epilogue:
     shift: str = ""
     first_shift: int = 0
     planes: int = 1
+    data_planes: int = 1
+    out_planes: int = 1
+
+    @property
+    def plane_axes(self) -> tuple[str, ...]:
+        """Axes of the sums that count planes, those of data first."""
+        if self.planes > 1 and self.data_planes > 1:
+            return ("data_plane", "plane")
+        return ("plane",) if self.planes > 1 or self.data_planes > 1 else ()
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -43,16 +60,23 @@ class Epilogue:
             "shifted": self.shift,
             "shifted_first": self.first_shift,
             "multiplied": self.factor,
-            "joined": self.planes > 1,
-            "raised": self.planes > 1,
+            "joined": self.plane_axes,
+            "raised": self.plane_axes,
             "biased": self.bias_tiles,
         }
-        return ("upper", "lower", *(stage for stage, there in parts.items() if there))
+        planes = PLANES_OF_RESULTS if self.out_planes > 1 else ()
+        named = (stage for stage, there in parts.items() if there)
+        return (*planes, "upper", "lower", *named, *self.before_biases)
+
+    @property
+    def before_biases(self) -> tuple[str, ...]:
+        """Those of them that biases are not added in front of."""
+        return ("joined_data", "raised_data") if len(self.plane_axes) > 1 else ()
 
     @property
     def elementwise(self) -> tuple[str, ...]:
         """Those of them that the ALU does."""
-        return tuple(stage for stage in self.stages if stage != "biased")
+        return tuple(stage for stage in self.stages if stage not in ("biased", "zero"))
 
     @property
     def by_lane(self) -> tuple[str, ...]:
@@ -67,13 +91,19 @@ class Epilogue:
 
     @property
     def vector_cycles(self) -> int:
-        """Cycles for an output vector: reset, bias, immediate shifts, 2 for a register, 2 clips."""
-        return 1 + self.bias_tiles + self.immediates + 2 * len(self.by_lane)
+        """Cycles for an output vector: reset, bias, immediate shifts, 2 for a register, 2 clips.
+
+        And what makes a copy of it where its bytes are planes.
+        """
+        copied = COPY_CYCLES * (self.out_planes - 1)
+        return 1 + self.bias_tiles + self.immediates + 2 * len(self.by_lane) + copied
 
     @property
     def immediates(self) -> int:
         """ALU operations whose second operand is part of the instruction: shifts and two clips."""
-        return (self.shift == "block") + (self.first_shift > 0) + (self.planes > 1) + 2
+        raised = (0, 1, 3)[len(self.plane_axes)]
+        rounded = 2 * (self.out_planes - 1)
+        return (self.shift == "block") + (self.first_shift > 0) + raised + rounded + 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,8 +189,8 @@ class Layer:
 
     @property
     def image_blocks(self) -> int:
-        """Input blocks that one batch reads."""
-        return self.extents["co" if self.depthwise else "ci"]
+        """Input blocks that one batch reads, those of both planes."""
+        return self.extents["co" if self.depthwise else "ci"] * self.epilogue.data_planes
 
     @property
     def output_vectors(self) -> int:
@@ -172,10 +202,15 @@ class Layer:
         return self.epilogue.planes
 
     @property
+    def products(self) -> int:
+        """How many products of planes, one of data and one of weights, the sums are made of."""
+        return self.epilogue.planes * self.epilogue.data_planes
+
+    @property
     def gemm_cycles(self) -> int:
         """Micro-ops that the multiplication needs, whatever the schedule: one a cycle."""
         products = self.output_vectors * math.prod(self.extents[axis] for axis in REDUCED)
-        return products * self.planes
+        return products * self.products
 
     @property
     def image_vectors(self) -> int:
@@ -260,14 +295,14 @@ def _windowed(workload: Workload, weight: tuple[int, ...]) -> Layer:
     data, out = workload.inputs[0].shape, workload.outputs[0].shape
     top, left, bottom, right = workload.attr_ints("pad")
     co, *window = weight
-    sizes = (co, *out[2:4], *window)
+    sizes = (co, *out[-4:-2], *window)
     return Layer(
         stage="conv",
         image="padded" if any((top, left, bottom, right)) else "data_inp",
         batches=data[0],
         extents=dict(zip((*SPATIAL, *REDUCED), sizes, strict=True)),
-        rows=data[2],
-        columns=data[3],
+        rows=data[-4],
+        columns=data[-3],
         pad=(top, left, bottom, right),
         epilogue=epilogue_of(workload),
     )
@@ -280,7 +315,7 @@ def _dense(workload: Workload) -> Layer:
         image="data_inp",
         axes=("co", "ci"),
         batches=data[0],
-        extents={**dict.fromkeys((*SPATIAL, *REDUCED), 1), "co": out[1], "ci": data[1]},
+        extents={**dict.fromkeys((*SPATIAL, *REDUCED), 1), "co": out[-3], "ci": data[-3]},
         rows=1,
         columns=1,
         epilogue=epilogue_of(workload),
@@ -315,10 +350,12 @@ def epilogue_of(workload: Workload) -> Epilogue:
     """What a workload's bias, factor and shift, if it has them, make of its epilogue."""
     bias, shift = workload.tensor("bias"), workload.tensor("shift")
     return Epilogue(
-        bias_tiles=0 if bias is None else bias.shape[-3] * workload.planes,
+        bias_tiles=0 if bias is None else bias.shape[-3] * (1 + workload.is_in_planes),
         one_bias=bias is not None and len(bias.shape) == 3,
         factor=workload.tensor("factor") is not None,
         shift="" if shift is None else "block" if len(shift.shape) == 1 else "lanes",
         first_shift=workload.first_shift,
         planes=workload.planes,
+        data_planes=workload.data_planes,
+        out_planes=workload.out_planes,
     )

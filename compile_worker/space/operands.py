@@ -156,6 +156,9 @@ def _image_blocks(draft: Draft, layer: Layer) -> None:
     """Blocks of channels in a load for a step, for a tile and for a row of tiles."""
     draft.constant("all_ci", layer.image_blocks)
     step, tile = ("tile_co", "tile_co") if layer.depthwise else ("tile_ci", "all_ci")
+    if layer.epilogue.data_planes > 1:
+        step = draft.prod("step_planes", step, coefficient=layer.epilogue.data_planes)
+        tile = step if layer.depthwise else tile
     draft.prod("inp_step_blocks", step)
     draft.prod("inp_tile_blocks", tile)
     outside = [order.index("co") < min(map(order.index, ("oh", "ow"))) for order in TILE_ORDERS]

@@ -20,8 +20,8 @@ from compile_worker.space.loop_orders import TILE_ORDERS, distinct_tile_orders
 def declare_tiling(draft: Draft, layer: Layer, target: Target) -> None:
     """tile_*, tile_order; trips_* (tiles of an axis), long_* (tile > 1), many_* (trips > 1).
 
-    `sums` is how many accumulators an output vector has: planes of weights are summed one after the
-    other, unless the reduction is cut into steps.
+    `sums` is how many accumulators an output vector has: planes of weights or data are summed one
+    after the other, unless the reduction is cut into steps. Where both are planes, only the data's.
     """
     del target
     for axis in (*SPATIAL, *REDUCED):
@@ -33,13 +33,15 @@ def declare_tiling(draft: Draft, layer: Layer, target: Target) -> None:
         ["many_reduced"],
         ((a, b, c, a | b | c) for a in (0, 1) for b in (0, 1) for c in (0, 1)),
     )
-    if layer.planes > 1:
-        draft.table("sums_side_by_side", ["many_reduced"], ["sums"], ((0, 1), (1, layer.planes)))
+    if layer.epilogue.plane_axes:
+        least = layer.products // 2
+        rows = ((0, least), (1, layer.products))
+        draft.table("sums_side_by_side", ["many_reduced"], ["sums"], rows)
     draft.prod("tiles", *(f"trips_{axis}" for axis in SPATIAL), coefficient=layer.batches)
     draft.prod("trips_reduced", *(f"trips_{axis}" for axis in REDUCED))
     draft.prod("steps", "tiles", "trips_reduced")
     draft.prod("tile_vectors", *(f"tile_{axis}" for axis in SPATIAL))
-    if layer.planes > 1:
+    if layer.epilogue.plane_axes:
         draft.prod("tile_sums", "tile_vectors", "sums")
 
 
@@ -73,14 +75,21 @@ def tiling_steps(layer: Layer, point: Point) -> Iterator[Step]:
     around = (f"out_{axis}" for axis in layer.around)
     outer = [loop for axis in _order(layer, point) for loop in layer.tile_loops(axis)]
     inner = (f"out_{LOOPS[axis]}_1" for axis in layer.spatial)
-    yield Step("reorder", (*around, *outer, *inner))
+    planes = ["out_plane"] if layer.epilogue.out_planes > 1 else []
+    yield Step("reorder", (*around, *outer, *planes, *inner))
+    before = layer.epilogue.before_biases
     for stage in layer.epilogue.stages:
-        yield Step("compute_at", (stage, outer[-1]))
+        if stage not in before:
+            yield Step("compute_at", (stage, outer[-1]))
 
 
 def step_steps(layer: Layer, point: Point) -> Iterator[Step]:
-    """Multiply per tile, and cut the reductions into steps."""
-    yield Step("compute_at", (layer.stage, tile_loop(layer, point)))
+    """Multiply per tile, and cut the reductions into steps.
+
+    What reads a stage is moved before it, so this comes behind the loads of biases.
+    """
+    for stage in (*layer.epilogue.before_biases, layer.stage):
+        yield Step("compute_at", (stage, tile_loop(layer, point)))
     for axis in layer.reduced:
         yield Step("split", (f"{layer.stage}_{axis}", point[f"tile_{axis}"]))
 
@@ -93,7 +102,7 @@ def tile_loop(layer: Layer, point: Point, *axes: str) -> str:
 
 def tile_sums(layer: Layer) -> str:
     """The variable that counts the accumulators of a tile."""
-    return "tile_sums" if layer.planes > 1 else "tile_vectors"
+    return "tile_sums" if layer.epilogue.plane_axes else "tile_vectors"
 
 
 def _order(layer: Layer, point: Point) -> tuple[str, ...]:

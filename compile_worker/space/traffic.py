@@ -15,7 +15,7 @@ from tilefarm.target import Target
 from compile_worker import limits
 from compile_worker.costs import Costs, costs_of
 from compile_worker.space.constraints import Draft
-from compile_worker.space.layer import SPATIAL, Layer
+from compile_worker.space.layer import PLANES_OF_RESULTS, SPATIAL, Layer
 from compile_worker.space.rows import declare_rows
 from compile_worker.space.tiling import tile_sums
 
@@ -44,7 +44,7 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
     draft.total(
         "instructions",
         {
-            "steps": 3 + layer.planes,
+            "steps": 3 + layer.products,
             "inp_copies": 1,
             "wgt_copies": 1,
             "bias_loads": 1,
@@ -56,7 +56,7 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
     most = limits.instruction_capacity()
     draft.at_most("insn_queue", "instructions", most, why=f"the queue holds {most} instructions")
     _cycles(draft, layer, target)
-    _prediction(draft, target, layer.planes)
+    _prediction(draft, target, layer)
 
 
 def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
@@ -70,7 +70,7 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
     epilogue = layer.epilogue
     start = costs.start
     busy = {
-        "steps": start * layer.planes,
+        "steps": start * layer.products,
         "tiles": start * (1 + len(epilogue.stages)),
         "lanes_moved": acc,
     }
@@ -85,10 +85,11 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
     )
     draft.largest("cycles_begun", ["cycles_first_load", tile_sums(layer)])
     vector = costs.vector(epilogue.vector_cycles, epilogue.immediates)
-    if layer.planes > 1:
-        draft.table("joining", ["sums"], ["cycles_joining"], ((1, 0), (2, 2 * vectors)))
+    if epilogue.plane_axes:
+        rows = ((sums, 2 * (sums - 1) * vectors) for sums in draft.domain("sums"))
+        draft.table("joining", ["sums"], ["cycles_joining"], rows)
         draft.prod("later_sums", "later_resets", "sums")
-    sums = {"later_sums": 1, "cycles_joining": 1} if layer.planes > 1 else {"later_resets": 1}
+    sums = {"later_sums": 1, "cycles_joining": 1} if epilogue.plane_axes else {"later_resets": 1}
     draft.total(
         "cycles_computing",
         {**busy, "cycles_begun": 1, **sums},
@@ -102,7 +103,7 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
         storing |= {"out_rows": costs.row}
     draft.total("cycles_loading", {**loading, "bias_tiles_moved": wgt})
     store = costs.scattered_element if layer.scattered else costs.store_element
-    draft.total("cycles_storing", storing, constant=store * vectors)
+    draft.total("cycles_storing", storing, constant=store * vectors * epilogue.out_planes)
 
 
 def _ends(draft: Draft, layer: Layer, costs: Costs) -> None:
@@ -120,7 +121,7 @@ def _ends(draft: Draft, layer: Layer, costs: Costs) -> None:
     )
 
 
-def _prediction(draft: Draft, target: Target, planes: int) -> None:
+def _prediction(draft: Draft, target: Target, layer: Layer) -> None:
     """One estimate of a kernel's time, in quarters of a cycle.
 
     With one slot, computing waits for loading; with two they overlap. Micro-ops are loaded once for
@@ -129,7 +130,9 @@ def _prediction(draft: Draft, target: Target, planes: int) -> None:
     draft.constant("zero", 0)
     costs = costs_of(target)
     shifts = {"shift_keys": 1} if draft.has("shift_keys") else {}
-    draft.total("uop_kernels", {"gemm_keys": planes, "acc_slots": costs.slot_kernels, **shifts})
+    copied = len(PLANES_OF_RESULTS) if layer.epilogue.out_planes > 1 else 0
+    slots = costs.slot_kernels + copied
+    draft.total("uop_kernels", {"gemm_keys": layer.products, "acc_slots": slots, **shifts})
     computing = {"cycles_computing": 4, "uops": costs.uop_quarters}
     computing["uop_kernels"] = 4 * costs.uop_load
     if draft.has("hold"):
@@ -173,4 +176,5 @@ def _copies(draft: Draft, layer: Layer) -> None:
     draft.select("inp_pieces", "data_at", ["one"] * len(pieces) if layer.flat else pieces)
     draft.prod("inp_copies", "inp_loads", "inp_pieces")
     rows = ["tile_oh"] if layer.scattered else []
-    draft.prod("out_copies", "tiles", *([] if layer.flat else ["tile_co", *rows]))
+    pieces = [] if layer.flat else ["tile_co", *rows]
+    draft.prod("out_copies", "tiles", *pieces, coefficient=layer.epilogue.out_planes)

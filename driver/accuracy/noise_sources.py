@@ -5,7 +5,8 @@ Between a float layer f(x, w) and what the integers make of it lie three steps, 
     f(x, w)  -- before -->  f(x', w)  -- weights -->  f(x', w')  -- rounding or clipping -->  y'
 
 x' and y' are the reals that the integer tensors stand for, w' those of the integer weights and
-biases. The last step is clipping where f(x', w') is beyond what int8 can say, otherwise rounding.
+biases. The last step is clipping where f(x', w') is beyond what the tensor can say, which has 8 or
+16 bits, otherwise rounding.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from tilefarm.dtype import DType
 
 from driver.graph.float_run import apply, run_float
 from driver.graph.ir import (
@@ -40,6 +42,7 @@ from driver.integer.qir import (
     QReshape,
     QuantGraph,
     QuantNode,
+    QuantTensor,
 )
 from driver.integer.reference import run
 
@@ -159,15 +162,20 @@ def _sources(
     last = answer.astype(np.float64) - with_weights
     beyond = np.zeros(last.shape, bool)
     if scale is not None:
-        beyond = (with_weights > (INT8_MAX + 0.5) * scale) | (
-            with_weights < (INT8_MIN - 0.5) * scale
-        )
+        low, high = _ends(quantized.tensors[made.output])
+        beyond = (with_weights > (high + 0.5) * scale) | (with_weights < (low - 0.5) * scale)
     return NoiseSources(
         before=_energy(with_operands.astype(np.float64) - values),
         weights=_energy(with_weights.astype(np.float64) - with_operands),
         rounding=_energy(last[~beyond]),
         clipping=_energy(last[beyond]),
     )
+
+
+def _ends(tensor: QuantTensor) -> tuple[int, int]:
+    """The least and the largest number that it holds."""
+    is_wide = tensor.dtype is DType.INT16
+    return (-tensor.largest, tensor.largest) if is_wide else (INT8_MIN, INT8_MAX)
 
 
 def _energy(errors: NDArray[np.float64]) -> float:

@@ -24,27 +24,25 @@ Arrays: TypeAlias = Mapping[str, Array]
 
 def conv2d(workload: Workload, arrays: Arrays) -> Array:
     """A convolution, in groups of blocks or not, with its epilogue."""
-    data, weight = arrays["data"], arrays["weight"]
-    window = window_of(workload, weight.shape[-4:-2])
-    if workload.planes > 1:
-        sums = [_sums(data, plane, window) for plane in np.moveaxis(weight, 1, 0)]
-        return requantized(workload, joined(*sums), arrays)
-    groups = data.shape[1] // weight.shape[1]
-    parts = [
-        _sums(part, tiles, window)
-        for part, tiles in zip(
-            np.split(data, groups, axis=1), np.split(weight, groups, axis=0), strict=True
-        )
+    window = window_of(workload, arrays["weight"].shape[-4:-2])
+    sums = [
+        [_of_groups(data, weight, window) for weight in _planes(arrays["weight"], workload.planes)]
+        for data in _planes(arrays["data"], workload.data_planes)
     ]
-    return requantized(workload, np.concatenate(parts, axis=1), arrays)
+    return requantized(workload, joined(*(joined(*each) for each in sums)), arrays)
 
 
 def dense(workload: Workload, arrays: Arrays) -> Array:
     """A matrix product with its epilogue."""
-    data, weight = arrays["data"], arrays["weight"]
-    planes = np.moveaxis(weight, 1, 0) if workload.planes > 1 else weight[None]
-    sums = [wrapped(products(from_blocks(data), weight_from_blocks(each))) for each in planes]
-    return requantized(workload, to_blocks(joined(*sums), *data.shape[-2:]), arrays)
+    weights = _planes(arrays["weight"], workload.planes)
+    tile = arrays["data"].shape[-2:]
+    sums = [
+        joined(
+            *(wrapped(products(from_blocks(data), weight_from_blocks(each))) for each in weights)
+        )
+        for data in _planes(arrays["data"], workload.data_planes)
+    ]
+    return requantized(workload, to_blocks(joined(*sums), *tile), arrays)
 
 
 def conv2d_transpose(workload: Workload, arrays: Arrays) -> Array:
@@ -96,7 +94,7 @@ def times(x: Array, tile: Array) -> Array:
 
 
 def joined(*planes: Array) -> Array:
-    """int32 sums of all planes of weights, the one that is worth most first."""
+    """int32 sums of all planes, the one that is worth most first."""
     total, *others = planes
     for each in others:
         total = total * np.int32(PLANE) + each
@@ -112,7 +110,8 @@ def rounded(workload: Workload, total: Array) -> Array:
 def requantized(workload: Workload, sums: Array, arrays: Arrays) -> Array:
     """int8(clip(((sums + bias) * factor) >> first >> shift, lo, hi)) of int32 sums.
 
-    They are [N/b, C/c, ..., b, c], `first` is the workload's `first_shift`.
+    They are [N/b, C/c, ..., b, c], `first` is the workload's `first_shift`. Results of 16 bits are
+    two planes, [N/b, 2, C/c, ...].
 
     What is absent does nothing.
     """
@@ -123,7 +122,23 @@ def requantized(workload: Workload, sums: Array, arrays: Arrays) -> Array:
     sums = sums >> workload.first_shift
     if "shift" in arrays:
         sums = sums >> _spread(arrays["shift"], sums.ndim)
+    if workload.out_planes > 1:
+        wide = np.clip(sums, workload.attr_int("lo"), workload.attr_int("hi"))
+        high = (wide + PLANE // 2) // PLANE
+        return np.stack((high, wide - high * PLANE), axis=1).astype(np.int8)
     return _clipped(workload, sums)
+
+
+def _planes(tiles: Array, count: int) -> Array:
+    """[P, N or Co, ...] of blocked data or weights [N or Co, [P], ...]."""
+    return np.moveaxis(tiles, 1, 0) if count > 1 else tiles[None]
+
+
+def _of_groups(data: Array, weight: Array, window: Window) -> Array:
+    """int32 sums of a convolution, in groups of blocks or not."""
+    groups = data.shape[1] // weight.shape[1]
+    parts = zip(np.split(data, groups, axis=1), np.split(weight, groups, axis=0), strict=True)
+    return np.concatenate([_sums(part, tiles, window) for part, tiles in parts], axis=1)
 
 
 def _sums(data: Array, weight: Array, window: Window) -> Array:
@@ -135,7 +150,7 @@ def _sums(data: Array, weight: Array, window: Window) -> Array:
 def _biases(workload: Workload, arrays: Arrays) -> Array:
     """int32 [Co/c or 1, b, c]: what the rows of `unit` make of the tiles of biases."""
     unit, tiles = arrays["unit"].astype(np.int32), arrays["bias"].astype(np.int32)
-    by_plane = tiles.reshape(-1, workload.planes, *tiles.shape[-3:])
+    by_plane = tiles.reshape(-1, 2 if workload.is_in_planes else 1, *tiles.shape[-3:])
     made = np.asarray(np.einsum("bi,kptoi->pkbo", unit, by_plane), np.int32)
     return joined(*made)
 

@@ -20,16 +20,23 @@ from driver.graph.columns import (
     pooled,
 )
 from driver.graph.ir import FloatArray, Window
-from driver.integer.qir import INT8_MAX, INT8_MIN, Int8Array, Int32Array, WeightArray
+from driver.integer.qir import (
+    INT8_MAX,
+    INT8_MIN,
+    Int8Array,
+    Int32Array,
+    LayerArray,
+    WeightArray,
+    result_type,
+)
 
 _ROWS_ELEMENTS: Final = 1 << 17
 """Of a matrix of weights that is in float at a time: a mebibyte, which caches hold."""
-_LARGEST: Final = 128
 _EXACT_FLOAT32_SUM: Final = 1 << 24
 
 
 def conv2d(
-    x: Int8Array,
+    x: LayerArray,
     weight: WeightArray,
     bias: Int32Array,
     shift: Int32Array,
@@ -39,9 +46,12 @@ def conv2d(
     lo: int,
     hi: int,
     factor: Int32Array | None = None,
-) -> Int8Array:
-    """int8 [N, Co, OH, OW] of x [N, Ci, H, W] and weight [Co, Ci/groups, Kh, Kw]."""
-    total = correlate_groups(x, exact(weight), window, groups)
+) -> LayerArray:
+    """[N, Co, OH, OW] of x [N, Ci, H, W] and weight [Co, Ci/groups, Kh, Kw].
+
+    int8, or int16 if int8 does not hold `lo` and `hi`.
+    """
+    total = correlate_groups(x, exact(weight, _largest(x)), window, groups)
     return _by_channel(total, bias, factor, shift, lo, hi)
 
 
@@ -62,7 +72,7 @@ def conv2d_transpose(
 
 
 def dense(
-    x: Int8Array,
+    x: LayerArray,
     weight: WeightArray,
     bias: Int32Array,
     shift: Int32Array,
@@ -70,17 +80,17 @@ def dense(
     lo: int,
     hi: int,
     factor: Int32Array | None = None,
-) -> Int8Array:
-    """int8 [N, Co] of x [N, Ci] and weight [Co, Ci]."""
+) -> LayerArray:
+    """[N, Co] of x [N, Ci] and weight [Co, Ci], of the type that `conv2d` makes."""
     return _by_channel(products(x, weight), bias, factor, shift, lo, hi)
 
 
-def products(x: Int8Array, weight: WeightArray) -> NDArray[Any]:
+def products(x: LayerArray, weight: WeightArray) -> NDArray[Any]:
     """The sums [N, Co] of x [N, Ci] and weight [Co, Ci], as whole numbers in a float type.
 
     Weights become floats some rows at a time: they are up to eight times as large then.
     """
-    exactly = _exact_type(weight.shape[1] * -int(np.iinfo(weight.dtype).min))
+    exactly = _exact_type(weight.shape[1] * _largest(weight), _largest(x))
     left = x.astype(exactly)
     sums = np.empty((len(x), len(weight)), exactly)
     rows = max(1, _ROWS_ELEMENTS // max(1, weight.shape[1]))
@@ -92,7 +102,7 @@ def products(x: Int8Array, weight: WeightArray) -> NDArray[Any]:
 
 def matmul(a: Int8Array, b: Int8Array, *, groups: int, shift: int) -> Int8Array:
     """int8 [N, G*I, J] of a [N, G*K, I] and b [N, G*K, J]."""
-    exactly = _exact_type(a.shape[1] // groups * _LARGEST)
+    exactly = _exact_type(a.shape[1] // groups * _largest(a), _largest(b))
     total = multiplied(a.astype(exactly), b.astype(exactly), groups)
     return requantized(total, np.asarray(half(shift)), shift, INT8_MIN, INT8_MAX)
 
@@ -104,8 +114,8 @@ def requantized(
     lo: int,
     hi: int,
     factor: NDArray[Any] | None = None,
-) -> Int8Array:
-    """int8(clip(((total + bias) * factor) >> shift, lo, hi)) with all of it in wrapping int32."""
+) -> NDArray[Any]:
+    """`narrowed` ((total + bias) * factor) >> shift with all of it in wrapping int32."""
     acc = wrapped(total)
     acc += np.asarray(bias, np.int32)
     if factor is not None:
@@ -114,9 +124,9 @@ def requantized(
     return narrowed(acc, lo, hi)
 
 
-def narrowed(acc: NDArray[Any], lo: int, hi: int) -> Int8Array:
-    """int8(clip(acc, lo, hi)); `acc` is spent."""
-    return np.clip(acc, lo, hi, out=acc).astype(np.int8)
+def narrowed(acc: NDArray[Any], lo: int, hi: int) -> NDArray[Any]:
+    """clip(acc, lo, hi) in the type that holds these bounds; `acc` is spent."""
+    return np.clip(acc, lo, hi, out=acc).astype(result_type(lo, hi).numpy)
 
 
 def add(
@@ -218,7 +228,7 @@ def _by_channel(
     shift: Int32Array,
     lo: int,
     hi: int,
-) -> Int8Array:
+) -> NDArray[Any]:
     """`requantized` sums [N, Co, ...] by what each of the channels [Co] has."""
     lanes = (-1, *(1,) * (total.ndim - 2))
     factors = None if factor is None else factor.reshape(lanes)
@@ -237,13 +247,22 @@ def wrapped(total: NDArray[Any]) -> Int32Array:
     return np.array(total, np.int32)
 
 
-def exact(weight: WeightArray) -> NDArray[Any]:
-    """The weights [Co, ...] in the smallest float type in which their products sum exactly."""
+def exact(weight: WeightArray, largest: int = -INT8_MIN) -> NDArray[Any]:
+    """The weights [Co, ...] in the smallest float type in which their products sum exactly.
+
+    `largest` is the largest magnitude of what they are multiplied by.
+    """
     wider = np.int16 if weight.dtype == np.int8 else np.int32
     magnitudes = np.abs(weight.reshape(len(weight), -1), dtype=wider)
-    return weight.astype(_exact_type(int(magnitudes.sum(axis=1, dtype=np.int64).max(initial=0))))
+    total = int(magnitudes.sum(axis=1, dtype=np.int64).max(initial=0))
+    return weight.astype(_exact_type(total, largest))
 
 
-def _exact_type(magnitudes: int) -> type[np.floating[Any]]:
-    """The smallest float type for sums of int8 times numbers whose magnitudes have that sum."""
-    return np.float32 if magnitudes * _LARGEST <= _EXACT_FLOAT32_SUM else np.float64
+def _exact_type(magnitudes: int, largest: int) -> type[np.floating[Any]]:
+    """The smallest float type for sums of products with numbers whose magnitudes have that sum."""
+    return np.float32 if magnitudes * largest <= _EXACT_FLOAT32_SUM else np.float64
+
+
+def _largest(values: NDArray[Any]) -> int:
+    """The largest magnitude of numbers of that type."""
+    return -int(np.iinfo(values.dtype).min)

@@ -17,6 +17,14 @@ def blocked_shape(shape: Shape, batch: int, block: int) -> Shape:
     return (-(-n // batch), -(-c // block), *rest, batch, block)
 
 
+def plane_shape(shape: Shape) -> Shape:
+    """The shape of a tensor of 16 bits, whose blocks have `shape`: [N/b, 2, C/c, ..., b, c].
+
+    Plane 0 is high, plane 1 low: an element is high * 256 + low.
+    """
+    return (shape[0], 2, *shape[1:])
+
+
 def to_blocks(x: NDArray[Any], batch: int, block: int) -> NDArray[Any]:
     """`x` [N, C, ...] as [N/b, C/c, ..., b, c]."""
     rows, groups, *rest, _, _ = blocked_shape(x.shape, batch, block)

@@ -6,7 +6,8 @@ namesake in `tilefarm.workload.OPERATORS`, on logical tensors [N, C, ...] instea
 Where these have a `factor` [Co], their sums with the bias are multiplied by it before the shift;
 they are quantized so that no product leaves int32, whatever the input. Weights of int16 are high *
 256 + low with two int8 in the network that runs; such a layer has no factor, and neither is there a
-convolution in groups with such weights.
+convolution in groups with such weights. Between convolutions and dense layers tensors may be of
+int16 too: those that are clipped at bounds beyond int8 (`result_type`).
 """
 
 from __future__ import annotations
@@ -26,10 +27,17 @@ Int16Array: TypeAlias = NDArray[np.int16]
 Int32Array: TypeAlias = NDArray[np.int32]
 
 WeightArray: TypeAlias = Int8Array | Int16Array
+LayerArray: TypeAlias = Int8Array | Int16Array
+"""What a convolution or a dense layer reads and makes."""
 
 INT8_MIN, INT8_MAX = -128, 127
 MAX_WIDE: Final = 256 * INT8_MAX + INT8_MAX
-"""The largest magnitude of a weight of 16 bits: neither its high nor its low part leaves int8."""
+"""The largest magnitude of a number of 16 bits: neither its high nor its low part leaves int8."""
+
+
+def result_type(lo: int, hi: int) -> DType:
+    """The type of what a layer clips to lo..hi: int8 if that holds it, else int16."""
+    return DType.INT8 if lo >= INT8_MIN and hi <= INT8_MAX else DType.INT16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -247,13 +255,15 @@ class QuantNode:
 class QuantTensor:
     """Logical shape and element type; `scale` is the real value of 1, None for float32.
 
-    `middle` is what the file's tensor has more than this one: the real value of 0.
+    `middle` is what the file's tensor has more than this one: the real value of 0. `largest` is the
+    largest magnitude of an element: sums of layers that read it stay within int32 up to there.
     """
 
     shape: Shape
     dtype: DType
     scale: float | None = None
     middle: float = 0.0
+    largest: int = -INT8_MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

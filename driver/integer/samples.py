@@ -15,6 +15,8 @@ from driver.integer.qir import MAX_WIDE
 _WANTED_SPREAD = 64.0
 _INT8_SPREAD = 74.0
 """Standard deviation of integers that are uniform over -128..127."""
+_MOST_SPREAD: Final = float(1 << 28)
+"""Standard deviation of sums that int32 holds: it is eight times as much."""
 MOST_SHIFT: Final = 30
 _MOST_FACTOR = 300
 
@@ -71,7 +73,7 @@ def _layer_lanes(
 ) -> dict[str, NDArray[Any]]:
     """Factors, and shifts that fit the sums. Biases are uniform, as are the rows for them.
 
-    Weights and biases in planes are smaller where no shift would fit their sums.
+    Data, weights and biases in planes are smaller where no shift, or no int32, fits their sums.
     """
     factor, shift = workload.tensor("factor"), workload.tensor("shift")
     lanes: dict[str, NDArray[Any]] = {}
@@ -79,26 +81,29 @@ def _layer_lanes(
     if factor is not None:
         lanes["factor"] = _lane_values(factor, rng, -_MOST_FACTOR, _MOST_FACTOR + 1)
         spread *= _MOST_FACTOR / math.sqrt(3)
-    if workload.planes > 1:
+    results = _WANTED_SPREAD * (PLANE if workload.out_planes > 1 else 1)
+    if workload.is_in_planes:
         most = min(max_shift, MOST_SHIFT) - 1  # shifts differ by one
-        wanted = _WANTED_SPREAD * (1 << most) if shift else math.inf
-        part = min(1.0, wanted / (spread * PLANE))
-        several = (workload.tensor(name) for name in ("weight", "bias"))
-        lanes |= {spec.name: _planes(spec, rng, part) for spec in several if spec is not None}
-        spread *= PLANE * part
+        wanted = min(_MOST_SPREAD, results * (1 << most)) if shift else _MOST_SPREAD
+        names = [*["weight"] * (workload.planes > 1), *["data"] * (workload.data_planes > 1)]
+        part = min(1.0, wanted / (spread * PLANE ** len(names)))
+        several = (workload.tensor(name) for name in (*names, "bias"))
+        each = part ** (1 / len(names))
+        lanes |= {spec.name: _planes(spec, rng, each) for spec in several if spec is not None}
+        spread *= PLANE ** len(names) * part
     if shift is not None:
-        base = round(math.log2(spread / _WANTED_SPREAD))
+        base = round(math.log2(spread / results))
         moved = np.clip(base + _lane_values(shift, rng, -1, 2), 0, min(max_shift, MOST_SHIFT))
         lanes["shift"] = moved.astype(np.int32)
     return lanes
 
 
 def _planes(spec: TensorSpec, rng: np.random.Generator, part: float) -> NDArray[np.int8]:
-    """Weights in two planes, uniform over a part of what 16 bits hold."""
+    """Data or weights in two planes, uniform over a part of what 16 bits hold."""
     most = max(1, int(part * MAX_WIDE))
-    weights = rng.integers(-most, most + 1, (spec.shape[0], *spec.shape[2:]), np.int32)
-    low = ((weights + PLANE // 2) & (PLANE - 1)) - PLANE // 2
-    return np.stack((weights - low >> 8, low), axis=1).astype(np.int8)
+    values = rng.integers(-most, most + 1, (spec.shape[0], *spec.shape[2:]), np.int32)
+    low = ((values + PLANE // 2) & (PLANE - 1)) - PLANE // 2
+    return np.stack((values - low >> 8, low), axis=1).astype(np.int8)
 
 
 def _terms(workload: Workload) -> int:

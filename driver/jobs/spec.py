@@ -231,7 +231,7 @@ def _named(field: str, path: Path) -> str:
 
 
 def _quantization(document: Mapping[str, Any]) -> Quantization:
-    names = {field: document[field] for field in ("keep_float", "wide")}
+    names = {field: document[field] for field in ("keep_float", "wide", "wide_activations")}
     tuples = {field: None if given is None else tuple(given) for field, given in names.items()}
     return Quantization(**{**document, **tuples})
 

@@ -86,6 +86,15 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         const=(),
         help="all weights have 8 bits",
     )
+    option(
+        "--wide-activations",
+        type=_names,
+        metavar="NAME[,NAME...]",
+        help="layers whose results have up to 16 bits instead of 8, named in the same way:"
+        " convolutions and dense layers whose results only such layers read. They stay on the"
+        " accelerator, and layers that read them take up to twice the cycles; good where"
+        " `tilefarm explain` says that noise comes from rounding",
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:

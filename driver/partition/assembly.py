@@ -13,7 +13,7 @@ from tilefarm.target import Target
 from tilefarm.workload import ACCELERATED, AttrValue, TensorSpec, Workload
 
 from driver.graph.ir import Shape
-from driver.integer.blocks import blocked_shape
+from driver.integer.blocks import blocked_shape, plane_shape
 from driver.integer.network import (
     Network,
     NetworkOutput,
@@ -151,8 +151,14 @@ class Assembly:
         return blocked_shape(shape, self._target.vta.batch, self._target.vta.block)
 
     def stored(self, tensor: QuantTensor) -> Shape:
-        """The shape in memory of a logical tensor: float32 as it is, int8 in blocks."""
-        return tensor.shape if tensor.dtype is DType.FLOAT32 else self.blocked(tensor.shape)
+        """The shape in memory of a logical tensor: float32 as it is, int8 in blocks.
+
+        int16 is two planes of int8 in blocks.
+        """
+        if tensor.dtype is DType.FLOAT32:
+            return tensor.shape
+        shape = self.blocked(tensor.shape)
+        return plane_shape(shape) if tensor.dtype is DType.INT16 else shape
 
     def network(self, outputs: tuple[NetworkOutput, ...]) -> Network:
         """The network of everything added so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,9 @@ from driver.integer.qir import QAffine, QConv2d, QConvTranspose2d, QDense, Quant
 from driver.partition.assembly import Assembly, Constant
 from driver.partition.images import Images
 from driver.partition.layers import (
-    JOINS,
-    MULTIPLIES,
     SCALES,
     Attrs,
+    Planes,
     affine_constants,
     conv_attrs,
     epilogue,
@@ -81,8 +81,9 @@ class LayerCalls:
         weight = in_planes(
             op.weight, lambda each: packed_dense_weight(each, self._target, flattened)
         )
-        rows, _, *tile = self._made.blocked(self._graph.tensors[node.output].shape)
-        data = (name, (rows, weight.shape[-3], *tile))
+        tensor = self._graph.tensors[node.inputs[0]]
+        *rows, _, batch, block = self._made.stored(replace(tensor, shape=tensor.shape[:2]))
+        data = (name, (*rows, weight.shape[-3], batch, block))
         self._layer(node, op, "dense", data, weight, {"lo": op.lo, "hi": op.hi})
 
     def affine(self, node: QuantNode, op: QAffine) -> None:
@@ -109,18 +110,21 @@ class LayerCalls:
         weight: NDArray[Any],
         attrs: Attrs,
     ) -> None:
-        """One call on int8 `data` with the layer's weights and what follows its sums."""
-        result = self._graph.tensors[node.output].shape
-        is_wide = op.weight.dtype == np.int16
-        after = epilogue(node.name, op.bias, op.factor, op.shift, self._target, in_planes=is_wide)
+        """One call on `data` with the layer's weights and what follows its sums."""
+        source, result = (self._graph.tensors[name] for name in (node.inputs[0], node.output))
+        planes = Planes(  # one for each byte
+            data=source.dtype.nbytes, weight=op.weight.itemsize, out=result.dtype.nbytes
+        )
+        in_planes = planes.of_sums > 1
+        after = epilogue(node.name, op.bias, op.factor, op.shift, self._target, in_planes=in_planes)
         self._made.call(
             node.name,
             operator,
             {"data": data},
             {"weight": Constant(f"{node.name}.weight", weight), **after},
-            {**attrs, "planes": 2} if is_wide else attrs,
+            {**attrs, **planes.attrs},
             result=self._values.result(node.output),
-            shape=self._made.blocked(result),
-            why=JOINS if is_wide else MULTIPLIES,
-            macs=layer_macs(op, result),
+            shape=self._made.stored(result),
+            why=planes.why,
+            macs=layer_macs(op, result.shape),
         )

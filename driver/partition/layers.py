@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from tilefarm.errors import ModelError
@@ -24,15 +25,40 @@ from driver.partition.pack import (
 )
 
 MULTIPLIES = "multiply-accumulates with a shift behind them: what GEMM and ALU do"
-JOINS = (
-    "weights of 16 bits: GEMM with the high and with the low part, ALU joins and shifts the sums"
-)
+_JOINS = "of 16 bits: GEMM with the high and with the low part, ALU joins and shifts the sums"
+JOINS = f"weights {_JOINS}"
 MAXIMA = "the largest of never negative values: GEMM widens them, ALU compares"
 MOVES = "channels sorted by weights of 0 and 1: GEMM moves int8 exactly"
 SCALES = "products with a diagonal tile, in the accumulators: what GEMM and ALU do"
 
 Constants = dict[str, Constant]
 Attrs = dict[str, AttrValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planes:
+    """How many int8 tensors, high and low, hold what a layer reads and what it makes: 1 or 2."""
+
+    data: int = 1
+    weight: int = 1
+    out: int = 1
+
+    @property
+    def of_sums(self) -> int:
+        """How many sums are joined; biases have two planes where it is more than one."""
+        return self.data + self.weight - 1
+
+    @property
+    def attrs(self) -> Attrs:
+        """The attributes of the layer's workload: what is one is not written."""
+        each = {"data_planes": self.data, "planes": self.weight, "out_planes": self.out}
+        return {name: count for name, count in each.items() if count > 1}
+
+    @property
+    def why(self) -> str:
+        """The reason for the place of the layer."""
+        wide = ["data"] * (self.data > 1) + ["weights"] * (self.weight > 1)
+        return f"{' and '.join(wide)} {_JOINS}" if wide else MULTIPLIES
 
 
 def epilogue(
@@ -46,7 +72,7 @@ def epilogue(
 ) -> Constants:
     """What follows the sums of a layer; no bias where all of them are zero.
 
-    Biases are `in_planes` where the weights are.
+    Biases are `in_planes` where sums of several planes are joined.
 
     Raises:
         ModelError: a shift is more than the target has; the network was made for another one.

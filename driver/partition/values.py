@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tilefarm.dtype import DType
 from tilefarm.target import Target
@@ -89,7 +90,7 @@ class Values:
         return name
 
     def operand(self, name: str) -> tuple[str, Shape]:
-        """The tensor that holds an int8 value, and the shape of an image in which it is seen."""
+        """The tensor that holds a blocked value, and the shape of an image in which it is seen."""
         return self.read(name), self.image(name)
 
     def dense_data(self, name: str) -> tuple[str, Shape | None]:
@@ -161,6 +162,7 @@ class Values:
         return copy
 
     def image(self, name: str, channels: int | None = None) -> Shape:
-        """The blocked shape of an int8 value, or of as many channels, seen as an image."""
-        n, c, *rest = self._graph.tensors[name].shape
-        return self._made.blocked(as_image((n, channels or c, *rest)))
+        """The shape in memory of a value, or of as many channels, seen as an image."""
+        tensor = self._graph.tensors[name]
+        n, c, *rest = tensor.shape
+        return self._made.stored(replace(tensor, shape=as_image((n, channels or c, *rest))))

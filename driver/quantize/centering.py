@@ -15,7 +15,7 @@ made on the processor. What anything else than a layer reads stays as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,7 +46,11 @@ class Middle:
 
 
 def middles(
-    graph: Graph, ranges: Mapping[str, float], *, borders: bool = True
+    graph: Graph,
+    ranges: Mapping[str, float],
+    *,
+    borders: bool = True,
+    wide: Collection[str] = (),
 ) -> dict[str, Middle]:
     """What can be taken from each tensor, where that is anything.
 
@@ -54,8 +58,9 @@ def middles(
         graph: a float network, folded.
         ranges: the largest value of every tensor.
         borders: also of tensors that a convolution pads, which needs a border then.
+        wide: tensors of 16 bits, which have levels enough.
     """
-    can = _tensors_that_can(graph, borders=borders)
+    can = _tensors_that_can(graph, borders=borders).difference(wide)
     found: dict[str, Middle] = {}
     for node in graph.nodes:
         if isinstance(node.op, Reshape) and node.inputs[0] in found:
@@ -122,13 +127,14 @@ def with_rounded_middles(
             known[node.output] = before
         if isinstance(op, Biased) and before:
             layer = layers[node.output]
-            scale_in, scale = (quantized.tensors[n].scale for n in (node.inputs[0], node.output))
+            source = quantized.tensors[node.inputs[0]]
+            scale_in, scale = source.scale, quantized.tensors[node.output].scale
             assert isinstance(layer, Weighted)
             assert scale_in
             assert scale
             exact = row_sums(layer) * (before / scale) / gain(op)
             rounded = weight_rows(op).sum(axis=1) * (before / scale_in)
-            op = with_bias(op, bias_of(op) + rounded - exact)
+            op = with_bias(op, bias_of(op) + rounded - exact, source.largest)
         nodes.append(replace(node, op=op))
     tensors = {
         name: replace(tensor, middle=known.get(name, 0.0))

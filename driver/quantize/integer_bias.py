@@ -41,9 +41,12 @@ def with_weights(op: Biased, weight: NDArray[Any], shift: NDArray[Any]) -> Biase
     return replace(op, weight=weight.astype(np.int8).reshape(op.weight.shape), shift=shift)
 
 
-def fits_int32(op: Biased) -> bool:
-    """Whether the sums stay within int32 whatever the operand, and there is room for the bias."""
-    return bool((_room(op) >= np.abs(bias_of(op).astype(np.int64))).all())
+def fits_int32(op: Biased, largest: int = LARGEST_INPUT) -> bool:
+    """Whether the sums stay within int32 whatever the operand, and there is room for the bias.
+
+    `largest` is the largest magnitude in an operand.
+    """
+    return bool((_room(op, largest) >= np.abs(bias_of(op).astype(np.int64))).all())
 
 
 def bias_of(op: Biased) -> NDArray[np.int32]:
@@ -62,18 +65,18 @@ def rounding(op: Biased) -> NDArray[np.float64]:
     return np.where(op.shift > 0, np.rint(0.5 / gain(op)), 0.0)
 
 
-def with_bias(op: Biased, bias: NDArray[Any]) -> Biased:
+def with_bias(op: Biased, bias: NDArray[Any], largest: int = LARGEST_INPUT) -> Biased:
     """The layer with these biases [Co], rounded, and such that the worst sum stays within int32.
 
-    So does its product with the factor.
+    So does its product with the factor. `largest` is the largest magnitude in an operand.
     """
-    room = _room(op)
+    room = _room(op, largest)
     held = np.clip(np.rint(bias), -room, room).astype(np.int32)
     return replace(op, add=held) if isinstance(op, QAffine) else replace(op, bias=held)
 
 
-def _room(op: Biased) -> NDArray[np.int64]:
+def _room(op: Biased, largest: int) -> NDArray[np.int64]:
     """[Co]: the largest magnitude of a bias with which the worst sum stays within int32."""
     most = _MOST_SUM // (1 if op.factor is None else op.factor)
     sizes = np.abs(stored_weight(op).reshape(len(op.shift), -1))
-    return np.asarray(most - LARGEST_INPUT * sizes.sum(axis=1, dtype=np.int64))
+    return np.asarray(most - largest * sizes.sum(axis=1, dtype=np.int64))

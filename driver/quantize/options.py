@@ -41,6 +41,8 @@ class Quantization:
         keep_float: names of layers that stay in float on the processor, or patterns of names.
         wide: names of layers whose weights have 16 bits, or patterns of names; see
             `driver.quantize.wide_weights`. None: where many answers would change otherwise.
+        wide_activations: names of layers whose results have 16 bits, or patterns of names; see
+            `driver.quantize.wide_activations`.
 
     Raises:
         SettingsError: an option is impossible.
@@ -55,6 +57,7 @@ class Quantization:
     requantize: Requantize = "shift"
     keep_float: tuple[str, ...] = ()
     wide: tuple[str, ...] | None = None
+    wide_activations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _ = self.method
@@ -92,11 +95,12 @@ class Quantization:
         )
 
     def with_float(self, names: Sequence[str]) -> Quantization:
-        """The same with more layers in float, which then have no wide weights."""
+        """The same with more layers in float, which then have nothing of 16 bits."""
         return replace(
             self,
             keep_float=(*self.keep_float, *names),
             wide=self.wide and tuple(name for name in self.wide if name not in names),
+            wide_activations=tuple(name for name in self.wide_activations if name not in names),
         )
 
     def __str__(self) -> str:
@@ -110,6 +114,8 @@ class Quantization:
         words += ["multiplied"] if self.requantize == "mul" else []
         words += [f"{', '.join(self.keep_float)} in float"] if self.keep_float else []
         words += [f"{', '.join(self.wide)} with weights of 16 bits"] if self.wide else []
+        wide = ", ".join(self.wide_activations)
+        words += [f"{wide} with results of 16 bits"] if wide else []
         return ", ".join(words)
 
 

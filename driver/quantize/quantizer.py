@@ -25,6 +25,8 @@ from driver.integer.qir import (
     INT8_MAX,
     Dequantize,
     QConcat,
+    QConv2d,
+    QDense,
     QGather,
     QReshape,
     QSoftmax,
@@ -34,6 +36,7 @@ from driver.integer.qir import (
     QuantOperator,
     QuantTensor,
     Real,
+    result_type,
 )
 from driver.integer.real_views import places_of
 from driver.quantize.centering import Middle, centered, middles, with_rounded_middles
@@ -44,8 +47,9 @@ from driver.quantize.ranges import ranges_of
 from driver.quantize.refining import Refinement, refined, refined_without_data
 from driver.quantize.rules import Surroundings, rescale_rule, rule_for
 from driver.quantize.scales import Ties
-from driver.quantize.shift_exact import MAX_SHIFT
+from driver.quantize.shift_exact import LARGEST_INPUT, MAX_SHIFT, Largest
 from driver.quantize.whole_weights import read_by_layers
+from driver.quantize.wide_activations import largest_results, wide_results, with_spare
 from driver.quantize.wide_weights import wide_nodes
 
 _SOFTMAX_ENTRIES = 256
@@ -107,8 +111,9 @@ def quantize(
     Raises:
         ModelError: a layer whose sums cannot be kept within 32 bits; every such layer is listed.
         DataError: see `driver.quantize.ranges.ranges_of`.
-        SettingsError: what is wanted needs data, or see `driver.quantize.floats.float_nodes` and
-            `driver.quantize.wide_weights.wide_nodes`.
+        SettingsError: what is wanted needs data, or see `driver.quantize.floats.float_nodes`,
+            `driver.quantize.wide_weights.wide_nodes` and
+            `driver.quantize.wide_activations.wide_results`.
     """
     if calibration is None and how.needs_data:
         raise SettingsError(
@@ -122,6 +127,7 @@ def quantize(
         block,
         how.keep_float,
         how.wide or (),
+        how.wide_activations,
         multiplied=how.requantize == "mul",
         max_shift=max_shift,
     )
@@ -160,7 +166,13 @@ def _float_form(
     if how.activations == "symmetric":
         return graph, {}, {}
     ranges = ranges_of(graph, calibration, how.method)
-    middle = middles(graph, ranges, borders=how.activations == "asymmetric")
+    wide = wide_results(graph, how.wide_activations, float_nodes(graph, how.keep_float))
+    middle = middles(
+        graph,
+        ranges,
+        borders=how.activations == "asymmetric",
+        wide=[node.output for node in graph.nodes if node.name in wide],
+    )
     return centered(graph, middle), middle, {} if middle else ranges
 
 
@@ -168,9 +180,11 @@ def require_layers(graph: Graph, how: Quantization) -> None:
     """Nothing if the network has the layers that the user names, so that nothing is begun first.
 
     Raises:
-        SettingsError: see `float_nodes` and `wide_nodes`.
+        SettingsError: see `float_nodes`, `wide_nodes` and `wide_results`.
     """
-    wide_nodes(graph, how.wide or (), float_nodes(graph, how.keep_float))
+    floats = float_nodes(graph, how.keep_float)
+    wide_nodes(graph, how.wide or (), floats)
+    wide_results(graph, how.wide_activations, floats)
 
 
 def quantize_with(
@@ -179,6 +193,7 @@ def quantize_with(
     block: int = _BLOCK,
     keep_float: Sequence[str] = (),
     wide: Sequence[str] = (),
+    wide_activations: Sequence[str] = (),
     *,
     multiplied: bool = False,
     max_shift: int = MAX_SHIFT,
@@ -186,18 +201,21 @@ def quantize_with(
     """The integer network for given ranges: the largest magnitude of every tensor.
 
     Its layers have factors if they are `multiplied`; those that patterns name are in float, or have
-    wide weights.
+    weights or results of 16 bits.
 
     Raises:
         ModelError, SettingsError: as for `quantize`.
     """
     floats = float_nodes(graph, keep_float)
+    with_wide_weights = wide_nodes(graph, wide, floats)
+    with_wide_results = wide_results(graph, wide_activations, floats)
     quantizer = _Quantizer(
         graph,
         ranges,
         floats,
         block,
-        wide=wide_nodes(graph, wide, floats),
+        wide=with_wide_weights,
+        most=largest_results(graph, with_wide_results, with_wide_weights, max_shift),
         multiplied=multiplied,
         max_shift=max_shift,
     )
@@ -224,16 +242,18 @@ class _Quantizer:
         block: int,
         *,
         wide: Collection[str],
+        most: Mapping[str, int],
         multiplied: bool,
         max_shift: int,
     ) -> None:
         self._graph = graph
         self._floats = floats
         self._ties = Ties(graph)
-        self._ranges = self._ties.ranges(ranges)
+        self._ranges = with_spare(graph, self._ties.ranges(ranges), most)
         self._largest: dict[str, float] = {}
         self._block = block
         self._wide = wide
+        self._most = most
         self._multiplied = multiplied
         self._max_shift = max_shift
         self._coarser = read_by_layers(graph) if graph.ranges else frozenset()
@@ -260,6 +280,7 @@ class _Quantizer:
             self._emit(
                 node.name, QReshape(shape=node.op.shape), node.inputs, node.output, tensor.scale
             )
+            self._tensors[node.output] = replace(tensor, shape=self._tensors[node.output].shape)
             return
         names = tuple(self._as_int8(name) for name in node.inputs)
         if isinstance(node.op, Add | Product):
@@ -280,6 +301,10 @@ class _Quantizer:
             were_whole=bool(self._graph.ranges),
             max_shift=self._max_shift,
             is_wide=node.name in self._wide,
+            largest=Largest(
+                operand=self._tensors[names[0]].largest,
+                result=self._most.get(node.output, LARGEST_INPUT),
+            ),
         )
         rule = rule_for(node.op, at)
         self._emit(node.name, rule.op, names, node.output, rule.scale)
@@ -370,11 +395,12 @@ class _Quantizer:
         scale: float | None,
     ) -> None:
         self._nodes.append(QuantNode(name=name, op=op, inputs=inputs, output=output))
-        self._tensors[output] = QuantTensor(
-            shape=self._shape_of(op, inputs[0], output),
-            dtype=DType.FLOAT32 if scale is None else DType.INT8,
-            scale=scale,
-        )
+        shape, dtype, largest = self._shape_of(op, inputs[0], output), DType.INT8, LARGEST_INPUT
+        if scale is None:
+            dtype = DType.FLOAT32
+        elif isinstance(op, QConv2d | QDense) and result_type(op.lo, op.hi) is DType.INT16:
+            dtype, largest = DType.INT16, max(-op.lo, op.hi)
+        self._tensors[output] = QuantTensor(shape=shape, dtype=dtype, scale=scale, largest=largest)
         if scale is not None and self._is_tied(output):
             group = self._ties.group(output)
             self._largest[group] = max(self._largest.get(group, 0.0), scale)
@@ -406,7 +432,7 @@ class _Quantizer:
         Not finer than that of tensors made before it which must have the same.
         """
         reach = self._ranges[name]
-        finest = max(reach / INT8_MAX, _LEAST_SCALE) if reach else 1.0
+        finest = max(reach / self._most.get(name, INT8_MAX), _LEAST_SCALE) if reach else 1.0
         return max(finest, self._largest.get(self._ties.group(name), 0.0))
 
     def _fresh(self, name: str) -> str:

@@ -165,6 +165,7 @@ class _Layer:
         self._layer, self._met, self._wanted = layer, met, wanted
         self._scale, self._in_steps = result.scale, source.scale / result.scale
         self._middle = source.middle / source.scale
+        self._largest = source.largest
         self._errors = met if wanted.corrects else met.about_zero()
 
     def with_better_weights(self) -> Biased:
@@ -182,7 +183,8 @@ class _Layer:
         if op is self._op or not self._middle:
             return op
         more = [(weight_rows(each) * gain(each)[:, None]).sum(axis=1) for each in (op, self._op)]
-        return with_bias(op, bias_of(op) + (more[0] - more[1]) * self._middle / gain(op))
+        bias = bias_of(op) + (more[0] - more[1]) * self._middle / gain(op)
+        return with_bias(op, bias, self._largest)
 
     def with_bias_for(self, op: Biased, sums: Reals) -> Biased:
         """The layer whose mean sums [Co] before their clip are these, in real units.
@@ -190,7 +192,8 @@ class _Layer:
         What rounds to nearest is no part of the mean.
         """
         products = mean_sums(self._layer, stored_weight(op), self._met.mean)
-        return with_bias(op, np.rint(sums / self._scale / gain(op) - products) + rounding(op))
+        bias = np.rint(sums / self._scale / gain(op) - products) + rounding(op)
+        return with_bias(op, bias, self._largest)
 
     def _shared(self, op: Biased, real: Reals) -> Biased | None:
         """The layer in which the channels of a block share a shift; None if a channel shows it."""
@@ -199,9 +202,8 @@ class _Layer:
             return None
         whole = np.rint(real / self._lanes(np.exp2(-shift.astype(np.float64)), real))
         other = with_weights(op, whole, shift)
-        other = with_bias(
-            other, (bias_of(op) - rounding(op)) * (gain(op) / gain(other)) + rounding(other)
-        )
+        bias = (bias_of(op) - rounding(op)) * (gain(op) / gain(other)) + rounding(other)
+        other = with_bias(other, bias, self._largest)
         other = self._fitted(other, real)
         if self._wanted.shares_all:
             return other
@@ -216,7 +218,7 @@ class _Layer:
             return op
         whole = fitted(real / self._lanes(gain(op), real), self._errors.covariance, MAX_MUL)
         other = with_weights(op, whole, op.shift)
-        return other if fits_int32(other) else op
+        return other if fits_int32(other, self._largest) else op
 
     def _noise(self, op: Biased, real: Reals) -> Reals:
         """[G, R]: the variance of what rounding the weights adds to the results, in their steps."""

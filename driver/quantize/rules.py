@@ -45,8 +45,10 @@ from driver.integer.qir import (
 from driver.quantize.multiplied import multiplied_parameters
 from driver.quantize.shift_exact import (
     BYTES,
+    INT8,
     MAX_SHIFT,
     WIDE,
+    Largest,
     LayerParameters,
     bounds,
     layer_parameters,
@@ -75,7 +77,8 @@ class Surroundings:
     `block` is the number of channels in a vector of the target. A result that `may_be_coarser` may
     have a larger scale for the sake of the weights, see `driver.quantize.whole_weights`. Where sums
     are `multiplied`, scales stay as wanted; weights that `were_whole` may stay so. No shift behind
-    sums of weights is above `max_shift`. Where it `is_wide`, weights have 16 bits, and no factor.
+    sums of weights is above `max_shift`. Where it `is_wide`, weights have 16 bits; `largest` says
+    where activations have them. Neither goes with factors.
     """
 
     in_scales: tuple[float, ...]
@@ -87,6 +90,7 @@ class Surroundings:
     were_whole: bool = False
     max_shift: int = MAX_SHIFT
     is_wide: bool = False
+    largest: Largest = INT8
 
 
 def rule_for(op: Operator, at: Surroundings) -> Rule:
@@ -153,7 +157,7 @@ def rescale_rule(in_scale: float, out_scale: float) -> Rule:
 
 def _layer(op: Conv2d | ConvTranspose2d | Dense, at: Surroundings) -> Rule:
     layer, scale = _parameters(op.weight, op.bias, at)
-    lo, hi = bounds(op.lo, op.hi, scale)
+    lo, hi = bounds(op.lo, op.hi, scale, at.largest.result)
     common: dict[str, Any] = {
         "weight": layer.weight,
         "bias": layer.bias,
@@ -185,8 +189,9 @@ def _parameters(
 ) -> tuple[LayerParameters, float]:
     """Integer parameters and the scale of the results."""
     (in_scale,) = at.in_scales
-    least = max(at.wanted, least_out_scale(weight, in_scale))
-    if at.multiplied and not at.is_wide:
+    bits = WIDE if at.is_wide else BYTES
+    least = max(at.wanted, least_out_scale(weight, in_scale, bits.most))
+    if at.multiplied and not at.is_wide and not at.largest.is_wide:
         layer = multiplied_parameters(
             weight,
             bias,
@@ -206,7 +211,8 @@ def _parameters(
             out_scale=scale,
             block=at.block,
             max_shift=at.max_shift,
-            bits=WIDE if at.is_wide else BYTES,
+            bits=bits,
+            largest=at.largest,
         )
 
     nears = at.may_be_coarser and not at.is_wide

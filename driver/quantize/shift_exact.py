@@ -34,8 +34,8 @@ instead."""
 _PLANE_BITS: Final = 8
 ACC_LIMIT: Final = 1 << 31
 LARGEST_INPUT: Final = 128
-_BEYOND_INT8: Final = 512.0
-"""More than any rounding away from both ends of int8."""
+_BEYOND: Final = 4.0
+"""Of the largest result: more than any rounding away from both ends of it."""
 _WORSE_BY: Final = 0.97
 _SAME_POWER: Final = 1e-6
 """How much of a power of two a scale may miss and still be that power."""
@@ -77,6 +77,20 @@ class WeightBits:
         return most_bias(block) << _PLANE_BITS * (self.planes - 1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Largest:
+    """The largest magnitudes of what a layer reads and of what it makes; 128 in 8 bits."""
+
+    operand: int = LARGEST_INPUT
+    result: int = LARGEST_INPUT
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether one of the two has 16 bits."""
+        return max(self.operand, self.result) > LARGEST_INPUT
+
+
+INT8: Final = Largest()
 BYTES: Final = WeightBits(dtype=np.int8, most=MAX_MUL, planes=1, shares_shifts=False)
 WIDE: Final = WeightBits(dtype=np.int16, most=MAX_WIDE, planes=2, shares_shifts=True)
 
@@ -91,10 +105,10 @@ class SumParameters:
     out_scale: float
 
 
-def least_out_scale(weight: FloatArray, in_scale: float) -> float:
-    """The smallest output scale at which every weight fits into int8 with a shift of 0."""
+def least_out_scale(weight: FloatArray, in_scale: float, most: int = MAX_MUL) -> float:
+    """The smallest output scale at which no weight is above `most` with a shift of 0."""
     largest = max(weight.max(initial=0.0), -weight.min(initial=0.0))
-    return float(largest) * in_scale / MAX_MUL
+    return float(largest) * in_scale / most
 
 
 def most_bias(block: int) -> int:
@@ -111,11 +125,12 @@ def layer_parameters(
     block: int,
     max_shift: int = MAX_SHIFT,
     bits: WeightBits = BYTES,
+    largest: Largest = INT8,
 ) -> LayerParameters:
     """Integer parameters of a layer; `weight` is [Co, ...], `bias` [Co] in real units.
 
     Every shift is the largest within 0..`max_shift` at which the weights fit, the sum of the worst
-    input stays within int32, and (as long as it is above `enough_shift`) the bias fits `most_bias`.
+    input stays within int32, and (as long as it is above what is enough) the bias fits its tiles.
     A bias that saturates every result is the smallest that does. A limit of 15 instead of 30 costs
     weights their low bits where all of them together move the result by a few steps, which does not
     show.
@@ -125,8 +140,8 @@ def layer_parameters(
     """
     rows = _Rows(weight.reshape(weight.shape[0], -1), in_scale / out_scale, block)
     offset = bias.astype(np.float64) / out_scale
-    offsets = rows.map(lambda part, at: within_reach(part, offset[at]))
-    shift = rows.map(lambda part, at: _shifts(part, offsets[at], block, max_shift, bits))
+    offsets = rows.map(lambda part, at: within_reach(part, offset[at], largest))
+    shift = rows.map(lambda part, at: _shifts(part, offsets[at], block, max_shift, bits, largest))
     whole = rows.map(lambda part, at: np.rint(part * np.exp2(shift[at, None])).astype(bits.dtype))
     return LayerParameters(
         weight=whole.reshape(weight.shape),
@@ -206,11 +221,10 @@ def mean_parameters(
     return mul, shift, in_scale * 2.0**shift / (least * top)
 
 
-def bounds(lo: float, hi: float, scale: float) -> tuple[int, int]:
-    """The integer bounds of a clip at a scale, within int8."""
-    low, high = (
-        int(np.clip(np.rint(np.clip(b / scale, -1e6, 1e6)), INT8_MIN, INT8_MAX)) for b in (lo, hi)
-    )
+def bounds(lo: float, hi: float, scale: float, largest: int = LARGEST_INPUT) -> tuple[int, int]:
+    """The integer bounds of a clip at a scale: within int8, or -`largest`..`largest` beyond it."""
+    ends = (-largest, largest) if largest > LARGEST_INPUT else (INT8_MIN, INT8_MAX)
+    low, high = (int(np.clip(np.rint(np.clip(b / scale, -1e6, 1e6)), *ends)) for b in (lo, hi))
     return low, high
 
 
@@ -256,6 +270,7 @@ def _shifts(
     block: int,
     max_shift: int,
     bits: WeightBits,
+    largest: Largest,
 ) -> NDArray[np.int64]:
     """The largest shift of every channel or block, within 0..`max_shift`.
 
@@ -267,21 +282,23 @@ def _shifts(
         return of_blocks(shift, block) if bits.shares_shifts else shift
 
     shift = together(_largest_shifts(np.abs(rows).max(axis=1), max_shift, bits.most))
-    while (over := _overflows(rows, offsets, shift)).any():
+    while (over := _overflows(rows, offsets, shift, largest.operand)).any():
         if (shift[over] == 0).any():
             raise OverflowError("its worst sum does not fit into the 32-bit accumulator")
         shift = together(shift - over)
-    while (far := _far_biases(offsets, shift, block, bits)).any():
+    while (far := _far_biases(offsets, shift, block, bits, largest.operand)).any():
         shift = together(shift - far)
     return shift
 
 
-def within_reach(rows: NDArray[np.float64], offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+def within_reach(
+    rows: NDArray[np.float64], offsets: NDArray[np.float64], largest: Largest = INT8
+) -> NDArray[np.float64]:
     """Biases, none so far from zero that it saturates whatever the sums are and by more than that.
 
     The far ones would take many tiles, or all of the accumulator's bits.
     """
-    reach = LARGEST_INPUT * np.abs(rows).sum(axis=1) + _BEYOND_INT8
+    reach = largest.operand * np.abs(rows).sum(axis=1) + _BEYOND * largest.result
     return np.clip(offsets, -reach, reach)
 
 
@@ -292,19 +309,26 @@ def _biases(offsets: NDArray[Any], shift: NDArray[np.int64]) -> NDArray[np.float
 
 
 def _far_biases(
-    offsets: NDArray[Any], shift: NDArray[np.int64], block: int, bits: WeightBits
+    offsets: NDArray[Any],
+    shift: NDArray[np.int64],
+    block: int,
+    bits: WeightBits,
+    largest: int,
 ) -> NDArray[np.bool_]:
     """Which channels could have a smaller bias at no loss that shows."""
-    far = (np.abs(_biases(offsets, shift)) > bits.most_bias(block)) & (shift > bits.enough_shift)
+    is_wide = largest > LARGEST_INPUT
+    most = WIDE.most_bias(block) if is_wide else bits.most_bias(block)
+    enough = bits.enough_shift + (math.ceil(math.log2(largest / LARGEST_INPUT)) if is_wide else 0)
+    far = (np.abs(_biases(offsets, shift)) > most) & (shift > enough)
     return np.asarray(far, np.bool_)
 
 
 def _overflows(
-    rows: NDArray[Any], offsets: NDArray[Any], shift: NDArray[np.int64]
+    rows: NDArray[Any], offsets: NDArray[Any], shift: NDArray[np.int64], largest: int
 ) -> NDArray[np.bool_]:
     """Which channels could leave int32 on the worst input."""
     weights = np.abs(np.rint(rows * np.exp2(shift)[:, None])).sum(axis=1)
-    worst = LARGEST_INPUT * weights + np.abs(_biases(offsets, shift))
+    worst = largest * weights + np.abs(_biases(offsets, shift))
     return np.asarray(worst >= ACC_LIMIT, np.bool_)
 
 

@@ -32,10 +32,14 @@ OPERATORS: Final[Mapping[str, str]] = {
     " is int32 [Co/c, b, c] (equal over b), or [Co/c]: one for each block. factor is int32 [Co/c,"
     " b, c] (equal over b) and its products wrap; the target's ALU needs MUL. With attr planes=2"
     " (no groups, no factor) weights have 16 bits: weight is [Co/c, 2, Ci/c, Kh, Kw, c, c] and"
-    " bias [Co/c, 2, T, c, c], and the sums are 256 * (those of plane 0) + (those of plane 1).",
+    " bias [Co/c, 2, T, c, c], and the sums are 256 * (those of plane 0) + (those of plane 1). With"
+    " attr data_planes=2 (no factor) so has data: [N/b, 2, C/c, H, W, b, c], and bias is as with"
+    " planes=2; both may be given. With attr out_planes=2 lo and hi are within int16 and out is"
+    " [N/b, 2, Co/c, OH, OW, b, c]: plane 1 has the low byte of min(max(sums, lo), hi), plane 0 has"
+    " (that + 128) >> 8, so that it is 256 * plane 0 + plane 1.",
     "dense": "(data [N/b, Ci/c, b, c], weight [Co/c, Ci/c, c, c][, bias, unit][, factor][, shift])"
     " -> out [N/b, Co/c, b, c] as conv2d; attrs lo, hi, and planes where weight is [Co/c, 2, Ci/c,"
-    " c, c]",
+    " c, c], data_planes where data is [N/b, 2, Ci/c, b, c], out_planes where out is",
     "conv2d_transpose": "(data, weight[, bias, unit][, factor][, shift]) -> out; stride (h, w)"
     " phases p = 0..h-1, q = 0..w-1: weight is [Co/c, h, w, Ci/c, Kh, Kw, c, c], and out[h*y + p,"
     " w*x + q] is the convolution of stride 1 of data with weight[co, p, q], bias, factor, shift"
@@ -107,7 +111,7 @@ PARAMETERS: Final = ("a", "b")
 """Attributes that are parameters of a function, in their order."""
 
 PLANE: Final = 256
-"""What one of the first plane of a layer's weights is worth in the second."""
+"""What one of the first plane of a tensor is worth in the second."""
 
 ACCELERATED: Final = frozenset(
     {
@@ -179,6 +183,21 @@ class Workload:
         return self.attr_int("planes") if "planes" in dict(self.attrs) else 1
 
     @property
+    def data_planes(self) -> int:
+        """How many int8 tensors a layer's data are: 2 where they have 16 bits, else 1."""
+        return self.attr_int("data_planes") if "data_planes" in dict(self.attrs) else 1
+
+    @property
+    def out_planes(self) -> int:
+        """How many int8 tensors a layer's results are: 2 where they have 16 bits, else 1."""
+        return self.attr_int("out_planes") if "out_planes" in dict(self.attrs) else 1
+
+    @property
+    def is_in_planes(self) -> bool:
+        """Whether a layer's sums, and so its biases, are of planes: of weights, data, or both."""
+        return self.planes > 1 or self.data_planes > 1
+
+    @property
     def fill(self) -> float:
         """What a `gather` has where there is no element."""
         return self.attr_float("fill") if "fill" in dict(self.attrs) else 0.0
@@ -224,6 +243,8 @@ class Workload:
             parts += [f"{self.inputs[1].shape[0]}co"]
         if self.planes > 1:
             parts.append(f"{self.planes}p")
+        if self.data_planes > 1 or self.out_planes > 1:
+            parts.append(f"{self.data_planes}to{self.out_planes}p")
         return "_".join([*parts, self.digest.hex[:6]])
 
     def to_json(self) -> str:

@@ -60,13 +60,15 @@ def conv2d(
     dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
     planes: int = 1,
-    lo: int = -128,
-    hi: int = 127,
+    data_planes: int = 1,
+    out_planes: int = 1,
+    lo: int | None = None,
+    hi: int | None = None,
     element: tuple[int, int] = (1, LANES),
 ) -> Workload:
     """A convolution; `ci`, `co` and `groups` count blocks of channels, as `element` [b, c] has.
 
-    With two `planes` weights have 16 bits.
+    With two `planes` weights have 16 bits, with two `data_planes` or `out_planes` data or results.
     """
     top, left, bottom, right = pad
     block = element[1]
@@ -76,20 +78,19 @@ def conv2d(
     plain = workload(
         "conv2d",
         {
-            "data": (DType.INT8, (1, ci, height, width, *element)),
+            "data": (DType.INT8, (1, *_axis(data_planes), ci, height, width, *element)),
             "weight": (
                 DType.INT8,
-                (co, *_planes(planes).values(), ci // groups, *kernel, block, block),
+                (co, *_axis(planes), ci // groups, *kernel, block, block),
             ),
         },
-        (DType.INT8, (1, co, out_h, out_w, *element)),
+        (DType.INT8, (1, *_axis(out_planes), co, out_h, out_w, *element)),
         stride=stride,
         pad=pad,
         dilation=dilation,
-        lo=lo,
-        hi=hi,
+        **_clips(lo, hi, out_planes),
         **grouped,
-        **_planes(planes),
+        **_planes(planes, data_planes, out_planes),
     )
     return with_epilogue(plain)
 
@@ -151,26 +152,44 @@ def matmul(
 
 
 def dense(
-    ci: int = 2, co: int = 1, rows: int = 1, lo: int = -128, hi: int = 127, planes: int = 1
+    ci: int = 2,
+    co: int = 1,
+    rows: int = 1,
+    lo: int | None = None,
+    hi: int | None = None,
+    planes: int = 1,
+    data_planes: int = 1,
+    out_planes: int = 1,
 ) -> Workload:
     """A fully connected layer; `ci` and `co` count blocks of 16 channels."""
     plain = workload(
         "dense",
         {
-            "data": (DType.INT8, (rows, ci, 1, LANES)),
-            "weight": (DType.INT8, (co, *_planes(planes).values(), ci, LANES, LANES)),
+            "data": (DType.INT8, (rows, *_axis(data_planes), ci, 1, LANES)),
+            "weight": (DType.INT8, (co, *_axis(planes), ci, LANES, LANES)),
         },
-        (DType.INT8, (rows, co, 1, LANES)),
-        lo=lo,
-        hi=hi,
-        **_planes(planes),
+        (DType.INT8, (rows, *_axis(out_planes), co, 1, LANES)),
+        **_clips(lo, hi, out_planes),
+        **_planes(planes, data_planes, out_planes),
     )
     return with_epilogue(plain)
 
 
-def _planes(planes: int) -> dict[str, int]:
-    """The attribute of a layer whose weights are planes."""
-    return {"planes": planes} if planes > 1 else {}
+def _planes(weights: int, data: int, out: int) -> dict[str, int]:
+    """The attributes of a layer whose weights, data or results are planes."""
+    given = {"planes": weights, "data_planes": data, "out_planes": out}
+    return {name: planes for name, planes in given.items() if planes > 1}
+
+
+def _clips(lo: int | None, hi: int | None, out_planes: int) -> dict[str, int]:
+    """The bounds of results, by default all that planes hold."""
+    least, most = (-128, 127) if out_planes == 1 else (-32_639, 32_639)
+    return {"lo": least if lo is None else lo, "hi": most if hi is None else hi}
+
+
+def _axis(planes: int) -> tuple[int, ...]:
+    """The axis of a tensor that is planes."""
+    return (planes,) if planes > 1 else ()
 
 
 def with_epilogue(
@@ -185,7 +204,7 @@ def with_epilogue(
     batch = work.inputs[0].shape[-2]
     specs = list(work.inputs[:2])
     if bias:
-        tiles = (*_planes(work.planes).values(), bias)
+        tiles = (2, bias) if work.is_in_planes else (bias,)
         specs.append(TensorSpec("bias", (co, *tiles, block, block), DType.INT8))
         specs.append(TensorSpec("unit", (batch, block), DType.INT8))
     if factor:
@@ -345,7 +364,14 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "conv2d_transpose": conv2d_transpose(2, 2),
     "matmul": matmul(),
     "conv2d_planes": conv2d(2, 2, 5, 4, stride=(2, 1), planes=2),
+    "conv2d_data_planes": conv2d(2, 2, 5, 4, stride=(2, 1), data_planes=2, out_planes=2),
+    "conv2d_out_planes": conv2d(2, 2, 4, 3, out_planes=2),
+    "conv2d_depthwise_planes": conv2d(3, 3, groups=3, data_planes=2, out_planes=2),
+    "conv2d_grouped_planes": conv2d(4, 2, 5, 3, groups=2, data_planes=2, out_planes=2),
+    "conv2d_all_planes": conv2d(2, 2, planes=2, data_planes=2, out_planes=2),
     "dense": dense(3, 2),
+    "dense_all_planes": dense(3, 2, rows=2, planes=2, data_planes=2, out_planes=2),
+    "dense_data_planes": with_epilogue(dense(3, 2, rows=2, data_planes=2), bias=2, shift="lanes"),
     "dense_planes": with_epilogue(dense(3, 2, rows=2, planes=2), bias=2, shift="lanes"),
     "dense_shift_by_lane": with_epilogue(dense(3, 2), shift="lanes"),
     "dense_two_bias_tiles": with_epilogue(dense(2, 3), bias=2, shift=""),
@@ -445,12 +471,12 @@ def nest(name: str) -> Func:
 def inputs_of(work: Workload, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     """Arrays for a workload's inputs that exercise its arithmetic; shifts are 0 to 10.
 
-    Those of sums in planes are 8 to 18: there is as much more to shift.
+    Those of sums in planes are 8 to 18, or 16 to 26: there is as much more to shift.
     """
     rng = np.random.default_rng(seed)
     arrays = {spec.name: _array(spec, rng) for spec in work.inputs}
-    if work.planes > 1 and "shift" in arrays:
-        arrays["shift"] += 8
+    if "shift" in arrays:
+        arrays["shift"] += 8 * (work.planes + work.data_planes - 2)
     return arrays
 
 
@@ -470,26 +496,40 @@ def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
 @st.composite
 def convolutions(draw: st.DrawFn) -> Workload:
     """Small convolutions: any kernel up to 3x3, strides 1 and 2, lopsided pads, 1 or 2 planes."""
+    out_planes, ci = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    is_depthwise = draw(st.booleans())
     kernel = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     pads = st.integers(0, 2)
     return conv2d(
-        ci=draw(st.integers(1, 2)),
-        co=draw(st.integers(1, 2)),
+        ci=ci,
+        co=ci if is_depthwise else draw(st.integers(1, 2)),
+        groups=ci if is_depthwise else 1,
         height=draw(st.integers(kernel[0], 6)),
         width=draw(st.integers(kernel[1], 6)),
         kernel=kernel,
         stride=(draw(st.integers(1, 2)), draw(st.integers(1, 2))),
         pad=(draw(pads), draw(pads), draw(pads), draw(pads)),
-        planes=draw(st.integers(1, 2)),
-        lo=draw(st.sampled_from([-128, 0])),
+        planes=1 if is_depthwise else draw(st.integers(1, 2)),
+        data_planes=draw(st.integers(1, 2)),
+        out_planes=out_planes,
+        lo=draw(st.sampled_from([None, 0])),
     )
 
 
 @st.composite
 def denses(draw: st.DrawFn) -> Workload:
     """Small fully connected layers."""
-    ci, co, planes = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 2))
-    return dense(ci, co, lo=draw(st.integers(-128, 0)), planes=planes)
+    few = st.integers(1, 2)
+    out_planes = draw(few)
+    return dense(
+        draw(st.integers(1, 4)),
+        draw(st.integers(1, 3)),
+        rows=draw(few),
+        lo=draw(st.integers(-128 * out_planes, 0)),
+        planes=draw(few),
+        data_planes=draw(few),
+        out_planes=out_planes,
+    )
 
 
 def workloads() -> st.SearchStrategy[Workload]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -117,6 +118,27 @@ def networks(draw: st.DrawFn) -> tuple[Graph, int]:
         name = b.put(dense(rng, features, draw(st.sampled_from([3, 20]))), name)
     if ending == "softmax":
         name = b.put(Softmax(), name)
+    return b.graph(name), seed
+
+
+@st.composite
+def layer_chains(draw: st.DrawFn) -> tuple[Graph, int]:
+    """Convolutions, in groups or not, that read one another, then dense layers; and a seed."""
+    seed = draw(st.integers(0, 2**16))
+    rng = np.random.default_rng(seed)
+    channels, extent = draw(st.sampled_from([1, 3, 16, 17])), draw(st.integers(3, 7))
+    b = Builder((draw(st.integers(1, 3)), channels, extent, extent))
+    name = "x"
+    for _ in range(draw(st.integers(1, 4))):
+        kernel, ci = draw(st.sampled_from([1, 3])), b.shapes[name][1]
+        w = window(kernel, stride=draw(st.integers(1, 2)), pad=kernel // 2)
+        groups = draw(st.sampled_from([g for g in (1, 1, 4, ci) if ci % g == 0]))
+        co = groups * draw(st.integers(1, 3)) if groups > 1 else draw(st.sampled_from([5, 16, 20]))
+        op = conv(rng, ci, co, w, groups)
+        name = b.put(replace(op, lo=0.0) if draw(st.booleans()) else op, name)
+    name = b.put(Reshape(shape=(math.prod(b.shapes[name][1:]),)), name)
+    for _ in range(draw(st.integers(1, 2))):
+        name = b.put(dense(rng, b.shapes[name][1], draw(st.sampled_from([3, 20]))), name)
     return b.graph(name), seed
 
 

@@ -62,6 +62,7 @@ def _windows(
 
 def _requantized(work: Workload, wide: Array, **rest: Array) -> Array:
     """The epilogue on int64 sums [N, C, ...]; a value per channel may differ from row to row."""
+    wide = wide.astype(np.int32).astype(np.int64)
     rows, channels = wide.shape[:2]
     spread = (rows, channels, *(1,) * (wide.ndim - 2))
     if "bias" in rest:
@@ -72,18 +73,32 @@ def _requantized(work: Workload, wide: Array, **rest: Array) -> Array:
         wide = wide.astype(np.int32).astype(np.int64)
     if "shift" in rest:
         wide = wide >> _by_row(rest["shift"], rows, channels).reshape(spread)
-    return blocked(_clipped(work, wide), work.outputs[0].shape)
+    if work.out_planes == 1:
+        return blocked(_clipped(work, wide), work.outputs[0].shape)
+    v = np.clip(wide, work.attr_int("lo"), work.attr_int("hi"))
+    low = (v & 255).astype(np.uint8).view(np.int8)
+    n, _, *shape = work.outputs[0].shape
+    return np.stack([blocked(each, (n, *shape)) for each in ((v - low) >> 8, low)], axis=1).astype(
+        np.int8
+    )
 
 
-def _weights(work: Workload, weight: Array) -> Array:
+def _data(work: Workload, data: Array) -> Array:
+    """[N, C, ...] of blocked data, or of two planes of them [N/b, 2, C/c, ...]."""
+    if work.data_planes == 1:
+        return plain(data)
+    return plain(data[:, 0].astype(np.int64) * 256 + data[:, 1])
+
+
+def _weights(weight: Array, in_planes: bool) -> Array:
     """int64 [C/c, ...] of int8 tiles, or of two planes of them [C/c, 2, ...]."""
     wide = weight.astype(np.int64)
-    return wide[:, 0] * 256 + wide[:, 1] if "planes" in dict(work.attrs) else wide
+    return wide[:, 0] * 256 + wide[:, 1] if in_planes else wide
 
 
 def _bias(work: Workload, bias: Array, unit: Array, rows: int) -> Array:
     """[N, C] of tiles [C/c, T, c, c] that rows of `unit` go through."""
-    bias = _weights(work, bias)
+    bias = _weights(bias, work.is_in_planes)
     blocks, _, lanes, _ = bias.shape
     per_row = np.zeros((unit.shape[0], blocks * lanes), np.int64)
     for b, co, o in np.ndindex(unit.shape[0], blocks, lanes):
@@ -107,11 +122,11 @@ def _convolved(seen: Array, weight: Array) -> Array:
 
 
 def _conv2d(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
-    weight = _weights(work, weight)
+    weight = _weights(weight, work.planes > 1)
     (kh, kw), (down, across) = weight.shape[2:4], work.attr_ints("dilation")
     reach = (down * (kh - 1) + 1, across * (kw - 1) + 1)
-    seen = _windows(work, plain(data), reach)[..., ::down, ::across]
-    groups = data.shape[1] // weight.shape[1]
+    seen = _windows(work, _data(work, data), reach)[..., ::down, ::across]
+    groups = data.shape[-5] // weight.shape[1]
     assert groups == dict(work.attrs).get("groups", 1)
     parts = zip(np.split(seen, groups, axis=1), np.split(weight, groups), strict=True)
     wide = [_convolved(windows, tiles) for windows, tiles in parts]
@@ -130,10 +145,10 @@ def _conv2d_transpose(work: Workload, data: Array, weight: Array, **rest: Array)
 
 
 def _dense(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:
-    weight = _weights(work, weight)
+    weight = _weights(weight, work.planes > 1)
     co, ci, o, i = weight.shape
     matrix = weight.transpose(0, 2, 1, 3).reshape(co * o, ci * i)
-    return _requantized(work, plain(data).astype(np.int64) @ matrix.T, **rest)
+    return _requantized(work, _data(work, data).astype(np.int64) @ matrix.T, **rest)
 
 
 def _matmul(work: Workload, data: Array, weight: Array, **rest: Array) -> Array:

@@ -32,14 +32,16 @@ def by_group(workload: Workload) -> Workload:
     if workload.operator != "conv2d":
         return workload
     groups = groups_of(workload)
-    data, weight = workload.inputs[:2]
+    weight = workload.inputs[1]
+    of_data, of_out = (1 + (each > 1) for each in (workload.data_planes, workload.out_planes))
+    blocks = workload.inputs[0].shape[of_data]
     if workload.planes > 1:
         if groups > 1:
             raise ValueError("weights in planes are for convolutions of one group")
         return workload
-    if data.shape[1] != groups * weight.shape[1] or weight.shape[0] % groups:
+    if blocks != groups * weight.shape[1] or weight.shape[0] % groups:
         raise ValueError(
-            f"{workload.name}: {groups} groups do not divide {data.shape[1]} input and"
+            f"{workload.name}: {groups} groups do not divide {blocks} input and"
             f" {weight.shape[0]} output blocks into weights for {weight.shape[1]}"
         )
     if groups == 1 or is_depthwise(workload):
@@ -47,8 +49,8 @@ def by_group(workload: Workload) -> Workload:
     first, *others = workload.inputs
     return replace(
         workload,
-        inputs=(_split(first, 1, groups), *(_parameter(each, groups) for each in others)),
-        outputs=(_split(workload.outputs[0], 1, groups),),
+        inputs=(_split(first, of_data, groups), *(_parameter(each, groups) for each in others)),
+        outputs=(_split(workload.outputs[0], of_out, groups),),
     )
 
 

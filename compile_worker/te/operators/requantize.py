@@ -1,19 +1,25 @@
 """What follows a sum of products: add the bias, multiply, shift down, clip, narrow to int8.
 
-Each part is there only if the workload has the tensor for it. Where weights are planes, so are the
-sums [N, P, Co, ...] and their biases, until they are joined:
+Each part is there only if the workload has the tensor for it. Where weights or data are planes, so
+are the sums [N, P, Co, ...] and their biases, until they are joined:
 
     raised = biased[high] * 256;  joined = raised + biased[low]
+
+Where both are, sums are [N, P, P, Co, ...], and those of data are joined before the biases. Results
+of 16 bits become planes again; the low one is what is left of them when they are narrowed:
+
+    high = (upper + 128) >> 8
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tilefarm.dtype import DType
 from tilefarm.workload import PLANE, Workload
 
-from compile_worker.ir.expr import Expr, Load, Var
+from compile_worker.ir.expr import Cast, Const, Eq, Expr, Load, Select, Var, index
 from compile_worker.te.operators.elementwise import (
     axes_of,
     elementwise,
@@ -22,23 +28,34 @@ from compile_worker.te.operators.elementwise import (
 )
 from compile_worker.te.tensor import Reduction, Tensor, compute, total
 
+IN_PLANES: Final = frozenset({"conv2d", "dense"})
+"""Operators whose tensors may be planes."""
 
-def plane_axis(workload: Workload) -> dict[str, int]:
-    """The axis of sums that counts the planes of weights, if they are planes.
+PLANE_BITS: Final = PLANE.bit_length() - 1
+
+
+def plane_axes(workload: Workload) -> dict[str, int]:
+    """The axes of sums that count planes: of data, then of weights, as far as they are planes.
 
     Raises:
         ValueError: another number of planes than two, or a factor besides.
     """
-    planes = workload.planes
-    if planes not in (1, 2):
-        raise ValueError(f"planes is {planes}: weights of 16 bits are 2 planes of int8")
-    if planes > 1 and workload.tensor("factor") is not None:
-        raise ValueError("weights in planes have no factor")
-    return {"plane": planes} if planes > 1 else {}
+    named = {"planes": workload.planes, "data_planes": workload.data_planes}
+    for name, planes in (*named.items(), ("out_planes", workload.out_planes)):
+        if planes not in (1, 2):
+            raise ValueError(f"{name} is {planes}: 16 bits are 2 planes of int8")
+    if workload.is_in_planes and workload.tensor("factor") is not None:
+        raise ValueError("sums in planes have no factor")
+    if workload.planes > 1 and workload.data_planes > 1:
+        return {"data_plane": 2, "plane": 2}
+    return {"plane": 2} if workload.is_in_planes else {}
 
 
 def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
-    """From [biased], [raised, joined], [multiplied], [shifted_first], [shifted] to the output.
+    """From [raised_data, joined_data], [biased], [raised, joined], ... [shifted] to the output.
+
+    Between them are [multiplied] and [shifted_first], and behind them those of `narrowed`, or of
+    results in planes.
 
     They follow int32 sums; `inputs` are all of the workload's. A bias is int8 tiles [Co, T, o, i]
     that the rows of `unit` are multiplied by, [T, o, i] for all blocks, or [Co, P, T, o, i] for
@@ -48,14 +65,17 @@ def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> l
     Raises:
         ValueError: an operator that has no planes is said to have them.
     """
-    if workload.planes > 1 and "plane" not in axes_of(wide):
-        raise ValueError(f"the weights of {workload.operator} are never in planes")
+    if (workload.is_in_planes or workload.out_planes > 1) and workload.operator not in IN_PLANES:
+        raise ValueError(f"the tensors of {workload.operator} are never in planes")
     named = {each.buffer.name: each for each in inputs}
-    stages = []
+    stages: list[Tensor] = []
+    if "data_plane" in axes_of(wide):
+        stages += _joined(wide, "data_plane", "_data")
+        wide = stages[-1]
     if "bias" in named:
         stages.append(_biased(wide, named["unit"], named["bias"]))
-    if workload.planes > 1:
-        stages += _joined(stages[-1] if stages else wide)
+    if workload.is_in_planes:
+        stages += _joined(stages[-1] if stages else wide, "plane")
     if "factor" in named:
         stages.append(_multiplied(stages[-1] if stages else wide, named["factor"]))
     if workload.first_shift:
@@ -64,7 +84,28 @@ def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> l
         stages.append(_shifted(stages[-1] if stages else wide, named["shift"]))
     low, high = workload.attr_int("lo"), workload.attr_int("hi")
     out = workload.outputs[0].name
-    return [*stages, *narrowed(out, stages[-1] if stages else wide, low, high)]
+    ends = narrowed(out, stages[-1] if stages else wide, low, high)
+    return [*stages, *(_in_planes(ends) if workload.out_planes > 1 else ends)]
+
+
+def _in_planes(narrow: Sequence[Tensor]) -> list[Tensor]:
+    """What `narrowed` makes, with planes [N, P, Co, ...] of results of 16 bits at its end.
+
+    The upper one starts from zero, as a copy: both are there to be stored.
+    """
+    lower, upper, out = narrow
+    zero = elementwise("zero", upper, lambda *_: Const(0, upper.dtype))
+    copied = elementwise("copied", upper, lambda *at: zero[at] + upper[at])
+    rounded = elementwise("rounded", upper, lambda *at: copied[at] + PLANE // 2)
+    high = elementwise("high", upper, lambda *at: rounded[at] >> PLANE_BITS)
+
+    def element(n: Var, p: Var, *at: Var) -> Expr:
+        return Cast(DType.INT8, Select(Eq(p, index(0)), high[n, *at], upper[n, *at]))
+
+    n, *others = axes_of(upper).items()
+    axes = dict((n, ("plane", 2), *others))
+    planes = compute(out.buffer.name, axes, element, scope="dram")
+    return [lower, upper, zero, copied, rounded, high, planes]
 
 
 def _biased(wide: Tensor, unit: Tensor, bias: Tensor) -> Tensor:
@@ -74,7 +115,7 @@ def _biased(wide: Tensor, unit: Tensor, bias: Tensor) -> Tensor:
 
     def element(*at: Var) -> Reduction:
         def product(t: Var, i: Var) -> Expr:
-            block = (at[2], at[1]) if in_planes else _blocks(at, len(blocks))
+            block = (*at[2 : 1 + len(blocks)], at[1]) if in_planes else _blocks(at, len(blocks))
             tile = bias[*block, t, at[-1], i]
             return widened(unit[at[-2], i]) * widened(tile)
 
@@ -83,11 +124,11 @@ def _biased(wide: Tensor, unit: Tensor, bias: Tensor) -> Tensor:
     return compute("biased", axes_of(wide), element)
 
 
-def _joined(planes: Tensor) -> list[Tensor]:
-    """Stages raised and joined: sums [N, Co, ...] of those of two planes [N, P, Co, ...]."""
-    axes = {name: extent for name, extent in axes_of(planes).items() if name != "plane"}
-    raised = compute("raised", axes, lambda n, *at: planes[n, 0, *at] * PLANE)
-    joined = compute("joined", axes, lambda n, *at: raised[n, *at] + planes[n, 1, *at])
+def _joined(planes: Tensor, axis: str, ending: str = "") -> list[Tensor]:
+    """Stages raised and joined: sums [N, ...] of those of two planes [N, P, ...], P the `axis`."""
+    axes = {name: extent for name, extent in axes_of(planes).items() if name != axis}
+    raised = compute(f"raised{ending}", axes, lambda n, *at: planes[n, 0, *at] * PLANE)
+    joined = compute(f"joined{ending}", axes, lambda n, *at: raised[n, *at] + planes[n, 1, *at])
     return [raised, joined]
 
 

@@ -35,9 +35,14 @@ def within(var: Expr, low: int, extent: int, high: int) -> list[Expr]:
     return below + above
 
 
-def pad_image(name: str, image: Tensor, pad: tuple[int, ...], outside: int = 0) -> Tensor:
-    """[N, [G], C, H, W, b, c] with `pad` = (top, left, bottom, right) rows and columns around."""
-    n, *groups, c, height, width, batch, lane = image.shape
+def pad_image(
+    name: str, image: Tensor, pad: tuple[int, ...], outside: int = 0, *, in_planes: bool = False
+) -> Tensor:
+    """[N, [P], [G], C, H, W, b, c] with `pad` = (top, left, bottom, right) rows and columns around.
+
+    The first axis behind N counts planes if the image is `in_planes`.
+    """
+    n, *outer, c, height, width, batch, lane = image.shape
     top, left, bottom, right = pad
 
     def element(*at: Var) -> Expr:
@@ -46,7 +51,8 @@ def pad_image(name: str, image: Tensor, pad: tuple[int, ...], outside: int = 0) 
         value = image[*blocks, shifted(h, top), shifted(w, left), b, i]
         return guarded(inside, value, outside)
 
-    blocks = {"n": n, "g": groups[0], "ci": c} if groups else {"n": n, "ci": c}
+    named = ("plane", "g") if in_planes else ("g",)
+    blocks = {"n": n, **dict(zip(named, outer, strict=False)), "ci": c}
     pixels = {"h": height + top + bottom, "w": width + left + right}
     return compute(name, {**blocks, **pixels, "b": batch, "i": lane}, element)
 
@@ -54,4 +60,5 @@ def pad_image(name: str, image: Tensor, pad: tuple[int, ...], outside: int = 0) 
 def padded(workload: Workload, image: Tensor, outside: int = 0) -> list[Tensor]:
     """The stage `padded` if the workload pads at all, otherwise nothing."""
     pad = workload.attr_ints("pad")
-    return [pad_image("padded", image, pad, outside)] if any(pad) else []
+    in_planes = workload.data_planes > 1
+    return [pad_image("padded", image, pad, outside, in_planes=in_planes)] if any(pad) else []

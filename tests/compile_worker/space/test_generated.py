@@ -78,7 +78,18 @@ SANE = {
     "pointwise planes": conv2d(8, 8, 7, 7, kernel=(1, 1), pad=(0, 0, 0, 0), planes=2),
     "dense planes": with_epilogue(dense(12, 10, rows=2, planes=2), bias=2, shift="lanes"),
     "dense rows": dense(12, 10, rows=3),
+    "wide data": conv2d(4, 6, 14, 14, stride=(2, 2), data_planes=2),
+    "wide results": conv2d(4, 6, 7, 7, kernel=(1, 1), pad=(0, 0, 0, 0), out_planes=2),
+    "wide depthwise": conv2d(8, 8, 14, 14, groups=8, data_planes=2, out_planes=2),
+    "wide grouped": conv2d(4, 6, 8, 8, groups=2, data_planes=2, out_planes=2),
+    "all wide": conv2d(4, 4, 7, 7, planes=2, data_planes=2, out_planes=2),
+    "dense all wide": with_epilogue(
+        dense(12, 10, rows=2, planes=2, data_planes=2, out_planes=2), bias=2, shift="lanes"
+    ),
 }
+
+WIDE = [name for name in SANE if "wide" in name and name != "wide pads"]
+"""Layers whose data or results have 16 bits."""
 
 
 def points(made: Generated, seed: int, tries: int) -> Iterator[tuple[dict[str, int], list[str]]]:
@@ -125,7 +136,8 @@ def test_every_sane_layer_has_a_plain_schedule(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["C3", "C10", "7x7", "lopsided", "classifier", "depthwise", "transposed", "planes"]
+    "name",
+    ["C3", "C10", "7x7", "lopsided", "classifier", "depthwise", "transposed", "planes", *WIDE],
 )
 def test_sampled_points_lower(name: str) -> None:
     made = generate(SANE[name], SIM)
@@ -162,6 +174,8 @@ def test_every_epilogue_is_right(bias: int, shift: str, factor: bool) -> None:
     layers = [conv2d(2, 4, 6, 6), dense(3, 6)]
     if not factor:
         layers += [conv2d(2, 4, 6, 6, planes=2), dense(3, 6, planes=2)]
+        layers += [conv2d(4, 4, 6, 6, groups=4, data_planes=2), dense(3, 6, 2, data_planes=2)]
+        layers += [conv2d(2, 4, 6, 6, planes=2, data_planes=2, out_planes=2)]
     for layer in layers:
         work = with_epilogue(layer, bias, shift, factor=factor)
         made, inputs, nest = generate(work, WITH_MUL), inputs_of(work), nest_of(work, WITH_MUL)
@@ -200,13 +214,20 @@ OTHERS = {
 )
 def test_other_accelerators(target: Target) -> None:
     b, c = target.vta.batch, target.vta.block
-    for work in (blocked(b, c), conv2d(2, 4, 5, 4, planes=2, element=(b, c))):
+    for work in (blocked(b, c), *in_planes(b, c)):
         made = generate(work, target)
         inputs, nest = inputs_of(work), nest_of(work, target)
         wanted = interpret(nest, inputs)["out"]
         for point in [dict(made.space.default), *valid_points(made, seed=6, count=3)]:
             func = lower(replay(made.trace(point), nest, target), target)
             np.testing.assert_array_equal(result(func, work, inputs), wanted)
+
+
+def in_planes(batch: int, block: int) -> tuple[Workload, ...]:
+    """Convolutions whose weights, or data and results, or all of them have 16 bits."""
+    wide = conv2d(2, 2, 5, 4, groups=2, data_planes=2, out_planes=2, element=(batch, block))
+    every = conv2d(2, 4, 5, 4, planes=2, data_planes=2, out_planes=2, element=(batch, block))
+    return conv2d(2, 4, 5, 4, planes=2, element=(batch, block)), wide, every
 
 
 def blocked(batch: int, block: int) -> Workload:
@@ -224,7 +245,17 @@ def blocked(batch: int, block: int) -> Workload:
 
 
 @pytest.mark.parametrize(
-    "name", ["C8", "C10", "lopsided", "depthwise", "transposed", "planes", "dense planes"]
+    "name",
+    [
+        "C8",
+        "C10",
+        "lopsided",
+        "depthwise",
+        "transposed",
+        "planes",
+        "dense planes",
+        "wide depthwise",
+    ],
 )
 def test_forbidden_points_are_refused_by_name(name: str) -> None:
     work = SANE[name]
@@ -260,6 +291,7 @@ def test_forbidden_points_are_refused_by_name(name: str) -> None:
         "pointwise planes",
         "dense planes",
         "dense rows",
+        *WIDE,
     ],
 )
 def test_derived_variables_are_those_of_the_lowered_kernel(name: str) -> None:
@@ -272,7 +304,9 @@ def test_derived_variables_are_those_of_the_lowered_kernel(name: str) -> None:
         loops = {loop.var: loop.extent for loop in find(func, For)}
         keys = recorded_keys(gemm, loops)
         assert keys == point["gemm_keys"] * point.get("sums", 1)
-        assert iterations(gemm) * point["steps"] * work.planes == ideal_cycles(work, SIM)
+        assert iterations(gemm) * point["steps"] * work.planes * work.data_planes == ideal_cycles(
+            work, SIM
+        )
         distance = limits.acc_distance(gemm.loops, gemm.uops, horizon=1 << 14)
         assert distance == point["distance"]
         resident = {"inp": 0, "wgt": 0, "acc": 0}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from driver.graph.ir import Window
 from driver.integer import arithmetic as integer
+from driver.integer.qir import MAX_WIDE
 
 Array = NDArray[Any]
 Place = tuple[int, ...]
@@ -27,7 +28,7 @@ def slow_conv(
     x: Array, w: Array, bias: Array, shift: Array, window: Window, lo: int, hi: int
 ) -> Array:
     oh, ow = window.positions(x.shape[2], x.shape[3])
-    out = np.zeros((x.shape[0], w.shape[0], oh, ow), np.int8)
+    out = np.zeros((x.shape[0], w.shape[0], oh, ow), np.int64)
     for n, co, i, j in itertools.product(*map(range, out.shape)):
         acc = int(bias[co])
         for ci, ki, kj in itertools.product(*map(range, w.shape[1:])):
@@ -114,6 +115,45 @@ def test_weights_of_16_bits_are_exact_where_float32_is_not(terms: int) -> None:
         hi=127,
     )
     assert pixel.reshape(3).tolist() == [5, 6, 7]
+
+
+@settings(max_examples=25, deadline=None)
+@given(windows(dilated=True), st.integers(0, 999), st.booleans())
+def test_tensors_of_16_bits_are_the_loop(window: Window, seed: int, depthwise: bool) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-MAX_WIDE, MAX_WIDE + 1, (2, 3, 5, 6), dtype=np.int16)
+    w = int8s(rng, 3, 1 if depthwise else 3, *window.kernel)
+    bias = rng.integers(-(1 << 29), 1 << 29, 3, dtype=np.int32)
+    shift = rng.integers(6, 20, 3, dtype=np.int32)
+    groups = 3 if depthwise else 1
+    got = integer.conv2d(x, w, bias, shift, window=window, groups=groups, lo=-500, hi=MAX_WIDE)
+    whole = w if not depthwise else np.eye(3, dtype=np.int8)[:, :, None, None] * w
+    assert got.dtype == np.int16
+    assert (got == slow_conv(x, whole, bias, shift, window, -500, MAX_WIDE)).all()
+
+
+def test_results_have_the_type_that_holds_their_bounds() -> None:
+    x, w, zero = np.array([[300]], np.int16), np.array([[1]], np.int8), np.zeros(1, np.int32)
+    for lo, hi, dtype, value in (
+        (-128, 127, np.int8, 127),
+        (0, 128, np.int16, 128),
+        (-129, 5, np.int16, 5),
+        (-MAX_WIDE, MAX_WIDE, np.int16, 300),
+    ):
+        got = integer.dense(x, w, zero, zero, lo=lo, hi=hi)
+        assert got.dtype == np.dtype(dtype)
+        assert got.tolist() == [[value]]
+
+
+@pytest.mark.parametrize("terms", [3, 4, 5, 200])
+def test_tensors_of_16_bits_are_exact_where_float32_is_not(terms: int) -> None:
+    """Four products of 127 and 32,639 are not far below 2^24, five beyond."""
+    x = np.full((1, terms), MAX_WIDE, np.int16)
+    w = np.full((2, terms), 127, np.int8)
+    w[1, 0] = 126
+    bias = (np.array([5, 6]) - x.astype(np.int64) @ w.astype(np.int64).T)[0].astype(np.int32)
+    zero = np.zeros(2, np.int32)
+    assert integer.dense(x, w, bias, zero, lo=-128, hi=127).tolist() == [[5, 6]]
 
 
 @pytest.mark.parametrize("terms", [1023, 1024, 1025, 4609])

@@ -1,4 +1,4 @@
-"""Weights and biases of 16 bits in planes of int8: packed, and as calls with the same bits."""
+"""Weights and tensors of 16 bits in planes of int8: packed, and as calls with the same bits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import Builder, conv, dense, networks, samples_for, window
+from kit.networks import Builder, conv, dense, layer_chains, networks, samples_for, window
 from kit.simulated import PAIRS
+from kit.wide import all_wide
 from tilefarm.target import TARGETS, Target, VtaConfig
 
 from driver.graph.ir import Graph, Reshape
@@ -26,7 +27,6 @@ from driver.partition.partitioner import partition
 from driver.program.evaluate import differing_samples
 from driver.quantize.fitting import quantize_for
 from driver.quantize.options import Quantization
-from driver.quantize.wide_weights import has_no_wide_form
 from driver.rewrites.fold import fold
 
 SIM = TARGETS["sim"]
@@ -142,17 +142,80 @@ def test_calls_give_the_references_bits(target: Target, batch: int) -> None:
     assert differing_samples(answers, run(quantized, some)) == 0
 
 
-def wide_if_any(graph: Graph) -> Quantization:
-    names = (node.name for node in graph.nodes if not has_no_wide_form(node.op))
-    return Quantization(wide=tuple(names))
+def chain(batch: int = 1) -> Graph:
+    """n0 an image's windows, n1 depthwise, n2 and n3 in groups and not, n5 flattened, n6."""
+    rng = np.random.default_rng(1)
+    b = Builder((batch, 3, 5, 5))
+    t = b.put(conv(rng, 3, 20, window(pad=1)), "x")
+    t = b.put(conv(rng, 20, 20, window(pad=1), groups=20), t)
+    t = b.put(conv(rng, 20, 40, window(stride=2), groups=2), t)
+    t = b.put(conv(rng, 40, 9, window(1)), t)
+    t = b.put(Reshape(shape=(36,)), t)
+    t = b.put(dense(rng, 36, 20), t)
+    return b.graph(b.put(dense(rng, 20, 5), t))
 
 
-@settings(max_examples=15, deadline=None)
-@given(case=networks())
-def test_any_network_gives_the_references_bits(case: tuple[Graph, int]) -> None:
+def test_calls_with_tensors_of_16_bits() -> None:
+    graph = chain()
+    how = Quantization(wide=("n3",), wide_activations=("*",))
+    network = partition(quantize_for(SIM, graph, samples_for(graph, 2), how), SIM)
+    layers = layers_of(network)
+    planes = {
+        name: {k: v for k, v in step.workload.attrs if "planes" in k}
+        for name, step in layers.items()
+    }
+    inner = {"data_planes": 2, "out_planes": 2}
+    assert planes == {
+        "n0": {"out_planes": 2},
+        "n1": inner,
+        "n2": inner,
+        "n3": {**inner, "planes": 2},
+        "n5": inner,
+        "n6": {"data_planes": 2},
+    }
+    shapes = {
+        name: {spec.name: spec.shape for spec in (*step.workload.inputs, *step.workload.outputs)}
+        for name, step in layers.items()
+    }
+    assert shapes["n0"]["data"] == (1, 2, 5, 5, 1, 16), "27 channels of one pixel"
+    assert shapes["n0"]["out"] == shapes["n1"]["data"] == (1, 2, 2, 5, 5, 1, 16)
+    assert shapes["n0"]["bias"] == (2, 1, 16, 16), "one plane of sums has one of biases"
+    assert shapes["n1"]["bias"] == (2, 2, 1, 16, 16)
+    assert shapes["n3"]["weight"] == (1, 2, 3, 1, 1, 16, 16)
+    assert shapes["n3"]["bias"] == (1, 2, 1, 16, 16), "three planes of sums have two of biases"
+    assert shapes["n3"]["out"] == (1, 2, 1, 2, 2, 1, 16)
+    assert shapes["n5"]["data"] == (1, 2, 4, 1, 16), "the same bytes, flattened"
+    assert shapes["n6"]["data"] == (1, 2, 2, 1, 16)
+    assert shapes["n6"]["out"] == (1, 1, 1, 16)
+    assert all(step.place == "accelerator" for step in layers.values())
+    assert layers["n0"].why == MULTIPLIES
+    assert layers["n1"].why.startswith("data of 16 bits: GEMM")
+    assert layers["n3"].why.startswith("data and weights of 16 bits: GEMM")
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(
+    "target", [SIM, TARGETS["sim-pynq-z1"], PAIRS], ids=lambda target: target.name
+)
+@pytest.mark.parametrize("weights", [(), ("*",)], ids=["int8", "wide"])
+def test_calls_on_tensors_of_16_bits_give_the_references_bits(
+    target: Target, batch: int, weights: tuple[str, ...]
+) -> None:
+    graph = chain(batch)
+    data = samples_for(graph, 3)
+    how = Quantization(wide=weights, wide_activations=("*",))
+    quantized = quantize_for(target, graph, data, how)
+    some = {name: values[:batch] for name, values in data.items()}
+    answers = run_network(partition(quantized, target), some)
+    assert differing_samples(answers, run(quantized, some)) == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=st.one_of(networks(), layer_chains()), weights=st.booleans())
+def test_any_network_gives_the_references_bits(case: tuple[Graph, int], weights: bool) -> None:
     graph, seed = fold(case[0]), case[1]
     data = samples_for(graph, seed)
-    quantized = quantize_for(SIM, graph, data, wide_if_any(graph))
+    quantized = quantize_for(SIM, graph, data, all_wide(graph, weights=weights))
     some = {name: values[: quantized.batch] for name, values in data.items()}
     answers = run_network(partition(quantized, SIM), some)
     assert differing_samples(answers, run(quantized, some)) == 0
