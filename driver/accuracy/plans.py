@@ -46,6 +46,11 @@ class Plan:
         return tuple(each.layer for each in self.remedies if each.kind == "wide")
 
     @property
+    def wide_results(self) -> tuple[str, ...]:
+        """The layers with results of 16 bits."""
+        return tuple(each.layer for each in self.remedies if each.kind == "results")
+
+    @property
     def is_asymmetric(self) -> bool:
         return any(each.kind == "asymmetric" for each in self.remedies)
 
@@ -62,6 +67,8 @@ class Plan:
         """What is done, layer by layer."""
         parts = ["asymmetric activations"] if self.is_asymmetric else []
         parts += [f"weights of 16 bits: {', '.join(self.wide)}"] if self.wide else []
+        wide = ", ".join(self.wide_results)
+        parts += [f"results of 16 bits: {wide}"] if wide else []
         parts += [f"in float: {', '.join(self.floats)}"] if self.floats else []
         parts += ["shifts shared"] if self.shares_shifts else []
         return "; ".join(parts) or "all in int8"
@@ -113,9 +120,11 @@ def plans_for(
 
 
 def _without_vain(chosen: Sequence[Remedy]) -> tuple[Remedy, ...]:
-    """Without wide weights of layers that are in float."""
+    """Without 16 bits for layers that are in float."""
     floats = {each.layer for each in chosen if each.kind == "float"}
-    return tuple(each for each in chosen if each.kind != "wide" or each.layer not in floats)
+    return tuple(
+        each for each in chosen if each.kind not in ("wide", "results") or each.layer not in floats
+    )
 
 
 def _drop(chosen: list[Remedy], keeps: Callable[[Sequence[Remedy]], bool]) -> None:

@@ -1,6 +1,7 @@
 """What takes noise away, and what that costs: more bits, or floats.
 
     weights of 16 bits      the accelerator multiplies once more; noise of weights goes
+    results of 16 bits      the layers that read them multiply once more; noise of rounding goes
     float on the processor  a hundred times the cycles; all noise of the layer goes
     asymmetric activations  of all layers: twice the levels, three quarters of the noise of rounding
                             go; the processor makes borders
@@ -10,14 +11,14 @@ Shifts that all channels share are the other way round: they save cycles, and ad
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from driver.accuracy.blame import Blamed
 from driver.accuracy.price import cycles_in_float
 
-Kind: TypeAlias = Literal["wide", "float", "asymmetric", "shared"]
+Kind: TypeAlias = Literal["wide", "results", "float", "asymmetric", "shared"]
 
 _CROSSING: Final = 0.01
 """Of the network's multiply-accumulates: what a layer costs besides its own."""
@@ -50,6 +51,7 @@ def remedies(
     layers: Sequence[Blamed],
     *,
     wide: Collection[str],
+    results: Mapping[str, int],
     floats: Collection[str],
     macs: int,
     macs_per_cycle: int,
@@ -60,6 +62,7 @@ def remedies(
     Args:
         layers: that add noise.
         wide: names of those whose weights can have more bits; floats: that can be in float.
+        results: names of those whose results can, with the multiply-accumulates of their readers.
         macs: of the network; `macs_per_cycle`: of the accelerator.
         borders: elements of what convolutions pad; None where activations are asymmetric already.
     """
@@ -73,6 +76,10 @@ def remedies(
         if each.name in wide and each.weights:
             cycles = macs_and_more / macs_per_cycle
             found.append(Remedy(layer=each.name, kind="wide", share=each.weights, cycles=cycles))
+        if each.name in results and each.share > each.weights:
+            cycles = (macs_and_more + results[each.name]) / macs_per_cycle
+            share = each.share - each.weights
+            found.append(Remedy(layer=each.name, kind="results", share=share, cycles=cycles))
         if each.name in floats:
             cycles = cycles_in_float(macs_and_more)
             found.append(

@@ -93,7 +93,14 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         help="layers whose results have up to 16 bits instead of 8, named in the same way:"
         " convolutions and dense layers whose results only such layers read. They stay on the"
         " accelerator, and layers that read them take up to twice the cycles; good where"
-        " `tilefarm explain` says that noise comes from rounding",
+        " `tilefarm explain` says that noise comes from rounding (default: as for weights)",
+    )
+    option(
+        "--no-wide-activations",
+        dest="wide_activations",
+        action="store_const",
+        const=(),
+        help="all results have 8 bits",
     )
 
 

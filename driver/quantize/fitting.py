@@ -51,7 +51,7 @@ def fit(
 
     def quantized_by(some: Arrays, way: Quantization) -> QuantGraph:
         # arrays that ways are tried on live as long as this
-        key = (id(some), way.calibration, way.equalize, way.activations)
+        key = (id(some), way.of_floats())
         if key not in forms:
             forms[key] = form_of(graph, some, way)
         return quantize_for(target, graph, some, way, form=forms[key])

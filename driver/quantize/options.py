@@ -42,7 +42,7 @@ class Quantization:
         wide: names of layers whose weights have 16 bits, or patterns of names; see
             `driver.quantize.wide_weights`. None: where many answers would change otherwise.
         wide_activations: names of layers whose results have 16 bits, or patterns of names; see
-            `driver.quantize.wide_activations`.
+            `driver.quantize.wide_activations`. None: as for `wide`.
 
     Raises:
         SettingsError: an option is impossible.
@@ -57,7 +57,7 @@ class Quantization:
     requantize: Requantize = "shift"
     keep_float: tuple[str, ...] = ()
     wide: tuple[str, ...] | None = None
-    wide_activations: tuple[str, ...] = ()
+    wide_activations: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         _ = self.method
@@ -78,7 +78,8 @@ class Quantization:
     @property
     def is_open(self) -> bool:
         """Whether anything is left to be decided by what suits the network."""
-        return None in (self.calibration, self.equalize, self.share_shifts, self.wide)
+        decided = (self.calibration, self.equalize, self.share_shifts)
+        return None in (*decided, self.wide, self.wide_activations)
 
     @property
     def needs_data(self) -> bool:
@@ -94,13 +95,24 @@ class Quantization:
             correct_bias=self.correct_bias and None,
         )
 
+    def of_floats(self) -> Quantization:
+        """The same but for what only integers depend on."""
+        return replace(
+            self,
+            share_shifts=None,
+            correct_bias=None,
+            fit_weights=True,
+            requantize="shift",
+            wide=None,
+        )
+
     def with_float(self, names: Sequence[str]) -> Quantization:
         """The same with more layers in float, which then have nothing of 16 bits."""
         return replace(
             self,
             keep_float=(*self.keep_float, *names),
-            wide=self.wide and tuple(name for name in self.wide if name not in names),
-            wide_activations=tuple(name for name in self.wide_activations if name not in names),
+            wide=_without(self.wide, names),
+            wide_activations=_without(self.wide_activations, names),
         )
 
     def __str__(self) -> str:
@@ -114,9 +126,13 @@ class Quantization:
         words += ["multiplied"] if self.requantize == "mul" else []
         words += [f"{', '.join(self.keep_float)} in float"] if self.keep_float else []
         words += [f"{', '.join(self.wide)} with weights of 16 bits"] if self.wide else []
-        wide = ", ".join(self.wide_activations)
+        wide = ", ".join(self.wide_activations or ())
         words += [f"{wide} with results of 16 bits"] if wide else []
         return ", ".join(words)
+
+
+def _without(names: tuple[str, ...] | None, others: Sequence[str]) -> tuple[str, ...] | None:
+    return None if names is None else tuple(name for name in names if name not in others)
 
 
 AS_USUAL: Final = Quantization()

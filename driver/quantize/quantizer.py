@@ -64,8 +64,8 @@ _BLOCK = 16
 class FloatForm:
     """The float network that integers stand for, and the ranges of its tensors.
 
-    It takes most of the time where nothing is fitted, and is the same for all ways with the same
-    calibration, equalization and activations.
+    It takes most of the time where nothing is fitted, and is the same for all ways that
+    `Quantization.of_floats` does not tell apart.
 
     Attributes:
         middle: what was taken from its tensors to center them.
@@ -127,7 +127,7 @@ def quantize(
         block,
         how.keep_float,
         how.wide or (),
-        how.wide_activations,
+        how.wide_activations or (),
         multiplied=how.requantize == "mul",
         max_shift=max_shift,
     )
@@ -166,7 +166,7 @@ def _float_form(
     if how.activations == "symmetric":
         return graph, {}, {}
     ranges = ranges_of(graph, calibration, how.method)
-    wide = wide_results(graph, how.wide_activations, float_nodes(graph, how.keep_float))
+    wide = wide_results(graph, how.wide_activations or (), float_nodes(graph, how.keep_float))
     middle = middles(
         graph,
         ranges,
@@ -184,7 +184,7 @@ def require_layers(graph: Graph, how: Quantization) -> None:
     """
     floats = float_nodes(graph, how.keep_float)
     wide_nodes(graph, how.wide or (), floats)
-    wide_results(graph, how.wide_activations, floats)
+    wide_results(graph, how.wide_activations or (), floats)
 
 
 def quantize_with(

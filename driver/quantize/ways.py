@@ -8,7 +8,7 @@ what quantizing does:
   ranges by other methods and equalized channels are tried: each network is quantized by two thirds
   of some samples and judged by the noise on the other third. Another way than the usual one must
   be clearly better there, as few samples say little. If many answers change even so, the fewest
-  layers get weights of 16 bits with which few do (`widening`): each costs cycles.
+  layers get weights or results of 16 bits with which few do (`widening`): each costs cycles.
 * Where there is so little noise that more would not show, all channels of a block share a shift,
   which takes fewer cycles, if there is at most twice as much then.
 
@@ -18,7 +18,7 @@ The same data give the same answer: samples are chosen by their places.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -35,7 +35,7 @@ from driver.integer.reference import run
 from driver.quantize.integer_bias import Biased, has_wide_weights
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import float_form
-from driver.quantize.widening import fewest, layers_by_gain
+from driver.quantize.widening import Widening, fewest, widenings, with_widenings
 
 Quantizer: TypeAlias = Callable[[Arrays, Quantization], QuantGraph]
 """From calibration data and a way to the integer network."""
@@ -156,30 +156,43 @@ class _Trial:
         return Chosen(quantized=quantized, how=best, why=why)
 
     def widened(self, chosen: Chosen) -> Chosen:
-        """With weights of 16 bits where these are enough, if many answers change."""
-        known: dict[tuple[str, ...], float] = {(): self.changed(chosen.how)}
-        if chosen.how.wide is not None or known[()] <= _MANY:
+        """With 16 bits where these are enough, if many answers change."""
+        known: dict[tuple[Widening, ...], float] = {(): self.changed(chosen.how)}
+        if known[()] <= _MANY:
             return chosen
 
-        def changed(names: tuple[str, ...]) -> float:
-            known[names] = self.changed(replace(chosen.how, wide=names))
-            return known[names]
+        def changed(some: tuple[Widening, ...]) -> float:
+            known[some] = self.changed(with_widenings(chosen.how, some))
+            return known[some]
 
         graph = float_form(self.graph, self.calibration, chosen.how)
-        layers = layers_by_gain(graph, chosen.quantized, self.rest)
-        wide = fewest(layers, changed, known[()], _MANY)
+        is_open = {
+            "weights": chosen.how.wide is None,
+            "results": chosen.how.wide_activations is None,
+        }
+        found = [
+            each for each in widenings(graph, chosen.quantized, self.rest) if is_open[each.part]
+        ]
+        wide = fewest(found, changed, known[()], _MANY)
         if not wide:
             return chosen
-        how = replace(chosen.how, wide=wide)
+        how = with_widenings(chosen.how, wide)
         why = (
-            f"{plural(len(wide), 'layer')} with weights of 16 bits: {100 * known[wide]:.1f} % of"
-            f" answers are expected to change, with 8 bits {100 * known[()]:.1f} %"
+            f"{_counted(wide)} of 16 bits: {100 * known[wide]:.1f} % of answers are expected to"
+            f" change, with 8 bits {100 * known[()]:.1f} %"
         )
         return Chosen(
             quantized=self.quantized_by(self.calibration, how),
             how=how,
             why=why if chosen.why is None else f"{chosen.why}; {why}",
         )
+
+
+def _counted(wide: Sequence[Widening]) -> str:
+    """What has 16 bits, in few words."""
+    counts = {part: sum(each.part == part for each in wide) for part in ("weights", "results")}
+    parts = (f"{part} of {plural(count, 'layer')}" for part, count in counts.items() if count)
+    return " and ".join(parts)
 
 
 def _trial(graph: Graph, calibration: Arrays, quantized_by: Quantizer) -> _Trial | None:

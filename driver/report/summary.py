@@ -328,6 +328,7 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
     document["plans"] = [
         {
             "wide": list(plan.wide),
+            "wide_results": list(plan.wide_results),
             "floats": list(plan.floats),
             "asymmetric": plan.is_asymmetric,
             "shares_shifts": plan.shares_shifts,

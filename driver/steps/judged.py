@@ -34,6 +34,7 @@ from driver.quantize.fitting import Fitted, quantize_for
 from driver.quantize.floats import has_no_kernel
 from driver.quantize.integer_bias import has_wide_weights
 from driver.quantize.quantizer import float_form
+from driver.quantize.wide_activations import reasons
 from driver.quantize.wide_weights import has_no_wide_form
 from driver.report.noise import NoiseRow
 from driver.steps.answers import Answers, Hear
@@ -263,7 +264,7 @@ class _Judging:
             points = points_text(max(self._points(self._integers), 0))
             self._stages.say(
                 f"accuracy: {judged.judgement.verdict() if judged.judgement else ''}; a loss of"
-                f" {points} is expected: layers are tried with weights of 16 bits and in float,"
+                f" {points} is expected: layers are tried with 16 bits and in float,"
                 " each plan one more network"
             )
         may_share = self._files.calibration is not None and self._how.share_shifts is None
@@ -325,18 +326,34 @@ class _Judging:
         return remedies(
             layers,
             wide={n.name for n in nodes if not has_no_wide_form(n.op)} - is_wide,
+            results=self._macs_of_readers(layers),
             floats={n.name for n in nodes if not has_no_kernel(n.op)},
             macs=self._network.macs,
             macs_per_cycle=vectors.batch * vectors.block**2,
             borders=None if self._how.activations == "asymmetric" else elements,
         )
 
+    def _macs_of_readers(self, layers: Sequence[Blamed]) -> dict[str, int]:
+        """Of the layers whose results can have 16 bits."""
+        graph, tensors = self._files.graph, self._quantized.tensors
+        macs = {each.name: each.macs for each in layers}
+        users, lacking = graph.users(), reasons(graph)
+        return {
+            node.name: sum(macs.get(user.name, 0) for user in users[node.output])
+            for node in graph.nodes
+            if not lacking[node.name] and tensors[node.output].dtype.nbytes == 1
+        }
+
     def _with(self, chosen: tuple[Remedy, ...]) -> tuple[QuantGraph, Network, Answers]:
         """The network with these remedies."""
         if not chosen:
             return self._quantized, self._network, self._integers
         plan = Plan(remedies=chosen, points=0.0, cycles=0)
-        how = replace(self._how, wide=(*(self._how.wide or ()), *plan.wide))
+        how = replace(
+            self._how,
+            wide=(*(self._how.wide or ()), *plan.wide),
+            wide_activations=(*(self._how.wide_activations or ()), *plan.wide_results),
+        )
         if plan.is_asymmetric:
             how = replace(how, activations="asymmetric")
         if plan.shares_shifts:
@@ -410,6 +427,7 @@ def _listed(plan: Plan) -> str:
     """The remedies in few words."""
     parts = ["asymmetric activations"] if plan.is_asymmetric else []
     parts += [f"weights of 16 bits in {_few(plan.wide)}"] if plan.wide else []
+    parts += [f"results of 16 bits of {_few(plan.wide_results)}"] if plan.wide_results else []
     parts += [f"{_few(plan.floats)} in float on the processor"] if plan.floats else []
     parts += ["shared shifts"] if plan.shares_shifts else []
     return " and ".join(parts) or "nothing"

@@ -20,10 +20,20 @@ def layer(
 
 
 def ordered(
-    *layers: Blamed, wide: str = "", floats: str = "abc", borders: int | None = None
+    *layers: Blamed,
+    wide: str = "",
+    results: dict[str, int] | None = None,
+    floats: str = "abc",
+    borders: int | None = None,
 ) -> list[tuple[str, str]]:
     found = remedies(
-        layers, wide=wide, floats=floats, macs=1010, macs_per_cycle=256, borders=borders
+        layers,
+        wide=wide,
+        results=results or {},
+        floats=floats,
+        macs=1010,
+        macs_per_cycle=256,
+        borders=borders,
     )
     return [(each.layer, each.kind) for each in found]
 
@@ -52,3 +62,10 @@ def test_more_levels_for_all_layers_come_where_they_are_worth_it() -> None:
     assert ordered(noisy, borders=500)[0] == ("", "asymmetric")
     assert ordered(noisy, borders=50_000)[-1] == ("", "asymmetric")
     assert ordered(noisy) == [("a", "float")]
+
+
+def test_results_of_16_bits_cost_what_their_readers_do_once_more() -> None:
+    noisy = layer("a", 0.5, weights=0.25, rounding=0.25)
+    few, many = ordered(noisy, wide="a", results={"a": 0}), ordered(noisy, results={"a": 10**6})
+    assert sorted(few[:2]) == [("a", "results"), ("a", "wide")]
+    assert many == [("a", "float"), ("a", "results")]

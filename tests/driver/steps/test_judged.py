@@ -152,7 +152,7 @@ def test_layers_stay_in_float_where_the_user_wants_it(judge: Judge) -> None:
     assert judged.plans[0].points > 0.5
     assert any(step.place == "cpu" for step in judged.network.steps if step.macs)
     assert "promise of 0.5 points broken: " in said[0]
-    assert "layers are tried with weights of 16 bits and in float" in said[0]
+    assert "layers are tried with 16 bits and in float" in said[0]
     assert "in float on the processor" in said[-1]
     assert "times the cycles" in said[-1]
     samples = 40
