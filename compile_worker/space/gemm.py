@@ -1,6 +1,7 @@
 """Tensorize: the loops of one GEMM instruction in order, its micro-ops, its accumulator distance.
 
-Each plane of weights, and of data, has an instruction of its own, which `gemm_keys` and `gemm_uops` are of.
+Each plane of weights, and of data, has an instruction of its own: `gemm_keys` and `gemm_uops` are
+of one of them.
 Fires on a multiplication whose innermost loops are the accelerator's lanes.
 """
 

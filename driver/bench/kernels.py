@@ -43,10 +43,10 @@ examples:
 
 The layers are those of the old flow's measurements, C2 to C11 of ResNet-18, or the depthwise ones
 of MobileNet v1. Their epilogue is one shift and two clips (--bias adds a bias). ideal: one cycle
-for every input vector and weight tile, two with weights of 16 bits (--wide). bound: ideal and what
-an output vector needs in the compute module besides. old: the best point of the old flow's
-template, with the same epilogue, for weights of 8 bits. given old: the best of ours with the tiles,
-threads and loop order of that point.
+for every input vector and weight tile, two with weights (--wide) or data of 16 bits (--wide-data),
+four with both. bound: ideal and what an output vector needs in the compute module besides. old: the
+best point of the old flow's template, with the same epilogue, for 8 bits. given old: the best of
+ours with the tiles, threads and loop order of that point.
 Cycles are exact, so they are the same on every machine for the same seed and trials.
 """
 
@@ -63,6 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--bias", action="store_true", help="with a bias, added by one GEMM micro-op a vector")
     option("--per-channel", action="store_true", help="with a shift for every channel")
     option("--wide", action="store_true", help="with weights of 16 bits; not for depthwise layers")
+    option("--wide-data", action="store_true", help="with data of 16 bits")
+    option("--wide-results", action="store_true", help="with results of 16 bits")
     option("--trials", type=int, default=TRIALS, metavar="N", help=f"a layer (default: {TRIALS})")
     option("--seed", type=int, default=0, metavar="N", help="of the search (default: 0)")
     option("--jobs", type=int, default=1, metavar="N", help="layers at a time (default: 1)")
@@ -136,7 +138,7 @@ def measure_layer(task: LayerTask) -> LayerFigures | Failed:
     workload = task.layer.workload(task.target, task.epilogue)
     made = generate(workload, task.target)
     bench = Bench(VtaLibrary(), workload, task.target, task.seed)
-    template = None if task.epilogue.wide else task.template
+    template = task.template if task.epilogue.is_narrow else None
     same = same_choices(template, made)[:_SAME_MOST] if template else []
     cycles = [bench.cycles(made.trace(point)) for point in same]
     found = best_point(made, bench, trials=task.trials, seed=task.seed)
@@ -163,7 +165,7 @@ def measure_layer(task: LayerTask) -> LayerFigures | Failed:
 
 def _old_cycles(task: LayerTask) -> int | None:
     """The old flow's best for this epilogue; None where nothing is known."""
-    if task.epilogue.wide:
+    if not task.epilogue.is_narrow:
         return None
     if task.epilogue.bias:
         return OLD_FLOW[task.name].with_bias if task.name in OLD_FLOW else None
@@ -188,7 +190,7 @@ def document(figures: Sequence[LayerFigures], args: argparse.Namespace) -> dict[
     """Everything as JSON can say it."""
     rows = [{**asdict(f), "cycles": f.best.cycles, "over_bound": f.over_bound} for f in figures]
     return {
-        "epilogue": {"bias": args.bias, "per_channel": args.per_channel, "wide": args.wide},
+        "epilogue": asdict(_epilogue(args)),
         "trials": args.trials,
         "seed": args.seed,
         "layers": rows,
@@ -219,12 +221,22 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
         yield LayerTask(
             name=name,
             layer=LAYERS[name],
-            epilogue=Epilogue(bias=args.bias, per_channel=args.per_channel, wide=args.wide),
+            epilogue=_epilogue(args),
             template=templates.get(name),
             target=target,
             trials=args.trials,
             seed=args.seed,
         )
+
+
+def _epilogue(args: argparse.Namespace) -> Epilogue:
+    return Epilogue(
+        bias=args.bias,
+        per_channel=args.per_channel,
+        wide=args.wide,
+        wide_data=args.wide_data,
+        wide_results=args.wide_results,
+    )
 
 
 def _names(words: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from tilefarm.dtype import DType
@@ -25,6 +26,8 @@ Pads = tuple[int, int, int, int]
 PER_CHANNEL: Final = Epilogue(bias=True, per_channel=True)
 WIDE: Final = Epilogue(bias=True, wide=True)
 WIDE_PER_CHANNEL: Final = Epilogue(per_channel=True, wide=True)
+WIDE_ACTIVATIONS: Final = Epilogue(bias=True, wide_data=True, wide_results=True)
+ALL_WIDE: Final = Epilogue(bias=True, wide=True, wide_data=True, wide_results=True)
 
 
 def workloads(target: Target) -> dict[str, Workload]:
@@ -47,6 +50,9 @@ _ODD: Final[Mapping[str, tuple[Convolution, Epilogue]]] = {
     "prime": (Convolution(16, 48, 13, 13, 3, 1, 1), BIASED),
     "wide": (Convolution(64, 96, 14, 14, 3, 2, 1), WIDE),
     "wide 1x1": (Convolution(128, 128, 14, 14, 1, 1, 0), WIDE_PER_CHANNEL),
+    "wide activations": (Convolution(64, 96, 14, 14, 3, 2, 1), WIDE_ACTIVATIONS),
+    "wide depthwise": (MOBILENET_DEPTHWISE["D7"], WIDE_ACTIVATIONS),
+    "all wide": (Convolution(64, 64, 14, 14, 1, 1, 0), ALL_WIDE),
 }
 
 
@@ -74,6 +80,7 @@ def _others(blocks: _Blocks) -> Iterator[tuple[str, Workload]]:
     yield "dense classifier", _dense(blocks, 32, 63)
     yield "dense narrow", _dense(blocks, 13, 1)
     yield "dense wide", _dense(blocks, 13, 20, wide=True)
+    yield "dense wide data", _dense(blocks, 13, 20, wide_data=True)
     yield "grouped", _grouped(blocks)
     yield "transposed", _transposed(blocks, 4, 2, 14)
     yield "matmul", _matmul(blocks, 2, 49, 4, 6)
@@ -90,17 +97,20 @@ def _made(
     return Workload(operator, inputs, (out,), tuple(attrs.items()))
 
 
-def _dense(blocks: _Blocks, ci: int, co: int, *, wide: bool = False) -> Workload:
-    planes: dict[str, AttrValue] = {"planes": 2} if wide else {}
-    rows = (co, 2) if wide else (co,)
+def _dense(
+    blocks: _Blocks, ci: int, co: int, *, wide: bool = False, wide_data: bool = False
+) -> Workload:
+    epilogue = Epilogue(bias=True, wide=wide, wide_data=wide_data)
+    data = blocks.image("data", ci)
+    n, *others = data.shape
     inputs = (
-        blocks.image("data", ci),
-        blocks.tiles("weight", *rows, ci),
-        blocks.tiles("bias", *rows, 1),
+        replace(data, shape=(n, *(2,) * wide_data, *others)),
+        blocks.tiles("weight", co, *(2,) * wide, ci),
+        blocks.tiles("bias", co, *(2,) * epilogue.is_in_planes, 1),
         blocks.unit(),
         TensorSpec("shift", (co,), DType.INT32),
     )
-    return _made("dense", inputs, blocks.image("out", co), **_CLIPS, **planes)
+    return _made("dense", inputs, blocks.image("out", co), **epilogue.attrs)
 
 
 def _grouped(blocks: _Blocks) -> Workload:

@@ -25,7 +25,7 @@ from driver.partition.pack import (
 )
 
 MULTIPLIES = "multiply-accumulates with a shift behind them: what GEMM and ALU do"
-_JOINS = "of 16 bits: GEMM with the high and with the low part, ALU joins and shifts the sums"
+_JOINS = "of 16 bits: GEMM with high and with low parts, ALU joins and shifts the sums"
 JOINS = f"weights {_JOINS}"
 MAXIMA = "the largest of never negative values: GEMM widens them, ALU compares"
 MOVES = "channels sorted by weights of 0 and 1: GEMM moves int8 exactly"

@@ -46,6 +46,8 @@ from driver.quantize.multiplied import multiplied_parameters
 from driver.quantize.shift_exact import (
     BYTES,
     INT8,
+    LARGEST_INPUT,
+    MAX_MUL,
     MAX_SHIFT,
     WIDE,
     Largest,
@@ -190,7 +192,9 @@ def _parameters(
     """Integer parameters and the scale of the results."""
     (in_scale,) = at.in_scales
     bits = WIDE if at.is_wide else BYTES
-    least = max(at.wanted, least_out_scale(weight, in_scale, bits.most))
+    # one step of an operand moves results of 8 bits by no more than all of them, whatever the weights
+    most = bits.most if at.largest.result > LARGEST_INPUT else MAX_MUL
+    least = max(at.wanted, least_out_scale(weight, in_scale, most))
     if at.multiplied and not at.is_wide and not at.largest.is_wide:
         layer = multiplied_parameters(
             weight,

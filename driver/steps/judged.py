@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from tilefarm.dtype import DType
 from tilefarm.errors import SettingsError
 from tilefarm.plural import form, plural
 from tilefarm.target import Target
@@ -237,13 +238,21 @@ class _Judging:
         return judged
 
     def _wider(self, layers: Sequence[Blamed]) -> str:
-        """What helps those of the layers whose weights add most of their noise, if any."""
-        able = {n.name for n in self._files.graph.nodes if not has_no_wide_form(n.op)}
-        able -= {n.name for n in self._quantized.nodes if has_wide_weights(n.op)}
-        names = [each.name for each in layers if each.source == "weights" and each.name in able]
-        if not names:
-            return ""
-        return f"--wide-weights {','.join(names)} has weights of 16 bits, on the accelerator; "
+        """What helps those of the layers whose weights, or rounding, add most of their noise."""
+        graph, nodes = self._files.graph, self._quantized.nodes
+        able = {n.name for n in graph.nodes if not has_no_wide_form(n.op)}
+        able -= {n.name for n in nodes if has_wide_weights(n.op)}
+        may_be = {name for name, reason in reasons(graph).items() if not reason}
+        may_be -= {n.name for n in nodes if self._quantized.tensors[n.output].dtype is DType.INT16}
+        words = ""
+        for option, source, what, names in (
+            ("--wide-weights", "weights", "weights", able),
+            ("--wide-activations", "rounding", "results", may_be),
+        ):
+            bad = [each.name for each in layers if each.source == source and each.name in names]
+            if bad:
+                words += f"{option} {','.join(bad)} has {what} of 16 bits, on the accelerator; "
+        return words
 
     def _repaired(self, judged: Judged, *, is_kept: bool) -> Judged:
         """The user asked for the promise: as cheaply as it can be kept.

@@ -14,6 +14,7 @@ from tilefarm.target import Target
 from tilefarm.workload import AttrValue, TensorSpec, Workload
 
 from compile_worker.space import Generated
+from driver.integer.qir import INT8_MAX, INT8_MIN, MAX_WIDE
 from tuner.sampler import Sampler
 
 _FIELDS: Final = "CI,CO,H,W,K,STRIDE,PAD"
@@ -29,11 +30,14 @@ class Epilogue:
     """What follows a multiplication besides two clips: a bias or none, and whose shift it is.
 
     `wide` weights, of 16 bits, are two planes: one is shifted to the left before the other goes on.
+    So are `wide_data`, and `wide_results`, whose upper one is made from a copy.
     """
 
     bias: bool = False
     per_channel: bool = False
     wide: bool = False
+    wide_data: bool = False
+    wide_results: bool = False
 
     @property
     def planes(self) -> int:
@@ -41,10 +45,31 @@ class Epilogue:
         return 2 if self.wide else 1
 
     @property
+    def is_in_planes(self) -> bool:
+        """Whether sums are of planes, and so are biases."""
+        return self.wide or self.wide_data
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether weights, data and results all have 8 bits."""
+        return not (self.is_in_planes or self.wide_results)
+
+    @property
+    def attrs(self) -> dict[str, AttrValue]:
+        """Those of a workload that say which of its tensors are planes."""
+        said = {"planes": self.wide, "data_planes": self.wide_data}
+        said["out_planes"] = self.wide_results
+        most = MAX_WIDE if self.wide_results else INT8_MAX
+        least = -MAX_WIDE if self.wide_results else INT8_MIN
+        return {"lo": least, "hi": most, **{name: 2 for name, there in said.items() if there}}
+
+    @property
     def vector_cycles(self) -> int:
         """Cycles for one output vector: reset, bias, shift by immediate or register, two clips."""
-        biases = self.planes * int(self.bias)
-        return 1 + biases + int(self.wide) + (2 if self.per_channel else 1) + 2
+        biases = (1 + self.is_in_planes) * int(self.bias)
+        raised = (0, 1, 3)[self.wide + self.wide_data]
+        copied = 5 * int(self.wide_results)
+        return 1 + biases + raised + (2 if self.per_channel else 1) + 2 + copied
 
 
 PLAIN: Final = Epilogue()
@@ -114,7 +139,7 @@ class Convolution:
         return inputs * self.co * window * self.out_height * self.out_width
 
     def workload(self, target: Target, epilogue: Epilogue = PLAIN) -> Workload:
-        """The convolution on blocked tensors, clipped to int8.
+        """The convolution on blocked tensors, clipped to int8, or int16 where results are wide.
 
         Args:
             epilogue: what follows the multiplication.
@@ -123,24 +148,22 @@ class Convolution:
         ci, co = -(-self.ci // block), -(-self.co // block)
         window = (self.kernel, self.kernel)
         planes = (epilogue.planes,) if epilogue.wide else ()
+        data, results = ((2,) * wide for wide in (epilogue.wide_data, epilogue.wide_results))
         tiles = (co, *planes, 1 if self.depthwise else ci, *window)
         inputs = (
-            TensorSpec("data", (1, ci, self.height, self.width, batch, block), DType.INT8),
+            TensorSpec("data", (1, *data, ci, self.height, self.width, batch, block), DType.INT8),
             TensorSpec("weight", (*tiles, block, block), DType.INT8),
             *_requantization(co, target, epilogue),
         )
-        shape = (1, co, self.out_height, self.out_width, batch, block)
+        shape = (1, *results, co, self.out_height, self.out_width, batch, block)
         attrs: dict[str, AttrValue] = {
             "stride": (self.stride, self.stride),
             "pad": (self.pad,) * 4,
             "dilation": (1, 1),
-            "lo": -128,
-            "hi": 127,
+            **epilogue.attrs,
         }
         if self.depthwise and ci > 1:
             attrs["groups"] = ci
-        if epilogue.wide:
-            attrs["planes"] = epilogue.planes
         out = TensorSpec("out", shape, DType.INT8)
         return Workload("conv2d", inputs, (out,), tuple(attrs.items()))
 
@@ -149,7 +172,7 @@ def _requantization(co: int, target: Target, epilogue: Epilogue) -> tuple[Tensor
     """The inputs behind data and weight; `co` counts output blocks."""
     batch, block = target.vta.batch, target.vta.block
     lanes = (co, batch, block)
-    planes = (epilogue.planes,) if epilogue.wide else ()
+    planes = (2,) * epilogue.is_in_planes
     tiles = (
         TensorSpec("bias", (co, *planes, 1, block, block), DType.INT8),
         TensorSpec("unit", (batch, block), DType.INT8),

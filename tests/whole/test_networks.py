@@ -8,8 +8,9 @@ from typing import Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import networks, samples_for
+from kit.networks import layer_chains, networks, samples_for
 from kit.simulated import PAIRS, Simulators
+from kit.wide import all_wide
 from tilefarm.target import TARGETS, Target
 
 from driver.demo.topologies import SMALL, images, write_topology
@@ -18,7 +19,6 @@ from driver.graph.ir import Graph
 from driver.quantize.fitting import quantize_for
 from driver.quantize.options import Quantization, Requantize
 from driver.quantize.quantizer import quantize
-from driver.quantize.wide_weights import has_no_wide_form
 from driver.rewrites.fold import fold
 
 SIM: Final = TARGETS["sim"]
@@ -45,9 +45,20 @@ def test_any_small_network_with_wide_weights(
 ) -> None:
     graph, seed = fold(case[0]), case[1]
     data = samples_for(graph, seed)
-    wide = tuple(node.name for node in graph.nodes if not has_no_wide_form(node.op))
-    quantized = quantize_for(target, graph, data, Quantization(wide=wide))
+    quantized = quantize_for(target, graph, data, all_wide(graph, activations=False))
     simulators.assert_same(quantized, target, data)
+
+
+@pytest.mark.parametrize("target", [SIM, TARGETS["sim-pynq-z1"], PAIRS], ids=lambda t: t.name)
+@settings(max_examples=4, deadline=None)
+@given(case=layer_chains(), weights=st.booleans())
+def test_any_small_network_with_wide_activations(
+    simulators: Simulators, target: Target, case: tuple[Graph, int], weights: bool
+) -> None:
+    graph, seed = fold(case[0]), case[1]
+    data = samples_for(graph, seed)
+    how = all_wide(graph, weights=weights)
+    simulators.assert_same(quantize_for(target, graph, data, how), target, data)
 
 
 @pytest.mark.slow

@@ -27,7 +27,10 @@ from driver.integer.samples import sample_inputs
 from tuner.sampler import Sampler
 
 SIM = TARGETS["sim"]
-WIDE = ("conv wide", "conv wide 1x1", "dense wide")
+WIDE = (
+    *("conv wide", "conv wide 1x1", "dense wide", "dense wide data"),
+    *("conv wide activations", "conv wide depthwise", "conv all wide"),
+)
 
 built = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
 
@@ -65,12 +68,15 @@ ENDS = {
 @pytest.mark.parametrize(("high", "low", "data"), ENDS.values(), ids=ENDS.keys())
 def test_the_ends_of_what_16_bits_hold(high: int, low: int, data: int) -> None:
     """The sums are up to 2^30: 144 products of 2^22, and a bias in units of 256."""
-    for layer in (conv2d(1, 2, 4, 4, planes=2), dense(9, 2, planes=2)):
+    several = [conv2d(1, 2, 4, 4, planes=2), dense(9, 2, planes=2)]
+    several += [conv2d(1, 2, 4, 4, data_planes=2, out_planes=2), dense(9, 2, data_planes=2)]
+    for layer in several:
         work = with_epilogue(layer, bias=2, shift="lanes")
         arrays = inputs_of(work)
-        arrays["weight"][:, 0], arrays["weight"][:, 1] = high, low
-        arrays["data"][:] = data
-        arrays["shift"][:] = 23
+        wide, narrow = ("weight", "data") if work.planes > 1 else ("data", "weight")
+        arrays[wide][:, 0], arrays[wide][:, 1] = high, low
+        arrays[narrow][:] = data
+        arrays["shift"][:] = 23 - 8 * (work.out_planes - 1)
         wanted = in_numpy(work, arrays)
         assert len(np.unique(wanted)) > 1
         _is_right(work, arrays, wanted)
@@ -82,9 +88,10 @@ def test_samples_use_the_range_of_results_whatever_the_shift() -> None:
             work = workloads(target)[name]
             arrays = sample_inputs(work, 0, target.limits.max_shift)
             assert arrays["shift"].max() <= target.limits.max_shift
-            out = run_workload(work, arrays)["out"]
-            assert len(np.unique(out)) > 80
-            assert (np.abs(out.astype(int)) < 127).mean() > 0.5
+            out = run_workload(work, arrays)["out"].astype(int)
+            values = out[:, 0] * 256 + out[:, 1] if work.out_planes > 1 else out
+            assert len(np.unique(values)) > 80
+            assert (np.abs(values) < work.attr_int("hi")).mean() > 0.5
 
 
 def _is_right(work: Workload, arrays: Mapping[str, NDArray[Any]], wanted: NDArray[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, get_args
 
 import numpy as np
@@ -10,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kit.networks import Builder, conv, networks, samples_for, window
 from kit.simulated import Simulators
+from kit.wide import all_wide
 from tilefarm.target import Limits, Target, VtaConfig, impossibilities
 
 from driver.graph.ir import Graph
 from driver.quantize.fitting import quantize_for
-from driver.quantize.options import Activations, Quantization
-from driver.quantize.wide_weights import has_no_wide_form
+from driver.quantize.options import Activations
 from driver.rewrites.fold import fold
 
 _ELEMENTS: Final = st.integers(0, 7)
@@ -57,11 +58,10 @@ def agrees(
     graph, seed = case
     graph = fold(graph)
     data = samples_for(graph, seed)
-    able = [node.name for node in graph.nodes if not has_no_wide_form(node.op)]
-    how = Quantization(
+    how = replace(
+        all_wide(graph, weights=is_wide, activations=is_wide),
         activations=activations,
         requantize="mul" if target.limits.alu_mul else "shift",
-        wide=tuple(able) if is_wide else (),
     )
     simulators.assert_same(quantize_for(target, graph, data, how), target, data)
 

@@ -181,6 +181,15 @@ def test_the_same_with_wide_weights(run: type[Command], tmp_path: Path) -> None:
     assert "weights of 16 bits" in (tmp_path / "o" / "report.html").read_text()
 
 
+def test_the_same_with_wide_weights_and_activations(run: type[Command], tmp_path: Path) -> None:
+    words = ["--no-ray", "--trials", "12", "--wide-weights", "*", "--wide-activations", "*"]
+    code, out, err = run(demo(tmp_path / "o", *words)).end()
+    assert (code, err) == (0, "")
+    found = summary_of(out)
+    assert found["accuracy"]["differing"] == 0
+    assert "data and weights of 16 bits" in (tmp_path / "o" / "report.html").read_text()
+
+
 def test_the_same_on_ray(run: type[Command], tmp_path: Path) -> None:
     code, out, err = run(demo(tmp_path / "o", "--trials", "40")).end()
     assert (code, err) == (0, "")

@@ -71,10 +71,14 @@ def test_sums_go_on_from_what_they_are_added_to(func: Func, left: tuple[int, ...
     assert (interpret(chained, ARRAYS)["out"] == interpret(func, ARRAYS)["out"]).all()
 
 
+@pytest.mark.parametrize("data_planes", [1, 2])
 @pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
-def test_planes_are_side_by_side_where_the_reduction_is_in_steps(kernel: tuple[int, int]) -> None:
-    pad = (kernel[0] // 2,) * 4
-    work = conv2d(2, 2, 4, 4, kernel=kernel, pad=(pad[0], pad[1], pad[2], pad[3]), planes=2)
+def test_planes_are_side_by_side_where_the_reduction_is_in_steps(
+    kernel: tuple[int, int], data_planes: int
+) -> None:
+    down, across = kernel[0] // 2, kernel[1] // 2
+    pad, planes = (down, across, down, across), 3 - data_planes
+    work = conv2d(2, 2, 4, 4, kernel, pad=pad, planes=planes, data_planes=data_planes)
     made, plain = generate(work, SIM), nest_of(work, SIM)
     point = {"tile_oh": 4, "tile_kh": kernel[0], "tile_kw": kernel[1]}
     for parts, planes in ((2, 2), (1, 1)):
@@ -87,6 +91,21 @@ def test_planes_are_side_by_side_where_the_reduction_is_in_steps(kernel: tuple[i
         assert acc.shape[1] == planes
         added = [k for k in of_kind(low.body, MicroKernel) if k.opcode == "add"]
         assert len(added) == planes - 1
+
+
+def test_where_data_and_weights_are_planes_only_those_of_data_are_chained() -> None:
+    work = conv2d(2, 2, 4, 4, planes=2, data_planes=2)
+    for parts, sums in ((2, 4), (1, 2)):
+        at = 1 if parts == 1 else 0
+        chosen = {"tile_oh": 4, "tile_kh": 3, "tile_kw": 3, "weight_at": at, "data_at": at}
+        chosen["tile_ci"] = 2 // parts
+        func = replay(generate(work, SIM).trace(chosen), nest_of(work, SIM), SIM)
+        keeps_meaning(work, func)
+        low = lower(func, SIM)
+        acc = next(a.buffer for a in of_kind(low.body, Alloc) if a.buffer.scope == "acc")
+        assert acc.shape[1] * acc.shape[2] == sums
+        added = [k for k in of_kind(low.body, MicroKernel) if k.opcode == "add"]
+        assert len(added) == sums // 2
 
 
 def test_a_layer_without_planes_is_left_alone() -> None:

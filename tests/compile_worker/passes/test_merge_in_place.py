@@ -40,3 +40,18 @@ def test_a_stage_lives_in_a_part_that_nobody_else_reads(other: Operand, left: li
     assert [alloc.buffer.name for alloc in of_kind(merged.body, Alloc)] == left
     arrays = {"x": np.arange(6, dtype=np.int32).reshape(2, 3)}
     assert (interpret(merged, arrays)["out"] == interpret(func, arrays)["out"]).all()
+
+
+def test_a_stage_lives_in_a_part_of_a_part() -> None:
+    every = placeholder(TensorSpec("x", (2, 2, 3), DType.INT32))
+    s = compute("s", {"q": 2, "p": 2, **LINE}, lambda q, p, n: every[q, p, n] * 3, scope="acc")
+    t = compute("t", {"p": 2, **LINE}, lambda p, n: s[0, p, n] * 256, scope="acc")
+    u = compute("u", {"p": 2, **LINE}, lambda p, n: t[p, n] + s[1, p, n], scope="acc")
+    v = compute("v", LINE, lambda n: u[1, n] * 256, scope="acc")
+    w = compute("w", LINE, lambda n: v[n] + u[0, n], scope="acc")
+    out = compute("out", LINE, lambda n: Cast(DType.INT8, w[n]), scope="dram")
+    func = nest("f", [every], [s, t, u, v, w, out])
+    merged = merge_in_place(func, SIM)
+    assert [alloc.buffer.name for alloc in of_kind(merged.body, Alloc)] == ["s"]
+    arrays = {"x": np.arange(12, dtype=np.int32).reshape(2, 2, 3)}
+    assert (interpret(merged, arrays)["out"] == interpret(func, arrays)["out"]).all()

@@ -91,6 +91,13 @@ def test_layers_that_cannot_have_wide_weights(tune: Callable[..., str]) -> None:
     assert "tilefarm explain" in remedy
 
 
+def test_layers_that_cannot_have_wide_activations(tune: Callable[..., str]) -> None:
+    (why, remedy) = tune("--wide-activations", "pool,conv1,convv*").splitlines()
+    assert "--wide-activations: pool: MaxPool2d makes 8 bits only" in why
+    assert "no layer is called 'convv*'; near: conv" in why
+    assert "tilefarm explain" in remedy
+
+
 def one_node(
     file: Path, operator: str, *, shape: tuple[int | str, ...] = (1, 4), result: int = 4
 ) -> Path:

@@ -163,7 +163,7 @@ def test_a_path_in_a_file_name_is_dropped(tmp_path: Path) -> None:
 
 def test_settings_of_another_shape_are_refused(tmp_path: Path) -> None:
     spec, files = JobSpec.of(settings(tmp_path), "net")
-    other = {"keep_float": [], "wide": [], "x": 1}
+    other = {"keep_float": [], "wide": [], "wide_activations": [], "x": 1}
     strange = replace(spec, settings={**spec.settings, "quantization": other})
     with pytest.raises(ProtocolError, match="not the settings of a job"):
         arrived(strange, files, tmp_path / "there")

@@ -30,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
         (("--requantize", "mul"), Quantization(requantize="mul")),
         (("--keep-float", "conv1, head.*,"), Quantization(keep_float=("conv1", "head.*"))),
         (("--wide-weights", "*, fc"), Quantization(wide=("*", "fc"))),
+        (("--wide-activations", "*, fc"), Quantization(wide_activations=("*", "fc"))),
     ],
 )
 def test_options_become_the_record(words: tuple[str, ...], meant: Quantization) -> None:
@@ -39,6 +40,8 @@ def test_options_become_the_record(words: tuple[str, ...], meant: Quantization) 
 def test_the_record_in_words() -> None:
     assert str(Quantization(keep_float=("conv1", "head.*"))) == "minmax, conv1, head.* in float"
     assert str(Quantization(wide=("a", "b*"))) == "minmax, a, b* with weights of 16 bits"
+    how = Quantization(wide=("a",), wide_activations=("b", "c*"))
+    assert str(how) == "minmax, a with weights of 16 bits, b, c* with results of 16 bits"
 
 
 def test_a_layer_that_goes_to_float_has_no_wide_weights() -> None:

@@ -84,6 +84,19 @@ def test_wide_weights_are_told_and_add_no_noise(capsys: pytest.CaptureFixture[st
             assert after["noise_shares"]["weights"] < 0.001 < before["noise_shares"]["weights"]
 
 
+def test_wide_activations_are_told_and_rounding_adds_no_noise(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("zoo:digits", "--images", "4")
+    more = ("--wide-activations", "conv1", "--wide-weights", "conv2")
+    usual, wide = (document(capsys, *words, *some) for some in ((), more))
+    assert "conv1 with results of 16 bits" in wide["quantization"]
+    before, after = ({layer["name"]: layer for layer in found["layers"]} for found in (usual, wide))
+    shares = [found["conv1"]["noise_shares"]["rounding"] for found in (before, after)]
+    assert shares[1] < shares[0] / 50
+    assert after["conv2"]["why"].startswith("data and weights of 16 bits")
+
+
 def test_noise_is_measured_on_other_data_if_there_are_some(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -92,7 +105,9 @@ def test_noise_is_measured_on_other_data_if_there_are_some(
     assert document(capsys, "zoo:digits", "--data", str(tmp_path / "x.npz"))["samples"] == 3
 
 
-@pytest.mark.parametrize("more", [[], ["--wide-weights", "*"]])
+@pytest.mark.parametrize(
+    "more", [[], ["--wide-weights", "*"], ["--wide-weights", "*", "--wide-activations", "*"]]
+)
 def test_the_table_fits(capsys: pytest.CaptureFixture[str], more: list[str]) -> None:
     assert cli.main(["explain", "zoo:digits", "--images", "1", *more]) == 0
     out = capsys.readouterr().out.splitlines()

@@ -39,8 +39,8 @@ def judge(tmp_path: Path) -> Judge:
     return judging(tmp_path)
 
 
-def judging(tmp_path: Path, *, large: float = 1.0) -> Judge:
-    """That; the weights of one operand, which is faint, can be so large."""
+def judging(tmp_path: Path, *, large: float = 1.0, outlier: float = 1.0) -> Judge:
+    """That; the weights of one operand, which is faint, or one sample can be so large."""
     rng = np.random.default_rng(1)
     weights = {name: rng.normal(size=(8, 8)).astype(np.float32) for name in ("v", "w")}
     weights["v"][0] *= large
@@ -52,6 +52,7 @@ def judging(tmp_path: Path, *, large: float = 1.0) -> Judge:
     file = saved(model(nodes, weights, x=(1, 8)), tmp_path)
     samples = rng.normal(size=(60, 8)).astype(np.float32)
     samples[:, 0] /= large**2
+    samples[0] *= outlier
     np.savez(tmp_path / "calibrate.npz", x=samples[:20])
     exact = np.maximum(samples @ weights["v"], 0) @ weights["w"]
     labels = {
@@ -142,6 +143,21 @@ def test_layers_whose_weights_are_to_blame_can_have_wide_ones(tmp_path: Path) ->
     again, said = judge(Quantization(wide=("*",), calibration="percentile:50"))
     assert not any("--wide-weights" in words for words in said), "they have them already"
     assert again.blamed
+
+
+def test_layers_whose_rounding_is_to_blame_can_have_wide_results(tmp_path: Path) -> None:
+    """One sample is so large that the others have few of the levels of 8 bits."""
+    judge = judging(tmp_path, outlier=100.0)
+    how = Quantization(wide=("*",), activations="symmetric")
+    judged, (warning, *_) = judge(how)
+    first = next(each for each in judged.blamed if each.name == judged.quantized.nodes[1].name)
+    assert first.source == "rounding"
+    assert f"--wide-activations {first.name}" in warning
+    better, said = judge(replace(how, wide_activations=(first.name,)))
+    assert not any("--wide-activations" in words for words in said), "it has them already"
+    assert better.judgement is not None
+    assert judged.judgement is not None
+    assert better.judgement.points < judged.judgement.points * 0.7
 
 
 def test_layers_stay_in_float_where_the_user_wants_it(judge: Judge) -> None:
