@@ -178,7 +178,7 @@ class _Trial:
             return chosen
         how = with_widenings(chosen.how, wide)
         why = (
-            f"{_counted(wide)} of 16 bits: {100 * known[wide]:.1f} % of answers are expected to"
+            f"{_counted(wide)}: {100 * known[wide]:.1f} % of answers are expected to"
             f" change, with 8 bits {100 * known[()]:.1f} %"
         )
         return Chosen(
@@ -191,7 +191,9 @@ class _Trial:
 def _counted(wide: Sequence[Widening]) -> str:
     """What has 16 bits, in few words."""
     counts = {part: sum(each.part == part for each in wide) for part in ("weights", "results")}
-    parts = (f"{part} of {plural(count, 'layer')}" for part, count in counts.items() if count)
+    parts = (
+        f"{part} of 16 bits in {plural(count, 'layer')}" for part, count in counts.items() if count
+    )
     return " and ".join(parts)
 
 

@@ -71,7 +71,9 @@ def test_the_same_data_choose_the_same_way() -> None:
 
 def test_what_the_user_decided_is_left_alone() -> None:
     graph, data = with_outliers()
-    how = Quantization(calibration="minmax", equalize=False, share_shifts=False, wide=())
+    how = Quantization(
+        calibration="minmax", equalize=False, share_shifts=False, wide=(), wide_activations=()
+    )
     seen: list[Quantization] = []
     chosen = chosen_way(graph, data, how, by(graph, seen))
     assert (chosen.how, chosen.why) == (how, None)
@@ -117,7 +119,7 @@ def test_the_layers_whose_weights_change_many_answers_have_wide_ones() -> None:
     chosen = chosen_way(graph, data, AS_USUAL, by(graph, []))
     assert chosen.how.wide == (graph.nodes[0].name,)
     assert chosen.why is not None
-    assert "1 layer with weights of 16 bits: " in chosen.why
+    assert "weights of 16 bits in 1 layer: " in chosen.why
     _, fresh = with_large_weights(200)
     usual = quantize(graph, data)
     assert ratio_db(graph, chosen.quantized, fresh) > ratio_db(graph, usual, fresh) + 6

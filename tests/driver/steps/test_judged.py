@@ -220,9 +220,7 @@ def test_what_cannot_be_kept_says_what_comes_nearest(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("driver.steps.judged.has_no_kernel", lambda _op: "for this test")
-    with pytest.raises(
-        SettingsError, match=r"cannot be kept: .* nearest comes .* with nothing"
-    ) as caught:
+    with pytest.raises(SettingsError, match=r"cannot be kept: .* nearest comes .* with ") as caught:
         judge(HALVED, max_loss=0.5)
     assert "--max-loss" in caught.value.hint
 
