@@ -7,8 +7,8 @@ what quantizing does:
 * Where there is much noise, or many answers are expected to change (`driver.accuracy.changes`),
   ranges by other methods and equalized channels are tried: each network is quantized by two thirds
   of some samples and judged by the noise on the other third. Another way than the usual one must
-  be clearly better there, as few samples say little. If many answers change even so, the fewest
-  layers get weights or results of 16 bits with which few do (`widening`): each costs cycles.
+  be clearly better there, as few samples say little. If far too many change even so, the
+  fewest layers get weights or results of 16 bits with which few do (`widening`): each costs cycles.
 * Where there is so little noise that more would not show, all channels of a block share a shift,
   which takes fewer cycles, if there is at most twice as much then.
 
@@ -46,6 +46,8 @@ _MANY: Final = 0.02
 """The share of answers from which on it is many that change."""
 _LITTLE_DB: Final = 40.0
 """From here on noise is less than a hundredth of the outputs, which changes hardly an answer."""
+_FAR_TOO_MANY: Final = 0.1
+"""The share from which on a network is worth twice its cycles: less, and the user decides it."""
 _CLEARLY_DB: Final = 1.0
 _MAY_COST_DB: Final = 3.0
 """What shared shifts may cost a network that has little noise: as much again as it has."""
@@ -156,9 +158,9 @@ class _Trial:
         return Chosen(quantized=quantized, how=best, why=why)
 
     def widened(self, chosen: Chosen) -> Chosen:
-        """With 16 bits where these are enough, if many answers change."""
+        """With 16 bits where these are enough, if far too many answers change."""
         known: dict[tuple[Widening, ...], float] = {(): self.changed(chosen.how)}
-        if known[()] <= _MANY:
+        if known[()] <= _FAR_TOO_MANY:
             return chosen
 
         def changed(some: tuple[Widening, ...]) -> float:
