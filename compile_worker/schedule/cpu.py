@@ -169,7 +169,9 @@ def _inlined_epilogue(workload: Workload) -> list[Call]:
 def _products(workload: Workload) -> int:
     """Multiplications of a convolution."""
     *_, ci, kernel_h, kernel_w, _, lanes = workload.inputs[1].shape
-    return workload.outputs[0].nbytes * ci * kernel_h * kernel_w * lanes * workload.planes
+    outputs = workload.outputs[0].nbytes // workload.out_planes
+    products = workload.planes * workload.data_planes
+    return outputs * ci * kernel_h * kernel_w * lanes * products
 
 
 def _pixels(width: int, most: int) -> int:
@@ -184,7 +186,7 @@ def _rows_nbytes(workload: Workload) -> int:
     dilation = dict(workload.attrs).get("dilation", (1, 1))
     assert isinstance(dilation, tuple)
     rows = (workload.inputs[1].shape[-4] - 1) * dilation[0] + 1
-    return ci * rows * (width + left + right) * batch * block
+    return workload.data_planes * ci * rows * (width + left + right) * batch * block
 
 
 _RULES: Final[Mapping[str, Callable[[Workload, Target], Trace]]] = {

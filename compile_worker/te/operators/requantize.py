@@ -33,17 +33,24 @@ IN_PLANES: Final = frozenset({"conv2d", "dense"})
 
 PLANE_BITS: Final = PLANE.bit_length() - 1
 
+_LEAST, _MOST = -128 * PLANE, 127 * PLANE + 127
+"""Of what an upper and a lower plane of int8 hold."""
+
 
 def plane_axes(workload: Workload) -> dict[str, int]:
     """The axes of sums that count planes: of data, then of weights, as far as they are planes.
 
     Raises:
-        ValueError: another number of planes than two, or a factor besides.
+        ValueError: another number of planes than two, a tensor that has not as many, or a factor.
     """
-    named = {"planes": workload.planes, "data_planes": workload.data_planes}
-    for name, planes in (*named.items(), ("out_planes", workload.out_planes)):
+    (data, weight, *_), out = workload.inputs, workload.outputs[0]
+    said = {"planes": (workload.planes, weight), "data_planes": (workload.data_planes, data)}
+    said["out_planes"] = (workload.out_planes, out)
+    for name, (planes, spec) in said.items():
         if planes not in (1, 2):
             raise ValueError(f"{name} is {planes}: 16 bits are 2 planes of int8")
+        if planes > 1 and spec.shape[1] != planes:
+            raise ValueError(f"{name} is {planes}, and {spec} has {spec.shape[1]}")
     if workload.is_in_planes and workload.tensor("factor") is not None:
         raise ValueError("sums in planes have no factor")
     if workload.planes > 1 and workload.data_planes > 1:
@@ -83,6 +90,8 @@ def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> l
     if "shift" in named:
         stages.append(_shifted(stages[-1] if stages else wide, named["shift"]))
     low, high = workload.attr_int("lo"), workload.attr_int("hi")
+    if workload.out_planes > 1 and not _LEAST <= low <= high <= _MOST:
+        raise ValueError(f"lo {low}, hi {high}: two planes hold {_LEAST} to {_MOST}")
     out = workload.outputs[0].name
     ends = narrowed(out, stages[-1] if stages else wide, low, high)
     return [*stages, *(_in_planes(ends) if workload.out_planes > 1 else ends)]

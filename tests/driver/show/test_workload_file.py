@@ -34,9 +34,10 @@ def test_planes_are_for_some_operators_only(tmp_path: Path) -> None:
     file = tmp_path / "w.json"
     for name in ("matmul", "conv2d_transpose"):
         given = json.loads(EXAMPLES[name].to_json())
-        file.write_text(json.dumps({**given, "attrs": {**given["attrs"], "planes": 2}}))
-        with pytest.raises(DataError, match=f"the weights of {name} are never in planes"):
-            read_workload(file, SIM)
+        for planes in ("planes", "data_planes", "out_planes"):
+            file.write_text(json.dumps({**given, "attrs": {**given["attrs"], planes: 2}}))
+            with pytest.raises(DataError, match=f"the tensors of {name} are never in planes"):
+                read_workload(file, SIM)
 
 
 def test_as_many_input_blocks_as_a_network_likes(tmp_path: Path) -> None:
@@ -64,6 +65,13 @@ WIDE = json.loads(conv2d(1, 2, 8, 8, planes=2).to_json())
 
 def _wide(**changed: Any) -> dict[str, Any]:
     return {**WIDE, **changed}
+
+
+ALL_WIDE = json.loads(conv2d(1, 2, 8, 8, planes=2, data_planes=2, out_planes=2).to_json())
+
+
+def _all_wide(**changed: Any) -> dict[str, Any]:
+    return {**ALL_WIDE, **changed}
 
 
 @pytest.mark.parametrize(
@@ -95,13 +103,18 @@ def _wide(**changed: Any) -> dict[str, Any]:
             "windows have at most 256 rows and columns",
         ),
         (_broken(attrs={**GIVEN["attrs"], "planes": 2}), "do not fit together"),
-        (_broken(attrs={**GIVEN["attrs"], "planes": 3}), "weights of 16 bits are 2 planes"),
+        (_broken(attrs={**GIVEN["attrs"], "planes": 3}), "planes is 3: 16 bits are 2 planes"),
         (_broken(attrs={**GIVEN["attrs"], "planes": "x"}), "planes is 'x', not an integer"),
         (_wide(attrs={**WIDE["attrs"], "groups": 2}), "for convolutions of one group"),
         (
             _wide(inputs=[*WIDE["inputs"], ["factor", [2, 1, 16], "int32"]]),
-            "weights in planes have no factor",
+            "sums in planes have no factor",
         ),
+        (_broken(attrs={**GIVEN["attrs"], "data_planes": 2}), "do not fit together"),
+        (_broken(attrs={**GIVEN["attrs"], "out_planes": 2}), "out: .* would be"),
+        (_all_wide(attrs={**ALL_WIDE["attrs"], "hi": 32_640}), "two planes hold -32768 to 32639"),
+        (_all_wide(attrs={**ALL_WIDE["attrs"], "out_planes": 1, "hi": 127, "lo": 0}), "would be"),
+        (_all_wide(attrs={**ALL_WIDE["attrs"], "data_planes": 0}), "data_planes is 0: 16 bits are"),
         (_wide(inputs=[WIDE["inputs"][0], *REST]), "do not fit together"),
         (_broken(outputs=[["out", [1, 2, 9, 8, 1, 16], "int8"]]), "do not fit together"),
         (_broken(outputs=[["out", [1, 2, 8, 8, 1, 8], "int8"]]), "out: .* would be"),
