@@ -69,22 +69,25 @@ class FloatForm:
 
     Attributes:
         middle: what was taken from its tensors to center them.
+        wide_results: the layers whose results have 16 bits.
     """
 
     graph: Graph
     middle: Mapping[str, Middle]
     ranges: Mapping[str, float]
+    wide_results: frozenset[str]
 
 
 def form_of(
     graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
 ) -> FloatForm:
     """What `quantize` makes integers of; `calibration` and errors as there."""
-    graph, middle, ranges = _float_form(graph, calibration, how)
+    graph, middle, ranges, wide = _float_form(graph, calibration, how)
     return FloatForm(
         graph=graph,
         middle=middle,
         ranges=ranges or ranges_of(graph, calibration, how.method),
+        wide_results=wide,
     )
 
 
@@ -127,7 +130,7 @@ def quantize(
         block,
         how.keep_float,
         how.wide or (),
-        how.wide_activations or (),
+        sorted(form.wide_results),
         multiplied=how.requantize == "mul",
         max_shift=max_shift,
     )
@@ -159,21 +162,21 @@ def float_form(
 
 def _float_form(
     graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
-) -> tuple[Graph, Mapping[str, Middle], Mapping[str, float]]:
-    """That, what was taken from its tensors to center them, and its ranges if they are known."""
+) -> tuple[Graph, Mapping[str, Middle], Mapping[str, float], frozenset[str]]:
+    """That, what `FloatForm` says of it, and its ranges if they are known."""
     if how.equalize and calibration is not None:
         graph = equalized(graph, calibration)
-    if how.activations == "symmetric":
-        return graph, {}, {}
-    ranges = ranges_of(graph, calibration, how.method)
     wide = wide_results(graph, how.wide_activations or (), float_nodes(graph, how.keep_float))
+    if how.activations == "symmetric":
+        return graph, {}, {}, wide
+    ranges = ranges_of(graph, calibration, how.method)
     middle = middles(
         graph,
         ranges,
         borders=how.activations == "asymmetric",
         wide=[node.output for node in graph.nodes if node.name in wide],
     )
-    return centered(graph, middle), middle, {} if middle else ranges
+    return centered(graph, middle), middle, {} if middle else ranges, wide
 
 
 def require_layers(graph: Graph, how: Quantization) -> None:
