@@ -1,4 +1,4 @@
-"""Networks of some ten megabytes and less: ResNet-18, MobileNet v1, SqueezeNet."""
+"""Networks of some ten megabytes and less: ResNet-18, MobileNet v1 and v2, SqueezeNet."""
 
 from __future__ import annotations
 
@@ -43,6 +43,38 @@ def mobilenet_v1(net: Sketch) -> str:
         wide = net.conv(net.relu(net.norm(deep), most=6.0), f"conv{number}.pw", co, 1)
         x = net.relu(net.norm(wide), most=6.0)
     return net.classified(x)
+
+
+_RESIDUALS: Final = (
+    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
+    (6, 320, 1, 1),
+)  # fmt: skip
+"""(expansion, output channels, repetitions, first stride) of MobileNet v2's inverted residuals."""
+
+
+def mobilenet_v2(net: Sketch) -> str:
+    """MobileNet v2 (Sandler et al., 2018), width 1: 17 inverted residuals, ReLU6 between."""
+    x = net.relu(net.norm(net.conv("image", "conv1", 32, 3, stride=2, pad=1)), most=6.0)
+    number = 0
+    for expansion, co, times, first in _RESIDUALS:
+        for at in range(times):
+            number += 1
+            x = _inverted(net, x, f"block{number}", expansion, co, first if at == 0 else 1)
+    return net.classified(net.relu(net.norm(net.conv(x, "last", 1280, 1)), most=6.0))
+
+
+def _inverted(net: Sketch, x: str, name: str, expansion: int, co: int, stride: int) -> str:
+    """Expanded, filtered by channel and projected; added to where it began if that fits."""
+    ci = net.channels[x]
+    wide = x
+    if expansion > 1:
+        expanded = net.norm(net.conv(x, f"{name}.expand", expansion * ci, 1))
+        wide = net.relu(expanded, most=6.0)
+    channels = net.channels[wide]
+    deep = net.conv(wide, f"{name}.dw", channels, 3, stride=stride, pad=1, groups=channels)
+    deep = net.relu(net.norm(deep), most=6.0)
+    made = net.norm(net.conv(deep, f"{name}.project", co, 1))
+    return made if stride > 1 or ci != co else net.add("Add", [made, x], f"{name}.sum")
 
 
 _FIRES: Final = (

@@ -13,7 +13,7 @@ import numpy as np
 
 from driver.demo.large_topologies import densenet121, inception_v1, resnet50, vgg19
 from driver.demo.sketch import IMAGE, Sketch
-from driver.demo.small_topologies import mobilenet_v1, resnet18, squeezenet
+from driver.demo.small_topologies import mobilenet_v1, mobilenet_v2, resnet18, squeezenet
 from driver.graph.ir import FloatArray
 
 _COARSE: Final = (7, 28, 112)
@@ -24,6 +24,7 @@ Drawer: TypeAlias = Callable[[Sketch], str]
 SMALL: Final[Mapping[str, Drawer]] = {
     "resnet18": resnet18,
     "mobilenet_v1": mobilenet_v1,
+    "mobilenet_v2": mobilenet_v2,
     "squeezenet": squeezenet,
 }
 LARGE: Final[Mapping[str, Drawer]] = {

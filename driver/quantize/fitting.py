@@ -14,7 +14,7 @@ from driver.integer.qir import QuantGraph
 from driver.quantize.calibrate import by_name
 from driver.quantize.equalize import equalized
 from driver.quantize.options import Quantization
-from driver.quantize.quantizer import quantize
+from driver.quantize.quantizer import FloatForm, form_of, quantize
 from driver.quantize.shift_exact import MAX_SHIFT
 from driver.quantize.ways import Chosen, chosen_way
 
@@ -47,9 +47,14 @@ def fit(
     if calibration is None:
         return Fitted(quantized=quantize_for(target, graph, None, how), how=how)
     data = by_name(graph, calibration)
+    forms: dict[tuple[object, ...], FloatForm] = {}
 
     def quantized_by(some: Arrays, way: Quantization) -> QuantGraph:
-        return quantize_for(target, graph, some, way)
+        # arrays that ways are tried on live as long as this
+        key = (id(some), way.calibration, way.equalize, way.activations)
+        if key not in forms:
+            forms[key] = form_of(graph, some, way)
+        return quantize_for(target, graph, some, way, form=forms[key])
 
     chosen: Chosen = chosen_way(graph, data, how, quantized_by)
     notes = [] if chosen.why is None else [chosen.why]
@@ -63,6 +68,8 @@ def quantize_for(
     graph: Graph,
     calibration: FloatArray | Mapping[str, FloatArray] | None,
     how: Quantization,
+    *,
+    form: FloatForm | None = None,
 ) -> QuantGraph:
     """`driver.quantize.quantizer.quantize` for a target.
 
@@ -77,4 +84,4 @@ def quantize_for(
             f"--target {known}, a target whose JSON has limits.alu_mul, or --requantize shift",
         )
     most = min(target.limits.max_shift, MAX_SHIFT)
-    return quantize(graph, calibration, how, block=target.vta.block, max_shift=most)
+    return quantize(graph, calibration, how, block=target.vta.block, max_shift=most, form=form)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from tilefarm.dtype import DType
@@ -60,6 +60,34 @@ _SAME_SCALE = 1e-6
 _BLOCK = 16
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FloatForm:
+    """The float network that integers stand for, and the ranges of its tensors.
+
+    It takes most of the time where nothing is fitted, and is the same for all ways with the same
+    calibration, equalization and activations.
+
+    Attributes:
+        middle: what was taken from its tensors to center them.
+    """
+
+    graph: Graph
+    middle: Mapping[str, Middle]
+    ranges: Mapping[str, float]
+
+
+def form_of(
+    graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
+) -> FloatForm:
+    """What `quantize` makes integers of; `calibration` and errors as there."""
+    graph, middle, ranges = _float_form(graph, calibration, how)
+    return FloatForm(
+        graph=graph,
+        middle=middle,
+        ranges=ranges or ranges_of(graph, calibration, how.method),
+    )
+
+
 def quantize(
     graph: Graph,
     calibration: FloatArray | Mapping[str, FloatArray] | None,
@@ -67,6 +95,7 @@ def quantize(
     *,
     block: int = _BLOCK,
     max_shift: int = MAX_SHIFT,
+    form: FloatForm | None = None,
 ) -> QuantGraph:
     """The integer network whose scales cover the ranges that the model gives, else the data's.
 
@@ -77,6 +106,7 @@ def quantize(
         how: what the user decides.
         block: channels of one vector of the target.
         max_shift: by how many bits sums of weights are shifted at most.
+        form: what `form_of` makes of the same arguments, if that is known.
 
     Raises:
         ModelError: a layer whose sums cannot be kept within 32 bits; every such layer is listed.
@@ -89,11 +119,11 @@ def quantize(
         raise SettingsError(
             f"{graph.name}: {DATA_NEEDED} --calibrate DATA.npz", "give data, or leave them out"
         )
-    graph, middle, ranges = _float_form(graph, calibration, how)
-    ranges = ranges or ranges_of(graph, calibration, how.method)
+    form = form or form_of(graph, calibration, how)
+    graph = form.graph
     quantized = quantize_with(
         graph,
-        ranges,
+        form.ranges,
         block,
         how.keep_float,
         how.wide or (),
@@ -101,8 +131,8 @@ def quantize(
         multiplied=how.requantize == "mul",
         max_shift=max_shift,
     )
-    if middle:
-        quantized = with_rounded_middles(quantized, graph, middle)
+    if form.middle:
+        quantized = with_rounded_middles(quantized, graph, form.middle)
     wanted = Refinement(
         block=block,
         # weights that were rounded once already have no bit to spare

@@ -28,6 +28,7 @@ def drawn(name: str, folder: Path, *, seed: int = 0) -> Path:
     ("name", "layers", "weights"),
     [
         ("resnet18", {"Conv2d": 20, "Dense": 1}, 11_699_112),
+        ("mobilenet_v2", {"Conv2d": 52, "Dense": 1}, 3_538_984),
         ("resnet50", {"Conv2d": 53, "Dense": 1}, 25_610_152),
         ("densenet121", {"Conv2d": 120, "Dense": 1}, 8_062_504),
         ("inception_v1", {"Conv2d": 57 + 2, "Dense": 1}, 6_998_552),
