@@ -51,7 +51,8 @@ def fit(
 
     def quantized_by(some: Arrays, way: Quantization) -> QuantGraph:
         # arrays that ways are tried on live as long as this
-        key = (id(some), way.calibration, way.equalize, way.activations)
+        parts = (way.calibration, way.equalize, way.activations)
+        key = (id(some), *parts, way.keep_float, way.wide_activations)
         if key not in forms:
             forms[key] = form_of(graph, some, way)
         return quantize_for(target, graph, some, way, form=forms[key])
