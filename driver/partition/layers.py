@@ -25,7 +25,7 @@ from driver.partition.pack import (
 )
 
 MULTIPLIES = "multiply-accumulates with a shift behind them: what GEMM and ALU do"
-_JOINS = "of 16 bits: GEMM with high and with low parts, ALU joins and shifts the sums"
+_JOINS = "of 16 bits: GEMM with high and low bytes, ALU joins the sums"
 JOINS = f"weights {_JOINS}"
 MAXIMA = "the largest of never negative values: GEMM widens them, ALU compares"
 MOVES = "channels sorted by weights of 0 and 1: GEMM moves int8 exactly"
@@ -58,7 +58,8 @@ class Planes:
     def why(self) -> str:
         """The reason for the place of the layer."""
         wide = ["data"] * (self.data > 1) + ["weights"] * (self.weight > 1)
-        return f"{' and '.join(wide)} {_JOINS}" if wide else MULTIPLIES
+        why = f"{' and '.join(wide)} {_JOINS}" if wide else MULTIPLIES
+        return f"{why}; makes 16 bits" if self.out > 1 else why
 
 
 def epilogue(

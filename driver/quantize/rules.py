@@ -192,7 +192,7 @@ def _parameters(
     """Integer parameters and the scale of the results."""
     (in_scale,) = at.in_scales
     bits = WIDE if at.is_wide else BYTES
-    # one step of an operand moves results of 8 bits by no more than all of them, whatever the weights
+    # whatever the weights, a step of an operand is no more than all of a result of 8 bits
     most = bits.most if at.largest.result > LARGEST_INPUT else MAX_MUL
     least = max(at.wanted, least_out_scale(weight, in_scale, most))
     if at.multiplied and not at.is_wide and not at.largest.is_wide:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kit.observed import assert_logs_agree, assert_sound_trace, bars_of
+from kit.onnx_models import model, node, saved
 from kit.shared import shared_folder
 
 from driver.demo import TEST
@@ -181,12 +182,36 @@ def test_the_same_with_wide_weights(run: type[Command], tmp_path: Path) -> None:
     assert "weights of 16 bits" in (tmp_path / "o" / "report.html").read_text()
 
 
-def test_the_same_with_wide_weights_and_activations(run: type[Command], tmp_path: Path) -> None:
-    words = ["--no-ray", "--trials", "12", "--wide-weights", "*", "--wide-activations", "*"]
-    code, out, err = run(demo(tmp_path / "o", *words)).end()
+def depthwise_network(folder: Path) -> tuple[Path, Path]:
+    """A network of depthwise and other convolutions, one read by the next, and its data."""
+    rng = np.random.default_rng(0)
+    shapes = {"a": (16, 3, 3, 3), "d": (16, 1, 3, 3), "p": (24, 16, 1, 1), "m": (384, 10)}
+    weights = {
+        name: (rng.normal(size=shape) / 4).astype(np.float32) for name, shape in shapes.items()
+    }
+    nodes = [
+        node("Conv", ["x", "a"], "c1", pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("Relu", ["c1"], "r1"),
+        node("Conv", ["r1", "d"], "c2", pads=[1, 1, 1, 1], group=16),
+        node("Relu", ["c2"], "r2"),
+        node("Conv", ["r2", "p"], "c3"),
+        node("Flatten", ["c3"], "f"),
+        node("MatMul", ["f", "m"], "y"),
+    ]
+    data = folder / "data.npz"
+    np.savez(data, x=rng.normal(size=(16, 3, 8, 8)).astype(np.float32))
+    return saved(model(nodes, weights, x=(1, 3, 8, 8)), folder), data
+
+
+def test_weights_and_activations_of_16_bits(run: type[Command], tmp_path: Path) -> None:
+    file, data = depthwise_network(tmp_path)
+    words = ["tune", str(file), "--calibrate", str(data), "--out", str(tmp_path / "o")]
+    wide = ["--wide-weights", "*", "--wide-activations", "*"]
+    code, out, err = run([*words, *wide, "--json", "--no-ray", "--trials", "12"]).end()
     assert (code, err) == (0, "")
     found = summary_of(out)
     assert found["accuracy"]["differing"] == 0
+    assert len(found["workloads"]) == 4
     assert "data and weights of 16 bits" in (tmp_path / "o" / "report.html").read_text()
 
 

@@ -188,7 +188,8 @@ def test_calls_with_tensors_of_16_bits() -> None:
     assert shapes["n6"]["data"] == (1, 2, 2, 1, 16)
     assert shapes["n6"]["out"] == (1, 1, 1, 16)
     assert all(step.place == "accelerator" for step in layers.values())
-    assert layers["n0"].why == MULTIPLIES
+    assert layers["n0"].why == f"{MULTIPLIES}; makes 16 bits"
+    assert layers["n6"].why == f"data {JOINS.removeprefix('weights ')}"
     assert layers["n1"].why.startswith("data of 16 bits: GEMM")
     assert layers["n3"].why.startswith("data and weights of 16 bits: GEMM")
 

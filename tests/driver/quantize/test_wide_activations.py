@@ -166,6 +166,18 @@ def test_they_have_no_middle(activations: str) -> None:
     assert all(not quantized.tensors[f"t{name[1:]}"].middle for name in ABLE)
 
 
+def test_a_result_of_8_bits_for_a_float_reader_may_have_a_middle() -> None:
+    """n0 is named, and read by n1 in float: it is centered like any other, and has a border."""
+    graph = mixed(hi=6.0)
+    data = samples_for(graph, 0)
+    how = Quantization(
+        activations="asymmetric", wide_activations=("n0", "n1"), keep_float=("n1",)
+    ).with_float(["n1"])
+    quantized = quantize(graph, data, how)
+    assert wide_tensors(quantized) == {}
+    assert not np.isnan(run(quantized, data)["out0"]).any()
+
+
 def test_networks_are_better_by_them() -> None:
     """With weights of 16 bits too, all that is left is the rounding at the ends."""
     rng = np.random.default_rng(1)
