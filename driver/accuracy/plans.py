@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tilefarm.plural import plural
+
 from driver.accuracy.remedies import SHARED, Remedy
 
 _MOST_DROPS: Final = 12
@@ -72,6 +74,18 @@ class Plan:
         parts += [f"in float: {', '.join(self.floats)}"] if self.floats else []
         parts += ["shifts shared"] if self.shares_shifts else []
         return "; ".join(parts) or "all in int8"
+
+    def counted(self) -> str:
+        """What is done, in few words."""
+        counts = (
+            ("weights of 16 bits in", len(self.wide)),
+            ("results of 16 bits in", len(self.wide_results)),
+            ("floats in", len(self.floats)),
+        )
+        parts = ["asymmetric activations"] if self.is_asymmetric else []
+        parts += [f"{words} {plural(count, 'layer')}" for words, count in counts if count]
+        parts += ["shifts shared"] if self.shares_shifts else []
+        return ", ".join(parts) or "all in int8"
 
 
 Judge = Callable[[tuple[Remedy, ...]], Outcome]

@@ -119,6 +119,8 @@ def tables(ends: Sequence[Kept | Broken], found: Sequence[Figure]) -> Iterator[s
     for end in ends:
         if isinstance(end, Broken):
             yield f"BROKEN  {end.name}: {end.why}"
+    yield from (f"{end.name}: {end.how}" for end in ends if isinstance(end, Kept))
+    yield ""
     yield "points lost: on the samples that layers were chosen by / on the others"
     yield from figure_table(found)
 
@@ -147,8 +149,7 @@ _COLUMNS: Final = (
     "kept",
     "+-",
     "bad in float",
-    "float",
-    "wide",
+    "layers",
     "bad",
     "cycles",
     "bad",
@@ -169,7 +170,6 @@ def _row(end: Kept) -> tuple[str, ...]:
         f"{end.kept.spread:.2f}",
         bad,
         str(end.kept.layers),
-        str(end.kept.wide),
         str(end.bad.layers),
         str(end.kept.cycles),
         str(end.bad.cycles),
@@ -181,8 +181,7 @@ def _row(end: Kept) -> tuple[str, ...]:
 def _verdict(end: Kept | Broken) -> str:
     if isinstance(end, Broken):
         return end.why
-    ways = f"{end.kept.layers} layers in float, {end.kept.wide} with weights of 16 bits"
-    return f"{ways}, {end.share:.2f} of the cycles with all bad ones in float"
+    return f"{end.how}: {end.share:.2f} of the cycles with all bad ones in float"
 
 
 def _tasks(args: argparse.Namespace) -> list[Wanted]:

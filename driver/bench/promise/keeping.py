@@ -58,17 +58,16 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A network with some layers in float, and some with weights of 16 bits.
+    """A network with some layers in float.
 
     Attributes:
-        layers: that are in float; wide: that have such weights.
+        layers: that are in float.
         cycles: estimated, see `driver.accuracy.price`.
         chosen: points lost on the samples that layers were chosen by; other: on the others.
         spread: a standard error of `other`, by the samples that the two networks disagree on.
     """
 
     layers: int
-    wide: int
     cycles: int
     chosen: float
     other: float
@@ -81,6 +80,7 @@ class Kept:
 
     Attributes:
         samples: in the half that nothing was chosen by.
+        how: what was done to keep it, in words.
         floats: accuracy of the float network on the other samples, %.
         integers: with no layer in float; kept: as the promise is kept; bad: with every layer in
             float that adds more noise than layers do on average.
@@ -89,6 +89,7 @@ class Kept:
     name: str
     points: float
     samples: int
+    how: str
     floats: float
     integers: Way
     kept: Way
@@ -155,13 +156,10 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
         name=wanted.name,
         points=wanted.points,
         samples=other.samples,
+        how=best.counted() if best else "",
         floats=float(measured.floats_other.mean()),
         integers=measured.way(plain),
-        kept=measured.way(
-            judged.quantized,
-            layers=len(best.floats) if best else 0,
-            wide=len(best.wide) if best else 0,
-        ),
+        kept=measured.way(judged.quantized, layers=len(best.floats) if best else 0),
         bad=measured.way(worst, layers=len(bad)),
     )
 
@@ -220,13 +218,12 @@ class _Measured:
         self._floats_chosen = _right(run_float(files.graph, self._chosen.inputs), self._chosen)
         self.floats_other = _right(run_float(files.graph, other.inputs), other)
 
-    def way(self, quantized: QuantGraph, *, layers: int = 0, wide: int = 0) -> Way:
+    def way(self, quantized: QuantGraph, *, layers: int = 0) -> Way:
         """One of them."""
         chosen = self._floats_chosen - _right(run(quantized, self._chosen.inputs), self._chosen)
         other = self.floats_other - _right(run(quantized, self._other.inputs), self._other)
         return Way(
             layers=layers,
-            wide=wide,
             cycles=estimated_cycles(partition(quantized, self._target)),
             chosen=float(chosen[self._fresh].mean()),
             other=float(other.mean()),

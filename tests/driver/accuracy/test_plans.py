@@ -154,4 +154,8 @@ def test_a_plan_in_words() -> None:
     assert (
         plan.words() == "asymmetric activations; weights of 16 bits: b; in float: a; shifts shared"
     )
-    assert Plan(remedies=(), points=0, cycles=1).words() == "all in int8"
+    assert plan.counted() == (
+        "asymmetric activations, weights of 16 bits in 1 layer, floats in 1 layer, shifts shared"
+    )
+    nothing = Plan(remedies=(), points=0, cycles=1)
+    assert nothing.words() == nothing.counted() == "all in int8"

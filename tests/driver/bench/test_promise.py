@@ -63,7 +63,7 @@ def test_what_cannot_be_tried_is_a_reason(tmp_path: Path) -> None:
 
 
 def way(*, chosen: float, other: float, cycles: int = 100, layers: int = 1) -> Way:
-    return Way(layers=layers, wide=0, cycles=cycles, chosen=chosen, other=other, spread=0.5)
+    return Way(layers=layers, cycles=cycles, chosen=chosen, other=other, spread=0.5)
 
 
 def row(kept: Way) -> Kept:
@@ -71,6 +71,7 @@ def row(kept: Way) -> Kept:
         name="net",
         points=0.5,
         samples=10,
+        how="floats in 3 layers",
         floats=90.0,
         integers=way(chosen=3, other=3, layers=0),
         kept=kept,
