@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kit.networks import Builder, conv, dense, samples_for, window
-from tilefarm.target import TARGETS
+from tilefarm.target import TARGETS, Target
 
 from driver.graph.float_run import run_float
 from driver.graph.ir import Clip, Graph
@@ -17,10 +17,10 @@ from driver.integer.noise import between
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 from driver.quantize import ways
-from driver.quantize.fitting import fit
+from driver.quantize.fitting import fit, quantize_for
 from driver.quantize.integer_bias import Biased
 from driver.quantize.options import AS_USUAL, Quantization
-from driver.quantize.quantizer import quantize
+from driver.quantize.quantizer import FloatForm, form_of, quantize
 from driver.quantize.ways import chosen_way
 
 
@@ -125,6 +125,42 @@ def test_the_layers_whose_weights_change_many_answers_have_wide_ones() -> None:
     assert ratio_db(graph, chosen.quantized, fresh) > ratio_db(graph, usual, fresh) + 6
     narrow = chosen_way(graph, data, Quantization(wide=()), by(graph, []))
     assert narrow.how.wide == ()
+
+
+def test_fewer_changes_are_not_worth_cycles_that_nobody_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, data = with_large_weights()
+    monkeypatch.setattr(ways, "_FAR_TOO_MANY", 1.0)
+    seen: list[Quantization] = []
+    how = chosen_way(graph, data, AS_USUAL, by(graph, seen)).how
+    assert (how.wide, how.wide_activations) == (None, None)
+    assert len(seen) > 1, "what costs no cycles was tried"
+
+
+def test_ways_share_what_they_have_in_common_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, data = with_large_weights()
+    made: list[Quantization] = []
+    tried: list[Quantization] = []
+
+    def counted(graph: Graph, some: Arrays, way: Quantization) -> FloatForm:
+        made.append(way)
+        return form_of(graph, some, way)
+
+    def compared(
+        target: Target, graph: Graph, some: Arrays, way: Quantization, *, form: FloatForm
+    ) -> QuantGraph:
+        tried.append(way)
+        found, anew = (quantize_for(target, graph, some, way, form=each) for each in (form, None))
+        np.testing.assert_array_equal(run(found, data)["out0"], run(anew, data)["out0"])
+        return found
+
+    monkeypatch.setattr("driver.quantize.fitting.form_of", counted)
+    monkeypatch.setattr("driver.quantize.fitting.quantize_for", compared)
+    assert fit(TARGETS["sim"], graph, data, AS_USUAL).how.wide
+    assert len(made) < len(tried)
 
 
 def test_weights_stay_as_they_are_where_it_is_not_they_that_make_the_noise() -> None:
