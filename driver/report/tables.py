@@ -104,12 +104,15 @@ def _promise(accuracy: Accuracy) -> str:
 
 
 def plan_table(plans: Sequence[Plan]) -> str:
-    """Plans that were tried, the cheapest first: what they cost, and what is lost."""
+    """Plans that were tried, the cheapest first: what they cost, and what is lost.
+
+    The names of the layers, which may be dozens, are shown under the pointer.
+    """
     least = min((plan.cycles for plan in plans if not plan.remedies), default=0)
     most = max((plan.cycles for plan in plans), default=0)
     rows = (
         (
-            escape(plan.words()),
+            f'<span title="{escape(plan.words())}">{escape(plan.counted())}</span>',
             count(plan.macs),
             bar(plan.cycles / most if most else 0.0, count(plan.cycles)),
             times(plan.cycles / least if least else None),
