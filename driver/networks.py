@@ -101,5 +101,5 @@ def forms_of(source: Source, target: Target) -> Forms:
         data=data or seeded_data(graph, _SEEDED_RUNS * graph.batch),
         is_seeded=data is None,
         how=fitted.how,
-        notes=fitted.notes,
+        notes=(*fitted.notes, *(data.notes if data is not None else ())),
     )

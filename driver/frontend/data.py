@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 from tilefarm.errors import DataError
+from tilefarm.plural import plural
 
 from driver.graph.grid import Grid
 from driver.graph.ir import FloatArray, Graph, GraphInput
@@ -33,11 +34,13 @@ _NUMBERS = "fiu"
 class Dataset:
     """Arrays [samples, ...] by input name in the graph's layout, and labels if given.
 
-    Labels [samples, ...] are integers or finite reals.
+    Labels [samples, ...] are integers or finite reals. `unused` are the names of arrays beside them
+    that mean nothing here.
     """
 
     inputs: Mapping[str, FloatArray]
     labels: NDArray[Any] | None
+    unused: tuple[str, ...] = ()
 
     @property
     def samples(self) -> int:
@@ -46,7 +49,19 @@ class Dataset:
     def first(self, samples: int) -> Dataset:
         """At most so many samples from the start."""
         inputs = {name: values[:samples] for name, values in self.inputs.items()}
-        return Dataset(inputs, None if self.labels is None else self.labels[:samples])
+        labels = None if self.labels is None else self.labels[:samples]
+        return Dataset(inputs, labels, self.unused)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user may not have meant: a line, or nothing."""
+        if not self.unused:
+            return ()
+        names = ", ".join(map(repr, self.unused))
+        of_labels = " or ".join(map(repr, _LABEL_NAMES))
+        return (
+            f"nothing uses {plural(len(self.unused), 'array')} {names}: labels are {of_labels}",
+        )
 
     def correct(self, scores: NDArray[Any]) -> int:
         """How many samples have their class's score highest; scores are [samples, classes].
@@ -77,7 +92,10 @@ def dataset_of(arrays: Mapping[str, NDArray[Any]], graph: Graph, path: Path) -> 
     Raises:
         DataError: the arrays do not fit, see `load_data`.
     """
-    inputs = {i.name: _input_array(i, arrays, graph, path) for i in graph.inputs}
+    names = {i.name: _input_name(i, arrays, graph, path) for i in graph.inputs}
+    inputs = {
+        i.name: _input_array(i, arrays[names[i.name]], names[i.name], path) for i in graph.inputs
+    }
     counts = {name: len(values) for name, values in inputs.items()}
     if len(set(counts.values())) != 1:
         raise DataError(
@@ -85,7 +103,10 @@ def dataset_of(arrays: Mapping[str, NDArray[Any]], graph: Graph, path: Path) -> 
             "save as many samples of each",
         )
     samples = next(iter(counts.values()))
-    return Dataset(inputs, _labels(arrays, graph, samples, path))
+    label = next((name for name in _LABEL_NAMES if name in {*arrays} - {*names.values()}), None)
+    labels = None if label is None else _labels(arrays[label], label, samples, path)
+    unused = tuple(name for name in arrays if name not in {*names.values(), label})
+    return Dataset(inputs, labels, unused)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -128,9 +149,10 @@ def _member(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> NDArray[Any
     return member
 
 
-def _input_array(
+def _input_name(
     given: GraphInput, arrays: Mapping[str, NDArray[Any]], graph: Graph, path: Path
-) -> FloatArray:
+) -> str:
+    """The name of the array that an input takes."""
     names = (given.name, *_INPUT_NAMES) if len(graph.inputs) == 1 else (given.name,)
     name = next((name for name in names if name in arrays), None)
     if name is None:
@@ -139,7 +161,10 @@ def _input_array(
             f"{path}: no array for input {given.name!r}; found {found}",
             f"name it {' or '.join(map(repr, names))}",
         )
-    values = arrays[name]
+    return name
+
+
+def _input_array(given: GraphInput, values: NDArray[Any], name: str, path: Path) -> FloatArray:
     if values.dtype.kind not in _NUMBERS and not (given.grid and values.dtype == np.bool_):
         raise DataError(
             f"{path}: array {name!r} has type {values.dtype}, not real numbers", _how_to_save()
@@ -209,14 +234,7 @@ def _finite(values: NDArray[Any], name: str, path: Path) -> FloatArray:
     return single
 
 
-def _labels(
-    arrays: Mapping[str, NDArray[Any]], graph: Graph, samples: int, path: Path
-) -> NDArray[Any] | None:
-    taken = {i.name for i in graph.inputs}
-    name = next((name for name in _LABEL_NAMES if name in arrays and name not in taken), None)
-    if name is None:
-        return None
-    labels = arrays[name]
+def _labels(labels: NDArray[Any], name: str, samples: int, path: Path) -> NDArray[Any]:
     if labels.shape[:1] != (samples,) or not labels.size:
         raise DataError(
             f"{path}: labels {name!r} have shape {list(labels.shape)}, but there are {samples}"
@@ -224,6 +242,10 @@ def _labels(
             f"labels [{samples}, ...], or leave {name!r} out",
         )
     if labels.dtype.kind in "biu":
+        if int(labels.max()) > np.iinfo(np.int64).max:
+            raise DataError(
+                f"{path}: labels {name!r} reach {labels.max()}", "labels are class numbers from 0"
+            )
         return labels.astype(np.int64)
     if labels.dtype.kind != "f":
         raise DataError(

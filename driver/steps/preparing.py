@@ -53,6 +53,9 @@ def read(stages: Stages) -> Files:
         else:
             evaluation = seeded_data(graph, _SEEDED_RUNS * graph.batch, settings.seed)
             say("no data were given: the samples are random")
+        for path, given in ((settings.calibrate, calibration), (settings.evaluate, evaluation)):
+            for note in given.notes if path is not None and given is not None else ():
+                stages.say(f"{path}: {note}")
         kind = kind_of(graph, evaluation.labels, settings.judge)
         say(f"{evaluation.samples} to evaluate")
     files = Files(

@@ -144,12 +144,21 @@ NAN[1, 0, 0, 0] = np.nan
         ({"x": X, "y": np.array(["a", "b"])}, "labels 'y' have type <U1, not numbers"),
         ({"x": X, "y": np.array([0.5, np.nan])}, "labels 'y' contain nan, first in sample 1"),
         ({"x": X, "y": np.array([np.inf, 0])}, "labels 'y' contain inf, first in sample 0"),
+        ({"x": X, "y": np.array([1, 2**64 - 1], np.uint64)}, f"labels 'y' reach {2**64 - 1}"),
     ],
 )
 def test_arrays_that_do_not_fit(
     arrays: dict[str, NDArray[Any]], reason: str, tmp_path: Path
 ) -> None:
     assert reason in said(saved(tmp_path, **arrays))
+
+
+def test_arrays_that_nothing_uses_are_noted(tmp_path: Path) -> None:
+    """Labels by another name would otherwise be missing without a word."""
+    data = load_data(saved(tmp_path, x=X, labels=np.array([1, 2]), X=X), RGB)
+    assert data.labels is None
+    assert data.first(1).notes == ("nothing uses 2 arrays 'labels', 'X': labels are 'y' or 'Y'",)
+    assert not load_data(saved(tmp_path, x=X, y=np.array([1, 2])), RGB).notes
 
 
 def test_python_objects_are_never_loaded(tmp_path: Path) -> None:
