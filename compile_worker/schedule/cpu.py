@@ -37,7 +37,7 @@ _BLOCKS: Final = 16
 def cpu_trace(workload: Workload, target: Target) -> Trace:
     """The schedule of a workload on the processor; empty where the plain nest is as good."""
     rule = _RULES.get(workload.operator)
-    return _NOTHING if rule is None else rule(workload, target)
+    return _NOTHING if rule is None else rule(workload.unbordered, target)
 
 
 def _quantize(workload: Workload, target: Target) -> Trace:

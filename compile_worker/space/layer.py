@@ -258,7 +258,7 @@ class Layer:
 def layer_of(workload: Workload) -> Layer | None:
     """The layer that a workload is; None for operators that are not tiled for the accelerator."""
     made = _LAYERS.get(workload.operator)
-    return None if made is None else made(workload)
+    return None if made is None else made(workload.unbordered)
 
 
 def _convolution(workload: Workload) -> Layer:

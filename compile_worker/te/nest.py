@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compile_worker.ir.expr import Buffer, Expr
+from compile_worker.ir.expr import Buffer
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, Mark, Stmt, Store, sequence
 from compile_worker.te.tensor import Axis, Stage, Tensor
@@ -64,8 +64,7 @@ def loops(axes: Iterable[Axis], body: Stmt) -> Stmt:
 
 
 def _block(tensor: Tensor, stage: Stage) -> Block:
-    buffer = tensor.buffer
-    at: tuple[Expr, ...] = tuple(axis.var for axis in stage.axes)
+    buffer, at = tensor.buffer, stage.at
     if stage.reduction is None:
         return Block(buffer.name, Store(buffer, at, stage.value))
     update = Store(buffer, at, stage.reduction.combine(buffer[at], stage.value))

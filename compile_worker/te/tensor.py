@@ -6,8 +6,8 @@ says what element n is. Nothing here says in which order or where it is computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tilefarm.dtype import DType
@@ -43,12 +43,23 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """How elements come about: `value` at `axes`, combined over `reduced` if it is a reduction."""
+    """How elements come about: `value` at `axes`, combined over `reduced` if it is a reduction.
+
+    `origin` is where the first one is in the buffer; that of none is the buffer's own.
+    """
 
     axes: tuple[Axis, ...]
     value: Expr
     reduced: tuple[Axis, ...] = ()
     reduction: Reduction | None = None
+    origin: tuple[int, ...] = ()
+
+    @property
+    def at(self) -> tuple[Expr, ...]:
+        """Where in the buffer the element at the axes is."""
+        origin = self.origin or (0,) * len(self.axes)
+        places = zip((axis.var for axis in self.axes), origin, strict=True)
+        return tuple(var + first if first else var for var, first in places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,19 @@ def compute(
     stage = _reduced(name, bound, value) if isinstance(value, Reduction) else Stage(bound, value)
     shape = tuple(axes.values())
     return Tensor(Buffer(name, shape, stage.value.dtype, scope), stage)
+
+
+def surrounded(tensor: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
+    """The computed tensor within a larger one, of which nothing else is written.
+
+    Args:
+        before, after: elements along each axis in front of the first and behind the last.
+    """
+    stage, buffer = tensor.stage, tensor.buffer
+    assert stage is not None
+    shape = tuple(map(sum, zip(before, buffer.shape, after, strict=True)))
+    larger = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
+    return Tensor(larger, replace(stage, origin=tuple(before)))
 
 
 def total(

@@ -16,6 +16,7 @@ from driver.graph.columns import correlate, padded, pooled
 from driver.graph.ir import Window
 from driver.integer.arithmetic import exact, half, narrowed, products, wrapped
 from driver.integer.blocks import from_blocks, to_blocks, weight_from_blocks
+from driver.integer.borders import surrounded
 from driver.integer.workload_window import window_of
 
 Array: TypeAlias = NDArray[Any]
@@ -23,13 +24,14 @@ Arrays: TypeAlias = Mapping[str, Array]
 
 
 def conv2d(workload: Workload, arrays: Arrays) -> Array:
-    """A convolution, in groups of blocks or not, with its epilogue."""
+    """A convolution, in groups of blocks or not, with its epilogue, maybe within a border."""
     window = window_of(workload, arrays["weight"].shape[-4:-2])
     sums = [
         [_of_groups(data, weight, window) for weight in _planes(arrays["weight"], workload.planes)]
         for data in _planes(arrays["data"], workload.data_planes)
     ]
-    return requantized(workload, joined(*(joined(*each) for each in sums)), arrays)
+    results = requantized(workload, joined(*(joined(*each) for each in sums)), arrays)
+    return surrounded(workload, results)
 
 
 def dense(workload: Workload, arrays: Arrays) -> Array:

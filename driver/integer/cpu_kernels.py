@@ -12,6 +12,7 @@ from tilefarm.workload import Workload
 from driver.graph.columns import gathered, padded
 from driver.integer import arithmetic as integer
 from driver.integer.blocks import from_blocks, lanes_from_blocks, to_blocks
+from driver.integer.borders import border
 from driver.integer.real import REAL_KERNELS
 from driver.integer.workload_window import window_of
 
@@ -145,6 +146,7 @@ CPU_KERNELS: Final[Mapping[str, Callable[[Workload, Arrays], Array]]] = {
     "softmax": softmax,
     "lookup": lookup,
     "product": product,
+    "border": border,
     "gather": gather,
     "concat": concat,
     **REAL_KERNELS,

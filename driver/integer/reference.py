@@ -16,6 +16,7 @@ from driver.graph.ir import FloatArray
 from driver.graph.parts import in_parts, samples_at_once, threads_for
 from driver.integer import arithmetic as integer
 from driver.integer.accelerated import ACCELERATED_KERNELS
+from driver.integer.borders import written
 from driver.integer.cpu_kernels import CPU_KERNELS
 from driver.integer.network import Network
 from driver.integer.qir import (
@@ -158,7 +159,10 @@ def apply(op: QuantOperator, *operands: Array) -> Array:
 
 
 def run_workload(workload: Workload, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The workload's outputs by name, on blocked arrays as `tilefarm.workload.OPERATORS` says."""
+    """The workload's outputs by name, on blocked arrays as `tilefarm.workload.OPERATORS` says.
+
+    What it does not write of them is zero.
+    """
     out = workload.outputs[0]
     arrays = {spec.name: inputs[spec.name].reshape(spec.shape) for spec in workload.inputs}
     kernels = ACCELERATED_KERNELS if workload.operator in ACCELERATED_KERNELS else CPU_KERNELS
@@ -216,7 +220,7 @@ def _steps(
         results = run_workload(step.workload, arrays)
         yield StepRun(arrays, results)
         for spec, name in zip(step.workload.outputs, step.outputs, strict=True):
-            memory.write(name, results[spec.name])
+            memory.write(name, results[spec.name], written(step.workload))
 
 
 class _Memory:
@@ -238,8 +242,8 @@ class _Memory:
         part = self._bytes[place][offset : offset + spec.nbytes]
         return part.view(spec.dtype.numpy).reshape(spec.shape)
 
-    def write(self, name: str, values: Array) -> None:
-        """Puts the bytes of `values` where the tensor is."""
+    def write(self, name: str, values: Array, where: Array | bool = True) -> None:
+        """Puts the bytes of `values` where the tensor is, all of them or only those `where`."""
         place, offset = self._network.place_of(name)
-        content = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        self._bytes[place][offset : offset + content.size] = content
+        part = self._bytes[place][offset : offset + values.nbytes]
+        np.copyto(part.view(values.dtype).reshape(values.shape), values, where=where)

@@ -68,8 +68,9 @@ def _wrong(workload: Workload, target: Target) -> Iterator[str]:
             yield f"{spec} has {spec.nbytes} bytes: the accelerator's addresses have 32 bits"
         elif workload.operator in ACCELERATED:
             yield from _too_large(spec)
-    if not workload.inputs or not workload.outputs:
-        yield f"{workload.operator} has inputs and an output"
+    if bool(workload.inputs) == (workload.operator == "border") or not workload.outputs:
+        inputs = "no inputs" if workload.operator == "border" else "inputs"
+        yield f"{workload.operator} has {inputs} and an output"
     for name, value in workload.attrs:
         positive = name in ("stride", "dilation", "kernel", "groups")
         values = value if isinstance(value, tuple) else (value,)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from tilefarm.digest import Digest, canonical_json
@@ -36,7 +36,9 @@ OPERATORS: Final[Mapping[str, str]] = {
     " attr data_planes=2 (no factor) so has data: [N/b, 2, C/c, H, W, b, c], and bias is as with"
     " planes=2; both may be given. With attr out_planes=2 lo and hi are within int16 and out is"
     " [N/b, 2, Co/c, OH, OW, b, c]: plane 1 has the low byte of min(max(sums, lo), hi), plane 0 has"
-    " (that + 128) >> 8, so that it is 256 * plane 0 + plane 1.",
+    " (that + 128) >> 8, so that it is 256 * plane 0 + plane 1. With attr border=(top, left,"
+    " bottom, right) out has OH + top + bottom rows and OW + left + right columns: results are"
+    " within that border, of which nothing is written.",
     "dense": "(data [N/b, Ci/c, b, c], weight [Co/c, Ci/c, c, c][, bias, unit][, factor][, shift])"
     " -> out [N/b, Co/c, b, c] as conv2d; attrs lo, hi, and planes where weight is [Co/c, 2, Ci/c,"
     " c, c], data_planes where data is [N/b, 2, Ci/c, b, c], out_planes where out is",
@@ -79,6 +81,9 @@ OPERATORS: Final[Mapping[str, str]] = {
     " each channel; no attrs",
     "product": "(a, b, table int32 [256]) -> clip((a*table[b + 128] + round) >> shift, lo, hi):"
     " a times any function of b; |table| <= 2^23; attrs shift, lo, hi",
+    "border": "() -> out int8 [..., H, W, b, c]: `fill` in the first `top` and last `bottom` of its"
+    " rows and the first `left` and last `right` of its columns; nothing else of it is written;"
+    " attrs border=(top, left, bottom, right), fill (-128 to 127)",
     "gather": "(x [N, M], index int32 [K]) -> [N, K] of the type of x: x[n, index[k]], or fill"
     " where index[k] is no place in x; attrs fill (0 if absent)",
     "concat": "(x0 [N, M0], x1 [N, M1], ...) -> [N, M0 + M1 + ...] of their type: side by side; no"
@@ -109,6 +114,8 @@ OPERATORS: Final[Mapping[str, str]] = {
 
 PARAMETERS: Final = ("a", "b")
 """Attributes that are parameters of a function, in their order."""
+
+NO_BORDER: Final = (0, 0, 0, 0)
 
 PLANE: Final = 256
 """What one of the first plane of a tensor is worth in the second."""
@@ -198,6 +205,44 @@ class Workload:
         return self.planes > 1 or self.data_planes > 1
 
     @property
+    def border(self) -> tuple[int, ...]:
+        """Rows and columns (top, left, bottom, right) of the output around what is computed."""
+        return self.attr_ints("border") if "border" in dict(self.attrs) else NO_BORDER
+
+    @property
+    def within(self) -> tuple[int, ...]:
+        """The shape of what the output has within its border.
+
+        Raises:
+            ValueError: a border that is not four numbers from 0 on, or has nothing within.
+        """
+        shape, border = self.outputs[0].shape, self.border
+        if len(border) != len(NO_BORDER) or min(border) < 0:
+            raise ValueError(f"border is {border}: top, left, bottom, right, each from 0 on")
+        if not any(border):
+            return shape
+        if len(shape) < len(NO_BORDER):
+            raise ValueError(f"border is {border}, and {list(shape)} has no rows and columns")
+        *outer, rows, columns, batch, lanes = shape
+        top, left, bottom, right = border
+        height, width = rows - top - bottom, columns - left - right
+        if height < 1 or width < 1:
+            raise ValueError(f"border is {border}: nothing is within, of {rows} x {columns}")
+        return (*outer, height, width, batch, lanes)
+
+    @property
+    def unbordered(self) -> Workload:
+        """The same computation whose output is only what is computed; itself without a border.
+
+        Raises:
+            ValueError: as `within`.
+        """
+        if "border" not in dict(self.attrs):
+            return self
+        attrs = tuple(each for each in self.attrs if each[0] != "border")
+        return replace(self, outputs=(replace(self.outputs[0], shape=self.within),), attrs=attrs)
+
+    @property
     def fill(self) -> float:
         """What a `gather` has where there is no element."""
         return self.attr_float("fill") if "fill" in dict(self.attrs) else 0.0
@@ -235,7 +280,8 @@ class Workload:
     @property
     def name(self) -> str:
         """A short name for people, for example `conv2d_1x2x14x14_3x3_s1_ab12cd`."""
-        parts = [self.operator, "x".join(map(str, self.inputs[0].shape[:-2]))]
+        first = self.tensors[0]
+        parts = [self.operator, "x".join(map(str, first.shape[:-2]))]
         if self.operator == "conv2d":
             co, (kh, kw) = self.inputs[1].shape[0], self.inputs[1].shape[-4:-2]
             parts += [f"{co}co", f"{kh}x{kw}", f"s{self.attr_ints('stride')[0]}"]
@@ -245,6 +291,8 @@ class Workload:
             parts.append(f"{self.planes}p")
         if self.data_planes > 1 or self.out_planes > 1:
             parts.append(f"{self.data_planes}to{self.out_planes}p")
+        if any(self.border):
+            parts.append("b" + "".join(map(str, self.border)))
         return "_".join([*parts, self.digest.hex[:6]])
 
     def to_json(self) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
-from tilefarm.workload import AttrValue, TensorSpec, Workload
+from tilefarm.workload import NO_BORDER, AttrValue, TensorSpec, Workload
 
 from compile_worker.ir.expr import (
     INDEX,
@@ -64,35 +64,50 @@ def conv2d(
     out_planes: int = 1,
     lo: int | None = None,
     hi: int | None = None,
+    border: tuple[int, int, int, int] = NO_BORDER,
+    rows: int = 1,
     element: tuple[int, int] = (1, LANES),
 ) -> Workload:
     """A convolution; `ci`, `co` and `groups` count blocks of channels, as `element` [b, c] has.
 
     With two `planes` weights have 16 bits, with two `data_planes` or `out_planes` data or results.
+    `rows` counts images, `b` together.
     """
     top, left, bottom, right = pad
     block = element[1]
     out_h = (height + top + bottom - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1
     out_w = (width + left + right - dilation[1] * (kernel[1] - 1) - 1) // stride[1] + 1
+    out_h, out_w = out_h + border[0] + border[2], out_w + border[1] + border[3]
     grouped: dict[str, AttrValue] = {"groups": groups} if groups > 1 else {}
+    bordered: dict[str, AttrValue] = {"border": border} if any(border) else {}
     plain = workload(
         "conv2d",
         {
-            "data": (DType.INT8, (1, *_axis(data_planes), ci, height, width, *element)),
+            "data": (DType.INT8, (rows, *_axis(data_planes), ci, height, width, *element)),
             "weight": (
                 DType.INT8,
                 (co, *_axis(planes), ci // groups, *kernel, block, block),
             ),
         },
-        (DType.INT8, (1, *_axis(out_planes), co, out_h, out_w, *element)),
+        (DType.INT8, (rows, *_axis(out_planes), co, out_h, out_w, *element)),
         stride=stride,
         pad=pad,
         dilation=dilation,
         **_clips(lo, hi, out_planes),
         **grouped,
+        **bordered,
         **_planes(planes, data_planes, out_planes),
     )
     return with_epilogue(plain)
+
+
+def border(
+    shape: tuple[int, ...] = (1, 2, 5, 6, 1, LANES),
+    around: tuple[int, int, int, int] = (1, 2, 0, 1),
+    fill: int = -7,
+) -> Workload:
+    """The border of a blocked tensor [..., H, W, b, c]."""
+    return workload("border", {}, (DType.INT8, shape), border=around, fill=fill)
 
 
 def conv2d_transpose(
@@ -369,6 +384,10 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "conv2d_depthwise_planes": conv2d(3, 3, groups=3, data_planes=2, out_planes=2),
     "conv2d_grouped_planes": conv2d(4, 2, 5, 3, groups=2, data_planes=2, out_planes=2),
     "conv2d_all_planes": conv2d(2, 2, planes=2, data_planes=2, out_planes=2),
+    "conv2d_bordered": conv2d(1, 2, 4, 3, border=(1, 2, 0, 1)),
+    "conv2d_bordered_planes": conv2d(2, 2, 3, 4, out_planes=2, border=(0, 1, 2, 1), rows=2),
+    "conv2d_bordered_groups": conv2d(4, 2, 5, 3, groups=2, border=(1, 1, 1, 1)),
+    "conv2d_bordered_depthwise": conv2d(3, 3, 4, 4, groups=3, data_planes=2, border=(0, 0, 1, 0)),
     "dense": dense(3, 2),
     "dense_all_planes": dense(3, 2, rows=2, planes=2, data_planes=2, out_planes=2),
     "dense_data_planes": with_epilogue(dense(3, 2, rows=2, data_planes=2), bias=2, shift="lanes"),
@@ -444,6 +463,9 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
         lo=-100,
         hi=127,
     ),
+    "border": border(),
+    "border_of_rows": border((2, 3, 4, 4, 1, LANES), (1, 0, 2, 0), fill=127),
+    "border_of_columns": border((1, 2, 2, 3, 3, 2, 8), (0, 1, 0, 0), fill=-128),
     "gather": workload(
         "gather", {"x": (DType.INT8, (2, 45)), "index": (DType.INT32, (70,))}, (DType.INT8, (2, 70))
     ),
@@ -480,6 +502,12 @@ def inputs_of(work: Workload, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
+def begun(work: Workload) -> dict[str, npt.NDArray[Any]]:
+    """Zeros for an output of which a workload leaves a part as it is; nothing for others."""
+    (out,) = work.outputs
+    return {out.name: np.zeros(out.shape, out.dtype.numpy)} if any(work.border) else {}
+
+
 def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
     if spec.name == "table" and spec.dtype.is_float:
         return np.array([2.0 ** (-step / 16) for step in range(256)], np.float32)
@@ -495,7 +523,7 @@ def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
 
 @st.composite
 def convolutions(draw: st.DrawFn) -> Workload:
-    """Small convolutions: any kernel up to 3x3, strides 1 and 2, lopsided pads, 1 or 2 planes."""
+    """Small convolutions: any kernel up to 3x3, stride 1 or 2, uneven pads and borders, planes."""
     out_planes, ci = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     is_depthwise = draw(st.booleans())
     kernel = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
@@ -513,7 +541,14 @@ def convolutions(draw: st.DrawFn) -> Workload:
         data_planes=draw(st.integers(1, 2)),
         out_planes=out_planes,
         lo=draw(st.sampled_from([None, 0])),
+        border=draw(borders()),
     )
+
+
+def borders() -> st.SearchStrategy[tuple[int, int, int, int]]:
+    """No border, or a lopsided one."""
+    most = st.integers(0, 2)
+    return st.one_of(st.just(NO_BORDER), st.tuples(most, most, most, most))
 
 
 @st.composite

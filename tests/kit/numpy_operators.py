@@ -31,8 +31,16 @@ def blocked(logical: Array, shape: tuple[int, ...]) -> Array:
 
 
 def run(work: Workload, arrays: Mapping[str, Array]) -> Array:
-    """The output of a workload."""
-    return OPERATORS[work.operator](work, **{spec.name: arrays[spec.name] for spec in work.inputs})
+    """The output of a workload, zeros where it writes nothing."""
+    inputs = {spec.name: arrays[spec.name] for spec in work.inputs}
+    if work.operator == "border" or not any(work.border):
+        return OPERATORS[work.operator](work, **inputs)
+    top, left, bottom, right = work.border
+    out = np.zeros(work.outputs[0].shape, np.int8)
+    rows, columns = out.shape[-4] - bottom, out.shape[-3] - right
+    within = OPERATORS[work.operator](work.unbordered, **inputs)
+    out[..., top:rows, left:columns, :, :] = within
+    return out
 
 
 def _clipped(work: Workload, wide: Array) -> Array:
@@ -266,6 +274,16 @@ def _gather(work: Workload, x: Array, index: Array) -> Array:
     return out
 
 
+def _border(work: Workload) -> Array:
+    shape = work.outputs[0].shape
+    out = np.full(shape, work.attr_int("fill"), np.int8)
+    top, left, bottom, right = work.border
+    for *outer, row, column, b, c in np.ndindex(*shape):
+        if top <= row < shape[-4] - bottom and left <= column < shape[-3] - right:
+            out[*outer, row, column, b, c] = 0
+    return out
+
+
 def _concat(work: Workload, **parts: Array) -> Array:
     spec = work.outputs[0]
     rows = [[value for x in parts.values() for value in x[n]] for n in range(spec.shape[0])]
@@ -291,6 +309,7 @@ OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "softmax": _softmax,
     "lookup": _lookup,
     "product": _product,
+    "border": _border,
     "gather": _gather,
     "concat": _concat,
     **numpy_reals.OPERATORS,

@@ -59,5 +59,5 @@ def call(
 
 
 def outputs_like(shapes: Mapping[str, tuple[tuple[int, ...], Any]]) -> dict[str, Array]:
-    """Arrays full of garbage for a kernel to write."""
-    return {name: np.full(shape, 77, dtype) for name, (shape, dtype) in shapes.items()}
+    """Arrays full of garbage for a kernel to write: int8 as the interpreter's."""
+    return {name: np.full(shape, 0x5A, dtype) for name, (shape, dtype) in shapes.items()}

@@ -179,6 +179,49 @@ def test_a_workload_has_a_name_for_people() -> None:
     assert weight.nbytes == 4 * 2 * 9 * 256
 
 
+BORDERED = Workload(
+    "conv2d",
+    (TensorSpec("data", (2, 1, 4, 5, 1, 16), DType.INT8),) * 2,
+    (TensorSpec("out", (2, 3, 7, 9, 1, 16), DType.INT8),),
+    (("stride", (1, 1)), ("border", (1, 2, 2, 2))),
+)
+
+
+def test_an_output_has_a_border_around_what_is_computed() -> None:
+    inner = BORDERED.unbordered
+    assert BORDERED.border == (1, 2, 2, 2)
+    assert BORDERED.within == inner.outputs[0].shape == (2, 3, 4, 5, 1, 16)
+    assert inner.border == (0, 0, 0, 0)
+    assert (inner.inputs, inner.attrs) == (BORDERED.inputs, (("stride", (1, 1)),))
+    assert inner.unbordered is inner
+    assert "b1222" in BORDERED.name
+
+
+@pytest.mark.parametrize(
+    ("border", "why"),
+    [
+        ((1, 1), "each from 0 on"),
+        ((0, -1, 0, 0), "each from 0 on"),
+        ((4, 0, 3, 0), "nothing is within, of 7 x 9"),
+        ((0, 9, 0, 0), "nothing is within, of 7 x 9"),
+    ],
+)
+def test_a_border_that_does_not_fit_is_refused(border: tuple[int, ...], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        _ = replace(BORDERED, attrs=(("border", border),)).unbordered
+
+
+def test_only_images_have_borders() -> None:
+    flat = replace(BORDERED, outputs=(TensorSpec("out", (4, 16), DType.INT8),))
+    with pytest.raises(ValueError, match="no rows and columns"):
+        _ = flat.within
+
+
+def test_a_border_alone_has_a_name_for_people() -> None:
+    work = Workload("border", (), BORDERED.outputs, (("border", (1, 0, 0, 0)), ("fill", 3)))
+    assert work.name == f"border_2x3x7x9_b1000_{work.digest.hex[:6]}"
+
+
 def test_attributes_have_types() -> None:
     workload = Workload("add", (), (), (("a", 3), ("b", 0.5), ("c", (1, 2))))
     assert workload.attr_int("a") == 3

@@ -146,6 +146,15 @@ LAYERS = {
         conv2d(2, 2, 6, 6, kernel=(1, 1), pad=(0, 0, 0, 0), planes=2), bias=0
     ),
     "dense planes": dense(8, 6, planes=2),
+    "3x3 bordered": conv2d(2, 4, 12, 12, border=(1, 1, 1, 1)),
+    "3x3 stride 2, an uneven border": conv2d(2, 4, 9, 11, stride=(2, 2), border=(0, 2, 1, 0)),
+    "1x1 bordered planes": conv2d(
+        4, 2, 6, 6, kernel=(1, 1), pad=(0, 0, 0, 0), out_planes=2, border=(1, 0, 1, 1), rows=2
+    ),
+    "groups, bordered": with_epilogue(
+        conv2d(4, 6, 8, 8, groups=2, border=(1, 1, 1, 1)), shift="lanes"
+    ),
+    "depthwise, bordered": conv2d(4, 4, 8, 8, groups=4, data_planes=2, border=(1, 1, 1, 1)),
 }
 
 

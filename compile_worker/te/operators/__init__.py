@@ -12,6 +12,7 @@ from tilefarm.workload import Workload
 from compile_worker.ir.func import Func
 from compile_worker.te.nest import nest
 from compile_worker.te.operators.arithmetic import add, affine
+from compile_worker.te.operators.borders import border, bordered
 from compile_worker.te.operators.convolution import conv2d, dense
 from compile_worker.te.operators.groups import by_group
 from compile_worker.te.operators.im2col import quantize_windows
@@ -52,6 +53,7 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "softmax": softmax,
     "lookup": lookup,
     "product": product,
+    "border": border,
     "gather": gather,
     "concat": concat,
     "real_map": real_map,
@@ -86,6 +88,9 @@ def nest_of(workload: Workload, target: Target) -> Func:
     The function's attributes name the operator and the target's block sizes, which say how many
     values one hardware element holds. A parameter may have another shape than its tensor, with the
     same elements in the same order: groups and phases are axes of their own.
+
+    Raises:
+        ValueError: tensors and attributes do not fit together.
     """
     return _nest_of(workload, workload.to_json(), target.vta.batch, target.vta.block)
 
@@ -97,8 +102,11 @@ def _nest_of(workload: Workload, text: str, batch: int, block: int) -> Func:
     The text tells workloads apart that Python calls equal, such as those with 1 and 1.0 in them.
     """
     del text
-    seen = by_group(workload)
+    is_filled = workload.operator == "border"
+    seen = by_group(workload if is_filled else workload.unbordered)
     inputs = [placeholder(spec) for spec in seen.inputs]
     stages = STAGES[workload.operator](seen, inputs)
+    if any(workload.border) and not is_filled:
+        stages = bordered(workload, stages)
     attrs = (("operator", workload.operator), ("batch", batch), ("block", block))
     return nest(workload.name, inputs, stages, attrs)

@@ -65,6 +65,7 @@ SHAPES = {
             *("conv2d_planes", "dense_planes"),
         )
     },
+    "conv2d_bordered": conv2d(1, 2, 5, 6, border=(1, 2, 0, 1)),
     "dense": EXAMPLES["dense"],
     "quantize_windows": WINDOWS,
     "quantize": IMAGE,

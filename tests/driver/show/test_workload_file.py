@@ -40,6 +40,37 @@ def test_planes_are_for_some_operators_only(tmp_path: Path) -> None:
                 read_workload(file, SIM)
 
 
+@pytest.mark.parametrize(
+    ("name", "changed", "why"),
+    [
+        ("conv2d_bordered", {"border": [9, 0, 0, 0]}, "nothing is within"),
+        ("conv2d_bordered", {"border": [1, 1, 1, 1]}, "in bounds"),
+        ("conv2d_bordered", {"border": 1}, "not a tuple"),
+        ("conv2d_transpose", {"border": [1, 1, 1, 1]}, "outputs of conv2d_transpose have no bord"),
+        ("border", {"border": [0, 0, 0, 0]}, "nothing to fill"),
+        ("border", {"border": [5, 0, 0, 0]}, "nothing is within"),
+        ("border", {"fill": 128}, "fill is 128"),
+    ],
+)
+def test_borders_fit_their_outputs(
+    tmp_path: Path, name: str, changed: dict[str, Any], why: str
+) -> None:
+    file = tmp_path / "w.json"
+    given = json.loads(EXAMPLES[name].to_json())
+    file.write_text(json.dumps({**given, "attrs": {**given["attrs"], **changed}}))
+    with pytest.raises(DataError, match=why):
+        read_workload(file, SIM)
+
+
+def test_a_border_is_made_of_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "w.json"
+    for name, why in (("border", "border has no inputs"), ("conv2d", "conv2d has inputs")):
+        inputs = [] if name == "conv2d" else [["x", [1, 16], "int8"]]
+        file.write_text(json.dumps({**json.loads(EXAMPLES[name].to_json()), "inputs": inputs}))
+        with pytest.raises(DataError, match=why):
+            read_workload(file, SIM)
+
+
 def test_as_many_input_blocks_as_a_network_likes(tmp_path: Path) -> None:
     file = tmp_path / "w.json"
     work = conv2d(300, 1, 1, 1, kernel=(1, 1), pad=(0, 0, 0, 0), planes=2)
