@@ -23,6 +23,10 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
         "driver.bench.promise.command",
         "promises of accuracy: kept on other samples too, and at which cost",
     ),
+    "quantize": (
+        "driver.bench.quantize",
+        "time from a float network to integers, beside the plainest way",
+    ),
     "seed": ("driver.bench.seed", "the same search many times, under load and kills: one result"),
     "simulator": ("driver.bench.simulator", "speed of the simulator on ResNet-18's convolutions"),
     "validity": (

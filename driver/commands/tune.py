@@ -37,8 +37,8 @@ classes [samples], or of each pixel [samples, H, W]; values or images of the out
 [samples, boxes, 5] of class, left, top, right, bottom. Answers are judged against labels and
 against the float network's; boxes by IoU, embeddings (--judge embeddings) by their cosine.
 Networks that come with tilefarm: zoo:digits (of `tilefarm demo`, trained), and with random weights
-zoo:resnet18, zoo:mobilenet_v1, zoo:squeezenet, zoo:resnet50, zoo:densenet121, zoo:inception_v1,
-zoo:vgg19; these bring data to calibrate with.
+zoo:resnet18, zoo:mobilenet_v1, zoo:mobilenet_v2, zoo:squeezenet, zoo:resnet50, zoo:densenet121,
+zoo:inception_v1, zoo:vgg19; these bring data to calibrate with.
 On samples that did not calibrate the network, the integers may lose 1 point of accuracy; more is
 said, with the layers to blame. --max-loss POINTS is a promise: layers stay in float until it is
 kept, and exit code 2 says what comes nearest where it cannot be.

@@ -22,6 +22,7 @@ CAPTIONS: Final[Mapping[str, str]] = {
     DIGITS: "the digit classifier of `tilefarm demo`, trained",
     "resnet18": "ResNet-18 at 224x224, random weights",
     "mobilenet_v1": "MobileNet v1 at 224x224, random weights",
+    "mobilenet_v2": "MobileNet v2 at 224x224, random weights",
     "squeezenet": "SqueezeNet 1.1 at 224x224, random weights",
     "resnet50": "ResNet-50 at 224x224, random weights",
     "densenet121": "DenseNet-121 at 224x224, random weights",

@@ -34,7 +34,7 @@ def test_unknown_names_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert cli.main(["tune", "zoo:resnet19", "--out", out]) == 2
     error = capsys.readouterr().err
     assert "zoo:resnet19: no such network" in error
-    assert "zoo:digits, zoo:resnet18, zoo:mobilenet_v1, zoo:squeezenet" in error
+    assert "zoo:digits, zoo:resnet18, zoo:mobilenet_v1, zoo:mobilenet_v2, zoo:squeezenet" in error
 
 
 def test_names_for_folders() -> None:
