@@ -194,7 +194,7 @@ async def run_device(
             log=log,
             signing_key=credentials.signing_key,
         )
-        server, address = await listening.start(
+        server = await listening.start(
             servicer.routes(),
             listen=settings.listen,
             desk=serving.Desk(
@@ -207,9 +207,15 @@ async def run_device(
             tls=security.tls,
             health_of=lambda name: health_of(name, condition),
         )
+        address = server.address
         log("ready", address=address, target=settings.target.digest.short, epoch=epoch)
         on_ready(address)
-        duties = [watch.cool_down(), watch.readmissions(), board.rescue(thread.stuck, condition)]
+        duties = [
+            server.renewals(),
+            watch.cool_down(),
+            watch.readmissions(),
+            board.rescue(thread.stuck, condition),
+        ]
         if settings.tracker:
             registration = Registration(
                 settings.tracker,
@@ -227,7 +233,7 @@ async def run_device(
         try:
             await until(stopping, duties)
         finally:
-            await listening.stop(server)
+            await server.stop()
             log("stopped", address=address)
 
 

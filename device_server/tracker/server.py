@@ -68,7 +68,7 @@ async def run_tracker(
             save = kept.save
         rates = None if calls_per_user is None else CallRates(calls_per_user, clock)
         servicer = TrackerServicer(table, clock, log, save, rates)
-        server, address = await listening.start(
+        server = await listening.start(
             servicer.routes(),
             listen=listen,
             desk=serving.Desk(
@@ -83,16 +83,16 @@ async def run_tracker(
             options=SMALL_MESSAGES,
             health_of=lambda name: health_of(name, servicer.overview),
         )
-        duties = [servicer.watch()]
+        duties = [server.renewals(), servicer.watch()]
         if operations.metrics is not None:
             duties.append(keep_gauges(servicer.overview, metrics))
-        log("ready", address=address)
-        on_ready(address)
+        log("ready", address=server.address)
+        on_ready(server.address)
         try:
             await until(stopping, duties)
         finally:
-            await listening.stop(server)
-            log("stopped", address=address)
+            await server.stop()
+            log("stopped", address=server.address)
 
 
 def _forget(_changes: TableChanges) -> None:

@@ -199,6 +199,11 @@ class RealFarm(Closing):
         folder = self.folder / "pki" / name
         return folder if folder.exists() else self._parties.issue(role, name)
 
+    def rotate(self, role: FarmRole, name: str) -> None:
+        """Give somebody who has a certificate another one."""
+        assert self._parties is not None, "this farm has no certificates"
+        self._parties.issue(role, name, out=self.tls_of(role, name))
+
     def proof_of(self, role: FarmRole, name: str) -> list[str]:
         """The options with which a command shows who it is for."""
         secret = ["--token-file", str(self.token_file)]

@@ -1,11 +1,17 @@
-"""Where a server listens: on loopback or a unix socket, or elsewhere with TLS and tokens."""
+"""Where a server listens: on loopback or a unix socket, or elsewhere with TLS and tokens.
+
+A gRPC server keeps the certificates that it began with: giving it others while it serves is a use
+after free in gRPC's core (grpc/grpc#36693) as soon as two connections begin at a time. Rotation is
+a new server at the same port instead. New connections go to that; the one before has until then
+accepted all of its own, ends each of them gently once it is old enough, and is stopped thereafter.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import importlib.util
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +22,16 @@ from tilefarm.errors import SettingsError
 from tilefarm.rpc.caller import MESSAGE_NBYTES, Options
 from tilefarm.rpc.health import HealthOf, health_routes
 from tilefarm.rpc.serving import Desk, Handlers, Route
+from tilefarm.rpc.takeover import lead_to, listening_sockets, share
 from tilefarm.trust.exposure import require_safe, why_not
-from tilefarm.trust.tls import TlsFolder
+from tilefarm.trust.tls import Certificates, TlsFolder
+from tilefarm.watch.log import Level
+
+_CONNECTION_SECONDS: Final = 300
+"""A connection's age, at which its client is asked to make a new one: under new certificates."""
+
+_HANDSHAKE_SECONDS: Final = 10
+"""In which whoever connects has to show a certificate, or begin to speak where none is needed."""
 
 SERVER_OPTIONS: Final[Options] = (
     ("grpc.keepalive_time_ms", 10_000),
@@ -28,12 +42,136 @@ SERVER_OPTIONS: Final[Options] = (
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_concurrent_streams", 128),
     ("grpc.max_receive_message_length", MESSAGE_NBYTES),
-    # Two servers on one port would share its connections silently.
-    ("grpc.so_reuseport", 0),
+    ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
+    ("grpc.server_handshake_timeout_ms", 1000 * _HANDSHAKE_SECONDS),
 )
+_ALONE: Final[Options] = (("grpc.so_reuseport", 0),)
+"""Two servers on one port would share its connections silently."""
+
+_SHARING: Final[Options] = (("grpc.so_reuseport", 1),)
 _CONCURRENT_RPCS: Final = 256
 _STOP_GRACE_SECONDS: Final = 1.0
 _PROBE_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.25
+_DRAIN_SECONDS: Final = 1.1 * _CONNECTION_SECONDS + _HANDSHAKE_SECONDS + 5
+"""After that the last connection of a server that gets no new ones has ended, but for its calls.
+
+gRPC varies the age of connections by a tenth.
+"""
+
+_CALLS_END_SECONDS: Final = 2 * 3600.0
+"""No run has more than an hour."""
+
+_MOST_SERVERS: Final = 64
+"""At one port: so many rotations within the drain lose no call."""
+
+
+class Listening:
+    """A server that answers at `address`: new connections under the latest certificates.
+
+    Args:
+        make: makes a gRPC server that has not been started.
+        tls: the folder of its certificates; None: no TLS.
+        desk: clock and log.
+
+    Raises:
+        SettingsError: the certificates cannot be read.
+    """
+
+    address: str
+
+    def __init__(
+        self, make: Callable[[Options], grpc.aio.Server], *, tls: TlsFolder | None, desk: Desk
+    ) -> None:
+        self._make = make
+        self._tls = tls
+        self._desk = desk
+        self._certificates = tls.read_usable() if tls is not None else None
+        self._newest = make(_ALONE)
+        self._group = [self._newest]  # in the order of the port's sockets, see `lead_to`
+        self._draining: dict[grpc.aio.Server, float] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._trouble = ""
+
+    async def begin(self, listen: str) -> None:
+        """Answer calls from now on.
+
+        Raises:
+            SettingsError: nobody can listen there, or not under these certificates.
+        """
+        self.address = await _serve(self._newest, listen, self._certificates)
+
+    async def renewals(self) -> None:
+        """Follows the certificates for as long as the server lives.
+
+        Those of a server on a unix socket, which only its owner reaches, are those of its start.
+        """
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if self._tls is not None and not self.address.startswith("unix:"):
+                await self._follow(self._tls)
+
+    async def stop(self) -> None:
+        """Ends it; calls in progress get a moment."""
+        await asyncio.gather(*(server.stop(_STOP_GRACE_SECONDS) for server in self._group))
+        for task in self._ending:
+            task.cancel()
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    @property
+    def _now(self) -> float:
+        return self._desk.clock.seconds()
+
+    @property
+    def _port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    async def _follow(self, tls: TlsFolder) -> None:
+        try:
+            latest = tls.read()
+            if latest != self._certificates:
+                self._certificates = latest
+                await self._renew(tls.read_usable())
+            self._trouble = ""
+        except SettingsError as error:
+            if str(error) != self._trouble:
+                self._desk.log(
+                    "certificates_fail",
+                    level=Level.ERROR,
+                    address=self.address,
+                    why=f"{error.what}; those from before stay",
+                )
+            self._trouble = str(error)
+        for server in [s for s, ends in self._draining.items() if ends <= self._now]:
+            await self._end(server)
+
+    async def _renew(self, certificates: Certificates) -> None:
+        """Let a new server take over."""
+        server = self._make(_SHARING)
+        share(self._port)
+        await _serve(server, self.address, certificates)
+        self._group.append(server)
+        before, self._newest = self._newest, server
+        steered = lead_to(self._port, self._group.index(server))
+        # Where connections cannot be led to the new one, the one before must not take any more.
+        self._draining[before] = self._now + (_DRAIN_SECONDS if steered else 0.0)
+        self._desk.log("certificates", address=self.address)
+        while len(self._group) > _MOST_SERVERS:
+            await self._end(next(iter(self._draining)))
+
+    async def _end(self, server: grpc.aio.Server) -> None:
+        """Stop one that gets no connections; calls that still go on may end."""
+        del self._draining[server]
+        sockets = listening_sockets(self._port)
+        ending = asyncio.create_task(server.stop(_CALLS_END_SECONDS))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        while listening_sockets(self._port) == sockets and not ending.done():
+            await asyncio.sleep(0.01)
+        place, last = self._group.index(server), self._group.pop()
+        if last is not server:
+            self._group[place] = last
+        lead_to(self._port, self._group.index(self._newest))
 
 
 async def start(
@@ -45,8 +183,8 @@ async def start(
     concurrent_rpcs: int = _CONCURRENT_RPCS,
     options: Options = (),
     health_of: HealthOf,
-) -> tuple[grpc.aio.Server, str]:
-    """A running server and the address that it has got.
+) -> Listening:
+    """A running server.
 
     Args:
         routes: what it answers.
@@ -62,25 +200,21 @@ async def start(
             certificates cannot be used.
     """
     require_safe(listen, tls)
-    server = grpc.aio.server(
-        options=SERVER_OPTIONS + options, maximum_concurrent_rpcs=concurrent_rpcs
-    )
     answers = [*routes, *health_routes(health_of)]
-    if tls is None:
-        _reflect(server, {route.method.service for route in answers})
-    server.add_generic_rpc_handlers((Handlers(answers, desk),))
-    try:
-        address = _bind(server, listen, tls)
-    except BaseException:
-        await server.stop(None)
-        raise
-    await server.start()
-    return server, address
+    handlers = Handlers(answers, desk)
 
+    def make(sharing: Options) -> grpc.aio.Server:
+        server = grpc.aio.server(
+            options=SERVER_OPTIONS + sharing + options, maximum_concurrent_rpcs=concurrent_rpcs
+        )
+        if tls is None:
+            _reflect(server, {route.method.service for route in answers})
+        server.add_generic_rpc_handlers((handlers,))
+        return server
 
-async def stop(server: grpc.aio.Server) -> None:
-    """Ends a server; calls in progress get a moment."""
-    await server.stop(_STOP_GRACE_SECONDS)
+    listening = Listening(make, tls=tls, desk=desk)
+    await listening.begin(listen)
+    return listening
 
 
 def _reflect(server: grpc.aio.Server, services: Iterable[str]) -> None:
@@ -91,14 +225,25 @@ def _reflect(server: grpc.aio.Server, services: Iterable[str]) -> None:
         reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
 
 
-def _bind(server: grpc.aio.Server, listen: str, tls: TlsFolder | None) -> str:
+async def _serve(server: grpc.aio.Server, listen: str, certificates: Certificates | None) -> str:
+    """Starts a server; the address that it has got."""
+    try:
+        address = _bind(server, listen, certificates)
+    except BaseException:
+        await server.stop(None)
+        raise
+    await server.start()
+    return address
+
+
+def _bind(server: grpc.aio.Server, listen: str, certificates: Certificates | None) -> str:
     if listen.startswith("unix:"):
         _require_nobody_at(Path(listen.removeprefix("unix:")))
     try:
-        if tls is None:
+        if certificates is None:
             port = server.add_insecure_port(listen)
         else:
-            port = server.add_secure_port(listen, _server_credentials(tls))
+            port = server.add_secure_port(listen, _server_credentials(certificates))
     except RuntimeError:
         port = 0
     if port == 0:
@@ -131,18 +276,10 @@ def _require_nobody_at(path: Path) -> None:
     raise SettingsError(f"{what}: another server serves it", "stop that one, or name another path")
 
 
-def _server_credentials(tls: TlsFolder) -> grpc.ServerCredentials:
-    """Credentials that look at the folder again for every handshake: rotating needs no restart."""
-    latest = tls.read()
-
-    def configuration() -> grpc.ServerCertificateConfiguration:
-        nonlocal latest
-        with contextlib.suppress(SettingsError):  # A folder that is being written: the last ones.
-            latest = tls.read()
-        return grpc.ssl_server_certificate_configuration(
-            [(latest.key, latest.certificate)], root_certificates=latest.authority
-        )
-
-    return grpc.dynamic_ssl_server_credentials(
-        configuration(), configuration, require_client_authentication=True
+def _server_credentials(certificates: Certificates) -> grpc.ServerCredentials:
+    """Credentials that never change, see the module; whoever connects shows a certificate, too."""
+    return grpc.ssl_server_credentials(
+        [(certificates.key, certificates.certificate)],
+        root_certificates=certificates.authority,
+        require_client_auth=True,
     )

@@ -5,6 +5,7 @@ Key and certificate are one file, so that both are replaced at once.
 
 from __future__ import annotations
 
+import ssl
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +58,29 @@ class TlsFolder:
                 "`tilefarm pki rotate` makes it anew",
             )
         return Certificates(authority=authority, certificate=begin + certificate, key=key)
+
+    def read_usable(self) -> Certificates:
+        """What lies there now, if a server can show it: gRPC itself would begin to serve with less.
+
+        Raises:
+            SettingsError: see `read`; or they are no certificates, the key is not that of the
+                certificate, or somebody is writing them.
+        """
+        found = self.read()
+        identity, authority = self.path / IDENTITY, self.path / AUTHORITY
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(identity)
+            context.load_verify_locations(authority)
+        except OSError as error:  # of which ssl.SSLError is one
+            reason = getattr(error, "reason", None) or error.strerror or error
+            raise SettingsError(
+                f"--tls {self.path}: no key with its certificate and authority ({reason})",
+                "`tilefarm pki rotate` makes them anew",
+            ) from None
+        if self.read() != found:
+            raise SettingsError(f"--tls {self.path}: somebody is writing there", "try again")
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

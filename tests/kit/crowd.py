@@ -1,0 +1,101 @@
+"""Many at the door of a server: strangers who only connect, and clients who call."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from tilefarm.closing import Closing
+from tilefarm.errors import UnreachableError
+from tilefarm.trust.tls import Credentials
+
+from device_server.tracker.client import TrackerClient
+
+_ATTEMPTS: Final = 5
+"""A connection has a second to come about, which a busy machine may not have."""
+
+
+def connect(address: str) -> socket.socket:
+    """A bare TCP connection to a server."""
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
+def knock_and_run(address: str, times: int, *, at_once: int = 10) -> None:
+    """So many connections that are opened and closed, some at once."""
+    with ThreadPoolExecutor(at_once) as strangers:
+        for _ in strangers.map(lambda _: connect(address).close(), range(times)):
+            pass
+
+
+def ask(client: TrackerClient) -> int:
+    """One call, tried again where no connection came about in time; how many times that was."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            client.devices()
+            return attempt
+        except UnreachableError:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+    raise AssertionError("the last attempt ends")
+
+
+@dataclass(slots=True)
+class Crowd(Closing):
+    """Clients of a tracker that call as often as they can, until the end of the context.
+
+    Attributes:
+        fresh: make a new connection for each call.
+        staying: keep theirs.
+        answered: calls of both kinds.
+        tried_again: calls that found nobody at first.
+        errors: why calls failed for good.
+    """
+
+    address: str
+    credentials: Credentials
+    fresh: int
+    staying: int
+    answered: Counter[str] = field(default_factory=Counter)
+    tried_again: int = 0
+    errors: list[Exception] = field(default_factory=list)
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def __enter__(self) -> Crowd:
+        for kind, clients in ((self._come_and_go, self.fresh), (self._stay, self.staying)):
+            self._threads += [threading.Thread(target=self._guarded(kind)) for _ in range(clients)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def close(self) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _guarded(self, kind: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                kind()
+            except Exception as error:
+                self.errors.append(error)
+
+        return run
+
+    def _come_and_go(self) -> None:
+        while not self._ended.is_set():
+            with TrackerClient(self.address, self.credentials) as client:
+                self.tried_again += ask(client)
+            self.answered["fresh"] += 1
+
+    def _stay(self) -> None:
+        with TrackerClient(self.address, self.credentials) as client:
+            while not self._ended.is_set():
+                self.tried_again += ask(client)
+                self.answered["staying"] += 1
