@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 from kit.c_kernels import blobs, job
+from kit.foreign import LINKING
 from kit.real_farm import RealFarm
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
@@ -44,7 +45,7 @@ _SOURCE: Final = """
 
 def greedy(folder: Path) -> bytes:
     (folder / "greedy.c").write_text(_SOURCE)
-    command = ["cc", "-O1", "-shared", "-fPIC", "-nostdlib", "-ffreestanding", "-o", "greedy.so"]
+    command = ["cc", "-O1", "-shared", "-fPIC", *LINKING, "-ffreestanding", "-o", "greedy.so"]
     subprocess.run([*command, "greedy.c"], cwd=folder, check=True)
     return (folder / "greedy.so").read_bytes()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from kit.foreign import LINKING
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
 from tilefarm.measurement import BufferSpec, Role, RunJob
@@ -70,7 +71,7 @@ def kernels() -> bytes:
     with TemporaryDirectory() as folder:
         source, made = Path(folder, "k.c"), Path(folder, "k.so")
         source.write_text(_SOURCE)
-        command = ["cc", "-O1", "-shared", "-fPIC", "-nostdlib", "-ffreestanding", "-o"]
+        command = ["cc", "-O1", "-shared", "-fPIC", *LINKING, "-ffreestanding", "-o"]
         subprocess.run([*command, str(made), str(source)], check=True)
         return made.read_bytes()
 

@@ -38,6 +38,15 @@ MACHINES: Final[Mapping[str, Machine]] = {
 }
 
 
+LINKING: Final = (
+    "-nostdlib",
+    "-Wl,-z,noexecstack",
+    "-Wl,-z,norelro",
+    "-Wl,-z,noseparate-code",
+    "-Wl,--build-id=none",
+)
+"""How a compiler makes what a device takes: as `compile_worker.codegen.link` does."""
+
 KERNEL: Final = """
     #include <stdint.h>
     void* VTATLSCommandHandle(void);
@@ -53,8 +62,9 @@ def linked(machine: Machine, folder: Path) -> bytes:
     """A small kernel for a machine whose compiler is here, as a shared object."""
     source, made = folder / "kernel.c", folder / "kernel.so"
     source.write_text(KERNEL)
-    options = ["-shared", "-fPIC", "-nostdlib", "-Wl,-z,noexecstack"]
-    subprocess.run([machine.compiler, *options, "-o", str(made), str(source)], check=True)
+    subprocess.run(
+        [machine.compiler, "-shared", "-fPIC", *LINKING, "-o", str(made), str(source)], check=True
+    )
     return made.read_bytes()
 
 
