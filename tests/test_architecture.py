@@ -33,7 +33,7 @@ DOORS = {
     "onnx": {"driver/frontend", "driver/demo"},
     "sqlite3": {"tuner/store_file.py", "device_server/tracker/state_file.py"},
     "grpc_health": {"proto/tilefarm/rpc/health.py"},
-    "grpc_reflection": {"proto/tilefarm/rpc/listening.py"},
+    "grpc_reflection": {"proto/tilefarm/rpc/reflection.py"},
     "prometheus_client": {"proto/tilefarm/watch/prometheus.py"},
     "grpc": {
         "proto/tilefarm/rpc/listening.py",

@@ -17,6 +17,7 @@ from tilefarm.lease import DeviceInfo
 from tilefarm.measurement import DeviceClock
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc import device_calls, listening, serving
+from tilefarm.rpc.places import Places
 from tilefarm.rpc.security import Security
 from tilefarm.rpc.version import PROTOCOL
 from tilefarm.target import Target
@@ -47,6 +48,9 @@ from device_server.device.servicer import DeviceServicer
 from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore, StoreLimits
 from device_server.device.watch import Watch, WatchLimits
+
+_CALLS: Final = 256
+"""That are answered at a time: who holds the lease, who looks on, and who reads results."""
 
 _EVERYWHERE: Final = ("0.0.0.0", "[::]")
 
@@ -202,6 +206,7 @@ async def run_device(
                 door=security.door(log, clock),
                 clock=clock,
                 log=log,
+                places=Places(_CALLS),
                 meter=call_meter(metrics),
             ),
             tls=security.tls,

@@ -13,6 +13,7 @@ from tilefarm.duties import until
 from tilefarm.names import RandomIds
 from tilefarm.rpc import listening, serving
 from tilefarm.rpc.caller import SMALL_MESSAGES
+from tilefarm.rpc.places import Places
 from tilefarm.rpc.security import Security
 from tilefarm.watch.log import LineLog, Log
 from tilefarm.watch.metrics import TRACKER_METRICS, call_meter
@@ -29,7 +30,7 @@ from device_server.tracker.servicer import TrackerServicer
 from device_server.tracker.state_file import TrackerState
 from device_server.tracker.table_state import TableChanges
 
-_CONCURRENT_RPCS: Final = 4096
+_CALLS: Final = 4096
 """All devices of a farm may call at the same moment; who waits for a device is counted apart."""
 
 
@@ -76,10 +77,10 @@ async def run_tracker(
                 door=security.door(log, clock),
                 clock=clock,
                 log=log,
+                places=Places(_CALLS),
                 meter=call_meter(metrics),
             ),
             tls=security.tls,
-            concurrent_rpcs=_CONCURRENT_RPCS,
             options=SMALL_MESSAGES,
             health_of=lambda name: health_of(name, servicer.overview),
         )

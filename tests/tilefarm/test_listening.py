@@ -15,6 +15,7 @@ from tilefarm.rpc import listening, methods, serving, tracker_calls
 from tilefarm.rpc.door import Door
 from tilefarm.rpc.health import Health
 from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.places import Places
 from tilefarm.rpc.takeover import listening_sockets
 from tilefarm.trust.access import FarmRole, Identity
 from tilefarm.trust.tls import TlsFolder
@@ -48,7 +49,9 @@ class Site:
         return await listening.start(
             [serving.unary(methods.LIST_DEVICES, no_devices)],
             listen=listen,
-            desk=serving.Desk(component="hub", door=door, clock=self.clock, log=self.log),
+            desk=serving.Desk(
+                component="hub", door=door, clock=self.clock, log=self.log, places=Places(16)
+            ),
             tls=TlsFolder(self.hub),
             health_of=lambda name: Health.SERVING,
         )

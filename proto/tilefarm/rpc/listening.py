@@ -9,7 +9,6 @@ accepted all of its own, ends each of them gently once it is old enough, and is 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,6 +20,7 @@ import grpc.aio
 from tilefarm.errors import SettingsError
 from tilefarm.rpc.caller import MESSAGE_NBYTES, Options
 from tilefarm.rpc.health import HealthOf, health_routes
+from tilefarm.rpc.reflection import reflection_routes
 from tilefarm.rpc.serving import Desk, Handlers, Route
 from tilefarm.rpc.takeover import lead_to, listening_sockets, share
 from tilefarm.trust.exposure import require_safe, why_not
@@ -49,7 +49,9 @@ _ALONE: Final[Options] = (("grpc.so_reuseport", 0),)
 """Two servers on one port would share its connections silently."""
 
 _SHARING: Final[Options] = (("grpc.so_reuseport", 1),)
-_CONCURRENT_RPCS: Final = 256
+_MOST_CALLS: Final = 1 << 16
+"""Of callers who may not be let in, too; `Desk.places` has those of callers who are."""
+
 _STOP_GRACE_SECONDS: Final = 1.0
 _PROBE_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.25
@@ -180,7 +182,6 @@ async def start(
     listen: str,
     desk: Desk,
     tls: TlsFolder | None = None,
-    concurrent_rpcs: int = _CONCURRENT_RPCS,
     options: Options = (),
     health_of: HealthOf,
 ) -> Listening:
@@ -191,7 +192,6 @@ async def start(
         listen: `host:port` (port 0 for any free one) or `unix:/path` (made 0600).
         desk: what its handlers share.
         tls: the server's certificates; None for a farm on one machine.
-        concurrent_rpcs: calls that are answered at a time; gRPC refuses more.
         options: of gRPC, beside those that every server has.
         health_of: how the server is, and what else it answers for.
 
@@ -201,28 +201,20 @@ async def start(
     """
     require_safe(listen, tls)
     answers = [*routes, *health_routes(health_of)]
+    if tls is None:
+        answers += reflection_routes({route.method.service for route in answers})
     handlers = Handlers(answers, desk)
 
     def make(sharing: Options) -> grpc.aio.Server:
         server = grpc.aio.server(
-            options=SERVER_OPTIONS + sharing + options, maximum_concurrent_rpcs=concurrent_rpcs
+            options=SERVER_OPTIONS + sharing + options, maximum_concurrent_rpcs=_MOST_CALLS
         )
-        if tls is None:
-            _reflect(server, {route.method.service for route in answers})
         server.add_generic_rpc_handlers((handlers,))
         return server
 
     listening = Listening(make, tls=tls, desk=desk)
     await listening.begin(listen)
     return listening
-
-
-def _reflect(server: grpc.aio.Server, services: Iterable[str]) -> None:
-    """Tell tools on this machine what the services are (`grpcurl`), if the package is here."""
-    if importlib.util.find_spec("grpc_reflection") is not None:
-        from grpc_reflection.v1alpha import reflection
-
-        reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
 
 
 async def _serve(server: grpc.aio.Server, listen: str, certificates: Certificates | None) -> str:

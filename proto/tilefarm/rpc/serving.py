@@ -2,15 +2,19 @@
 
 A handler takes a request record and who sent it, and gives a reply record or raises a
 TilefarmError; everything about gRPC (decoding, status codes, deadlines) happens here.
+
+Who calls is asked when a call's headers are there, whatever its method: for gRPC all of them take a
+stream of messages, for it answers others only once they have sent one. Messages have to follow.
 """
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -18,8 +22,9 @@ import grpc.aio
 from tilefarm.clock import Clock
 from tilefarm.errors import InfraError, ProtocolError, TilefarmError
 from tilefarm.rpc import status, timing
-from tilefarm.rpc.door import Door, Knock
+from tilefarm.rpc.door import NEIGHBOUR, Door, Knock
 from tilefarm.rpc.methods import Method
+from tilefarm.rpc.places import Places
 from tilefarm.rpc.version import require_understood, version_in
 from tilefarm.trust.access import Identity
 from tilefarm.watch.log import Level, Log
@@ -27,6 +32,12 @@ from tilefarm.watch.work import work_of
 
 _Request = TypeVar("_Request")
 _Reply = TypeVar("_Reply")
+_MESSAGE_SECONDS: Final = 30.0
+"""Until the first message of a call, and from one to the next: four MiB over a slow line."""
+
+_NEIGHBOUR_SECONDS: Final = 2.0
+"""The same of somebody on this machine, who needs no token and sends a few bytes."""
+
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 if TYPE_CHECKING:
@@ -88,6 +99,7 @@ class Desk:
         door: who may call what.
         clock: times the calls.
         log: where faults inside handlers go.
+        places: of calls that are answered at a time.
         meter: counts the calls.
     """
 
@@ -95,6 +107,7 @@ class Desk:
     door: Door
     clock: Clock
     log: Log
+    places: Places
     meter: Meter = unmetered
 
 
@@ -132,47 +145,32 @@ class _Call:
 
 
 def _handler(route: Route[Any, Any], desk: Desk) -> Any:
-    method, answer, door = route.method, route.answer, desk.door
+    method, answer = route.method, route.answer
 
-    async def one(content: bytes, context: _Context) -> bytes:
+    async def one_out(_: AsyncIterator[bytes], context: _Context) -> bytes:
         with _answering(desk, method, context) as call:
             try:
-                request, by = _let_in(door, method, content, call)
-                call.by(by)
-                reply = await answer(request, by)
-                if method.outcome is not None:
-                    door.note(method, call.knock, by, method.outcome(reply))
-                return _well(call, method.reply.encode(reply))
+                with _let_in(desk, method, call) as by:
+                    reply = await answer(await _asked(desk, method, call, by), by)
+                    if method.outcome is not None:
+                        desk.door.note(method, call.knock, by, method.outcome(reply))
+                    return _well(call, method.reply.encode(reply))
             except Exception as error:
                 await _abort(call, error, method.name, desk.log)
 
-    async def many_in(contents: AsyncIterator[bytes], context: _Context) -> bytes:
+    async def many_out(_: AsyncIterator[bytes], context: _Context) -> AsyncIterator[bytes]:
         with _answering(desk, method, context) as call:
             try:
-                by = door.admit(method, call.knock)
-                call.by(by)
-                _require_terms(call)
-                requests = (_decoded(method, content) async for content in contents)
-                return _well(call, method.reply.encode(await answer(requests, by)))
+                with _let_in(desk, method, call) as by:
+                    async for reply in answer(await _asked(desk, method, call, by), by):
+                        yield method.reply.encode(reply)
+                    _well(call, b"")
             except Exception as error:
                 await _abort(call, error, method.name, desk.log)
 
-    async def many_out(content: bytes, context: _Context) -> AsyncIterator[bytes]:
-        with _answering(desk, method, context) as call:
-            try:
-                request, by = _let_in(door, method, content, call)
-                call.by(by)
-                async for reply in answer(request, by):
-                    yield method.reply.encode(reply)
-                _well(call, b"")
-            except Exception as error:
-                await _abort(call, error, method.name, desk.log)
-
-    if method.sends_many:
-        return grpc.stream_unary_rpc_method_handler(many_in)
     if method.answers_many:
-        return grpc.unary_stream_rpc_method_handler(many_out)
-    return grpc.unary_unary_rpc_method_handler(one)
+        return grpc.stream_stream_rpc_method_handler(many_out)
+    return grpc.stream_unary_rpc_method_handler(one_out)
 
 
 @contextmanager
@@ -197,28 +195,62 @@ def _well(call: _Call, content: bytes) -> bytes:
 
 
 def _refusal(path: str, door: Door) -> Any:
-    async def refuse(_: bytes, context: _Context) -> NoReturn:
+    async def refuse(_: AsyncIterator[bytes], context: _Context) -> NoReturn:
         try:
             door.admit(None, _knock(path, context, _metadata(context)))
         except TilefarmError as error:
             await _answer_error(context, error)
         raise AssertionError("no door lets in without a method")
 
-    return grpc.unary_unary_rpc_method_handler(refuse)
+    return grpc.stream_unary_rpc_method_handler(refuse)
 
 
-def _let_in(
-    door: Door, method: Method[_Request, Any], content: bytes, call: _Call
-) -> tuple[_Request, Identity]:
-    """A call's request and who sent it, if they may."""
-    knock = call.knock
-    by = door.admit(method, knock)
+@contextmanager
+def _let_in(desk: Desk, method: Method[Any, Any], call: _Call) -> Iterator[Identity]:
+    """Who calls, if they may; holds a place for the call."""
+    by = desk.door.admit(method, call.knock)
+    call.by(by)
     if not method.neighbours:  # whose clients are not ours: they name no version
         _require_terms(call)
+    places = desk.places
+    neighbour = by is NEIGHBOUR
+    with places.one_for_neighbours(method.name) if neighbour else places.one_for(by.user):
+        yield by
+
+
+async def _asked(desk: Desk, method: Method[Any, Any], call: _Call, by: Identity) -> Any:
+    """What a handler of the method takes: a request, or an iterator of many."""
+    seconds = _NEIGHBOUR_SECONDS if by is NEIGHBOUR else _MESSAGE_SECONDS
+    if method.sends_many:
+        return _requests(method, call.context, seconds)
+    content = await _message(call.context, seconds)
+    if content is None:
+        raise ProtocolError(f"{method.name} without a message")
     request = _decoded(method, content)
     if method.subject is not None:
-        door.note(method, knock, by, method.subject(request))
-    return request, by
+        desk.door.note(method, call.knock, by, method.subject(request))
+    return request
+
+
+async def _requests(
+    method: Method[_Request, Any], context: _Context, seconds: float
+) -> AsyncIterator[_Request]:
+    while (content := await _message(context, seconds)) is not None:
+        yield _decoded(method, content)
+
+
+class _Silence(Exception):
+    """Nothing more comes of a call."""
+
+
+async def _message(context: _Context, seconds: float) -> bytes | None:
+    """The next message of a call; None if that was the last."""
+    try:
+        async with asyncio.timeout(seconds):
+            content = await context.read()
+    except TimeoutError:
+        raise _Silence(f"no message came within {seconds:g} s") from None
+    return content if isinstance(content, bytes) else None
 
 
 def _metadata(context: _Context) -> Mapping[str, str | bytes]:
@@ -253,6 +285,9 @@ def _require_terms(call: _Call) -> None:
 
 
 async def _abort(call: _Call, error: Exception, name: str, log: Log) -> NoReturn:
+    if isinstance(error, _Silence):
+        call.code = grpc.StatusCode.UNAVAILABLE
+        await call.context.abort(call.code, str(error))
     if not isinstance(error, TilefarmError):
         log(
             "fault",
