@@ -118,7 +118,8 @@ class Layer:
     same for all of them unless `own_weights`. Transposed convolutions have `phases`, loops that run
     inside those over tiles of co, as if each were a block of outputs: co counts all of them. Their
     outputs are `scattered` if neighbours in a row are of different phases. In a `depthwise` layer
-    an output block reads the input block at its own place, and ci is 1.
+    an output block reads the input block at its own place, and ci is 1. Rows of outputs are `apart`
+    if the columns of a border are between them in memory.
     """
 
     stage: str
@@ -128,6 +129,7 @@ class Layer:
     phases: tuple[str, ...] = ()
     phase_count: int = 1
     scattered: bool = False
+    apart: bool = False
     batches: int
     own_weights: bool = False
     depthwise: bool = False
@@ -258,7 +260,10 @@ class Layer:
 def layer_of(workload: Workload) -> Layer | None:
     """The layer that a workload is; None for operators that are not tiled for the accelerator."""
     made = _LAYERS.get(workload.operator)
-    return None if made is None else made(workload.unbordered)
+    if made is None:
+        return None
+    _, left, _, right = workload.border
+    return replace(made(workload.unbordered), apart=left + right > 0)
 
 
 def _convolution(workload: Workload) -> Layer:

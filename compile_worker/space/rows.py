@@ -1,7 +1,7 @@
 """Rows of a schedule's copies, where a design takes time for each: inp_rows, wgt_rows, out_rows.
 
 Rows that lie one behind the other in memory and on the chip are one: an image without padding whose
-columns are all loaded, weights of all input channels, results of whole rows.
+columns are all loaded, weights of all input channels, results of whole rows without a border.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _output_rows(draft: Draft, layer: Layer) -> None:
         ["tile_oh", "tile_ow"],
         ["out_copy_rows"],
         (
-            (rows, columns, 1 if columns == layer.extents["ow"] else rows)
+            (rows, columns, 1 if columns == layer.extents["ow"] and not layer.apart else rows)
             for rows, columns in product(draft.domain("tile_oh"), draft.domain("tile_ow"))
         ),
         why="rows that follow one another in memory are one",

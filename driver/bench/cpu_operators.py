@@ -145,6 +145,7 @@ OPERATORS: Final[Mapping[str, Callable[[], Workload]]] = {
         },
         (DType.INT8, (1, 64 * 56 * 56)),
     ),
+    "border": lambda: _workload("border", {}, _blocked(64, 58, 58), border=(1, 1, 1, 1), fill=-128),
     "conv2d": _convolution,
     "dense": _dense,
     **REALS,

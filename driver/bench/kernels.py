@@ -45,8 +45,8 @@ The layers are those of the old flow's measurements, C2 to C11 of ResNet-18, or 
 of MobileNet v1. Their epilogue is one shift and two clips (--bias adds a bias). ideal: one cycle
 for every input vector and weight tile, two with weights (--wide) or data of 16 bits (--wide-data),
 four with both. bound: ideal and what an output vector needs in the compute module besides. old: the
-best point of the old flow's template, with the same epilogue, for 8 bits. given old: the best of
-ours with the tiles, threads and loop order of that point.
+best point of the old flow's template, with the same epilogue, for 8 bits, and without a border
+(--border). given old: the best of ours with the tiles, threads and loop order of that point.
 Cycles are exact, so they are the same on every machine for the same seed and trials.
 """
 
@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--wide", action="store_true", help="with weights of 16 bits; not for depthwise layers")
     option("--wide-data", action="store_true", help="with data of 16 bits")
     option("--wide-results", action="store_true", help="with results of 16 bits")
+    option("--border", action="store_true", help="with results stored within a border of a pixel")
     option("--trials", type=int, default=TRIALS, metavar="N", help=f"a layer (default: {TRIALS})")
     option("--seed", type=int, default=0, metavar="N", help="of the search (default: 0)")
     option("--jobs", type=int, default=1, metavar="N", help="layers at a time (default: 1)")
@@ -236,6 +237,7 @@ def _epilogue(args: argparse.Namespace) -> Epilogue:
         wide=args.wide,
         wide_data=args.wide_data,
         wide_results=args.wide_results,
+        border=args.border,
     )
 
 

@@ -28,6 +28,8 @@ WIDE: Final = Epilogue(bias=True, wide=True)
 WIDE_PER_CHANNEL: Final = Epilogue(per_channel=True, wide=True)
 WIDE_ACTIVATIONS: Final = Epilogue(bias=True, wide_data=True, wide_results=True)
 ALL_WIDE: Final = Epilogue(bias=True, wide=True, wide_data=True, wide_results=True)
+BORDERED: Final = Epilogue(bias=True, border=True)
+WIDE_BORDERED: Final = replace(WIDE_ACTIVATIONS, border=True)
 
 
 def workloads(target: Target) -> dict[str, Workload]:
@@ -52,6 +54,9 @@ _ODD: Final[Mapping[str, tuple[Convolution, Epilogue]]] = {
     "wide 1x1": (Convolution(128, 128, 14, 14, 1, 1, 0), WIDE_PER_CHANNEL),
     "wide activations": (Convolution(64, 96, 14, 14, 3, 2, 1), WIDE_ACTIVATIONS),
     "wide depthwise": (MOBILENET_DEPTHWISE["D7"], WIDE_ACTIVATIONS),
+    "bordered": (Convolution(64, 96, 14, 14, 3, 1, 1), BORDERED),
+    "bordered 1x1": (Convolution(64, 64, 28, 28, 1, 2, 0), BORDERED),
+    "bordered depthwise": (MOBILENET_DEPTHWISE["D7"], WIDE_BORDERED),
     "all wide": (Convolution(64, 64, 14, 14, 1, 1, 0), ALL_WIDE),
 }
 

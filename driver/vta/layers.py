@@ -30,7 +30,8 @@ class Epilogue:
     """What follows a multiplication besides two clips: a bias or none, and whose shift it is.
 
     `wide` weights, of 16 bits, are two planes: one is shifted to the left before the other goes on.
-    So are `wide_data`, and `wide_results`, whose upper one is made from a copy.
+    So are `wide_data`, and `wide_results`, whose upper one is made from a copy. With a `border`
+    results are stored within one of a pixel.
     """
 
     bias: bool = False
@@ -38,6 +39,7 @@ class Epilogue:
     wide: bool = False
     wide_data: bool = False
     wide_results: bool = False
+    border: bool = False
 
     @property
     def planes(self) -> int:
@@ -56,12 +58,14 @@ class Epilogue:
 
     @property
     def attrs(self) -> dict[str, AttrValue]:
-        """Those of a workload that say which of its tensors are planes."""
+        """Those of a workload that say which of its tensors are planes, and where results are."""
         said = {"planes": self.wide, "data_planes": self.wide_data}
         said["out_planes"] = self.wide_results
         most = MAX_WIDE if self.wide_results else INT8_MAX
         least = -MAX_WIDE if self.wide_results else INT8_MIN
-        return {"lo": least, "hi": most, **{name: 2 for name, there in said.items() if there}}
+        border: dict[str, AttrValue] = {"border": (1, 1, 1, 1)} if self.border else {}
+        planes = {name: 2 for name, there in said.items() if there}
+        return {"lo": least, "hi": most, **planes, **border}
 
     @property
     def vector_cycles(self) -> int:
@@ -155,7 +159,9 @@ class Convolution:
             TensorSpec("weight", (*tiles, block, block), DType.INT8),
             *_requantization(co, target, epilogue),
         )
-        shape = (1, *results, co, self.out_height, self.out_width, batch, block)
+        around = 2 * epilogue.border
+        pixels = (self.out_height + around, self.out_width + around)
+        shape = (1, *results, co, *pixels, batch, block)
         attrs: dict[str, AttrValue] = {
             "stride": (self.stride, self.stride),
             "pad": (self.pad,) * 4,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hypothesis import strategies as st
-from kit.nests import LANES, conv2d, conv2d_transpose, dense, matmul, with_epilogue
+from kit.nests import LANES, borders, conv2d, conv2d_transpose, dense, matmul, with_epilogue
 from tilefarm.target import Limits, Target, VtaConfig
 from tilefarm.workload import Workload
 
@@ -36,7 +36,7 @@ class Case:
 
 @st.composite
 def convolutions(draw: st.DrawFn) -> Case:
-    """Kernels to 11, strides to 4, dilations to 3, lopsided pads, one pixel, groups of any size."""
+    """Kernels to 11, strides to 4, dilations to 3, uneven pads and borders, groups of any size."""
     element = draw(st.sampled_from(list(TARGETS)))
     kernel, stride, dilation, sizes = [], [], [], []
     pads: list[tuple[int, int]] = []
@@ -62,6 +62,8 @@ def convolutions(draw: st.DrawFn) -> Case:
         pad=(pads[0][0], pads[1][0], pads[0][1], pads[1][1]),
         dilation=(dilation[0], dilation[1]),
         groups=groups,
+        border=draw(borders()),
+        rows=draw(st.integers(1, 2)),
         element=element,
     )
     return Case(_ended(draw, work), TARGETS[element])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from kit import kinds, numpy_operators
-from kit.nests import inputs_of
+from kit.nests import begun, inputs_of
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.errors import InfraError
 from tilefarm.trace import Trace
@@ -75,7 +75,7 @@ def all_is_right(run: Run, case: kinds.Case, seed: int) -> None:
     assume(reads_something(case.work))
     arrays = inputs_of(case.work, seed)
     wanted = numpy_operators.run(case.work, arrays)
-    found = interpret(nest_of(case.work, case.target), arrays)["out"]
+    found = interpret(nest_of(case.work, case.target), arrays | begun(case.work))["out"]
     np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
     made = generate(case.work, case.target)
     points = Sampler(made.space).sample(1, np.random.default_rng(seed))

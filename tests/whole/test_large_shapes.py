@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from kit.nests import conv2d, conv2d_transpose, dense, workload
+from kit.nests import border, conv2d, conv2d_transpose, dense, workload
 from kit.simulated import unbuilt
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.dtype import DType
@@ -38,6 +38,8 @@ LARGE: Final = {
     "conv2d of wide rows": conv2d(1, 1, 3, 4099),
     "conv2d with far pads": conv2d(1, 1, 40, 64, pad=(30, 30, 30, 30), dilation=(30, 30)),
     "conv2d in groups": conv2d(64, 64, 8, 66, groups=64),
+    "conv2d within a border": conv2d(1, 2, 3, 4099, border=(1, 2, 0, 1)),
+    "border": border((1, 2, 300, 301, 1, 16), (1, 2, 0, 1)),
     "conv2d_transpose": conv2d_transpose(1, 1, 2, 4099),
     "dense": dense(2, 2100),
     "dense of many rows": dense(2, 20, rows=64),

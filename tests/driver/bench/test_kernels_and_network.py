@@ -59,6 +59,19 @@ def test_a_layer_with_weights_of_16_bits(capsys: pytest.CaptureFixture[str]) -> 
     assert layer["bound"] <= layer["cycles"] == sum(layer["best"]["spent"].values())
 
 
+def test_a_layer_within_a_border_has_the_limits_of_one_without(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("kernels", "--bias", "--layers", "D7", "--trials", "2")
+    plain = document(capsys, *words)["layers"][0]
+    found = document(capsys, *words, "--border")
+    assert found["epilogue"]["border"]
+    (layer,) = found["layers"]
+    assert (layer["ideal"], layer["bound"]) == (plain["ideal"], plain["bound"])
+    assert layer["cycles"] < 1.02 * plain["cycles"]
+    assert layer["best"]["written_nbytes"] == plain["best"]["written_nbytes"]
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
