@@ -27,13 +27,17 @@ class RunnerChild(Closing):
 
     Args:
         connection: its other side is the child's; log: the child's standard error.
+        threads: how many compute in it.
     """
 
-    def __init__(self, pid: int, connection: Connection, log: LastWords) -> None:
+    def __init__(
+        self, pid: int, connection: Connection, log: LastWords, *, threads: int = 1
+    ) -> None:
         self._process = ChildProcess(pid)
         self._scheduling = Scheduling(pid)
         self._connection = connection
         self._log = log
+        self._threads = threads
 
     @property
     def alive(self) -> bool:
@@ -83,10 +87,24 @@ class RunnerChild(Closing):
         assert status is not None
         return status
 
+    def has_time_for(self, budget_seconds: float) -> bool:
+        """Whether so much more is within the processor time that it may take in its life."""
+        with contextlib.suppress(OSError):
+            _, most = resource.prlimit(self._process.pid, resource.RLIMIT_CPU)
+            return most == resource.RLIM_INFINITY or self._cpu_seconds(budget_seconds) <= most
+        return False
+
     def _bound_cpu_seconds(self, budget_seconds: float) -> None:
         """A net below the wall-clock limit: the kernel signals a child whose parent forgot it."""
-        # The clock of another process's CPU time, as clock_getcpuclockid makes it.
         with contextlib.suppress(OSError):
-            used_seconds = time.clock_gettime((~self._process.pid << 3) | 2)
-            soft = math.ceil(used_seconds + budget_seconds) + 1
-            resource.prlimit(self._process.pid, resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+            _, most = resource.prlimit(self._process.pid, resource.RLIMIT_CPU)
+            soft = self._cpu_seconds(budget_seconds)
+            if most != resource.RLIM_INFINITY:
+                soft = min(soft, most)
+            resource.prlimit(self._process.pid, resource.RLIMIT_CPU, (soft, most))
+
+    def _cpu_seconds(self, budget_seconds: float) -> int:
+        """What it has used and what all of its threads would use."""
+        # The clock of another process's CPU time, as clock_getcpuclockid makes it.
+        used_seconds = time.clock_gettime((~self._process.pid << 3) | 2)
+        return math.ceil(used_seconds + budget_seconds * self._threads) + 1

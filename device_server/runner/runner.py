@@ -183,10 +183,11 @@ class Runner(Closing):
 
         A new child gets it together with the request to load: it need not be woken for it.
         """
-        if self._loaded == job.artifact and self._child is not None and self._child.alive:
+        child = self._child if self._loaded == job.artifact else None
+        if child is not None and child.alive and child.has_time_for(job.limit_seconds):
             self._load_seconds = 0.0
-            self._child.schedule(timed=job.precision is not None)
-            self._child.send(request)
+            child.schedule(timed=job.precision is not None)
+            child.send(request)
             return None
         begin = self._clock.seconds()
         self._drop_child()

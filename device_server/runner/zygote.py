@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -34,13 +35,15 @@ class RunnerLimits:
     """What one child may use.
 
     `memory_nbytes` is address space, the accelerator's buffers included; `log_nbytes` what it may
-    write to its standard error; `start_seconds` bounds starting and, separately, loading.
-    `threads` share the work of kernels that are made for it, see `compile_worker`.
+    write to its standard error; `start_seconds` bounds starting and, separately, loading;
+    `computing_seconds` is processor time, by thread, of all its runs together. `threads` share the
+    work of kernels that are made for it, see `compile_worker`.
     """
 
     memory_nbytes: int = 2 << 30
     log_nbytes: int = 64 << 10
     start_seconds: float = 10.0
+    computing_seconds: int = 4 * 3600
     threads: int = 1
 
 
@@ -64,6 +67,7 @@ class Zygote(Closing):
     ) -> None:
         self._connection = Connection()
         self._log = LastWords()
+        self._threads = limits.threads
         theirs = self._connection.theirs
         try:
             self._process = subprocess.Popen(
@@ -111,7 +115,7 @@ class Zygote(Closing):
             if not isinstance(reply, Started):
                 raise InfraError(f"the runner starts no child: {reply}")
             owned.pop_all()
-        return RunnerChild(reply.pid, connection, log)
+        return RunnerChild(reply.pid, connection, log, threads=self._threads)
 
     def last_words(self) -> str:
         """The end of what it wrote to its standard error."""
@@ -132,5 +136,7 @@ def _command(executable: Path, descriptor: int, library: Path, limits: RunnerLim
         str(library),
         str(limits.memory_nbytes),
         str(limits.log_nbytes),
+        str(math.ceil(limits.start_seconds)),
+        str(limits.computing_seconds * limits.threads),
         str(limits.threads),
     ]

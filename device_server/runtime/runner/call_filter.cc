@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 namespace tilefarm::runner {
 namespace {
@@ -31,6 +30,20 @@ void CallFilter::on_bits(int call, int argument, uint32_t mask, uint32_t any, ui
   rules_.push_back({static_cast<uint32_t>(call),
                     {load_argument(argument), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1),
                      give(any), give(none)}});
+}
+
+void CallFilter::on_bits_with(int call, int argument, uint32_t mask,
+                              const std::vector<std::pair<int, uint32_t>>& further, uint32_t both,
+                              uint32_t other) {
+  FilterProgram code = {load_argument(argument), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 1, 0),
+                        give(other)};
+  for (const auto& [where, bits] : further) {
+    code.push_back(load_argument(where));
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1));
+    code.push_back(give(both));
+  }
+  code.push_back(give(other));
+  rules_.push_back({static_cast<uint32_t>(call), std::move(code)});
 }
 
 void CallFilter::on_any_of(int call, int argument, const std::vector<uint32_t>& values,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 namespace tilefarm::runner {
@@ -26,6 +27,11 @@ class CallFilter {
 
   // One action when any bit of `mask` is set in an argument, another when none is.
   void on_bits(int call, int argument, uint32_t mask, uint32_t any, uint32_t none);
+
+  // One action when `mask` is set in an argument, and a bit of any of `further` in its own.
+  void on_bits_with(int call, int argument, uint32_t mask,
+                    const std::vector<std::pair<int, uint32_t>>& further, uint32_t both,
+                    uint32_t other);
 
   // One action when an argument is one of `values`, of which there are 120 at most.
   void on_any_of(int call, int argument, const std::vector<uint32_t>& values, uint32_t any,

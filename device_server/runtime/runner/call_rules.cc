@@ -5,7 +5,6 @@
 #if defined(TILEFARM_KNOWS_CALLS)
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -13,90 +12,11 @@
 namespace tilefarm::runner {
 namespace {
 
-// Numbers that are the same on all architectures but younger than some C libraries' headers.
-constexpr int kIoUringSetup = 425, kIoUringEnter = 426, kIoUringRegister = 427;
-constexpr int kOpenTree = 428, kMoveMount = 429, kFsopen = 430, kFsconfig = 431, kFsmount = 432;
-constexpr int kFspick = 433, kPidfdOpen = 434, kClone3 = 435, kOpenat2 = 437, kPidfdGetfd = 438;
-constexpr int kProcessMadvise = 440, kMountSetattr = 442, kMemfdSecret = 447;
-
 constexpr uint32_t kWritingFlags = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
 
-}  // namespace
-
-bool knows_calls() { return true; }
-
-FilterProgram without_dangerous_calls() {
-  CallFilter filter;
-  filter.on_all({SYS_socket,
-                 SYS_socketpair,
-                 SYS_connect,
-                 SYS_bind,
-                 SYS_listen,
-                 SYS_accept,
-                 SYS_accept4,
-                 SYS_execve,
-                 SYS_execveat,
-                 SYS_ptrace,
-                 SYS_kill,
-                 SYS_tkill,
-                 SYS_unshare,
-                 SYS_setns,
-                 SYS_mount,
-                 SYS_umount2,
-                 SYS_pivot_root,
-                 SYS_chroot,
-                 SYS_bpf,
-                 SYS_perf_event_open,
-                 SYS_keyctl,
-                 SYS_add_key,
-                 SYS_reboot,
-                 SYS_swapon,
-                 SYS_request_key,
-                 SYS_swapoff,
-                 SYS_init_module,
-                 SYS_quotactl,
-                 SYS_acct,
-                 SYS_delete_module,
-                 SYS_settimeofday,
-                 SYS_clock_settime,
-                 SYS_sethostname,
-                 SYS_setdomainname,
-                 SYS_kexec_load,
-                 SYS_finit_module,
-                 SYS_userfaultfd,
-                 SYS_personality,
-                 SYS_process_vm_readv,
-                 SYS_process_vm_writev,
-                 SYS_name_to_handle_at,
-                 SYS_open_by_handle_at,
-                 SYS_prlimit64,
-                 SYS_setrlimit,
-                 SYS_setuid,
-                 SYS_setgid,
-                 SYS_setresuid,
-                 SYS_setresgid,
-                 SYS_setgroups,
-                 SYS_capset},
-                kTrap);
-  filter.on_all({kIoUringSetup, kIoUringEnter, kIoUringRegister, kOpenTree, kMoveMount, kFsopen,
-                 kFsconfig, kFsmount, kFspick, kPidfdOpen, kPidfdGetfd, kOpenat2, kProcessMadvise,
-                 kMountSetattr, kMemfdSecret},
-                kTrap);
-  filter.on_all({SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_mkdirat, SYS_linkat, SYS_symlinkat,
-                 SYS_mknodat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_truncate,
-                 SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr},
-                kTrap);
-  filter.on_all(kOwnDangerous, kTrap);
-  for (int call : kOpen) filter.on_bits(call, 1, kWritingFlags, kTrap, kAllow);
-  filter.on_bits(SYS_openat, 2, kWritingFlags, kTrap, kAllow);
-  // A C library falls back to clone, whose flags a filter can see.
-  filter.on(kClone3, refuse(ENOSYS));
-  filter.on_bits(SYS_clone, 0, CLONE_THREAD, kAllow, kTrap);
-  return filter.program(kArchitecture, kForeignCalls, kAllow);
-}
-
-FilterProgram only_computing(pid_t self, const std::vector<int>& devices) {
-  CallFilter filter;
+// What both stages have in common: open descriptors, memory, time, waiting, signals of the process
+// to itself, and the drivers of open devices.
+void allow_computing(CallFilter& filter, pid_t self, const std::vector<int>& devices) {
   filter.on_all({SYS_read,
                  SYS_write,
                  SYS_readv,
@@ -131,11 +51,35 @@ FilterProgram only_computing(pid_t self, const std::vector<int>& devices) {
                  SYS_exit_group},
                 kAllow);
   filter.on_all(kOwnComputing, kAllow);
-  filter.on_bits(kMap, 2, PROT_EXEC, kTrap, kAllow);
-  filter.on_bits(SYS_mprotect, 2, PROT_EXEC, kTrap, kAllow);
   filter.on_any_of(SYS_tgkill, 0, {static_cast<uint32_t>(self)}, kAllow, kTrap);
   // What printf asks of a terminal; it copes with a refusal.
   filter.on_any_of(SYS_ioctl, 0, {devices.begin(), devices.end()}, kAllow, refuse(EPERM));
+  filter.on_bits(SYS_mprotect, 2, PROT_EXEC, kTrap, kAllow);
+}
+
+}  // namespace
+
+bool knows_calls() { return true; }
+
+FilterProgram only_loading(pid_t self, const std::vector<int>& devices) {
+  CallFilter filter;
+  allow_computing(filter, self, devices);
+  for (int call : kOpen) filter.on_bits(call, 1, kWritingFlags, kTrap, kAllow);
+  filter.on_bits(SYS_openat, 2, kWritingFlags, kTrap, kAllow);
+  filter.on_bits_with(kMap, 2, PROT_EXEC, {{2, PROT_WRITE}, {3, MAP_ANONYMOUS}}, kTrap, kAllow);
+  filter.on_all(kStat, kAllow);
+  // The second stage is entered from the first one.
+  filter.on_any_of(SYS_seccomp, 0, {SECCOMP_SET_MODE_FILTER, SECCOMP_GET_ACTION_AVAIL}, kAllow,
+                   kTrap);
+  // Younger C libraries name their memory, and cope with a refusal.
+  filter.on(SYS_prctl, refuse(EPERM));
+  return filter.program(kArchitecture, kForeignCalls, kTrap);
+}
+
+FilterProgram only_computing(pid_t self, const std::vector<int>& devices) {
+  CallFilter filter;
+  allow_computing(filter, self, devices);
+  filter.on_bits(kMap, 2, PROT_EXEC, kTrap, kAllow);
   filter.on_all(kStat, refuse(EPERM));
   return filter.program(kArchitecture, kForeignCalls, kTrap);
 }
@@ -147,7 +91,7 @@ FilterProgram only_computing(pid_t self, const std::vector<int>& devices) {
 namespace tilefarm::runner {
 
 bool knows_calls() { return false; }
-FilterProgram without_dangerous_calls() { return {}; }
+FilterProgram only_loading(pid_t, const std::vector<int>&) { return {}; }
 FilterProgram only_computing(pid_t, const std::vector<int>&) { return {}; }
 
 }  // namespace tilefarm::runner

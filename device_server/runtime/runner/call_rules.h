@@ -13,8 +13,9 @@ namespace tilefarm::runner {
 // Other processors number their calls in other ways; there are no rules for them.
 bool knows_calls();
 
-// No sockets, programs, processes, debugging, mounts, writable files.
-FilterProgram without_dangerous_calls();
+// While an artifact is loaded: what computing takes, files opened for reading, and memory mapped
+// from them to be executed. No other memory becomes executable.
+FilterProgram only_loading(pid_t self, const std::vector<int>& devices);
 
 // Memory without PROT_EXEC, descriptors that are open already, time, threads that wait for each
 // other, signals of the process `self` to itself, and what the drivers of open `devices` are asked.

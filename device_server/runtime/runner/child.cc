@@ -40,7 +40,7 @@ class Child {
     const Descriptor file = std::move(frame.descriptors[0]);
     const std::string path = "/proc/self/fd/" + std::to_string(file.get());
     const std::vector<int> devices = library_.devices();
-    enter_first_stage(path, [this] { start_helpers(threads_ - 1); });
+    enter_first_stage(path, devices, [this] { start_helpers(threads_ - 1); });
     artifact_ = std::make_unique<Artifact>(path);
     name_addresses_within(artifact_->addresses());
     enter_second_stage(devices);

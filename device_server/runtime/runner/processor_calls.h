@@ -17,10 +17,6 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 constexpr uint32_t kForeignCalls = 0x40000000;  // from here on: x32
 constexpr int kMap = SYS_mmap;
 constexpr std::initializer_list<int> kOpen = {SYS_open};
-constexpr std::initializer_list<int> kOwnDangerous = {
-    SYS_fork,   SYS_vfork,     SYS_creat, SYS_unlink, SYS_rename,     SYS_mkdir, SYS_rmdir,
-    SYS_link,   SYS_symlink,   SYS_chmod, SYS_chown,  SYS_lchown,     SYS_mknod, SYS_utime,
-    SYS_utimes, SYS_futimesat, SYS_iopl,  SYS_ioperm, SYS_modify_ldt, SYS_uselib};
 constexpr std::initializer_list<int> kOwnComputing = {};
 constexpr std::initializer_list<int> kStat = {SYS_newfstatat};
 
@@ -35,7 +31,6 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kForeignCalls = 0;
 constexpr int kMap = SYS_mmap;
 constexpr std::initializer_list<int> kOpen = {};
-constexpr std::initializer_list<int> kOwnDangerous = {};
 constexpr std::initializer_list<int> kOwnComputing = {};
 constexpr std::initializer_list<int> kStat = {SYS_newfstatat};
 
@@ -48,23 +43,14 @@ constexpr std::initializer_list<int> kStat = {SYS_newfstatat};
 namespace tilefarm::runner {
 
 // Numbers that are younger than some C libraries' headers: times of 64 bits.
-constexpr int kClockGettime64 = 403, kClockSettime64 = 404, kClockNanosleepTime64 = 407;
-constexpr int kUtimensatTime64 = 412, kFutexTime64 = 422;
-// The processor's own calls, which have no SYS_ names. The first is a trap for debuggers, the next
-// but one and its neighbour switch to instructions that this processor does not have.
-constexpr int kBreakpoint = 0x0f0001, kCacheFlush = 0x0f0002, kUser26 = 0x0f0003;
-constexpr int kUser32 = 0x0f0004, kSetTls = 0x0f0005, kGetTls = 0x0f0006;
+constexpr int kClockGettime64 = 403, kClockNanosleepTime64 = 407, kFutexTime64 = 422;
+// The processor's own calls, which have no SYS_ names.
+constexpr int kCacheFlush = 0x0f0002, kSetTls = 0x0f0005, kGetTls = 0x0f0006;
 
 constexpr uint32_t kArchitecture = AUDIT_ARCH_ARM;
 constexpr uint32_t kForeignCalls = 0;
 constexpr int kMap = SYS_mmap2;
 constexpr std::initializer_list<int> kOpen = {SYS_open};
-constexpr std::initializer_list<int> kOwnDangerous = {
-    SYS_fork,         SYS_vfork,       SYS_creat,       SYS_unlink,      SYS_rename,   SYS_mkdir,
-    SYS_rmdir,        SYS_link,        SYS_symlink,     SYS_chmod,       SYS_chown,    SYS_lchown,
-    SYS_chown32,      SYS_lchown32,    SYS_fchown32,    SYS_mknod,       SYS_utimes,   SYS_futimesat,
-    kUtimensatTime64, SYS_truncate64,  SYS_uselib,      SYS_setuid32,    SYS_setgid32, SYS_setresuid32,
-    SYS_setresgid32,  SYS_setgroups32, kClockSettime64, kBreakpoint,     kUser26,      kUser32};
 // A C library tries the call with times of 64 bits and, where the kernel lacks it, that of old.
 constexpr std::initializer_list<int> kOwnComputing = {
     SYS__llseek,   SYS_fstat64, kFutexTime64, kClockGettime64, kClockNanosleepTime64,

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "failure.h"
@@ -49,7 +50,12 @@ void limit_resources(const SandboxLimits& limits) {
   drop_capabilities();
 }
 
-void enter_first_stage(const std::string& artifact_path,
+void limit_processor_time(const SandboxLimits& limits) {
+  const rlimit both{std::min(limits.load_seconds, limits.run_seconds), limits.run_seconds};
+  setrlimit(RLIMIT_CPU, &both);
+}
+
+void enter_first_stage(const std::string& artifact_path, const std::vector<int>& devices,
                        const std::function<void()>& last_threads) {
   if (!kInstrumented && !allow_reading_only(artifact_path)) {
     fail(FailureKind::kProtocol, "Landlock was refused");
@@ -57,7 +63,7 @@ void enter_first_stage(const std::string& artifact_path,
   last_threads();
   limit(RLIMIT_NPROC, 0);
   if (kInstrumented) return;
-  if (seccomp_available() && !forbid_dangerous_calls()) {
+  if (seccomp_available() && !allow_only_loading(devices)) {
     fail(FailureKind::kProtocol, "the first system-call filter was refused");
   }
 }

@@ -9,11 +9,12 @@ namespace tilefarm::runner {
 // Whether there are rules for this processor, and this kernel takes them.
 bool seccomp_available();
 
-// Before the artifact is loaded. Forbidden calls raise SIGSYS. Returns false when the kernel
+// Before the artifact is loaded, when all threads are there. Forbidden calls raise SIGSYS. The
+// drivers of `devices`, which are open, may be asked for anything. Returns false when the kernel
 // refuses the filter.
-bool forbid_dangerous_calls();
+bool allow_only_loading(const std::vector<int>& devices);
 
-// After it is loaded. The drivers of `devices`, which are open, may be asked for anything.
+// After it is loaded.
 bool allow_only_computing(const std::vector<int>& devices);
 
 }  // namespace tilefarm::runner

@@ -27,8 +27,8 @@ pid_t fork_for_parent() {
 
 class Zygote {
  public:
-  Zygote(int fd, const std::string& library_path, unsigned threads)
-      : fd_(fd), library_(library_path), threads_(threads) {}
+  Zygote(int fd, const std::string& library_path, const SandboxLimits& limits, unsigned threads)
+      : fd_(fd), library_(library_path), limits_(limits), threads_(threads) {}
 
   Reply ready() const { return ready_reply(sandbox_, library_.build_id()); }
 
@@ -61,6 +61,7 @@ class Zygote {
 
   [[noreturn]] void begin_child(const Frame& frame, pid_t parent) {
     die_with(parent);
+    limit_processor_time(limits_);
     setsid();
     const int socket = frame.descriptors[0].get(), log = frame.descriptors[1].get();
     dup2(log, STDERR_FILENO);
@@ -72,6 +73,7 @@ class Zygote {
   const int fd_;
   const std::string sandbox_ = sandbox_level();
   VtaLibrary library_;
+  const SandboxLimits limits_;
   const unsigned threads_;
 };
 
@@ -84,7 +86,7 @@ int be_zygote(int fd, const std::string& library, const SandboxLimits& limits, u
   report_crashes_to(fd);
   std::unique_ptr<Zygote> zygote;
   channel.send(reply_or_failure([&] {
-    zygote = std::make_unique<Zygote>(fd, library, threads);
+    zygote = std::make_unique<Zygote>(fd, library, limits, threads);
     return zygote->ready();
   }));
   if (!zygote) return 1;

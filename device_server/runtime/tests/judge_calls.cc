@@ -14,8 +14,9 @@
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  const auto first = tilefarm::runner::without_dangerous_calls();
-  const auto second = tilefarm::runner::only_computing(std::atoi(argv[1]), {});
+  const pid_t process = std::atoi(argv[1]);
+  const auto first = tilefarm::runner::only_loading(process, {});
+  const auto second = tilefarm::runner::only_computing(process, {});
   for (int k = 2; k < argc; ++k) {
     char* rest = argv[k];
     seccomp_data call{};

@@ -55,10 +55,10 @@ void write_memory(int out, const std::string& maps, uintptr_t base, uintptr_t en
   const int out = open((path + ".mapped").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (out < 0 || maps < 0) _exit(2);
-  tilefarm::runner::limit_resources({uint64_t{1} << 32, uint64_t{1} << 28});
+  tilefarm::runner::limit_resources({uint64_t{1} << 32, uint64_t{1} << 28, 0, 0});
   std::string words;
   try {
-    tilefarm::runner::enter_first_stage(path, [] {});
+    tilefarm::runner::enter_first_stage(path, {}, [] {});
     const Artifact artifact(path);
     const auto [begin, end] = artifact.addresses();
     const std::string found = all_of(maps);
