@@ -22,10 +22,12 @@ constexpr bool kInstrumented = true;  // the sanitizer needs its shadow memory, 
 constexpr bool kInstrumented = false;
 #endif
 
-void limit(decltype(RLIMIT_CORE) resource, rlim_t value) {
-  const rlimit both{value, value};
+void limit(decltype(RLIMIT_CORE) resource, rlim_t soft, rlim_t hard) {
+  const rlimit both{soft, hard};
   setrlimit(resource, &both);
 }
+
+void limit(decltype(RLIMIT_CORE) resource, rlim_t value) { limit(resource, value, value); }
 
 void drop_capabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -51,8 +53,7 @@ void limit_resources(const SandboxLimits& limits) {
 }
 
 void limit_processor_time(const SandboxLimits& limits) {
-  const rlimit both{std::min(limits.load_seconds, limits.run_seconds), limits.run_seconds};
-  setrlimit(RLIMIT_CPU, &both);
+  limit(RLIMIT_CPU, std::min(limits.load_seconds, limits.run_seconds), limits.run_seconds);
 }
 
 void enter_first_stage(const std::string& artifact_path, const std::vector<int>& devices,
