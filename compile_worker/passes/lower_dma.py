@@ -5,7 +5,8 @@
         = weight[r, 16*o + c, b, i]
 
 Loops are sorted by their step on the chip and merged where both sides go on without a gap; the
-first two are columns and rows, loops around them repeat the instruction. A copy of
+first two are columns and rows, loops around them repeat the instruction; so does a loop whose steps
+are farther apart in DRAM than rows can be. A copy of
 `select(inside, image, 0)` loads what is inside and pads the rest: how much depends on how far the
 tile reaches over the image's edge.
 """
@@ -146,9 +147,14 @@ def _two_dimensions(axes: Sequence[_Axis]) -> tuple[_Axis, _Axis, list[_Axis]]:
     columns = rest.pop(0) if rest and (rest[0].sram, rest[0].dram) == (1, 1) else one
     columns = _merged(columns, rest)
     rows = _Axis(None, 1, columns.extent, columns.extent)
-    if rest and rest[0].sram == columns.extent and rest[0].dram >= 0:
+    if rest and rest[0].sram == columns.extent and _is_stride(rest[0].dram):
         rows = _merged(rest.pop(0), rest)
     return columns, rows, rest[::-1]
+
+
+def _is_stride(elements: int) -> bool:
+    """Whether rows of one copy may be so far apart; of larger images each row is a copy."""
+    return dma_fields_fit(1, 1, elements, (0, 0, 0, 0)) is None
 
 
 def _merged(axis: _Axis, rest: list[_Axis]) -> _Axis:

@@ -75,7 +75,6 @@ def _images(draft: Draft, layer: VectorLayer, target: Target) -> None:
             ((tile, part) for tile, part in pairs if window.fits(tile, part)),
             why="a copy has at least one row and column that is not padding, and pads of 0 to 15",
         )
-    _strides(draft, layer)
     draft.prod("inp_elements", "tile_co", "ih", "iw", coefficient=len(layer.images))
     draft.prod("inp_resident", "inp_elements", "slots")
     draft.constant("wgt_resident", len(layer.tiles))
@@ -83,15 +82,6 @@ def _images(draft: Draft, layer: VectorLayer, target: Target) -> None:
         depth = limits.scope_depth(target, "inp" if scope == "inp" else "wgt")
         why = f"{scope.upper()} holds {depth} {unit}"
         draft.at_most(f"{scope}_sram", f"{scope}_resident", depth, why=why)
-
-
-def _strides(draft: Draft, layer: VectorLayer) -> None:
-    """Blocks of channels that are rows of one copy are as far apart as an image is large."""
-    rows, columns = layer.windows
-    largest = max(rows.size * columns.size, rows.out * columns.out)
-    if limits.dma_fields_fit(1, 1, largest, (0, 0, 0, 0)) is not None:
-        why = f"{largest} vectors from one block of channels to the next"
-        draft.at_most("dma_fields", "tile_co", "one", why=why)
 
 
 def _accumulators(draft: Draft, layer: VectorLayer, target: Target) -> None:

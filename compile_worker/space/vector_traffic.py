@@ -42,17 +42,25 @@ def _starts(layer: VectorLayer) -> int:
 
 
 def _copies(draft: Draft, layer: VectorLayer) -> None:
-    """Copies of a step's images and of a tile's results: one for all channels where they join."""
+    """Copies of a step's images and of a tile's results: one for all channels where they join.
+
+    They do if an instruction can go from one to the next.
+    """
     rows, columns = layer.windows
+    near, near_out = (
+        limits.dma_fields_fit(1, 1, vectors, (0, 0, 0, 0)) is None
+        for vectors in (rows.size * columns.size, rows.out * columns.out)
+    )
     tiles, outputs = [], []
     pairs = [[f"tile_{o}", f"tile_{k}"] for o, k in (("oh", "kh"), ("ow", "kw"))]
     keys = [name for pair in pairs for name in pair]
     for oh, kh, ow, kw in product(*(draft.domain(name) for name in keys)):
         joined = rows.is_whole(oh, kh) or columns.is_whole(ow, kw)
         single = rows.loaded(oh, kh) == 1 and not rows.pads
-        tiles.append((oh, kh, ow, kw, int(joined or single)))
+        tiles.append((oh, kh, ow, kw, int(near and (joined or single))))
     for oh, ow in product(draft.domain("tile_oh"), draft.domain("tile_ow")):
-        outputs.append((oh, ow, int(oh in (1, rows.out) or ow == columns.out)))
+        joined = oh in (1, rows.out) or ow == columns.out
+        outputs.append((oh, ow, int(near_out and joined)))
     draft.table("copies_in", keys, ["inp_joined"], tiles)
     draft.table("copies_out", ["tile_oh", "tile_ow"], ["out_joined"], outputs)
     for name, turns, factor in (("inp", "steps", len(layer.images)), ("out", "tiles", 1)):

@@ -1,4 +1,4 @@
-"""Operators on the processor at shapes of which nothing fits its stack as a whole: right bits."""
+"""Shapes too large for the stack of the processor, or one copy of the accelerator: right bits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from kit.nests import border, conv2d, conv2d_transpose, dense, workload
+from kit.nests import (
+    LANES,
+    border,
+    conv2d,
+    conv2d_transpose,
+    dense,
+    scaled_add,
+    window,
+    workload,
+)
 from kit.simulated import unbuilt
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.dtype import DType
@@ -15,10 +24,14 @@ from tilefarm.target import TARGETS
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from compile_worker.compiler import compile_kernel
+from compile_worker.compiler import compile_kernel, lowered
+from compile_worker.features import features_of
+from compile_worker.space import generate
 from device_server.library.library import VtaLibrary
+from driver.bench.sandboxed import Sandbox
 from driver.integer.reference import run_workload
 from driver.integer.samples import sample_inputs
+from tuner.sampler import Sampler
 
 SIM: Final = TARGETS["sim"]
 WIDE: Final = 20011
@@ -75,3 +88,30 @@ def test_the_processor_has_room_for_any_shape(name: str, tmp_path: Path) -> None
     inputs = [np.ascontiguousarray(arrays[spec.name]).tobytes() for spec in work.inputs]
     result = library.run_entry(code, "entry", [*inputs, work.outputs[0].nbytes])
     assert result.buffers[-1] == run_workload(work, arrays)["out"].tobytes()
+
+
+FAR: Final = {
+    "conv2d": conv2d(1, 2, 257, 256),
+    "conv2d within a border": conv2d(1, 2, 254, 256, border=(1, 1, 1, 1)),
+    "scaled_add": scaled_add((1, 2, 257, 256, 1, LANES)),
+    "window_max2d": window("window_max2d", 2, (260, 256)),
+}
+"""Images of more vectors than the rows of a copy can be apart."""
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_blocks_of_channels_that_are_far_apart_are_copies_of_their_own(name: str) -> None:
+    if unbuilt():
+        pytest.skip(unbuilt())
+    work = FAR[name]
+    made = generate(work, SIM)
+    points = map(dict, Sampler(made.space).sample(100, np.random.default_rng(0)))
+    several = [each for each in points if each["tile_co"] > 1 and each["tile_oh"] == 1]
+    assert several
+    with Sandbox(work, SIM, seed=0) as sandbox:
+        for point in sorted(several, key=lambda each: each["instructions"])[:2]:
+            verdict = sandbox.verdict(made.trace(point))
+            assert verdict.is_right, (verdict, point)
+            func = lowered(CompileJob(workload=work, trace=made.trace(point), target=SIM))
+            rows_of_units = work.tensor("unit") is not None
+            assert features_of(func, SIM)["inp_dmas"] <= point["inp_copies"] + rows_of_units

@@ -66,6 +66,13 @@ def test_planes_are_chained_in_place(golden: Golden) -> None:
     golden(show(lower(func, SIM)))
 
 
+def test_results_within_a_border_are_stored_row_by_row(golden: Golden) -> None:
+    work = conv2d(co=2, height=4, width=4, border=(1, 2, 0, 1))
+    func = scheduled(work, Tiling(co=2, h=2, slots=2, acc_slots=2))
+    keeps_meaning(work, func)
+    golden(show(lower(func, SIM)))
+
+
 @pytest.mark.parametrize("data_at", ["conv_kw_0", "out_h_0", ""])
 def test_a_strided_convolution_loads_every_other_row(data_at: str, golden: Golden) -> None:
     tiling = Tiling(h=2, kh=1, kw=1, data_at=data_at)
