@@ -13,7 +13,8 @@ from tilefarm.address import check_address, is_loopback
 from tilefarm.command_line import MOST_SECONDS
 from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
-from tilefarm.server_options import add_label_option
+from tilefarm.sandbox import SANDBOX_LABEL, SandboxLevel
+from tilefarm.server_options import add_label_option, add_sandbox_option
 from tilefarm.watch.operations import UNWATCHED, Operations
 
 from driver.accuracy.kinds import Kind, check_kind
@@ -45,6 +46,7 @@ class FarmSettings:
         tls: the user's certificates, a folder; None for a farm without TLS.
         signing_key: the farm's, a file; devices with one run signed artifacts only.
         labels: that a device must have, of those that it registered with.
+        require_sandbox: how strongly a device must confine kernels; None: as its owner chose.
         priority: among those who wait for devices; higher ones are served first.
         device_wait_seconds: how long to wait for the first device.
         workers: compile processes; 0 means one per core, or per CPU of a Ray cluster.
@@ -65,6 +67,7 @@ class FarmSettings:
     tls: Path | None = None
     signing_key: Path | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    require_sandbox: SandboxLevel | None = None
     priority: int = 0
     device_wait_seconds: float = 30.0
     workers: int = 0
@@ -125,6 +128,13 @@ class FarmSettings:
                 raise SettingsError(
                     f"{option} is for a farm that somebody serves", "add --tracker HOST:PORT"
                 )
+
+    @property
+    def wanted_labels(self) -> tuple[tuple[str, str], ...]:
+        """What a device must have."""
+        if self.require_sandbox is None:
+            return self.labels
+        return (*self.labels, (SANDBOX_LABEL, self.require_sandbox.value))
 
     @property
     def processes(self) -> int:
@@ -265,6 +275,9 @@ def add_device_options(parser: argparse.ArgumentParser, what: str) -> None:
     option("--tls", type=Path, metavar="DIR", help="your certificates (with --tracker)")
     option("--signing-key", type=Path, metavar="FILE", help="the farm's key (with --tracker)")
     add_label_option(option, "wanted of a device (with --tracker)")
+    add_sandbox_option(
+        option, "take no device that confines kernels less: none, seccomp or landlock"
+    )
     option("--priority", type=int, metavar="N", help="among those who wait (default: 0)")
     option(
         "--device-wait",

@@ -8,7 +8,12 @@ from typing import Final
 
 from tilefarm.quiet import quiet_libraries
 from tilefarm.rpc.security import security
-from tilefarm.server_options import add_label_option, add_security_options
+from tilefarm.sandbox import SandboxLevel
+from tilefarm.server_options import (
+    add_label_option,
+    add_sandbox_option,
+    add_security_options,
+)
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.operations import add_operation_options, operations
 
@@ -45,6 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " is the stand-in's clock (default: 100)",
     )
     add_label_option(option, "for those who lease, board=de10 for example")
+    add_sandbox_option(
+        option,
+        "do not serve where kernels are confined less: none, seccomp (the default) or landlock",
+    )
     option("--signing-key", type=Path, metavar="FILE", help="run artifacts signed with it only")
     option(
         "--threads",
@@ -65,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A library that counts no cycles, as boards have, is timed by the clock of this machine.\n"
         "Hooks are sections power_cycle (command, seconds) and bitstream (file, command, seconds,\n"
         "report); commands are lists of arguments; device_server/README.md has an example.\n"
-        "exit codes: 2 an option is wrong; 70 the self-test fails or cannot be made, or\n"
-        "nothing is built"
+        "exit codes: 2 an option is wrong, or the sandbox is too weak; 70 the self-test fails or\n"
+        "cannot be made, or nothing is built"
     )
 
 
@@ -144,6 +153,7 @@ def _serve(args: argparse.Namespace, folder: Path) -> int:
         runtime=_runtime(args),
         environment=dict(args.runtime_env or ()),
         threads=args.threads,
+        require_sandbox=args.require_sandbox or SandboxLevel.SECCOMP,
         on_ready=lifetime.announce,
         operations=operations(args),
         hooks=load_hooks(args.hooks) if args.hooks is not None else NO_HOOKS,

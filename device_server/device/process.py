@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tilefarm.rpc.security import Security
+from tilefarm.sandbox import SandboxLevel
 from tilefarm.target import Target
 from tilefarm.trust.tls import Credentials
 from tilefarm.watch.operations import UNWATCHED, Operations
 
 from device_server import lifetime
 from device_server.device.hooks import NO_HOOKS, Hooks
-from device_server.device.self_test import known_kernel_for, runner_of
+from device_server.device.self_test import known_kernel_for, require_level, runner_of
 from device_server.device.server import DeviceSettings, run_device
 
 
@@ -30,6 +31,7 @@ def serve(
     runtime: Path | None,
     environment: Mapping[str, str] | None = None,
     threads: int = 1,
+    require_sandbox: SandboxLevel = SandboxLevel.SECCOMP,
     on_ready: Callable[[str], None],
     operations: Operations = UNWATCHED,
     hooks: Hooks = NO_HOOKS,
@@ -49,6 +51,7 @@ def serve(
         runtime: the VTA library that kernels run on; None for the simulator.
         environment: variables that the library reads.
         threads: that share the work of kernels that are made for it.
+        require_sandbox: less than that, and it does not serve.
         on_ready: gets the address, once, when calls are answered.
         operations: how it is watched.
         hooks: what may be done to its board.
@@ -56,7 +59,8 @@ def serve(
 
     Raises:
         SelfTestError: the known kernel is not right here.
-        SettingsError: the name, the address or the folder cannot be used, or the name is taken.
+        SettingsError: the name, the address or the folder cannot be used, the name is taken, or
+            the sandbox is too weak.
         InfraError: the runner, its library or the known kernel is not there, a hook fails, or the
             known kernel cannot be run.
         DeviceLostError: the device hung, and its power was cut.
@@ -75,6 +79,8 @@ def serve(
     runner = runner_of(
         target, runtime=runtime, environment=environment, threads=threads, device=name
     )
+
+    require_level(runner.sandbox, require_sandbox)
 
     async def main(stopping: asyncio.Event) -> None:
         await run_device(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tilefarm.clock import SystemClock
 from tilefarm.errors import SelfTestError, SettingsError
+from tilefarm.sandbox import SandboxLevel
 from tilefarm.target import Target
 
 from device_server.device import elf
@@ -78,6 +79,22 @@ def runner_of(
         environment=environment,
         device=device,
     )
+
+
+def require_level(sandbox: str, required: SandboxLevel) -> None:
+    """Nothing where a sandbox confines kernels as strongly as is required.
+
+    Raises:
+        SettingsError: it does not.
+    """
+    level = SandboxLevel.of(sandbox)
+    if not level.is_at_least(required):
+        raise SettingsError(
+            f"kernels would be confined less than --require-sandbox {required} wants: the level"
+            f" is {level} ({sandbox})",
+            f"allow what is missing on this host (profiles of containers forbid it), or where you"
+            f" trust everybody who may run kernels: --require-sandbox {level}",
+        )
 
 
 def self_test(

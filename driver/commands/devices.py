@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilefarm.errors import NoDeviceError, SettingsError
-from tilefarm.lease import label_words
+from tilefarm.lease import DeviceInfo, label_words
 from tilefarm.plural import plural
 from tilefarm.quiet import quiet_libraries
+from tilefarm.sandbox import SandboxLevel
 from tilefarm.target import TARGETS
 from tilefarm.trust.access import is_name
 from tilefarm.trust.credentials import credentials
@@ -118,7 +119,7 @@ def _print_devices(tracker: TrackerClient, *, refused: bool) -> None:
     for state in states:
         device = state.device
         target = targets.get(device.target, device.target.short)
-        words = f"{device.name:12} {target:12} {device.address:22} {device.sandbox}"
+        words = f"{device.name:12} {target:12} {device.address:22} {_sandbox(device)}"
         words += f" {label_words(device)}"
         refuses = f"; refuses {plural(state.refused, 'run')}" if state.refused else ""
         use = in_words(state) + refuses
@@ -129,6 +130,10 @@ def _print_devices(tracker: TrackerClient, *, refused: bool) -> None:
         print("no device is registered")
     elif refused and not any(state.refused for state in states):
         print("no device refuses a run")
+
+
+def _sandbox(device: DeviceInfo) -> str:
+    return f"sandbox={SandboxLevel.of(device.sandbox)} ({device.sandbox})"
 
 
 def _refused_runs(tracker: TrackerClient, state: DeviceState) -> tuple[RefusedRun, ...]:
@@ -151,7 +156,7 @@ def _in_words(run: RefusedRun) -> str:
 def _document(state: dict[str, Any]) -> dict[str, Any]:
     """A device's own fields beside those of its use."""
     device: dict[str, Any] = state.pop("device")
-    return device | state
+    return device | {"sandbox_level": SandboxLevel.of(device["sandbox"]).value} | state
 
 
 def _print_audit(path: Path, *, as_json: bool) -> int:

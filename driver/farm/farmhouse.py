@@ -78,7 +78,7 @@ class Farmhouse(Closing):
                 self.farm,
                 target,
                 owner=owner,
-                labels=settings.labels,
+                labels=settings.wanted_labels,
                 priority=settings.priority,
                 held=HeldLeases(folders.leases),
                 clock=clock,

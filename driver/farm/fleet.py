@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from tilefarm.errors import InfraError, NoDeviceError
+from tilefarm.sandbox import SandboxLevel
 from tilefarm.target import Target
 from tilefarm.threads import Breakage, start_thread
 from tilefarm.trust.credentials import create_token
@@ -186,6 +187,8 @@ class LocalFarm:
             str(self._target_file),
             "--folder",
             str(self._folder / name),
+            "--require-sandbox",
+            SandboxLevel.NONE,  # the kernels are those of who starts it
             *self._runtime,
         )
 

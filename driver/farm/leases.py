@@ -322,7 +322,7 @@ class Leases:
             return kind(f"{wanted}: {uses}", "wait longer: --device-wait")
         hint = f"`tilefarm device --target {self._target.name} …` serves one"
         if fitting:
-            found = f"{len(fitting)} registered, none with all of --label"
+            found = f"{len(fitting)} registered, none with all of --label and --require-sandbox"
         elif states:
             found = f"{len(states)} registered, all with other targets"
         else:

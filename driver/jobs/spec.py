@@ -17,6 +17,7 @@ from tilefarm.errors import (
     SettingsError,
 )
 from tilefarm.readable import readable
+from tilefarm.sandbox import SandboxLevel
 from tilefarm.system_errors import unreadable
 from tilefarm.target import TARGETS
 
@@ -186,6 +187,8 @@ class JobSpec:
         try:
             farm = dict(self.settings["farm"])
             farm["labels"] = tuple((key, value) for key, value in farm["labels"])
+            if farm.get("require_sandbox") is not None:
+                farm["require_sandbox"] = SandboxLevel(farm["require_sandbox"])
             farm |= {name: Path(farm[name]) for name in _PATHS if farm[name] is not None}
             target = str(paths.pop("target", farm["target"]))
             return TuneSettings(
@@ -200,7 +203,7 @@ class JobSpec:
                 quantization=_quantization(self.settings["quantization"]),
                 farm=FarmSettings(**{**farm, "target": target}),
             )
-        except (TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise ProtocolError(f"not the settings of a job: {error!r}") from None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.measurement import DeviceClock
+from tilefarm.sandbox import SANDBOX_LABEL, SandboxLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +21,10 @@ class DeviceInfo:
         target: digest of the target it implements (`Target.digest`).
         runtime: build id of the VTA library it loads.
         sandbox: how strongly kernels are confined, in words
-            ("rlimits+no_new_privs+seccomp+landlock7").
+            ("rlimits, no_new_privs, two-stage seccomp"); `SandboxLevel.of` reads them.
         epoch: changes whenever the device server starts anew; leases of older epochs are void.
-        labels: free (key, value) pairs for selection, beside `clock`, which every device has.
+        labels: free (key, value) pairs for selection, beside `clock` and
+            `sandbox`, which every device has.
         self_test: what the known kernel gave before it registered, in words.
         clock: what tells how long a kernel takes on it.
     """
@@ -38,8 +40,13 @@ class DeviceInfo:
     clock: DeviceClock = DeviceClock.CYCLES
 
     def has(self, labels: Iterable[tuple[str, str]]) -> bool:
-        """Whether who wants all these labels may have it."""
-        return {*labels} <= {*self.labels, clock_label(self.clock)}
+        """Whether who wants all these labels may have it; `sandbox` wants a level, or more."""
+        own = {*self.labels, clock_label(self.clock)}
+        level = SandboxLevel.of(self.sandbox)
+        return all(
+            level.is_at_least(value) if key == SANDBOX_LABEL else (key, value) in own
+            for key, value in labels
+        )
 
 
 def label_words(info: DeviceInfo) -> str:

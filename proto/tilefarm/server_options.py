@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from tilefarm.sandbox import SandboxLevel
+
 
 def add_security_options(parser: argparse.ArgumentParser, secret: str) -> None:
     """Those of a server that say how it knows and remembers its callers."""
@@ -20,6 +22,19 @@ def add_security_options(parser: argparse.ArgumentParser, secret: str) -> None:
 def add_label_option(option: Callable[..., object], what: str) -> None:
     """`--label KEY=VALUE`, several times for several."""
     option("--label", type=_label, action="append", dest="labels", metavar="KEY=VALUE", help=what)
+
+
+def add_sandbox_option(option: Callable[..., object], what: str) -> None:
+    """`--require-sandbox LEVEL`."""
+    option("--require-sandbox", type=_sandbox_level, metavar="LEVEL", help=what)
+
+
+def _sandbox_level(text: str) -> SandboxLevel:
+    try:
+        return SandboxLevel(text)
+    except ValueError:
+        levels = ", ".join(SandboxLevel)
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {levels}") from None
 
 
 def _label(text: str) -> tuple[str, str]:

@@ -139,3 +139,11 @@ def test_devices_here_may_load_another_library() -> None:
     assert parsed("--runtime", "stand-in").runtime == Path("stand-in")
     with pytest.raises(SettingsError, match="--runtime is for devices that are started here"):
         FarmSettings(runtime=Path("lib.so"), tracker="127.0.0.1:9190", token_file=Path("t"))
+
+
+def test_a_level_of_sandbox_is_wanted_as_a_label() -> None:
+    farm = ("--tracker", "127.0.0.1:1", "--token-file", "t", "--label", "board=de10")
+    assert parsed(*farm).wanted_labels == (("board", "de10"),)
+    wanted = parsed(*farm, "--require-sandbox", "landlock")
+    assert wanted.wanted_labels == (("board", "de10"), ("sandbox", "landlock"))
+    assert parsed("--require-sandbox", "none").wanted_labels == (("sandbox", "none"),)

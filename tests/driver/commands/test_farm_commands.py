@@ -63,10 +63,12 @@ def test_a_device_is_drained_seen_and_readmitted(
 ) -> None:
     devices = ("devices", "--tracker", tracker.address, "--token-file", token)
     assert "board=de10\n             free; self-test " in said(capsys, *devices)
+    assert " sandbox=none (none) " in said(capsys, *devices)
     drained = said(capsys, *devices, "--drain", "sim0", "--why", "new power supply")
     assert "drained: new power supply; free" in drained
     (row,) = json.loads(said(capsys, *devices, "--json"))
     assert (row["name"], row["draining"]) == ("sim0", "new power supply")
+    assert (row["sandbox"], row["sandbox_level"]) == ("none", "none")
     assert "free" in said(capsys, *devices, "--readmit", "sim0")
     assert cli.main([*devices, "--drain", "sim9"]) == 3
     assert "no device sim9" in capsys.readouterr().err
@@ -229,15 +231,18 @@ def test_a_run_asks_for_labels_and_hears_why_there_is_no_device(
     remote = RemoteFarm(tracker.address, CREDENTIALS)
     fitting = Leases(remote, farm.target, owner="a", labels=(("board", "de10"),))
     other = Leases(remote, farm.target, owner="b", labels=(("board", "pynq"),))
+    strict = Leases(remote, farm.target, owner="c", labels=(("sandbox", "seccomp"),))
     lease = fitting.acquire(5.0)
-    with pytest.raises(NoDeviceError, match="1 registered, none with all of --label"):
-        other.acquire(0.1)
+    for leases in (other, strict):
+        with pytest.raises(NoDeviceError, match="none with all of --label and --require-sandbox"):
+            leases.acquire(0.1)
     fitting.release(lease)
     with TrackerClient(tracker.address, CREDENTIALS) as client:
         client.drain("sim0", "for repair")
     with pytest.raises(NoDeviceError, match="sim0 drained: for repair"):
         fitting.acquire(0.1)
     fitting.close()
+    strict.close()
     other.close()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tilefarm.digest import Digest
 from tilefarm.errors import CorruptBlobError, DataError, ModelError, ProtocolError, SettingsError
+from tilefarm.sandbox import SandboxLevel
 
 from driver.jobs.spec import JobSpec
 from driver.quantize.options import Quantization
@@ -33,6 +34,7 @@ def settings(folder: Path) -> TuneSettings:
             tracker="farm:9190",
             token_file=Path("/etc/token"),
             labels=(("board", "de10"),),
+            require_sandbox=SandboxLevel.LANDLOCK,
             priority=3,
         ),
     )
