@@ -17,6 +17,7 @@ from tilefarm.lease import DeviceInfo
 from tilefarm.measurement import DeviceClock
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc import device_calls, listening, serving
+from tilefarm.rpc.connections import Connections
 from tilefarm.rpc.places import Places
 from tilefarm.rpc.security import Security
 from tilefarm.rpc.version import PROTOCOL
@@ -48,6 +49,9 @@ from device_server.device.servicer import DeviceServicer
 from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore, StoreLimits
 from device_server.device.watch import Watch, WatchLimits
+
+_CONNECTIONS: Final = 2048
+"""A few are those of clients; strangers need not take all of the others."""
 
 _CALLS: Final = 256
 """That are answered at a time: who holds the lease, who looks on, and who reads results."""
@@ -207,6 +211,7 @@ async def run_device(
                 clock=clock,
                 log=log,
                 places=Places(_CALLS),
+                connections=Connections(_CONNECTIONS),
                 meter=call_meter(metrics),
             ),
             tls=security.tls,
@@ -216,7 +221,7 @@ async def run_device(
         log("ready", address=address, target=settings.target.digest.short, epoch=epoch)
         on_ready(address)
         duties = [
-            server.renewals(),
+            server.keep(),
             watch.cool_down(),
             watch.readmissions(),
             board.rescue(thread.stuck, condition),

@@ -13,6 +13,7 @@ from tilefarm.duties import until
 from tilefarm.names import RandomIds
 from tilefarm.rpc import listening, serving
 from tilefarm.rpc.caller import SMALL_MESSAGES
+from tilefarm.rpc.connections import Connections
 from tilefarm.rpc.places import Places
 from tilefarm.rpc.security import Security
 from tilefarm.watch.log import LineLog, Log
@@ -29,6 +30,9 @@ from device_server.tracker.rates import CallRates
 from device_server.tracker.servicer import TrackerServicer
 from device_server.tracker.state_file import TrackerState
 from device_server.tracker.table_state import TableChanges
+
+_CONNECTIONS: Final = 8192
+"""Of devices and of clients, one each; eight times the largest farm that was measured."""
 
 _CALLS: Final = 4096
 """All devices of a farm may call at the same moment; who waits for a device is counted apart."""
@@ -78,13 +82,14 @@ async def run_tracker(
                 clock=clock,
                 log=log,
                 places=Places(_CALLS),
+                connections=Connections(_CONNECTIONS),
                 meter=call_meter(metrics),
             ),
             tls=security.tls,
             options=SMALL_MESSAGES,
             health_of=lambda name: health_of(name, servicer.overview),
         )
-        duties = [server.renewals(), servicer.watch()]
+        duties = [server.keep(), servicer.watch()]
         if operations.metrics is not None:
             duties.append(keep_gauges(servicer.overview, metrics))
         log("ready", address=server.address)

@@ -12,6 +12,7 @@ from kit.parties import Parties
 from tilefarm.clock import ManualClock
 from tilefarm.errors import SettingsError
 from tilefarm.rpc import listening, methods, serving, tracker_calls
+from tilefarm.rpc.connections import Connections
 from tilefarm.rpc.door import Door
 from tilefarm.rpc.health import Health
 from tilefarm.rpc.nothing import Nothing
@@ -50,7 +51,12 @@ class Site:
             [serving.unary(methods.LIST_DEVICES, no_devices)],
             listen=listen,
             desk=serving.Desk(
-                component="hub", door=door, clock=self.clock, log=self.log, places=Places(16)
+                component="hub",
+                door=door,
+                clock=self.clock,
+                log=self.log,
+                places=Places(16),
+                connections=Connections(64),
             ),
             tls=TlsFolder(self.hub),
             health_of=lambda name: Health.SERVING,
@@ -78,7 +84,7 @@ def test_servers_from_before_end_when_their_connections_have(site: Site) -> None
     async def main() -> list[int]:
         server = await site.start()
         port = int(server.address.rpartition(":")[2])
-        renewals = asyncio.create_task(server.renewals())
+        kept = asyncio.create_task(server.keep())
         counts = []
         try:
             for _ in range(3):
@@ -96,7 +102,7 @@ def test_servers_from_before_end_when_their_connections_have(site: Site) -> None
             await site.rotate()
             await asyncio.to_thread(site.call, server.address)
         finally:
-            renewals.cancel()
+            kept.cancel()
             await server.stop()
         return [*counts, listening_sockets(port)]
 
@@ -110,14 +116,14 @@ def test_very_many_rotations_end_the_oldest_server_at_once(
 
     async def main() -> int:
         server = await site.start()
-        renewals = asyncio.create_task(server.renewals())
+        kept = asyncio.create_task(server.keep())
         try:
             for _ in range(4):
                 await site.rotate()
                 await asyncio.to_thread(site.call, server.address)
             return listening_sockets(int(server.address.rpartition(":")[2]))
         finally:
-            renewals.cancel()
+            kept.cancel()
             await server.stop()
 
     assert asyncio.run(main()) == 2
@@ -126,13 +132,13 @@ def test_very_many_rotations_end_the_oldest_server_at_once(
 def test_no_second_server_takes_part_in_a_port_whatever_was_rotated(site: Site) -> None:
     async def main() -> None:
         server = await site.start()
-        renewals = asyncio.create_task(server.renewals())
+        kept = asyncio.create_task(server.keep())
         try:
             await site.rotate()
             with pytest.raises(SettingsError, match="the port is in use"):
                 await site.start(server.address)
         finally:
-            renewals.cancel()
+            kept.cancel()
             await server.stop()
 
     asyncio.run(main())

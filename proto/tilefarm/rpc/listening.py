@@ -18,6 +18,7 @@ import grpc
 import grpc.aio
 
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 from tilefarm.rpc.caller import MESSAGE_NBYTES, Options
 from tilefarm.rpc.health import HealthOf, health_routes
 from tilefarm.rpc.reflection import reflection_routes
@@ -33,6 +34,9 @@ _CONNECTION_SECONDS: Final = 300
 _HANDSHAKE_SECONDS: Final = 10
 """In which whoever connects has to show a certificate, or begin to speak where none is needed."""
 
+_IDLE_SECONDS: Final = 60
+"""For which a connection may carry no call."""
+
 SERVER_OPTIONS: Final[Options] = (
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
@@ -44,6 +48,7 @@ SERVER_OPTIONS: Final[Options] = (
     ("grpc.max_receive_message_length", MESSAGE_NBYTES),
     ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
     ("grpc.server_handshake_timeout_ms", 1000 * _HANDSHAKE_SECONDS),
+    ("grpc.max_connection_idle_ms", 1000 * _IDLE_SECONDS),
 )
 _ALONE: Final[Options] = (("grpc.so_reuseport", 0),)
 """Two servers on one port would share its connections silently."""
@@ -55,6 +60,9 @@ _MOST_CALLS: Final = 1 << 16
 _STOP_GRACE_SECONDS: Final = 1.0
 _PROBE_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.25
+_QUIET_SECONDS: Final = 60.0
+"""From one line on strangers in the log to the next."""
+
 _DRAIN_SECONDS: Final = 1.1 * _CONNECTION_SECONDS + _HANDSHAKE_SECONDS + 5
 """After that the last connection of a server that gets no new ones has ended, but for its calls.
 
@@ -94,6 +102,7 @@ class Listening:
         self._draining: dict[grpc.aio.Server, float] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._trouble = ""
+        self._quiet_until = 0.0
 
     async def begin(self, listen: str) -> None:
         """Answer calls from now on.
@@ -103,15 +112,19 @@ class Listening:
         """
         self.address = await _serve(self._newest, listen, self._certificates)
 
-    async def renewals(self) -> None:
-        """Follows the certificates for as long as the server lives.
+    async def keep(self) -> None:
+        """Follows the certificates, and ends idle strangers' connections, for as long as it lives.
 
-        Those of a server on a unix socket, which only its owner reaches, are those of its start.
+        Certificates of a server on a unix socket, which only its owner reaches, are those of its
+        start.
         """
+        if self.address.startswith("unix:"):
+            await asyncio.Event().wait()  # for ever
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            if self._tls is not None and not self.address.startswith("unix:"):
+            if self._tls is not None:
                 await self._follow(self._tls)
+            self._relieve()
 
     async def stop(self) -> None:
         """Ends it; calls in progress get a moment."""
@@ -127,6 +140,17 @@ class Listening:
     @property
     def _port(self) -> int:
         return int(self.address.rpartition(":")[2])
+
+    def _relieve(self) -> None:
+        ended = self._desk.connections.relieve(self._port)
+        if ended and self._now >= self._quiet_until:
+            self._quiet_until = self._now + _QUIET_SECONDS
+            self._desk.log(
+                "crowded",
+                level=Level.WARNING,
+                address=self.address,
+                why=f"{plural(ended, 'connection')} on which nobody says who they are",
+            )
 
     async def _follow(self, tls: TlsFolder) -> None:
         try:
@@ -204,10 +228,18 @@ async def start(
     if tls is None:
         answers += reflection_routes({route.method.service for route in answers})
     handlers = Handlers(answers, desk)
+    if not desk.connections.make_room():
+        desk.log(
+            "few_descriptors",
+            level=Level.WARNING,
+            connections=desk.connections.most,
+            why="the limit of open files (`ulimit -Hn`, LimitNOFILE= of systemd) allows no more",
+        )
+    bounds: Options = (("grpc.max_allowed_incoming_connections", desk.connections.most),)
 
     def make(sharing: Options) -> grpc.aio.Server:
         server = grpc.aio.server(
-            options=SERVER_OPTIONS + sharing + options, maximum_concurrent_rpcs=_MOST_CALLS
+            options=SERVER_OPTIONS + bounds + sharing + options, maximum_concurrent_rpcs=_MOST_CALLS
         )
         server.add_generic_rpc_handlers((handlers,))
         return server

@@ -22,6 +22,7 @@ import grpc.aio
 from tilefarm.clock import Clock
 from tilefarm.errors import InfraError, ProtocolError, TilefarmError
 from tilefarm.rpc import status, timing
+from tilefarm.rpc.connections import Connections
 from tilefarm.rpc.door import NEIGHBOUR, Door, Knock
 from tilefarm.rpc.methods import Method
 from tilefarm.rpc.places import Places
@@ -100,6 +101,7 @@ class Desk:
         clock: times the calls.
         log: where faults inside handlers go.
         places: of calls that are answered at a time.
+        connections: that there may be; gets to know on which of them somebody was let in.
         meter: counts the calls.
     """
 
@@ -108,6 +110,7 @@ class Desk:
     clock: Clock
     log: Log
     places: Places
+    connections: Connections
     meter: Meter = unmetered
 
 
@@ -212,9 +215,12 @@ def _let_in(desk: Desk, method: Method[Any, Any], call: _Call) -> Iterator[Ident
     call.by(by)
     if not method.neighbours:  # whose clients are not ours: they name no version
         _require_terms(call)
-    places = desk.places
-    neighbour = by is NEIGHBOUR
-    with places.one_for_neighbours(method.name) if neighbour else places.one_for(by.user):
+    if by is NEIGHBOUR:
+        place = desk.places.one_for_neighbours(method.name)
+    else:
+        desk.connections.know(call.knock.peer)
+        place = desk.places.one_for(by.user)
+    with place:
         yield by
 
 

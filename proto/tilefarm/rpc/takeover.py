@@ -7,19 +7,16 @@ there. See socket(7) for SO_ATTACH_REUSEPORT_CBPF, Linux's bpf_classic for its i
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 from array import array
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
+
+from tilefarm.rpc.descriptors import sockets_at
 
 _ATTACH_REUSEPORT_CBPF: Final = 51
 _RETURN_CONSTANT: Final = 0x06
 """BPF_RET | BPF_K."""
-
-_DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
 def share(port: int) -> None:
@@ -28,7 +25,7 @@ def share(port: int) -> None:
     One that does not ask may not: a first server never does, so two never split a port's
     connections by mistake.
     """
-    for listener in _listeners(port):
+    for listener in sockets_at(port, listening=True):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
 
@@ -44,7 +41,7 @@ def lead_to(port: int, place: int) -> bool:
     instruction = array("B", struct.pack("=HBBI", _RETURN_CONSTANT, 0, 0, place))
     program = struct.pack("@HP", 1, instruction.buffer_info()[0])
     try:
-        for listener in _listeners(port):
+        for listener in sockets_at(port, listening=True):
             listener.setsockopt(socket.SOL_SOCKET, _ATTACH_REUSEPORT_CBPF, program)
     except OSError:
         return False
@@ -53,28 +50,4 @@ def lead_to(port: int, place: int) -> bool:
 
 def listening_sockets(port: int) -> int:
     """How many sockets of this process listen at the port."""
-    return sum(1 for _ in _listeners(port))
-
-
-def _listeners(port: int) -> Iterator[socket.socket]:
-    """The sockets of this process that listen at the port, whoever opened them."""
-    for entry in list(_DESCRIPTORS.iterdir()):
-        try:
-            number = os.dup(int(entry.name))
-        except OSError:
-            continue  # closed by now
-        try:
-            found = socket.socket(fileno=number)
-        except OSError:
-            os.close(number)
-            continue  # a file
-        with found:
-            if _listens(found, port):
-                yield found
-
-
-def _listens(found: socket.socket, port: int) -> bool:
-    if found.family not in (socket.AF_INET, socket.AF_INET6):
-        return False
-    listens = found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-    return bool(listens) and found.getsockname()[1] == port
+    return sum(1 for _ in sockets_at(port, listening=True))

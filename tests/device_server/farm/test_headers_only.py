@@ -1,18 +1,19 @@
-"""Calls that send headers and then nothing, or that never end, keep nobody else out."""
+"""Calls of headers alone, calls that never end, idle connections: none keeps others out."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, cast
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2_grpc
+from kit.crowd import connect
 from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
-from tilefarm.errors import BusyError
+from tilefarm.errors import BusyError, UnreachableError
 from tilefarm.rpc import methods, serving
 from tilefarm.rpc.caller import authorization
 from tilefarm.rpc.methods import Method
@@ -24,6 +25,9 @@ from device_server.tracker.client import TrackerClient
 
 STREAMS: Final = 100
 """Of one connection, which takes 128."""
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+"""What a connection of HTTP/2 begins with, and empty settings."""
 
 METHODS: Final = [method for method in vars(methods).values() if isinstance(method, Method)]
 
@@ -165,5 +169,30 @@ def is_served(address: str) -> bool:
     try:
         served(address)
     except BusyError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("said", [b"", PREFACE], ids=["nothing", "preface"])
+def test_connections_without_a_call_keep_nobody_out(
+    said: bytes, farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_CONNECTIONS", 64)
+    tracker = farm.tracker()
+    with TrackerClient(tracker.address, CREDENTIALS) as friend, ExitStack() as owned:
+        friend.devices()
+        for _ in range(200):
+            stranger = owned.enter_context(connect(tracker.address))
+            with suppress(OSError):  # refused at once
+                stranger.sendall(said)
+        eventually(lambda: is_reached(tracker.address))
+        assert friend.devices() == []
+        assert "crowded" in [event for event, _ in farm.events]
+
+
+def is_reached(address: str) -> bool:
+    try:
+        served(address)
+    except UnreachableError:
         return False
     return True
