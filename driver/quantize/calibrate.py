@@ -13,6 +13,7 @@ from driver.graph.ir import FloatArray, Graph
 from driver.quantize.entropy import entropy_range
 from driver.quantize.histograms import Histogram, percentile
 from driver.quantize.methods import MIN_MAX, CalibrationMethod
+from driver.quantize.observed import Calibration, Observed
 
 
 def calibrate(
@@ -25,17 +26,24 @@ def calibrate(
     Args:
         graph: the float network.
         calibration: [samples, ...] per input by name; the array itself for a single input.
+            A `Calibration` remembers what else the run tells.
         method: what decides it; by default the largest magnitude over the samples.
 
     Raises:
         DataError: there are no samples, all of an input are zero, or a tensor leaves float32.
     """
     arrays = by_name(graph, calibration)
+    if not all(len(values) for values in arrays.values()):
+        raise DataError(
+            f"no samples to calibrate {graph.name} on", "give a file with at least one sample"
+        )
     ranges: dict[str, float] = dict.fromkeys(graph.shapes, 0.0)
     histograms = {name: Histogram() for name in graph.shapes} if method.kind != "minmax" else {}
+    samples = min(map(len, arrays.values()))
+    observed = Observed(graph, samples) if isinstance(arrays, Calibration) else None
 
     def observe(name: str, values: FloatArray) -> None:
-        reach = float(np.abs(values).max())
+        reach = float(max(values.max(), -values.min()))
         if not math.isfinite(reach):
             raise DataError(
                 f"calibration drives tensor {name!r} of {graph.name} beyond float32",
@@ -44,13 +52,14 @@ def calibrate(
         ranges[name] = max(ranges[name], reach)
         if name in histograms:
             histograms[name].add(values)
+        if observed is not None:
+            observed.observe(name, values)
 
-    if not all(len(values) for values in arrays.values()):
-        raise DataError(
-            f"no samples to calibrate {graph.name} on", "give a file with at least one sample"
-        )
     with np.errstate(over="ignore", invalid="ignore"):
-        run_float(graph, arrays, observe=observe)
+        answers = run_float(graph, arrays, observe=observe)
+    if isinstance(arrays, Calibration) and observed is not None:
+        observed.end(answers)
+        arrays.observed = observed
     for i in graph.inputs:
         if i.grid is not None and i.grid.is_whole:
             ranges[i.name] = max(ranges[i.name], 1.0)  # zeros may be all that there is to count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS, Target
@@ -13,10 +13,12 @@ from driver.graph.parts import Arrays
 from driver.integer.qir import QuantGraph
 from driver.quantize.calibrate import by_name
 from driver.quantize.equalize import equalized
+from driver.quantize.observed import Calibration, Observed
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import FloatForm, form_of, quantize
+from driver.quantize.refining import Refinement, refined_at_once
 from driver.quantize.shift_exact import MAX_SHIFT
-from driver.quantize.ways import Chosen, chosen_way
+from driver.quantize.ways import AtOnce, Chosen, chosen_way
 
 _NOT_EQUALIZED = (
     "--equalize changed nothing: there are no channels between two layers that may be scaled, or"
@@ -46,17 +48,39 @@ def fit(
     """
     if calibration is None:
         return Fitted(quantized=quantize_for(target, graph, None, how), how=how)
-    data = by_name(graph, calibration)
+    data = Calibration(by_name(graph, calibration))
     forms: dict[tuple[object, ...], FloatForm] = {}
+    observed: dict[Quantization, Observed | None] = {}
+    plain: dict[Quantization, QuantGraph] = {}
 
-    def quantized_by(some: Arrays, way: Quantization) -> QuantGraph:
+    def form(some: Arrays, way: Quantization) -> FloatForm:
         # arrays that ways are tried on live as long as this
         key = (id(some), way.of_floats())
         if key not in forms:
             forms[key] = form_of(graph, some, way)
-        return quantize_for(target, graph, some, way, form=forms[key])
+            if some is data:
+                observed[way.of_floats()] = data.observed
+        return forms[key]
 
-    chosen: Chosen = chosen_way(graph, data, how, quantized_by)
+    def quantized_by(some: Arrays, way: Quantization) -> QuantGraph:
+        return quantize_for(target, graph, some, way, form=form(some, way))
+
+    def at_once_by(way: Quantization) -> AtOnce:
+        known = form(data, way)
+        as_is = replace(way, share_shifts=False, correct_bias=False, fit_weights=False)
+        if as_is not in plain:
+            plain[as_is] = quantize_for(target, graph, data, as_is, form=known)
+        seen = observed[way.of_floats()]
+        assert seen is not None, "the form of a network without ranges needs a run"
+        wanted = Refinement(
+            block=target.vta.block,
+            shares=way.share_shifts is not False,
+            shares_all=bool(way.share_shifts),
+        )
+        better = refined_at_once(plain[as_is], known.graph, seen, wanted)
+        return AtOnce(quantized=better, observed=seen)
+
+    chosen: Chosen = chosen_way(graph, data, how, quantized_by, at_once_by)
     notes = [] if chosen.why is None else [chosen.why]
     if how.equalize and equalized(graph, data) is graph:
         notes.append(_NOT_EQUALIZED)

@@ -41,7 +41,7 @@ class Moments:
 
     Attributes:
         mean: [G, K], over all patches.
-        covariance: [G, K, K]; [G, K, 1], the variances, where K is large.
+        covariance: [G, K, K]; [G, K, 1], the variances, where K is large or no more is known.
     """
 
     mean: Reals
@@ -80,7 +80,7 @@ def grouped_rows(op: Weighted, values: NDArray[Any]) -> NDArray[Any]:
 
 def mean_operands(op: Weighted, mean: Reals) -> Reals:
     """[G, K]: the mean patch, of the operand's mean over samples [C, ...]."""
-    return np.asarray(_Patches.of(op, mean[None]).rows(slice(None)).mean(axis=1))
+    return _Patches.of(op, mean[None]).mean()
 
 
 def mean_sums(op: Weighted, weight: NDArray[Any], mean: Reals) -> Reals:
@@ -90,6 +90,11 @@ def mean_sums(op: Weighted, weight: NDArray[Any], mean: Reals) -> Reals:
     for band in bands(rows[0]):
         found[:, band] = np.einsum("grk,gk->gr", rows[:, band].astype(np.float64), mean)
     return np.asarray(found.reshape(len(weight), -1).mean(axis=1))
+
+
+def is_large(op: Weighted) -> bool:
+    """Whether its sums have so many operands that shifts and rounding are a small part of it."""
+    return bool(grouped_rows(op, weight_of(op)).shape[2] > _MOST_COLUMNS)
 
 
 def moments(op: Weighted, x: NDArray[Any]) -> Moments:
@@ -149,6 +154,15 @@ class _Patches:
     def count(self) -> int:
         """How many there are."""
         return math.prod(self.view.shape[:3])
+
+    def mean(self) -> Reals:
+        """[G, K]: over all of them; tap by tap, without a copy of every patch."""
+        groups, *taps = self.view.shape[3:]
+        found = np.empty((groups, *taps))
+        for tap in np.ndindex(*taps[1:]):
+            at = (..., *tap)
+            found[at] = self.view[at].mean(axis=(0, 1, 2))
+        return found.reshape(groups, -1)
 
     def rows(self, some: slice) -> NDArray[Any]:
         """[G, patches, K]: some of them, in their order."""

@@ -59,10 +59,12 @@ from driver.quantize.moments import (
     Moments,
     assumed,
     grouped_rows,
+    is_large,
     mean_operands,
     mean_sums,
     moments,
 )
+from driver.quantize.observed import Observed
 from driver.quantize.rounding import fitted
 from driver.quantize.shift_exact import MAX_MUL, of_blocks
 
@@ -94,6 +96,11 @@ class Refinement:
     fits: bool = True
     corrects: bool = True
 
+    @property
+    def is_any(self) -> bool:
+        """Whether there is anything to do."""
+        return self.shares or self.fits or self.corrects
+
 
 def refined(
     quantized: QuantGraph,
@@ -108,6 +115,8 @@ def refined(
         graph: the float network.
         calibration: as for `driver.quantize.calibrate.calibrate`; samples spread over it are used.
     """
+    if not wanted.is_any:
+        return quantized
     inputs = _spread_samples(graph, by_name(graph, calibration))
     layers = _layers(graph)
     sums = _mean_sums(graph, inputs)
@@ -129,6 +138,31 @@ def refined(
         for name in {*node.inputs}:
             if last_use[name] is node:
                 del values[name]
+    return replace(quantized, nodes=tuple(nodes))
+
+
+def refined_at_once(
+    quantized: QuantGraph, graph: Graph, observed: Observed, wanted: Refinement
+) -> QuantGraph:
+    """The same by what a run of the float network told, without a run of the integer network.
+
+    Shifts are shared, and biases make up for rounded weights; not for what the layers before have
+    added, and weights are not rounded to fit, for which variances alone are not enough.
+    """
+    layers, nodes = _layers(graph), []
+    wanted = replace(wanted, fits=False)
+    for node in quantized.nodes:
+        step = quantized.tensors[node.inputs[0]].scale
+        if isinstance(node.op, Biased) and node.output in layers and step:
+            layer, source = layers[node.output]
+            met = observed.moments(layer, source, step)
+            better = _Layer(quantized, node, layer, met, wanted)
+            op = better.with_better_weights()
+            if wanted.corrects:
+                sums = mean_sums(layer, weight_of(layer), met.mean) * step + addend_of(layer)
+                op = better.with_bias_for(op, sums)
+            node = replace(node, op=op)
+        nodes.append(node)
     return replace(quantized, nodes=tuple(nodes))
 
 
@@ -175,7 +209,7 @@ class _Layer:
         """
         if has_wide_weights(self._op):
             return self._op
-        if self._met.is_wide:  # a shift of its own is below one of a hundred cycles there
+        if is_large(self._layer):  # a shift of its own is below one of a hundred cycles there
             return self._op
         real = grouped_rows(self._layer, weight_of(self._layer)) * self._in_steps
         shares = self._wanted.shares and self._op.factor is None

@@ -1,8 +1,10 @@
 """Several ways to integers, tried on a part of the calibration data and judged on the rest.
 
 What nobody decided (`Quantization.is_open`) is decided by how far the integer network's answers are
-from the float network's. The usual way is judged first, on a few samples, which costs a tenth of
-what quantizing does:
+from the float network's. Most networks need nothing, so first comes what one run of the float
+network tells (`refining.refined_at_once`): where a few samples show so little noise before the last
+softmax that more would not be seen, that is all. Otherwise layers are refined one behind the other,
+and judged on a few samples, which costs a tenth of what that does:
 
 * Where there is much noise, or many answers are expected to change (`driver.accuracy.changes`),
   ranges by other methods and equalized channels are tried: each network is quantized by two thirds
@@ -23,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from tilefarm.plural import plural
 
 from driver.accuracy.changes import changed_share
@@ -33,6 +36,7 @@ from driver.integer.noise import between
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 from driver.quantize.integer_bias import Biased, has_wide_weights
+from driver.quantize.observed import Observed, spread
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import float_form
 from driver.quantize.widening import Widening, fewest, widenings, with_widenings
@@ -40,6 +44,12 @@ from driver.quantize.widening import Widening, fewest, widenings, with_widenings
 Quantizer: TypeAlias = Callable[[Arrays, Quantization], QuantGraph]
 """From calibration data and a way to the integer network."""
 
+_ENOUGH_DB: Final = 27.0
+"""Signal to noise of scores from which on noise is little: less than a twentieth of them. Networks
+that lose answers to 8 bits have 17 to 24 dB there, others 30 and more."""
+_ONE_OF: Final = 12
+"""Samples, of which one is looked at first: an integer network takes longer than a float one."""
+_LEAST_LOOKED_AT: Final = 3
 _MUCH_DB: Final = 20.0
 """Signal to noise below which noise is much: more than a tenth of the outputs."""
 _MANY: Final = 0.02
@@ -70,15 +80,49 @@ class Chosen:
     why: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AtOnce:
+    """An integer network that was made after one run of the float network, and what that told."""
+
+    quantized: QuantGraph
+    observed: Observed
+
+    def judged(self, calibration: Arrays) -> tuple[float, float]:
+        """Signal to noise of scores before a softmax, and of answers, dB, on a few samples."""
+        known = len(self.observed.places)
+        count = min(len(values) for values in calibration.values())
+        some = spread(known, max(_LEAST_LOOKED_AT, count // _ONE_OF))
+        found = run(self.quantized, _some(calibration, self.observed.places[some]), keep=True)
+        steps = {name: self.quantized.tensors[name].scale or 1.0 for name in self.observed.scores}
+        scores = _db(
+            _some(self.observed.scores, some),
+            {name: found[name] * step for name, step in steps.items()},
+        )
+        answers = {output.name: found[output.tensor] for output in self.quantized.outputs}
+        return scores, _db(_some(self.observed.answers, some), answers)
+
+
 def chosen_way(
-    graph: Graph, calibration: Arrays, how: Quantization, quantized_by: Quantizer
+    graph: Graph,
+    calibration: Arrays,
+    how: Quantization,
+    quantized_by: Quantizer,
+    at_once_by: Callable[[Quantization], AtOnce] | None = None,
 ) -> Chosen:
-    """The network by the way that is best where `how` leaves one open."""
+    """The network by the way that is best where `how` leaves one open.
+
+    Args:
+        at_once_by: makes one of the calibration data without refining layer after layer.
+    """
+    if at_once_by is not None and _may_be_at_once(graph, how):
+        chosen = _at_once(calibration, how, at_once_by, quantized_by)
+        if chosen is not None:
+            return chosen
     usual = Chosen(quantized=quantized_by(calibration, how), how=how)
     if not how.is_open or graph.ranges:
         return usual
     count = min(len(values) for values in calibration.values())
-    few = _some(calibration, _spread(count, _LOOKED_AT))
+    few = _some(calibration, spread(count, _LOOKED_AT))
     floats = run_float(graph, few)
     answers = run(usual.quantized, few)
     found = _db(floats, answers)
@@ -88,6 +132,38 @@ def chosen_way(
         trial = _trial(graph, calibration, quantized_by)
         return usual if trial is None else trial.widened(trial.best_way(usual))
     return usual
+
+
+def _may_be_at_once(graph: Graph, how: Quantization) -> bool:
+    """Whether nothing is asked for that one run of the float network does not tell."""
+    return how.is_open and how.fit_weights and how.correct_bias is not False and not graph.ranges
+
+
+def _at_once(
+    calibration: Arrays,
+    how: Quantization,
+    at_once_by: Callable[[Quantization], AtOnce],
+    quantized_by: Quantizer,
+) -> Chosen | None:
+    """The network that is made at once, if it has so little noise that more would not be seen.
+
+    If even shared shifts might not show, weights are fitted where rounded ones are too bad for it:
+    cycles are saved in every run.
+    """
+    made = at_once_by(how)
+    scores, answers = made.judged(calibration)
+    if not scores >= _ENOUGH_DB:
+        return None
+    usual = Chosen(quantized=made.quantized, how=how)
+    if not (answers >= _LITTLE_DB and how.share_shifts is None and _own_shifts(made.quantized)):
+        return usual
+    shared = replace(how, share_shifts=True)
+    other = at_once_by(shared)
+    chosen = _shared(usual, shared, other.quantized, answers, other.judged(calibration)[1])
+    if chosen is usual:
+        other = replace(other, quantized=quantized_by(calibration, shared))
+        chosen = _shared(usual, shared, other.quantized, answers, other.judged(calibration)[1])
+    return chosen
 
 
 def _with_shared_shifts(
@@ -101,7 +177,13 @@ def _with_shared_shifts(
     """With as many shared shifts as there can be, if there is little noise even so."""
     how = replace(usual.how, share_shifts=True)
     quantized = quantized_by(calibration, how)
-    shared = _db(floats, run(quantized, few))
+    return _shared(usual, how, quantized, found, _db(floats, run(quantized, few)))
+
+
+def _shared(
+    usual: Chosen, how: Quantization, quantized: QuantGraph, found: float, shared: float
+) -> Chosen:
+    """The other network, whose channels share shifts, unless that costs too much."""
     if not shared >= found - _MAY_COST_DB:
         return usual
     why = (
@@ -203,7 +285,7 @@ def _trial(graph: Graph, calibration: Arrays, quantized_by: Quantizer) -> _Trial
     """Of as many samples as take seconds; None where these are too few to judge by."""
     elements = sum(math.prod(shape[1:]) for shape in graph.shapes.values())
     count = min(len(values) for values in calibration.values())
-    samples = _spread(count, min(_TRIED_ON, _MOST_ELEMENTS // elements))
+    samples = spread(count, min(_TRIED_ON, _MOST_ELEMENTS // elements))
     if len(samples) < _LEAST_TRIED:
         return None
     is_judged = np.arange(len(samples)) % 3 == 1
@@ -243,12 +325,7 @@ def _own_shifts(quantized: QuantGraph) -> bool:
     )
 
 
-def _spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Places at even distances over so many samples."""
-    return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
-
-
-def _some(arrays: Arrays, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Arrays:
+def _some(arrays: Arrays, places: NDArray[np.int64]) -> Arrays:
     return {name: values[places] for name, values in arrays.items()}
 
 

@@ -46,7 +46,7 @@ def test_the_plainest_way_leaves_nothing_open() -> None:
     [
         ("zoo:resnet18", compared(1.1), []),
         ("zoo:resnet18", compared(1.3), ["times as long"]),
-        ("zoo:squeezenet", compared(30.0), []),
+        ("zoo:mobilenet_v1", compared(30.0), []),
         ("zoo:mobilenet_v2", compared(29.0), []),
         ("zoo:mobilenet_v2", compared(31.0), ["by default"]),
     ],

@@ -17,9 +17,10 @@ from driver.graph.ir import Affine, Graph, Reshape
 from driver.integer.qir import QConv2d, QDense, QuantGraph
 from driver.integer.reference import run
 from driver.quantize.calibrate import calibrate
+from driver.quantize.observed import Calibration
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import quantize
-from driver.quantize.refining import Refinement, refined
+from driver.quantize.refining import Refinement, refined, refined_at_once
 
 PLAIN = Quantization(activations="symmetric", correct_bias=False, fit_weights=False)
 CORRECTED = replace(PLAIN, correct_bias=True)
@@ -182,3 +183,32 @@ def test_a_model_with_ranges_of_its_own_has_weights_that_fit_what_may_be_assumed
         for how in (PLAIN, replace(PLAIN, fit_weights=True))
     ]
     assert means[1] < 0.7 * means[0]
+
+
+def test_one_run_of_the_float_network_makes_most_of_it_right() -> None:
+    """Means are those of the float network's operands; the noise before a layer is left out."""
+    graph, data, others = two_layers(), positive(200, 0), positive(200, 1)
+    calibration = Calibration({"x": data})
+    calibrate(graph, calibration)
+    assert calibration.observed is not None
+    plain, thorough = quantize(graph, data, PLAIN), quantize(graph, data, CORRECTED)
+    wanted = Refinement(block=16, shares=False)
+    better = refined_at_once(plain, graph, calibration.observed, wanted)
+    before, after, best = (
+        mean_error(graph, each, others).sum() for each in (plain, better, thorough)
+    )
+    assert after - best < (before - best) / 2
+    assert [n.op.shift.tolist() for n in better.nodes if isinstance(n.op, QConv2d | QDense)] == [
+        n.op.shift.tolist() for n in plain.nodes if isinstance(n.op, QConv2d | QDense)
+    ]
+    shared = refined_at_once(
+        plain, graph, calibration.observed, Refinement(block=16, shares_all=True)
+    )
+    assert all(len({*n.op.shift.tolist()}) == 1 for n in shared.nodes if isinstance(n.op, QConv2d))
+
+
+def test_where_nothing_is_wanted_nothing_is_run() -> None:
+    graph, data = two_layers(), positive(8, 0)
+    plain = quantize(graph, data, PLAIN)
+    nothing = Refinement(block=16, shares=False, fits=False, corrects=False)
+    assert refined(plain, graph, data, nothing) is plain

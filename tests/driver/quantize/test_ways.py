@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from kit.networks import Builder, conv, dense, samples_for, window
 from tilefarm.target import TARGETS, Target
 
 from driver.graph.float_run import run_float
-from driver.graph.ir import Clip, Graph
+from driver.graph.ir import Clip, Dense, Graph, Softmax
 from driver.graph.parts import Arrays
 from driver.integer.noise import between
 from driver.integer.qir import QuantGraph
@@ -19,6 +20,7 @@ from driver.integer.reference import run
 from driver.quantize import ways
 from driver.quantize.fitting import fit, quantize_for
 from driver.quantize.integer_bias import Biased
+from driver.quantize.moments import moments
 from driver.quantize.options import AS_USUAL, Quantization
 from driver.quantize.quantizer import FloatForm, form_of, quantize
 from driver.quantize.ways import chosen_way
@@ -221,6 +223,98 @@ def test_blocks_of_wide_weights_share_their_shifts_already(
     assert has_own_shifts(chosen.quantized), "each block its own"
     assert seen == [how]
     assert chosen.why is None
+
+
+def test_a_network_with_little_noise_is_made_after_one_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, data = uneven_rows(2.0)
+    monkeypatch.setattr(ways, "_LITTLE_DB", 90.0)
+    runs: list[Arrays] = []
+    monkeypatch.setattr(
+        "driver.quantize.refining.moments", lambda *_: pytest.fail("refined layer after layer")
+    )
+
+    def counted(*args: Any, **options: Any) -> Any:
+        runs.append(args[1])
+        return run_float(*args, **options)
+
+    monkeypatch.setattr("driver.quantize.calibrate.run_float", counted)
+    monkeypatch.setattr(ways, "run_float", counted)
+    plain = Quantization(share_shifts=False, correct_bias=False, fit_weights=False)
+    fitted = fit(TARGETS["sim"], graph, data, Quantization(activations="symmetric"))
+    assert fitted.how == Quantization(activations="symmetric")
+    assert len(runs) == 1
+    fresh = {"x": samples_for(graph, 1, 40)["x"].clip(-2, 2)}
+    monkeypatch.undo()
+    least = ratio_db(graph, quantize(graph, data, plain), fresh)
+    assert ratio_db(graph, fitted.quantized, fresh) > least - 1
+
+
+@pytest.mark.parametrize(("spread", "fitted_layers"), [(1.3, 0), (2.0, 1)])
+def test_shifts_are_shared_at_once_where_accuracy_has_room(
+    spread: float, fitted_layers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights are fitted where what they lose by the nearest ones is too much."""
+    monkeypatch.setattr(ways, "_LITTLE_DB", 30.0)
+    met: list[object] = []
+
+    def noted(*args: Any) -> Any:
+        met.append(args)
+        return moments(*args)
+
+    monkeypatch.setattr("driver.quantize.refining.moments", noted)
+    graph, data = uneven_rows(spread)
+    fitted = fit(TARGETS["sim"], graph, data, AS_USUAL)
+    assert fitted.how == replace(AS_USUAL, share_shifts=True)
+    assert not has_own_shifts(fitted.quantized)
+    assert "channels share shifts" in fitted.notes[0]
+    assert len(met) == fitted_layers
+    kept = fit(TARGETS["sim"], graph, data, Quantization(share_shifts=False))
+    assert has_own_shifts(kept.quantized)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        Quantization(fit_weights=False),
+        Quantization(correct_bias=False),
+        Quantization(
+            calibration="minmax", equalize=False, share_shifts=False, wide=(), wide_activations=()
+        ),
+    ],
+)
+def test_what_the_user_asks_for_is_done_layer_after_layer(
+    how: Quantization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, data = uneven_rows(2.0)
+    monkeypatch.setattr(
+        "driver.quantize.fitting.refined_at_once", lambda *_: pytest.fail("made at once")
+    )
+    fit(TARGETS["sim"], graph, data, how)
+
+
+def test_noise_is_seen_before_the_softmax_that_hides_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One class wins whatever the noise: the scores show it, the probabilities do not."""
+    graph, data = with_large_weights()
+    first, last = (node.op for node in graph.nodes)
+    assert isinstance(last, Dense)
+    b = Builder((1, 48))
+    most = 5 * np.abs(run_float(graph, data)["out0"]).max()
+    last = replace(last, bias=last.bias + most * np.eye(10, dtype=np.float32)[0])
+    sure = b.graph(b.put(Softmax(axis=1), b.put(last, b.put(first, "x"))))
+    met: list[object] = []
+
+    def noted(*args: Any) -> Any:
+        met.append(args)
+        return moments(*args)
+
+    monkeypatch.setattr("driver.quantize.refining.moments", noted)
+    made = fit(TARGETS["sim"], sure, data, AS_USUAL).quantized
+    assert ratio_db(sure, made, data) > 60
+    assert met, "refined layer after layer"
 
 
 def test_a_line_says_that_equalization_changed_nothing() -> None:
