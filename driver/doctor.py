@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.errors import TilefarmError
+from tilefarm.sandbox import SandboxLevel
 from tilefarm.target import TARGETS
 
 from device_server.library import native
@@ -22,7 +23,6 @@ from device_server.runner.runner import Runner
 _MODULES: Final = ("numpy", "onnx", "llvmlite", "grpc", "xgboost", "rich")
 _MEMORY_NBYTES: Final = 2 << 30
 _DISK_NBYTES: Final = 1 << 30
-_SECCOMP: Final = "seccomp"
 _INSTALL: Final = "make setup, or pip install ."
 
 
@@ -97,7 +97,7 @@ def _sandbox() -> Finding:
         return Finding(subject="sandbox", good=False, detail=error.what, repair=error.hint)
     return Finding(
         subject="sandbox",
-        good=_SECCOMP in level,
+        good=SandboxLevel.of(level).is_at_least(SandboxLevel.SECCOMP),
         detail=level,
         repair="allow seccomp here (a container's security profile may forbid it)",
     )

@@ -81,6 +81,7 @@ _INFOS: Final = {
     3,
 }
 _INDIRECT_FUNCTION: Final = 10
+_NAME_NBYTES: Final = 1024
 _SHOWN: Final = 64
 """Characters of a name in a reason."""
 _RESERVED_SECTIONS: Final = 0xFF00
@@ -244,7 +245,10 @@ def _check_symbols(
             continue
         if name >= len(text):
             raise Refused("a symbol's name lies outside of the table of names")
-        said = text[name : text.index(b"\0", name)].decode("ascii", "replace")
+        end = text.find(b"\0", name, name + _NAME_NBYTES)
+        if end < 0:
+            raise Refused(f"a symbol's name has more than {_NAME_NBYTES} bytes")
+        said = text[name:end].decode("ascii", "replace")
         _check_symbol(image, said, info, section, value, known)
 
 
