@@ -10,12 +10,12 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from tilefarm.clock import Clock
-from tilefarm.trust.credentials import create_token
 
 from driver.bench.farm.busy import Shares, shares
 from driver.bench.farm.devices import Devices
 from driver.bench.farm.housed import search_with
-from driver.bench.farm.scale import own_tracker
+from driver.bench.farm.proofs import Proofs
+from driver.bench.farm.served import own_tracker
 from driver.settings import FarmSettings
 
 BOARDS: Final = 2
@@ -26,19 +26,19 @@ _START_SECONDS: Final = 60.0
 _WORKERS: Final = 2
 
 
-def measure_boards(trials: int, *, scratch: FilePath, clock: Clock) -> Shares:
+def measure_boards(trials: int, *, tls: bool, scratch: FilePath, clock: Clock) -> Shares:
     """What the boards did while a search of so many trials went on.
 
     Raises:
         NoDeviceError, FarmFault: see `searching.search`.
     """
-    token = create_token(scratch / "token")
+    proofs = Proofs.create(scratch, tls=tls, clock=clock)
     with (
-        own_tracker("127.0.0.1:0", scratch) as (_, address),
+        own_tracker("127.0.0.1:0", proofs) as (_, address),
         Devices(
             BOARDS,
             tracker=address,
-            token=token,
+            proofs=proofs,
             kernel_seconds=KERNEL_SECONDS,
             folder=scratch,
             log=scratch / "boards.log",
@@ -47,7 +47,8 @@ def measure_boards(trials: int, *, scratch: FilePath, clock: Clock) -> Shares:
         boards.wait_until_registered(_START_SECONDS)
         settings = FarmSettings(
             tracker=address,
-            token_file=scratch / "token",
+            token_file=proofs.token_file,
+            tls=proofs.tls(),
             devices=BOARDS,
             workers=_WORKERS,
             ray=False,

@@ -46,16 +46,17 @@ examples:
   tilefarm bench farm --devices 1000 --workers 64 --gate
   tilefarm bench farm --devices 50 --seconds 5 --kernel-seconds 1 --trials 0
 
-First a search on two simulators with two compile processes, nothing left out, and uploads of
-{BLOB_NBYTES >> 20} MiB to a simulator. Then a search of a quarter of the trials on two boards: real
-device servers whose kernels sleep {KERNEL_SECONDS:g} s on the average, so that candidates wait for
-devices. Then a tracker, the driver and all of --devices on this machine: device servers are real
-ones, many in a process, but their kernels sleep, between half and one and a half of
---kernel-seconds, evenly, and compiles sleep --compile-seconds. First heartbeats alone. Then leases
-as the devices would need them if each kernel had one of its own: --devices / --kernel-seconds a
-second, renewed every 10 s of a kernel, at times that do not depend on earlier answers; a lease is
-timed from when it was due. Then as many as can be: {CLIENTS} clients lease, hold for
-{HOLD_SECONDS:g} s, give back, and so on. Then a search.
+All of it speaks TLS with certificates on both sides, as a farm of several machines does, unless
+--no-tls is there. First a search on two simulators with two compile processes, nothing left out,
+and uploads of {BLOB_NBYTES >> 20} MiB to a simulator. Then a search of a quarter of the trials on
+two boards: real device servers whose kernels sleep {KERNEL_SECONDS:g} s on the average, so that
+candidates wait for devices. Then a tracker, the driver and all of --devices on this machine: device
+servers are real ones, many in a process, but their kernels sleep, between half and one and a half
+of --kernel-seconds, evenly, and compiles sleep --compile-seconds. First heartbeats alone. Then
+leases as the devices would need them if each kernel had one of its own: --devices /
+--kernel-seconds a second, renewed every 10 s of a kernel, at times that do not depend on earlier
+answers; a lease is timed from when it was due. Then as many as can be: {CLIENTS} clients lease,
+hold for {HOLD_SECONDS:g} s, give back, and so on. Then a search.
 
 Devices have a candidate from the begin of its transfer to the end of its run; those without one
 count where a compiled candidate waits. Simulators nearly always wait for compiles: what they lose
@@ -95,26 +96,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"on simulators; 0 leaves them and the boards out (default: {_TRIALS})",
     )
+    option("--no-tls", action="store_true", help="as a farm on one machine may be")
     add_gate(parser)
     parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    scale = _scale(args)
+    scale, tls = _scale(args), not args.no_tls
     quiet_libraries()
     clock = SystemClock()
     figures: list[Figure] = []
-    document: dict[str, Any] = {"machine": machine(), "scale": asdict(scale)}
+    document: dict[str, Any] = {"machine": machine(), "scale": asdict(scale), "tls": tls}
     if args.trials:
         with scratch_folder() as scratch:
-            real = list(real_figures(measure_real(args.trials, scratch=scratch, clock=clock)))
+            real = list(
+                real_figures(measure_real(args.trials, tls=tls, scratch=scratch, clock=clock))
+            )
         with scratch_folder() as scratch:
-            real += upload_figures(measure_upload(scratch=scratch, clock=clock))
+            real += upload_figures(measure_upload(tls=tls, scratch=scratch, clock=clock))
         trials = max(1, args.trials // _BOARD_SHARE)
         with scratch_folder() as scratch:
-            found = measure_boards(trials, scratch=scratch, clock=clock)
-            boards = list(board_figures(found))
+            busy = measure_boards(trials, tls=tls, scratch=scratch, clock=clock)
+            boards = list(board_figures(busy))
         figures += real + boards
         document |= {"real": [f.row() for f in real], "boards": [f.row() for f in boards]}
         _tell(
@@ -124,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         )
         _tell(args, f"{plural(trials, 'trial')} on two boards", figure_table(boards))
     with scratch_folder() as scratch:
-        scaled = measure_scale(scale, scratch=scratch, clock=clock)
+        scaled = measure_scale(scale, tls=tls, scratch=scratch, clock=clock)
     simulated, bounds = list(scale_figures(scaled)), limits(scale, scaled)
     figures += simulated
     document |= {"simulated": [f.row() for f in simulated], "limits": list(map(asdict, bounds))}

@@ -10,18 +10,21 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
+from tilefarm.clock import SystemClock
 from tilefarm.closing import Closing
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Counters
 from tilefarm.rpc.security import Security
 from tilefarm.target import TARGETS
-from tilefarm.trust.tls import Credentials
+from tilefarm.trust.access import FarmRole
 from tilefarm.trust.tokens import SharedSecret
 
 from device_server.device.known_kernel import known_kernel
 from device_server.device.server import DeviceSettings, run_device
 from driver.bench.farm.asleep import SleepingRunner
+from driver.bench.farm.proofs import Proofs
 from driver.compiling.pipes import PipeChild, far_ends
+from driver.farm.authority import Authority
 
 TARGET: Final = TARGETS["sim"]
 """What the devices implement."""
@@ -29,6 +32,7 @@ TARGET: Final = TARGETS["sim"]
 _CHILD: Final = "driver.bench.farm.devices"
 _PER_PROCESS: Final = 250
 _START_SECONDS: Final = 60.0
+_TLS: Final = "tls"
 _READY: Final = "ready"
 _REGISTERED: Final = "registered"
 
@@ -38,7 +42,7 @@ class Devices(Closing):
 
     Args:
         tracker: where the devices register; nobody needs to be there yet.
-        token: the farm's one secret.
+        proofs: what they prove themselves with.
         folder: for uploads and sockets; its path is short.
         log: gets what the processes print.
 
@@ -51,15 +55,18 @@ class Devices(Closing):
         count: int,
         *,
         tracker: str,
-        token: str,
+        proofs: Proofs,
         kernel_seconds: float,
         folder: Path,
         log: Path,
     ) -> None:
+        for name in _names(0, count):
+            proofs.tls(FarmRole.DEVICE, name)
+        shown = str(proofs.folder), "plain" if proofs.authority is None else _TLS
         self._children = [
             PipeChild(
                 _CHILD,
-                [str(first), str(last), tracker, token, str(folder), str(kernel_seconds)],
+                [str(first), str(last), tracker, *shown, str(folder), str(kernel_seconds)],
                 pipes=1,
                 log=log,
             )
@@ -108,26 +115,33 @@ def _shares(count: int) -> list[tuple[int, int]]:
     return [(at, min(at + _PER_PROCESS, count)) for at in range(0, count, _PER_PROCESS)]
 
 
+def _names(first: int, last: int) -> list[str]:
+    return [f"d{number}" for number in range(first, last)]
+
+
 def main(
     argument: str,
     first: str,
     last: str,
     tracker: str,
-    token: str,
+    proofs: str,
+    transport: str,
     folder: str,
     kernel_seconds: str,
 ) -> None:
     """The child: serves devices until the other end of its pipe is gone."""
     (pipe,) = far_ends(argument)
-    names = [f"d{number}" for number in range(int(first), int(last))]
-    asyncio.run(_serve(names, pipe, tracker, token, Path(folder), float(kernel_seconds)))
+    authority = Authority(Path(proofs)) if transport == _TLS else None
+    issued = Proofs(Path(proofs), authority, SystemClock())
+    names = _names(int(first), int(last))
+    asyncio.run(_serve(names, pipe, tracker, issued, Path(folder), float(kernel_seconds)))
 
 
 async def _serve(
     names: list[str],
     pipe: Connection,
     tracker: str,
-    token: str,
+    proofs: Proofs,
     folder: Path,
     kernel_seconds: float,
 ) -> None:
@@ -150,6 +164,7 @@ async def _serve(
     known = replace(known_kernel(TARGET, b""), counters=Counters(), cycles=None)
 
     def device(name: str) -> Coroutine[None, None, None]:
+        shown = proofs.shown(FarmRole.DEVICE, name)
         return run_device(
             stopping,
             DeviceSettings(
@@ -161,8 +176,8 @@ async def _serve(
             ),
             SleepingRunner(name, kernel_seconds),
             known,
-            security=Security(tokens=SharedSecret(token)),
-            credentials=Credentials(token=token),
+            security=Security(tokens=SharedSecret(shown.token), tls=shown.tls),
+            credentials=shown,
             on_ready=lambda _: ready.answer(name),
             log=log,
         )

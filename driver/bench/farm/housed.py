@@ -12,8 +12,17 @@ from driver.farm.farmhouse import Farmhouse, Folders
 from driver.settings import FarmSettings
 
 
-def search_with(settings: FarmSettings, trials: int, *, records: Path, clock: Clock) -> Searched:
+def search_with(
+    settings: FarmSettings,
+    trials: int,
+    *,
+    records: Path,
+    clock: Clock,
+    farm: tuple[int, ...] = (),
+) -> Searched:
     """Search for so many trials; logs and scratch files lie beside the records.
+
+    The work of the processes `farm` counts as the farm's.
 
     Raises:
         NoDeviceError, FarmFault: see `searching.search`.
@@ -27,5 +36,5 @@ def search_with(settings: FarmSettings, trials: int, *, records: Path, clock: Cl
             Plan(devices=settings.devices, workers=settings.workers, trials=trials),
             records=records,
             clock=clock,
-            farm=lambda: house.farm.pids,
+            farm=lambda: farm,
         )

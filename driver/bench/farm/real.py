@@ -11,6 +11,8 @@ from tilefarm.clock import Clock
 
 from driver.bench.farm.busy import Path, Shares, path, shares
 from driver.bench.farm.housed import search_with
+from driver.bench.farm.proofs import Proofs
+from driver.bench.farm.served import simulators
 from driver.settings import FarmSettings
 
 DEVICES: Final = 2
@@ -43,14 +45,24 @@ class RealFigures:
         return self.driver_seconds + self.farm_seconds - self.kernel_seconds
 
 
-def measure_real(trials: int, *, scratch: FilePath, clock: Clock) -> RealFigures:
+def measure_real(trials: int, *, tls: bool, scratch: FilePath, clock: Clock) -> RealFigures:
     """Search for so many trials.
 
     Raises:
         NoDeviceError, FarmFault: see `searching.search`.
     """
-    settings = FarmSettings(devices=DEVICES, workers=WORKERS, ray=False)
-    done = search_with(settings, trials, records=scratch / "real.sqlite", clock=clock)
+    proofs = Proofs.create(scratch, tls=tls, clock=clock)
+    with simulators(DEVICES, proofs) as farm:
+        settings = FarmSettings(
+            tracker=farm.tracker,
+            token_file=proofs.token_file,
+            tls=proofs.tls(),
+            devices=DEVICES,
+            workers=WORKERS,
+            ray=False,
+        )
+        records = scratch / "real.sqlite"
+        done = search_with(settings, trials, records=records, clock=clock, farm=farm.pids)
     return RealFigures(
         trials=done.told,
         seconds=done.ended - done.began,

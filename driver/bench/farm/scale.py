@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Final
@@ -12,18 +10,17 @@ from typing import Final
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
 from tilefarm.errors import InfraError
-from tilefarm.trust.credentials import create_token
-from tilefarm.trust.tls import Credentials
 
 from compile_worker.compiler import compile_kernel
 from driver.bench.farm.asleep import SleepingPlace
 from driver.bench.farm.busy import Path, Shares, path, shares
 from driver.bench.farm.clients import LeaseLoad, arriving_load, saturating_load
 from driver.bench.farm.devices import TARGET, Devices
+from driver.bench.farm.proofs import Proofs
 from driver.bench.farm.searching import Plan, Searched, layer_tasks, search
+from driver.bench.farm.served import own_tracker
 from driver.bench.farm.usage import peak_nbytes, processor_seconds, resident_nbytes
 from driver.compiling.executor import Workers
-from driver.farm.children import Child
 from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
 from driver.search.measuring import Task
@@ -103,25 +100,26 @@ class ScaleFigures:
     path: Path
 
 
-def measure_scale(scale: Scale, *, scratch: FilePath, clock: Clock) -> ScaleFigures:
-    """Start it all, load it in four ways, end it all.
+def measure_scale(scale: Scale, *, tls: bool, scratch: FilePath, clock: Clock) -> ScaleFigures:
+    """Start it all, with TLS or without, load it in four ways, end it all.
 
     Raises:
         NoDeviceError, FarmFault: a part of it did not start, or gave up.
     """
-    shown = Credentials(token=create_token(scratch / "token"))
-    with own_tracker("127.0.0.1:0", scratch) as (_, address):
+    proofs = Proofs.create(scratch, tls=tls, clock=clock)
+    shown = proofs.shown()
+    with own_tracker("127.0.0.1:0", proofs) as (_, address):
         pass  # It was there for a free port only: devices call it before the one to measure starts.
     with Devices(
         scale.devices,
         tracker=address,
-        token=shown.token,
+        proofs=proofs,
         kernel_seconds=scale.kernel_seconds,
         folder=scratch,
         log=scratch / "devices.log",
     ) as devices:
         began = clock.seconds()
-        with own_tracker(address, scratch) as (tracker, _):
+        with own_tracker(address, proofs) as (tracker, _):
             start_nbytes = resident_nbytes(tracker.pid)
             devices.wait_until_registered(_STORM_SECONDS)
             storm_seconds = clock.seconds() - began
@@ -156,19 +154,6 @@ def measure_scale(scale: Scale, *, scratch: FilePath, clock: Clock) -> ScaleFigu
                 shares=shares(done),
                 path=path(done),
             )
-
-
-@contextmanager
-def own_tracker(listen: str, scratch: FilePath) -> Iterator[tuple[Child, str]]:
-    """A tracker that keeps what it knows, and its address."""
-    words = ["tracker", "--listen", listen, "--state", str(scratch / "tracker.sqlite")]
-    words += ["--token-file", str(scratch / "token")]
-    child = Child("tracker", words, scratch / "tracker.log")
-    try:
-        yield child, child.ready()
-    finally:
-        child.terminate()
-        child.join()
 
 
 class _Watch:

@@ -14,8 +14,10 @@ from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 
 from driver.bench.farm.devices import TARGET
+from driver.bench.farm.proofs import Proofs
+from driver.bench.farm.served import simulators
 from driver.bench.farm.usage import tree_seconds
-from driver.farm.fleet import LocalFarm
+from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
 
 BLOB_NBYTES: Final = 64 << 20
@@ -40,7 +42,7 @@ class UploadFigures:
     device_seconds: float
 
 
-def measure_upload(*, scratch: FilePath, clock: Clock) -> UploadFigures:
+def measure_upload(*, tls: bool, scratch: FilePath, clock: Clock) -> UploadFigures:
     """Upload.
 
     Raises:
@@ -49,9 +51,11 @@ def measure_upload(*, scratch: FilePath, clock: Clock) -> UploadFigures:
     noise = random.Random(0)
     blobs = [noise.randbytes(BLOB_NBYTES) for _ in range(_UPLOADS)]
     named = [{Digest.of(blob): blob} for blob in blobs]
+    proofs = Proofs.create(scratch, tls=tls, clock=clock)
     with (
-        closing(LocalFarm(TARGET, 1, scratch, scratch)) as farm,
-        closing(Leases(farm, TARGET, owner="bench", clock=clock)) as leases,
+        simulators(1, proofs) as farm,
+        closing(RemoteFarm(farm.tracker, proofs.shown())) as reached,
+        closing(Leases(reached, TARGET, owner="bench", clock=clock)) as leases,
         closing(leases.connect(leases.acquire(_DEVICE_WAIT_SECONDS))) as device,
     ):
         device.ensure({Digest.of(b""): b""})

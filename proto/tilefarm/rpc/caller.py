@@ -21,7 +21,7 @@ from tilefarm.rpc.version import announcement
 from tilefarm.trust.tls import Credentials, TlsFolder
 from tilefarm.watch.work import work_headers
 
-Options = tuple[tuple[str, int], ...]
+Options = tuple[tuple[str, int | str], ...]
 
 MESSAGE_NBYTES: Final = 4 << 20
 """The most that one message may hold; larger things travel in chunks."""
@@ -50,12 +50,17 @@ SMALL_MESSAGES: Final[Options] = (("grpc.http2.bdp_probe", 0),)
 _Request = TypeVar("_Request")
 _Reply = TypeVar("_Reply")
 
-_SMALL_OPTIONS: Final[Options] = CHANNEL_OPTIONS + SMALL_MESSAGES
+_UNIX_OPTIONS: Final[Options] = (("grpc.default_authority", "localhost"),)
+"""Whom a certificate has to name on a unix socket: gRPC takes the path, which no host is."""
 
 
 def authorization(token: str) -> tuple[tuple[str, str], ...]:
     """The metadata that shows a token."""
     return (("authorization", f"Bearer {token}"),)
+
+
+def _options(address: str) -> Options:
+    return CHANNEL_OPTIONS + (_UNIX_OPTIONS if address.startswith("unix:") else ())
 
 
 def _channel_credentials(tls: TlsFolder) -> grpc.ChannelCredentials:
@@ -82,11 +87,12 @@ class Caller:
         self, address: str, credentials: Credentials, *, peer: str, lost: type[FarmFault]
     ) -> None:
         check_address(address)
+        options = _options(address)
         if credentials.tls is None:
-            self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+            self._channel = grpc.insecure_channel(address, options=options)
         else:
             proof = _channel_credentials(credentials.tls)
-            self._channel = grpc.secure_channel(address, proof, options=CHANNEL_OPTIONS)
+            self._channel = grpc.secure_channel(address, proof, options=options)
         self._metadata = authorization(credentials.token) + announcement()
         self._peer = f"{peer} at {address}"
         self._lost = lost
@@ -156,11 +162,12 @@ class AsyncCaller:
         self, address: str, credentials: Credentials, *, peer: str, lost: type[FarmFault]
     ) -> None:
         check_address(address)
+        options = _options(address) + SMALL_MESSAGES
         if credentials.tls is None:
-            self._channel = grpc.aio.insecure_channel(address, options=_SMALL_OPTIONS)
+            self._channel = grpc.aio.insecure_channel(address, options=options)
         else:
             proof = _channel_credentials(credentials.tls)
-            self._channel = grpc.aio.secure_channel(address, proof, options=_SMALL_OPTIONS)
+            self._channel = grpc.aio.secure_channel(address, proof, options=options)
         self._metadata = authorization(credentials.token) + announcement()
         self._peer = f"{peer} at {address}"
         self._lost = lost

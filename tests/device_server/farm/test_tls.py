@@ -162,6 +162,15 @@ def test_certificates_are_rotated_without_a_restart(place: Place) -> None:
     eventually(lambda: answer(place, place.ann) == "")
 
 
+def test_on_a_unix_socket_a_server_is_localhost(place: Place) -> None:
+    hosts = ("127.0.0.1", "localhost")
+    hub = place.parties.issue(FarmRole.TRACKER, "near", hosts=hosts)
+    place.farm.security = place.parties.security(hub)
+    tracker = place.farm.tracker(listen=f"unix:{place.farm.folder}/t.sock")
+    with TrackerClient(tracker.address, place.ann) as client:
+        assert client.devices() == []
+
+
 @pytest.mark.parametrize("content", [b"-----BEGIN PRIVATE KEY-----\nAA==\n", None])
 def test_a_folder_that_is_being_replaced_stops_nobody(content: bytes | None, place: Place) -> None:
     hub = place.parties.folder / "hub"
