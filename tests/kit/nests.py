@@ -552,6 +552,17 @@ def borders() -> st.SearchStrategy[tuple[int, int, int, int]]:
 
 
 @st.composite
+def fills(draw: st.DrawFn) -> Workload:
+    """Borders alone, of images that are blocked in any way, in planes or not."""
+    around = draw(borders().filter(any))
+    few = st.integers(1, 3)
+    outer = draw(st.lists(few, min_size=1, max_size=3))
+    rows, columns = (draw(few) + around[side] + around[side + 2] for side in (0, 1))
+    element = draw(st.sampled_from([(1, 16), (1, 8), (2, 8), (1, 4), (2, 16)]))
+    return border((*outer, rows, columns, *element), around, draw(st.integers(-128, 127)))
+
+
+@st.composite
 def denses(draw: st.DrawFn) -> Workload:
     """Small fully connected layers."""
     few = st.integers(1, 2)

@@ -1,5 +1,7 @@
 """Every operator's nest means what numpy says, and prints as its golden text."""
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from kit import nests, numpy_operators
@@ -8,8 +10,10 @@ from tilefarm.real import COMBINATIONS
 from tilefarm.real_arrays import combined
 from tilefarm.workload import OPERATORS, Workload
 
+from compile_worker.features import features_of
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.printer import show
+from compile_worker.passes import lower
 from compile_worker.te import nest_of
 from compile_worker.te.operators import STAGES
 
@@ -63,6 +67,17 @@ def test_any_convolution_means_what_numpy_says(work: Workload) -> None:
 @settings(max_examples=10, deadline=None)
 def test_any_dense_means_what_numpy_says(work: Workload) -> None:
     agrees_with_numpy(work)
+
+
+@given(nests.fills())
+@settings(max_examples=40, deadline=None)
+def test_any_border_means_what_numpy_says_and_every_byte_is_written_once(work: Workload) -> None:
+    agrees_with_numpy(work)
+    func = nest_of(work, nests.SIM)
+    lowered = lower(func, nests.SIM)
+    assert interpret(lowered, {})["out"].tobytes() == interpret(func, {})["out"].tobytes()
+    around = work.outputs[0].nbytes - math.prod(work.within)
+    assert features_of(lowered, nests.SIM)["stores"] == around
 
 
 def test_parameters_are_the_workloads_tensors_in_order() -> None:
