@@ -103,7 +103,7 @@ def conv2d(
 
 def border(
     shape: tuple[int, ...] = (1, 2, 5, 6, 1, LANES),
-    around: tuple[int, int, int, int] = (1, 2, 0, 1),
+    around: tuple[int, ...] = (1, 2, 0, 1),
     fill: int = -7,
 ) -> Workload:
     """The border of a blocked tensor [..., H, W, b, c]."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.simulated import PAIRS, unbuilt
+from kit.bordered import BORDERED, bordered_network
+from kit.simulated import PAIRS, Simulators, program_of, unbuilt
 from tilefarm.target import TARGETS, Target
 
 from compile_worker.space import generate, lower_bound_cycles
@@ -14,6 +16,8 @@ from device_server.library.library import VtaLibrary
 from driver.bench.kinds import workloads
 from driver.bench.measuring import Bench
 from driver.bench.sandboxed import Sandbox
+from driver.integer.reference import run_network
+from driver.proof.golden import checked_steps
 from driver.vta.layers import (
     BIASED,
     MOBILENET_DEPTHWISE,
@@ -60,3 +64,22 @@ def test_a_border_costs_two_percent_at_most(target: Target, layer: Convolution) 
         errors.append(predicted / measured - 1)
     assert cycles[1] <= 1.02 * cycles[0]
     assert abs(errors[1] - errors[0]) < 0.02
+
+
+@pytest.mark.parametrize("fill_first", [True, False])
+def test_every_step_of_a_network_makes_what_the_reference_makes(fill_first: bool) -> None:
+    network = bordered_network(fill_first=fill_first)
+    made = generate(BORDERED, SIM)
+    traces = {BORDERED: made.trace(dict(made.space.default))}
+    inputs = {"x": np.random.default_rng(0).uniform(-130, 130, (3, 32, 4, 3)).astype(np.float32)}
+    checks = list(checked_steps(network, traces, inputs))
+    assert [check.failure or check.offence for check in checks] == [None] * len(network.steps)
+
+
+@pytest.mark.parametrize("fill_first", [True, False])
+def test_a_program_of_the_network_gives_its_bits(fill_first: bool, tmp_path: Path) -> None:
+    network = bordered_network(fill_first=fill_first)
+    image = np.random.default_rng(0).uniform(-130, 130, (1, 32, 4, 3)).astype(np.float32)
+    with Simulators(tmp_path) as simulators:
+        found = simulators.answer(program_of(network), {"x": image})
+    np.testing.assert_array_equal(found["y"], run_network(network, {"x": image})["y"])

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import nests, numpy_operators
-from kit.nests import EXAMPLES, conv2d
+from kit import numpy_operators
+from kit.bordered import BORDERED, FILL, bordered_network
+from kit.nests import EXAMPLES
 from kit.networks import Builder, networks, samples_for
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS, Target, VtaConfig
 from tilefarm.workload import OPERATORS, AttrValue, TensorSpec, Workload
 
-from driver.graph.ir import Graph, GraphInput, GraphOutput
-from driver.integer.blocks import from_blocks
-from driver.integer.network import Network, NetworkOutput, NetworkStep, NetworkTensor, TensorKind
+from driver.graph.ir import Graph, GraphOutput
+from driver.integer.blocks import from_blocks, to_blocks
 from driver.integer.reference import run, run_network, run_workload, step_runs
 from driver.integer.samples import sample_inputs
 from driver.partition.partitioner import partition
@@ -43,7 +43,6 @@ def workload(
 LANES = ((2, 1, 16), I32)
 BIAS = {"bias": ((2, 1, 16, 16), I8), "unit": ((1, 16), I8)}
 TILE = ((16, 16), I8)
-F32_IMAGE = TensorSpec("x", (1, 32, 4, 3), F32)
 IMAGE = ((1, 2, 4, 5, 1, 16), I8)
 ONE_OF_EACH = {
     w.operator: w
@@ -262,55 +261,16 @@ def test_a_blocked_conv_is_the_loop_over_its_tiles() -> None:
         assert (out[0, co, y, x, 0] == expected).all()
 
 
-@pytest.mark.parametrize("border_first", [True, False])
-def test_steps_write_only_their_part_of_a_tensor(border_first: bool) -> None:
-    conv, border = conv2d(2, 2, 4, 3, border=(1, 2, 0, 1)), nests.border((1, 2, 5, 6, 1, 16))
-    data, out = conv.inputs[0], conv.outputs[0]
-    values = sample_inputs(conv, seed=3)
-    pair = [
-        ("fill", border, (), "larger"),
-        ("conv", conv, tuple(i.name for i in conv.inputs), "larger"),
-    ]
-    read = workload("dequantize", {"x": (out.shape, I8)}, ((1, 32, 5, 6), F32), scale=1.0)
-    made = [
-        (
-            "start",
-            Workload("quantize", (F32_IMAGE,), (data,), (("inv_scale", 1.0),)),
-            ("x",),
-            "data",
-        ),
-        *(pair if border_first else pair[::-1]),
-        ("end", read, ("larger",), "y"),
-    ]
-    tensors: list[tuple[TensorSpec, TensorKind]] = [
-        (F32_IMAGE, "input"),
-        (data, "intermediate"),
-        (replace(out, name="larger"), "intermediate"),
-        (replace(read.outputs[0], name="y"), "output"),
-        *((each, "constant") for each in conv.inputs[1:]),
-    ]
-    network = Network(
-        name="bordered",
-        target=TARGETS["sim"],
-        inputs=(GraphInput(name="x", shape=F32_IMAGE.shape, axes=(0, 1, 2, 3)),),
-        outputs=(NetworkOutput(name="y", tensor="y", shape=(1, 32, 5, 6)),),
-        steps=tuple(
-            NetworkStep(
-                name=name, workload=work, inputs=inputs, outputs=(output,), place="cpu", why=""
-            )
-            for name, work, inputs, output in made
-        ),
-        tensors={
-            spec.name: NetworkTensor(name=spec.name, shape=spec.shape, dtype=spec.dtype, kind=kind)
-            for spec, kind in tensors
-        },
-        constants={name: array for name, array in values.items() if name != "data"},
-    )
-    image = from_blocks(values["data"]).astype(np.float32)
+@pytest.mark.parametrize("fill_first", [True, False])
+def test_steps_write_only_their_part_of_a_tensor(fill_first: bool) -> None:
+    network, layer = bordered_network(fill_first=fill_first), BORDERED.unbordered
+    image = np.random.default_rng(0).integers(-128, 128, (1, 32, 4, 3)).astype(np.float32)
     got = run_network(network, {"x": image})["y"]
-    inner = from_blocks(run_workload(conv.unbordered, values)["out"])
-    around = ((0, 0), (0, 0), (1, 0), (2, 1))
-    assert (got == np.pad(inner, around, constant_values=border.attr_int("fill"))).all()
+    data = to_blocks(image.astype(np.int8), 1, 16)
+    inner = from_blocks(run_workload(layer, {**network.constants, "data": data})["out"])
+    top, left, bottom, right = BORDERED.border
+    around = ((0, 0), (0, 0), (top, bottom), (left, right))
+    assert (got == np.pad(inner, around, constant_values=FILL)).all()
     *_, last = step_runs(network, {"x": image})
     assert same_bits(last.outputs["out"], got)
 
