@@ -55,6 +55,7 @@ _HEADERS: Final = 16
 _SHARED_OBJECT: Final = 3
 _EABI: Final = 0x05000000
 _EABI_MASK: Final = 0xFF000000
+"""Bits of e_flags that only this processor has: version 5 of its conventions."""
 
 LOAD: Final = 1
 _DYNAMIC, _NOTE, _PHDR = 2, 4, 6
@@ -197,9 +198,8 @@ def _check_ident(code: bytes, machine: Machine) -> bool:
         raise Refused(f"not a shared object (e_type {kind})")
     if code[6:16] != b"\1".ljust(10, b"\0") or version != 1 or nbytes != _header_nbytes(wide):
         raise Refused("its header is not that of a plain System V object, version 1")
-    if (flags & _EABI_MASK if machine is Machine.ARM else flags) != (
-        _EABI if machine is Machine.ARM else 0
-    ):
+    conventions, ours = (flags & _EABI_MASK, _EABI) if machine is Machine.ARM else (flags, 0)
+    if conventions != ours:
         raise Refused(f"its code follows other conventions than this device's (flags {flags:#x})")
     return wide
 

@@ -69,11 +69,8 @@ _PROCESSORS: Final[Mapping[Machine, _Processor]] = {
     Machine.AARCH64: _Processor(_RELA, 1027, frozenset({257, 1025, 1026})),
     Machine.ARM: _Processor(_REL, 23, frozenset({2, 21, 22})),
 }
-_INDIRECT: Final = {
-    (Machine.X86_64, 37),
-    (Machine.AARCH64, 1032),
-    (Machine.ARM, 160),
-}
+_INDIRECT: Final = {(Machine.X86_64, 37), (Machine.AARCH64, 1032), (Machine.ARM, 160)}
+"""Relocations that call a function to know what to write."""
 
 _INFOS: Final = {
     # Bindings LOCAL, GLOBAL, WEAK of NOTYPE, OBJECT, FUNC; and a local SECTION.
@@ -272,36 +269,37 @@ def _places(
     """What each relocation writes that the loader would apply."""
     processor = _PROCESSORS[machine]
     rela = processor.form == _RELA
-    entry_nbytes = (3 if rela else 2) * _word_nbytes(image)
-    start_tag, nbytes_tag, entry_tag = (
-        (_RELA, _RELASZ, _RELAENT) if rela else (_REL, _RELSZ, _RELENT)
+    start_tag, nbytes_tag, entry_tag, count_tag = (
+        (_RELA, _RELASZ, _RELAENT, _RELACOUNT) if rela else (_REL, _RELSZ, _RELENT, _RELCOUNT)
     )
-    _check_form(entries, processor, entry_tag, entry_nbytes)
-    in_front = entries.get(_RELACOUNT if rela else _RELCOUNT, 0)
+    layout = fields("PPP" if rela else "PP", image.wide)
+    _check_form(entries, processor, entry_tag, layout.size)
+    in_front = entries.get(count_tag, 0)
+    if in_front * layout.size > entries.get(nbytes_tag, 0):
+        raise Refused("more relative relocations are announced than there are")
     for start, size in ((start_tag, nbytes_tag), (_JMPREL, _PLTRELSZ)):
-        nbytes = entries.get(size, 0)
-        if nbytes % entry_nbytes:
-            raise Refused("relocations that are no row of entries")
-        if nbytes > _RELOCATIONS * entry_nbytes:
-            raise Refused(f"{nbytes // entry_nbytes} relocations; {_RELOCATIONS} are allowed")
-        if not nbytes:
-            continue
-        at = image.constant(entries[start], nbytes, "the table of relocations")
-        layout = fields("PPP" if rela else "PP", image.wide)
-        rows = layout.iter_unpack(image.code[at : at + nbytes])
-        for number, (place, info, *_) in enumerate(rows):
-            symbol, kind = (
-                (info >> 32, info & 0xFFFFFFFF) if image.wide else (info >> 8, info & 0xFF)
-            )
-            relative = kind == processor.relative
-            if start == start_tag and number < in_front and not relative:
-                raise Refused("more relative relocations are announced than there are")
+        table = _relocations(image, entries.get(start, 0), entries.get(size, 0), layout.size)
+        for number, (place, info, *_) in enumerate(layout.iter_unpack(table)):
+            bits = 32 if image.wide else 8
+            symbol, kind = info >> bits, info & ((1 << bits) - 1)
             _check_relocation(machine, symbol, kind, symbols)
+            if start == start_tag and number < in_front and kind != processor.relative:
+                raise Refused("more relative relocations are announced than there are")
             if not image.may_be_written(place, _word_nbytes(image)):
                 raise Refused(f"a relocation writes to {place:#x}, which is no data")
             yield place
-    if in_front * entry_nbytes > entries.get(nbytes_tag, 0):
-        raise Refused("more relative relocations are announced than there are")
+
+
+def _relocations(image: Image, address: int, nbytes: int, entry_nbytes: int) -> bytes:
+    """The rows of one table."""
+    if nbytes % entry_nbytes:
+        raise Refused("relocations that are no row of entries")
+    if nbytes > _RELOCATIONS * entry_nbytes:
+        raise Refused(f"{nbytes // entry_nbytes} relocations; {_RELOCATIONS} are allowed")
+    if not nbytes:
+        return b""
+    at = image.constant(address, nbytes, "the table of relocations")
+    return image.code[at : at + nbytes]
 
 
 def _check_form(

@@ -125,7 +125,7 @@ def _swaps_segments(made: Edited, rng: np.random.Generator) -> None:
 def _lays_one_over_another(made: Edited, rng: np.random.Generator) -> None:
     """Another part of the file, over a page that a segment has: before it in the table or after."""
     below, spare = made.of(_LOAD), made.spare()
-    align = int(below[ALIGN] if rng.integers(4) else _PAGE)
+    align = int(below[ALIGN] if below[ALIGN] and rng.integers(4) else _PAGE)
     nbytes = int(rng.integers(1, _PAGE))
     at = below[OFFSET] + below[NBYTES] if rng.integers(2) else len(made.code)
     made.code += rng.bytes(max(0, at + nbytes - len(made.code)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -14,8 +14,14 @@ from kit.elf_mutants import Edited, mutant, with_decoy
 from kit.elves import Elf
 from kit.foreign import LINKING, MACHINES
 from kit.foreign import Machine as Tools
+from kit.hosts import ARM
+from kit.nests import EXAMPLES, SIM
+from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.measurement import RunFailure, RunJob, Status
+from tilefarm.target import Host
+from tilefarm.trace import Trace
 
+from compile_worker.compiler import compile_kernel
 from device_server.device.elf import RUNTIME_SYMBOLS, Machine, rejection
 from device_server.device.elf_image import PAGE_NBYTES, Image, image_of
 from device_server.device.elf_tables import tables_of
@@ -65,6 +71,16 @@ def linked(source: str, folder: Path, tools: Tools = MACHINES["x86_64"], *option
     command = [tools.compiler, "-O1", "-shared", "-fPIC", *LINKING, *options]
     subprocess.run([*command, "-o", "k.so", "k.c"], cwd=folder, check=True)
     return (folder / "k.so").read_bytes()
+
+
+@cache
+def compiled(host: Host) -> bytes:
+    """What the compiler makes for a host, linked by itself."""
+    target = replace(SIM, host=host)
+    job = CompileJob(workload=EXAMPLES["softmax"], trace=Trace(), target=target, symbol="softmax")
+    made = compile_kernel(job)
+    assert isinstance(made, Artifact), made
+    return made.code
 
 
 def differences(code: bytes, machine: Machine, mapped: Mapped) -> list[str]:
@@ -125,21 +141,22 @@ def modelled(code: bytes, page: int) -> Mapped | None:
     return Mapped(content, rights, page)
 
 
-@cache
-def loader(folder: Path) -> Path:
-    program = folder / "mapped"
+@pytest.fixture(scope="module")
+def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`mapped.cc`, compiled with the runner's own sandbox."""
+    program = tmp_path_factory.mktemp("loader") / "mapped"
     sources = [HERE / "mapped.cc", *(SOURCES / f"{part}.cc" for part in PARTS)]
     flags = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}", "-ldl"]
     subprocess.run(["c++", *flags, "-o", str(program), *map(str, sources)], check=True)
     return program
 
 
-def loaded(objects: Sequence[bytes], folder: Path) -> list[Mapped | str]:
+def loaded(objects: Sequence[bytes], folder: Path, loader: Path) -> list[Mapped | str]:
     """What this machine's loader makes of objects, each in a sandboxed child; or why nothing."""
     files = [folder / f"{number}.so" for number in range(len(objects))]
     for file, code in zip(files, objects, strict=True):
         file.write_bytes(code)
-    command = [str(loader(folder)), str(find_library()), *map(str, files)]
+    command = [str(loader), str(find_library()), *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert not done.stdout, f"loading them kills: {done.stdout}"
     return [told(Path(f"{file}.mapped").read_bytes()) for file in files]
@@ -179,17 +196,18 @@ numbers = pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest
 
 @numbers
 def test_what_is_accepted_of_mutants_is_mapped_as_it_was_verified(
-    count: int, tmp_path: Path
+    count: int, tmp_path: Path, loader: Path
 ) -> None:
     sound = [
         linked(KERNEL, tmp_path),
         linked(KERNEL, tmp_path, MACHINES["x86_64"], "-Wl,-z,separate-code", "-Wl,--build-id"),
         Elf(segments=((4, 4),)).build(),
+        compiled(SIM.host),
     ]
     assert [rejection(code, Machine.X86_64) for code in sound] == [None] * len(sound)
     accepted = accepted_mutants(sound, Machine.X86_64, 1, count)
     assert 0 < len(accepted) < count // 2
-    came = loaded(accepted, tmp_path)
+    came = loaded(accepted, tmp_path, loader)
     for code, mapped in zip(accepted, came, strict=True):
         assert isinstance(mapped, Mapped), mapped
         assert not differences(code, Machine.X86_64, mapped)
@@ -201,8 +219,8 @@ def test_mutants_for_boards_are_mapped_as_verified_whatever_the_pages(
     name: str, count: int, tmp_path: Path
 ) -> None:
     machine = {"aarch64": Machine.AARCH64, "armv7": Machine.ARM}[name]
-    sound = [linked(KERNEL, tmp_path, MACHINES[name])]
-    assert rejection(sound[0], machine) is None
+    sound = [linked(KERNEL, tmp_path, MACHINES[name]), compiled(ARM[name])]
+    assert [rejection(code, machine) for code in sound] == [None] * len(sound)
     accepted = accepted_mutants(sound, machine, 2, count)
     assert 0 < len(accepted) < count // 2
     for code in accepted:
@@ -212,11 +230,10 @@ def test_mutants_for_boards_are_mapped_as_verified_whatever_the_pages(
             assert not differences(code, machine, mapped)
 
 
-def test_the_model_maps_as_this_machine_does(tmp_path: Path) -> None:
+def test_the_model_maps_as_this_machine_does(tmp_path: Path, loader: Path) -> None:
     sound = linked(KERNEL, tmp_path)
     objects = [sound, *accepted_mutants([sound], Machine.X86_64, 4, 40)]
-    (tmp_path / "first").mkdir()
-    for code, real in zip(objects, loaded(objects, tmp_path / "first"), strict=True):
+    for code, real in zip(objects, loaded(objects, tmp_path, loader), strict=True):
         model = modelled(code, 0x1000)
         assert isinstance(real, Mapped)
         assert model is not None
