@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from tilefarm.plural import plural
 
@@ -14,6 +14,18 @@ _MOST_DROPS: Final = 12
 """Attempts to do without some of the remedies, each at the cost of one more network."""
 _MOST_ALONE: Final = 6
 """Remedies that are tried alone."""
+
+
+Basis: TypeAlias = Literal["estimated", "differences", "measured"]
+"""Which of the accelerator's cycles are measured: none, those of kernels that the plans that are
+compared do not have in common, or all."""
+
+CYCLES_ARE: Final[Mapping[Basis, str]] = {
+    "estimated": "estimated",
+    "differences": "measured where plans differ",
+    "measured": "measured",
+}
+"""A basis in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +42,14 @@ class Plan:
 
     Attributes:
         points: that are lost.
-        cycles: of the whole network, estimated, see `driver.accuracy.price`.
+        cycles: of the whole network, see `driver.accuracy.price`.
+        basis: of these; the processor's are always estimated.
     """
 
     remedies: tuple[Remedy, ...]
     points: float
     cycles: int
+    basis: Basis = "estimated"
 
     @property
     def floats(self) -> tuple[str, ...]:

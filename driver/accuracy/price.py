@@ -1,9 +1,13 @@
-"""What a network costs before anything is measured, so that plans can be compared."""
+"""What a network costs, where not all is measured, so that plans can be compared."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+from tilefarm.workload import Workload
 
 from compile_worker.space import lower_bound_cycles
 from driver.integer.network import Network, NetworkStep
@@ -14,12 +18,18 @@ vectors takes 2.4 cycles of the processor for one (`tilefarm bench cpu`, real_co
 have processors of some 650 MHz beside an accelerator of 100 MHz."""
 
 
-def estimated_cycles(network: Network) -> int:
+_NOTHING: Final[Mapping[Workload, int]] = MappingProxyType({})
+
+
+def estimated_cycles(network: Network, known: Mapping[Workload, int] = _NOTHING) -> int:
     """Of one run: the least that the accelerator needs, and what the processor does besides.
 
-    Nothing of it is measured. Networks for the same target are compared by it, no more.
+    Networks for the same target are compared by it, no more.
+
+    Args:
+        known: cycles of kernels that were measured.
     """
-    return round(sum(_cycles(step, network) for step in network.steps))
+    return round(sum(_cycles(step, network, known) for step in network.steps))
 
 
 def cycles_in_float(work: float) -> float:
@@ -27,8 +37,10 @@ def cycles_in_float(work: float) -> float:
     return work / _PER_CYCLE
 
 
-def _cycles(step: NetworkStep, network: Network) -> float:
+def _cycles(step: NetworkStep, network: Network, known: Mapping[Workload, int]) -> float:
     if step.place == "accelerator":
+        if step.workload in known:
+            return known[step.workload]
         return lower_bound_cycles(step.workload, network.target)
     made = sum(math.prod(network.tensors[name].shape) for name in step.outputs)
     return cycles_in_float(max(step.macs, made))

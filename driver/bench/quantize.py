@@ -68,8 +68,9 @@ Import and quantization are timed, reading the data is not. Networks of `zoo:` w
 are calibrated on --samples random pictures, `zoo:{DIGITS}` on its own data, those of --data on the
 samples of `tilefarm bench zoo`. Seconds are those of the clock and, below, of the processor.
 
-Goals: a network that needs nothing more takes at most {_MOST_RATIO:g} times as long as the plainest
-way ({", ".join(_NEED_NOTHING)}), and {_LARGEST} at most {_MOST_SECONDS:g} seconds.
+Goals: a network that needs nothing more ({", ".join(_NEED_NOTHING)})
+takes at most {_MOST_RATIO:g} times as much of the processor as the plainest way (whatever else the
+machine does), and {_LARGEST} at most {_MOST_SECONDS:g} seconds.
 
 networks: {", ".join(f"{PREFIX}{name}" for name in CAPTIONS)};
 with --data {", ".join(_TRAINED)}
@@ -141,10 +142,10 @@ class Compared:
         processor = self.usual.processor / self.plainest.processor
         yield Figure(name="plainest", value=self.plainest.wall, unit="s")
         yield Figure(name="by default", value=self.usual.wall, unit="s", goal=most_seconds)
-        yield Figure(name="times as long", value=ratio, unit="", goal=most_ratio)
+        yield Figure(name="times as long", value=ratio, unit="")
         yield Figure(name="processor, plainest", value=self.plainest.processor, unit="s")
         yield Figure(name="processor, by default", value=self.usual.processor, unit="s")
-        yield Figure(name="times as much", value=processor, unit="")
+        yield Figure(name="times as much", value=processor, unit="", goal=most_ratio)
 
 
 def in_turns(

@@ -26,6 +26,7 @@ def add_promise_option(parser: argparse.ArgumentParser) -> None:
         metavar="POINTS",
         help="accuracy that the integers may lose against float, in points: of labels where there"
         " are some, otherwise of agreement with float, on samples that did not calibrate. Layers"
-        " stay in float on the processor where that is needed, as few as will do (default:"
-        f" {DEFAULT_POINTS:g}, which is judged, and only warned of)",
+        " get 16 bits or stay in float on the processor where that is needed, as cheaply as will"
+        " do: plans are compared by cycles on the simulator, measured for a minute at most"
+        f" (default: {DEFAULT_POINTS:g}, which is judged, and only warned of)",
     )

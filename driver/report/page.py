@@ -81,8 +81,9 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
     if summary.plans and summary.accuracy and summary.accuracy.judgement:
         limit = summary.accuracy.judgement.promise.limit
         words = (
-            "<p class=sub>every plan that was tried: cycles are the least that the accelerator"
-            " needs, and an estimate of the processor's work</p>"
+            "<p class=sub>every plan that was tried: cycles of the accelerator are measured, with"
+            " schedules that are predicted to be best, or the least that it needs; those of the"
+            " processor are an estimate</p>"
         )
         body = words + plan_chart(summary.plans, limit) + plan_table(summary.plans)
         sections.append(("Accuracy against cycles", body))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from driver.accuracy.plans import Plan
+from driver.accuracy.plans import CYCLES_ARE, Plan
 from driver.report.svg import Scale, axes, drawing, element, short, steps
 
 _WIDTH, _HEIGHT = 1100, 300
@@ -17,7 +17,8 @@ _GOOD, _BAD, _CURVE = "#059669", "#dc2626", "#6b7280"
 def plan_chart(plans: Sequence[Plan], limit: float) -> str:
     """A dot a plan; those that keep the limit, the dashed line, are green.
 
-    The step line is the least that is lost for so many cycles. Cycles are estimates.
+    The step line is the least that is lost for so many cycles. Cycles are measured or estimated, as
+    the table says.
 
     Args:
         limit: points that may be lost.
@@ -26,9 +27,7 @@ def plan_chart(plans: Sequence[Plan], limit: float) -> str:
     worst = max([limit, *(plan.points for plan in known)])
     x = Scale(0, max([1, *(plan.cycles for plan in known)]), _LEFT, _RIGHT)
     y = Scale(min([0.0, *(plan.points for plan in known)]), worst or 1.0, _BOTTOM, _TOP)
-    frame = axes(
-        x, y, x_words="cycles, estimated", y_words="points lost", y_text=lambda value: f"{value:g}"
-    )
+    frame = axes(x, y, x_words="cycles", y_words="points lost", y_text=lambda value: f"{value:g}")
     front = [(float(plan.cycles), plan.points) for plan in frontier(known)]
     curve = element("path", d=steps(front, x, y), stroke=_CURVE, class_="curve")
     line = element("line", x1=_LEFT, x2=_RIGHT, y1=y(limit), y2=y(limit), class_="bound")
@@ -43,7 +42,7 @@ def plan_chart(plans: Sequence[Plan], limit: float) -> str:
         )
         for plan in known
     )
-    words = "points of accuracy lost by estimated cycles, for every plan that was tried"
+    words = "points of accuracy lost by cycles, for every plan that was tried"
     return drawing(_WIDTH, _HEIGHT, frame, line, curve, dots, words=words)
 
 
@@ -57,4 +56,7 @@ def frontier(plans: Sequence[Plan]) -> list[Plan]:
 
 
 def _words(plan: Plan) -> str:
-    return f"{plan.points:.2f} points, {short(plan.cycles)} cycles: {plan.words()}"
+    return (
+        f"{plan.points:.2f} points, {short(plan.cycles)} cycles ({CYCLES_ARE[plan.basis]}):"
+        f" {plan.words()}"
+    )

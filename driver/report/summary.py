@@ -334,6 +334,7 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
             "shares_shifts": plan.shares_shifts,
             "macs": plan.macs,
             "cycles": plan.cycles,
+            "basis": plan.basis,
             "points": plan.points if math.isfinite(plan.points) else None,
         }
         for plan in summary.plans

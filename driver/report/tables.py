@@ -8,7 +8,7 @@ from html import escape
 from tilefarm.plural import form, plural
 
 from driver.accuracy.measure import Unit, value_text
-from driver.accuracy.plans import Plan
+from driver.accuracy.plans import CYCLES_ARE, Plan
 from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
@@ -116,6 +116,7 @@ def plan_table(plans: Sequence[Plan]) -> str:
             count(plan.macs),
             bar(plan.cycles / most if most else 0.0, count(plan.cycles)),
             times(plan.cycles / least if least else None),
+            CYCLES_ARE[plan.basis],
             f"{plan.points:.2f}",
         )
         for plan in sorted(plans, key=lambda plan: (plan.cycles, plan.points))
@@ -123,8 +124,9 @@ def plan_table(plans: Sequence[Plan]) -> str:
     head = (
         "plan",
         "MACs in float",
-        "cycles, estimated",
+        "cycles",
         "",
+        "of the accelerator",
         "points lost",
     )
     return table(head, rows)

@@ -19,8 +19,9 @@ from driver.accuracy.changes import expected_loss
 from driver.accuracy.choosing import GUESSES, chance
 from driver.accuracy.judgement import Judgement, is_chance, judgement, points_text
 from driver.accuracy.judging import judge_of
+from driver.accuracy.measured import with_measured_cycles
 from driver.accuracy.noise_sources import TensorNoise, noise_sources
-from driver.accuracy.plans import Outcome, Plan, best_plan, plans_for
+from driver.accuracy.plans import CYCLES_ARE, Outcome, Plan, plans_for
 from driver.accuracy.price import estimated_cycles
 from driver.accuracy.promise import Promise
 from driver.accuracy.remedies import SHARED, Remedy, remedies
@@ -40,6 +41,7 @@ from driver.quantize.wide_weights import has_no_wide_form
 from driver.report.noise import NoiseRow
 from driver.steps.answers import Answers, Hear
 from driver.steps.files import Files
+from driver.steps.plan_kernels import simulated
 from driver.steps.stages import Stages
 
 _MACS: Final = 10_000_000_000
@@ -64,7 +66,7 @@ class Judged:
         judgement: None where there are no samples that say anything.
         blamed: the layers that add noise, the worst first; empty where the promise is kept.
         noise: of every layer, for its picture; empty where the promise is kept.
-        plans: that were tried, if the user asked for a promise.
+        plans: that were tried, if the user asked for a promise; best: the one that was taken.
     """
 
     quantized: QuantGraph
@@ -75,6 +77,7 @@ class Judged:
     blamed: tuple[Blamed, ...] = ()
     noise: tuple[NoiseRow, ...] = ()
     plans: tuple[Plan, ...] = ()
+    best: Plan | None = None
 
 
 def require_samples(promise: Promise, files: Files) -> None:
@@ -283,7 +286,17 @@ class _Judging:
             self._promise.limit,
             savings=(SHARED,) if may_share else (),
         )
-        best = best_plan(plans, self._promise.limit)
+        networks = [made[plan.remedies][1] for plan in plans]
+        with simulated(self._target) as measure:
+            priced = with_measured_cycles(
+                plans,
+                networks,
+                self._promise.limit,
+                measure,
+                self._stages.clock,
+                heard=self._measured,
+            )
+        best = priced.best
         if best is None:
             nearest = min(plans, key=lambda plan: (plan.points, plan.cycles))
             raise SettingsError(
@@ -295,10 +308,11 @@ class _Judging:
         quantized, network, integers = made[best.remedies]
         found = self._judgement(integers)
         if best.remedies:
-            dearer = best.cycles / max(1, plans[0].cycles)
+            dearer = best.cycles / max(1, priced.plans[0].cycles)
             in_float = f"{_millions(best.macs)} million MACs in float, " if best.floats else ""
             self._say(
-                f"kept with {_listed(best)} ({in_float}some {dearer:.2g} times the cycles):"
+                f"kept with {_listed(best)} ({in_float}{dearer:.3g} times the cycles,"
+                f" {CYCLES_ARE[best.basis]}):"
                 f" {points_text(max(found.points, 0) if found else 0)} lost"
             )
         return replace(
@@ -307,8 +321,12 @@ class _Judging:
             network=network,
             integers=integers,
             judgement=found,
-            plans=tuple(plans),
+            plans=priced.plans,
+            best=best,
         )
+
+    def _measured(self, done: int, kernels: int) -> None:
+        self._doing = f"kernel {done + 1} of {kernels} of the plans that keep the promise"
 
     def _points(self, integers: Answers) -> float:
         """What is lost: counted, or expected of other samples like these, if that is more."""

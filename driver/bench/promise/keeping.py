@@ -147,11 +147,7 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
     bad = [layer for layer in _bad(judged.blamed) if _has_kernel(files, layer)]
     in_float = fitted.how.with_float([layer.name for layer in bad])
     worst = quantize_for(target, graph, calibration.inputs, in_float) if bad else plain
-    best = min(
-        (plan for plan in judged.plans if plan.points <= settings.promise.limit),
-        key=lambda plan: (plan.cycles, len(plan.remedies)),
-        default=None,
-    )
+    best = judged.best
     return Kept(
         name=wanted.name,
         points=wanted.points,

@@ -45,7 +45,7 @@ def test_the_plainest_way_leaves_nothing_open() -> None:
     ("name", "found", "missed"),
     [
         ("zoo:resnet18", compared(1.1), []),
-        ("zoo:resnet18", compared(1.3), ["times as long"]),
+        ("zoo:resnet18", compared(1.3), ["times as much"]),
         ("zoo:mobilenet_v1", compared(30.0), []),
         ("zoo:mobilenet_v2", compared(29.0), []),
         ("zoo:mobilenet_v2", compared(31.0), ["by default"]),

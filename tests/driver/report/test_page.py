@@ -105,6 +105,7 @@ def test_promises_and_what_was_done_for_them_are_on_the_page() -> None:
                     ),
                     points=0.25,
                     cycles=9_000,
+                    basis="differences",
                 ),
             ),
         )
@@ -115,7 +116,9 @@ def test_promises_and_what_was_done_for_them_are_on_the_page() -> None:
         "same: exact",
         'title="weights of 16 bits: a&lt;b&gt;; in float: c"',
         ">weights of 16 bits in 1 layer, floats in 1 layer<",
-        "0.25 points, 9k cycles: weights of 16 bits: a&lt;b&gt;; in float: c",
+        ">measured where plans differ<",
+        ">estimated<",
+        "0.25 points, 9k cycles (measured where plans differ): weights of 16 bits: a&lt;b",
         "2.25×",
         "0.25",
     ):

@@ -1,0 +1,102 @@
+"""What plans cost, measured: kernels that they differ in, each run once on the simulator.
+
+A plan that costs less by estimates may cost more in truth: the least that the accelerator needs
+(`driver.accuracy.price`) knows nothing of loads that wait, nor of what a shift of each channel
+takes. So the kernels of plans that are compared are compiled with the schedules that are predicted
+to be best, which a search would try first, and run. Those that plans differ in come first, as what
+they have in common decides nothing. Work of the processor stays an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tilefarm.clock import Clock
+from tilefarm.workload import Workload
+
+from driver.accuracy.plans import Basis, Plan, best_plan
+from driver.accuracy.price import estimated_cycles
+from driver.integer.network import Network
+
+MOST_SECONDS: Final = 60.0
+"""For the kernels of all plans, of which one takes about a second, mostly to find its schedule;
+none is begun later."""
+_MOST_COMPARED: Final = 8
+"""Plans that keep the promise, the cheapest by estimate: dearer ones will not be the cheapest."""
+
+Measure = Callable[[Workload], int | None]
+"""The cycles of a kernel; None where it cannot be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Plans with what they cost, and the cheapest that keeps the promise, if any does."""
+
+    plans: tuple[Plan, ...]
+    best: Plan | None
+
+
+def with_measured_cycles(
+    plans: Sequence[Plan],
+    networks: Sequence[Network],
+    limit: float,
+    measure: Measure,
+    clock: Clock,
+    *,
+    most_seconds: float = MOST_SECONDS,
+    heard: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Priced:
+    """The plans, compared by measured cycles as far as time allows.
+
+    Compared are those that keep the promise, and the one without remedies, which the others are
+    told in multiples of. They are all compared by estimates unless every kernel that they differ in
+    was measured.
+
+    Args:
+        networks: of the plans, for one target.
+        limit: points that may be lost.
+        measure: is asked once for each workload, until the time is over.
+        heard: gets the kernels that were measured, and how many there are.
+    """
+    best = best_plan(plans, limit)
+    kept = sorted((plan for plan in plans if plan.points <= limit), key=lambda plan: plan.cycles)
+    plain = [plan for plan in plans if not plan.remedies]
+    compared = {
+        plan.remedies: network
+        for plan, network in zip(plans, networks, strict=True)
+        if plan in kept[:_MOST_COMPARED] or plan in plain
+    }
+    if best is None or len(compared) < 2:
+        return Priced(tuple(plans), best)
+    differing, common = _workloads(list(compared.values()))
+    known: dict[Workload, int] = {}
+    end = clock.seconds() + most_seconds
+    for done, workload in enumerate((*differing, *common)):
+        if clock.seconds() >= end:
+            break
+        heard(done, len(differing) + len(common))
+        cycles = measure(workload)
+        if cycles is not None:
+            known[workload] = cycles
+        elif workload in differing:
+            break
+    if not known.keys() >= set(differing):
+        return Priced(tuple(plans), best)
+    basis: Basis = "measured" if known.keys() >= set(common) else "differences"
+    priced = tuple(
+        replace(plan, cycles=estimated_cycles(compared[plan.remedies], known), basis=basis)
+        if plan.remedies in compared
+        else plan
+        for plan in plans
+    )
+    return Priced(priced, best_plan([p for p in priced if p.remedies in compared], limit))
+
+
+def _workloads(networks: Sequence[Network]) -> tuple[list[Workload], list[Workload]]:
+    """Those that not all networks have as often, and those that they have in common."""
+    counts = [dict(network.workloads()) for network in networks]
+    every = dict.fromkeys(workload for each in counts for workload in each)
+    differing = [w for w in every if len({each.get(w, 0) for each in counts}) > 1]
+    return differing, [w for w in every if w not in differing]
