@@ -10,7 +10,7 @@ import pytest
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import AccessError, ForbiddenError, SettingsError
-from tilefarm.rpc import methods
+from tilefarm.rpc import methods, moderate
 from tilefarm.rpc.door import Door, Knock
 from tilefarm.trust.access import CALLING_ROLES, CertificateName, FarmRole, Identity, is_name
 from tilefarm.trust.tokens import SharedSecret, TokenEntry, TokenTable, read_table, table_text
@@ -103,6 +103,33 @@ def test_a_stranger_is_refused_and_remembered(doors: Doors, token: str) -> None:
     assert "--token-file" in refused.value.hint
     (noted,) = doors.entries
     assert (noted.user, noted.method, noted.at_seconds) == ("", "ListDevices", 100.0)
+
+
+def test_of_many_refusals_of_strangers_few_are_noted_and_the_others_counted(doors: Doors) -> None:
+    def knock(token: str, times: int) -> None:
+        for _ in range(times):
+            with pytest.raises(AccessError):
+                doors.knock(token, methods.DRAIN)
+
+    knock("stranger", moderate.AT_ONCE + 50)
+    assert len(doors.entries) == moderate.AT_ONCE
+    knock("read", 5)
+    assert [entry.user for entry in doors.entries[-5:]] == ["ann"] * 5, "who is known is noted"
+    doors.clock.advance(1.0)
+    knock("stranger", 2)
+    assert len(doors.entries) == moderate.AT_ONCE + 6
+    assert doors.entries[-1].why.endswith("(50 refusals before it are not noted)")
+    doors.clock.advance(3600.0)
+    knock("stranger", 2 * moderate.AT_ONCE)
+    assert len(doors.entries) == 2 * moderate.AT_ONCE + 6
+
+
+def test_of_a_long_path_the_beginning_is_noted() -> None:
+    entries: list[AuditEntry] = []
+    door = Door(SharedSecret("s"), audit=entries.append, clock=ManualClock())
+    with pytest.raises(AccessError):
+        door.admit(None, Knock(path="/" + "x" * 8000, authorization="", certificate=None, peer=""))
+    assert entries[0].method == "/" + "x" * 199
 
 
 def test_a_token_expires(doors: Doors) -> None:

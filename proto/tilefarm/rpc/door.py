@@ -7,13 +7,16 @@ from typing import Any, Final
 
 from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, ForbiddenError, TilefarmError
+from tilefarm.plural import plural
 from tilefarm.rpc.methods import Method
+from tilefarm.rpc.moderate import Moderate
 from tilefarm.trust.access import CertificateName, Identity
 from tilefarm.trust.revoked import RevokedCertificates
 from tilefarm.trust.tokens import TokenBook, no_token
 from tilefarm.watch.audit import Audit, AuditEntry
 
 _BEARER: Final = "Bearer "
+_PATH_LENGTH: Final = 200
 
 NEIGHBOUR: Final = Identity(user="", roles=frozenset())
 """Somebody on the same machine, who may do what harms nobody."""
@@ -43,7 +46,8 @@ class Door:
 
     Args:
         tokens: whose token is which.
-        audit: gets every refusal, and what methods want to be remembered.
+        audit: gets every refusal, those of strangers in moderation, and what methods want to be
+            remembered.
         clock: dates them.
         revoked: certificates that are refused.
     """
@@ -60,6 +64,7 @@ class Door:
         self._revoked = revoked
         self._audit = audit
         self._clock = clock
+        self._strangers = Moderate(clock)
 
     def admit(self, method: Method[Any, Any] | None, knock: Knock) -> Identity:
         """Who calls, if they may; `method` is None if the server has none at that path.
@@ -76,7 +81,7 @@ class Door:
             identity = self._identity(knock)
             allow(method, identity, knock.path)
         except TilefarmError as error:
-            self._note(method, knock, identity, allowed=False, why=error.what)
+            self._note_refusal(method, knock, identity, error.what)
             raise
         return identity
 
@@ -91,6 +96,17 @@ class Door:
             raise no_token()
         holder = self._tokens.identity_of(knock.authorization.removeprefix(_BEARER))
         return holder if knock.certificate is None else certified(holder, knock.certificate)
+
+    def _note_refusal(
+        self, method: Method[Any, Any] | None, knock: Knock, identity: Identity | None, why: str
+    ) -> None:
+        if identity is None:
+            passed_over = self._strangers.passed_over()
+            if passed_over is None:
+                return
+            if passed_over:
+                why += f" ({plural(passed_over, 'refusal')} before it are not noted)"
+        self._note(method, knock, identity, allowed=False, why=why)
 
     def _note(
         self,
@@ -108,7 +124,7 @@ class Door:
                 user=identity.user if identity else "",
                 roles=",".join(sorted(r.value for r in identity.roles)) if identity else "",
                 peer=knock.peer,
-                method=method.name if method else knock.path,
+                method=method.name if method else knock.path[:_PATH_LENGTH],
                 subject=subject,
                 allowed=allowed,
                 why=why,
