@@ -9,6 +9,7 @@ import ssl
 import sys
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 from importlib import util
 from pathlib import Path
 
@@ -101,6 +102,47 @@ def test_off_loopback_the_page_asks_for_a_certificate(tmp_path: Path) -> None:
             page(address, context)
         context.load_cert_chain(str(reader / IDENTITY))
         assert "tilefarm_waiting_clients" in page(address, context)
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /metrics HTTP/1.1\r\n"])
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_silent_readers_hold_up_neither_the_page_nor_its_end(
+    encrypted: bool, said: bytes, tmp_path: Path
+) -> None:
+    parties = Parties(tmp_path)
+    reader = parties.issue(FarmRole.READ, "prometheus")
+    context = ssl.create_default_context(cafile=str(reader / AUTHORITY)) if encrypted else None
+    if context is not None:
+        context.load_cert_chain(str(reader / IDENTITY))
+    tls = TlsFolder(parties.issue(FarmRole.TRACKER, "tracker")) if encrypted else None
+    listen, log = ("0.0.0.0:0" if encrypted else "127.0.0.1:0"), Said()
+    with ExitStack() as owned:
+        with metrics_at(listen, m.TRACKER_METRICS, log=log, tls=tls):
+            address = log.address.replace("0.0.0.0", "127.0.0.1")
+            host, _, port = address.rpartition(":")
+            for _ in range(40):
+                stranger = socket.create_connection((host, int(port)), timeout=10)
+                owned.enter_context(stranger).sendall(said)
+            assert "tilefarm_waiting_clients" in page(address, context)
+        assert stranger.fileno() >= 0, "they stay until after the end"
+
+
+def test_the_page_follows_its_certificates(tmp_path: Path) -> None:
+    parties = Parties(tmp_path)
+    server = parties.issue(FarmRole.TRACKER, "tracker")
+    reader = parties.issue(FarmRole.READ, "prometheus")
+    log = Said()
+    context = ssl.create_default_context(cafile=str(reader / AUTHORITY))
+    context.load_cert_chain(str(reader / IDENTITY))
+    with metrics_at("0.0.0.0:0", m.TRACKER_METRICS, log=log, tls=TlsFolder(server)):
+        address = log.address.replace("0.0.0.0", "127.0.0.1")
+        assert page(address, context)
+        parties.issue(FarmRole.TRACKER, "tracker", age_days=2.0)
+        with pytest.raises((urllib.error.URLError, ssl.SSLError), match="expired"):
+            page(address, context)
+        (server / IDENTITY).write_bytes(b"")
+        parties.issue(FarmRole.TRACKER, "tracker", out=server)
+        assert page(address, context)
 
 
 def test_a_port_in_use_is_told() -> None:

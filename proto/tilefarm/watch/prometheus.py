@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from tilefarm.address import is_loopback
 from tilefarm.errors import SettingsError
+from tilefarm.threads import Breakage, start_thread
 from tilefarm.trust.exposure import require_safe, why_not
-from tilefarm.trust.tls import AUTHORITY, IDENTITY, TlsFolder
+from tilefarm.trust.tls import TlsFolder
 from tilefarm.watch.log import Log
 from tilefarm.watch.metrics import Kind, Metric, Metrics, NoMetrics
+from tilefarm.watch.page_server import PageServer
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -46,17 +48,22 @@ def metrics_at(
             "--metrics needs the package prometheus_client, which is not installed here",
             f"`{sys.executable} -m pip install prometheus-client`, or leave --metrics out",
         )
-    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client import CollectorRegistry, make_wsgi_app
 
     registry = CollectorRegistry()
     metrics = PrometheusMetrics(table, registry)
     host, _, port = address.rpartition(":")
     try:
-        server, thread = start_http_server(
-            int(port), host.strip("[]"), registry, **_certificates(address, tls)
+        server = PageServer(
+            host.strip("[]"),
+            int(port),
+            make_wsgi_app(registry),
+            tls=None if is_loopback(address) else tls,
         )
     except OSError:
         raise SettingsError(*why_not(address)) from None
+    broken = Breakage()
+    thread = start_thread(server.serve_forever, name="metrics", broken=broken)
     log("metrics", address=f"{host}:{server.server_port}")
     try:
         yield metrics
@@ -64,6 +71,7 @@ def metrics_at(
         server.shutdown()
         server.server_close()
         thread.join()
+        broken.check()
 
 
 class PrometheusMetrics:
@@ -95,17 +103,3 @@ def _instrument(metric: Metric, registry: CollectorRegistry) -> Any:
         )
     kind = Counter if metric.kind is Kind.COUNTER else Gauge
     return kind(metric.name, metric.meaning, metric.labels, registry=registry)
-
-
-def _certificates(address: str, tls: TlsFolder | None) -> Mapping[str, Any]:
-    """What makes the page ask for a certificate, where strangers could read it."""
-    if tls is None or is_loopback(address):
-        return {}
-    tls.read()  # says what is wrong with the folder
-    identity = str(tls.path / IDENTITY)
-    return {
-        "certfile": identity,
-        "keyfile": identity,
-        "client_cafile": str(tls.path / AUTHORITY),
-        "client_auth_required": True,
-    }
