@@ -11,14 +11,12 @@ import socket
 import ssl
 import threading
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from wsgiref.types import WSGIApplication
 
 from tilefarm.errors import SettingsError
 from tilefarm.trust.tls import AUTHORITY, IDENTITY, TlsFolder
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
 
 _SILENT_SECONDS: Final = 5.0
 _READERS: Final = 16
