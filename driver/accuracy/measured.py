@@ -50,48 +50,61 @@ def with_measured_cycles(
 ) -> Priced:
     """The plans, compared by measured cycles as far as time allows.
 
-    Compared are those that keep the promise, and the one without remedies, which the others are
-    told in multiples of. They are all compared by estimates unless every kernel that they differ in
-    was measured.
+    The two that cost least by estimates are compared first, then one after the other with these,
+    and at last the one without remedies, which the others are told in multiples of. A plan counts
+    as compared where every kernel was measured in which it differs from those before it.
 
     Args:
         networks: of the plans, for one target.
         limit: points that may be lost.
         measure: is asked once for each workload, until the time is over.
-        heard: gets the kernels that were measured, and how many there are.
+        heard: gets the kernels that were measured, and how many there may be.
     """
+    network_of = dict(zip((plan.remedies for plan in plans), networks, strict=True))
+    kept = sorted(
+        (plan for plan in plans if plan.points <= limit),
+        key=lambda plan: (plan.cycles, len(plan.remedies)),
+    )[:_MOST_COMPARED]
+    wanted = [*kept, *(plan for plan in plans if not plan.remedies and plan not in kept)]
     best = best_plan(plans, limit)
-    kept = sorted((plan for plan in plans if plan.points <= limit), key=lambda plan: plan.cycles)
-    plain = [plan for plan in plans if not plan.remedies]
-    compared = {
-        plan.remedies: network
-        for plan, network in zip(plans, networks, strict=True)
-        if plan in kept[:_MOST_COMPARED] or plan in plain
-    }
-    if best is None or len(compared) < 2:
+    if best is None or len(wanted) < 2:
         return Priced(tuple(plans), best)
-    differing, common = _workloads(list(compared.values()))
+    every = {w for plan in wanted for w, _ in network_of[plan.remedies].workloads()}
     known: dict[Workload, int] = {}
     end = clock.seconds() + most_seconds
-    for done, workload in enumerate((*differing, *common)):
-        if clock.seconds() >= end:
-            break
-        heard(done, len(differing) + len(common))
-        cycles = measure(workload)
-        if cycles is not None:
+
+    def are_known(workloads: Sequence[Workload]) -> bool:
+        for workload in workloads:
+            if workload in known:
+                continue
+            if clock.seconds() >= end:
+                return False
+            heard(len(known), len(every))
+            cycles = measure(workload)
+            if cycles is None:
+                return False
             known[workload] = cycles
-        elif workload in differing:
+        return True
+
+    compared: list[Network] = []
+    for count in range(2, len(wanted) + 1):
+        some = [network_of[plan.remedies] for plan in wanted[:count]]
+        if not are_known(_workloads(some)[0]):
             break
-    if not known.keys() >= set(differing):
+        compared = some
+    if not compared:
         return Priced(tuple(plans), best)
-    basis: Basis = "measured" if known.keys() >= set(common) else "differences"
-    priced = tuple(
-        replace(plan, cycles=estimated_cycles(compared[plan.remedies], known), basis=basis)
-        if plan.remedies in compared
-        else plan
-        for plan in plans
+    basis: Basis = "measured" if are_known(_workloads(compared)[1]) else "differences"
+    priced = {
+        plan.remedies: replace(
+            plan, cycles=estimated_cycles(network_of[plan.remedies], known), basis=basis
+        )
+        for plan in wanted[: len(compared)]
+    }
+    return Priced(
+        tuple(priced.get(plan.remedies, plan) for plan in plans),
+        best_plan(list(priced.values()), limit),
     )
-    return Priced(priced, best_plan([p for p in priced if p.remedies in compared], limit))
 
 
 def _workloads(networks: Sequence[Network]) -> tuple[list[Workload], list[Workload]]:

@@ -308,11 +308,14 @@ class _Judging:
         quantized, network, integers = made[best.remedies]
         found = self._judgement(integers)
         if best.remedies:
-            dearer = best.cycles / max(1, priced.plans[0].cycles)
+            told, plain = best, priced.plans[0]
+            if plain.basis != told.basis:  # there was no time to measure both
+                told, plain = next(p for p in plans if p.remedies == best.remedies), plans[0]
+            dearer = told.cycles / max(1, plain.cycles)
             in_float = f"{_millions(best.macs)} million MACs in float, " if best.floats else ""
             self._say(
                 f"kept with {_listed(best)} ({in_float}{dearer:.3g} times the cycles,"
-                f" {CYCLES_ARE[best.basis]}):"
+                f" {CYCLES_ARE[told.basis]}):"
                 f" {points_text(max(found.points, 0) if found else 0)} lost"
             )
         return replace(

@@ -113,6 +113,20 @@ def test_kernels_that_plans_differ_in_come_first(networks: list[Network]) -> Non
     assert heard == [(at, len(differ)) for at in range(sum(differ))]
 
 
+def test_plans_for_which_there_is_no_time_stay_estimates(networks: list[Network]) -> None:
+    """The two cheapest are compared, and the third is left alone, which costs more by estimate."""
+    plans = plans_of(networks, 0.5, 0.5, 0.5)
+    first, second, third = sorted(range(3), key=lambda at: plans[at].cycles)
+    two = [networks[first], networks[second]]
+    pair = {w for network in two for w in only(network, two)}
+    bound = Bound()
+    priced = bound.priced(plans, networks, most_seconds=5.0 * len(pair))
+    assert {*bound.asked} == pair
+    assert priced.plans[third] == plans[third]
+    assert priced.plans[first].basis == priced.plans[second].basis == "differences"
+    assert priced.best in (priced.plans[first], priced.plans[second])
+
+
 def test_without_time_or_simulator_estimates_are_compared(networks: list[Network]) -> None:
     plans = plans_of(networks, 5.0, 0.5, 0.5)
     best = min(plans[1:], key=lambda plan: plan.cycles)
