@@ -112,6 +112,14 @@ class Harassed(Closing):
                     self._admin.readmit(state.device.name)
                     self.readmitted.append(state.device.name)
 
+    def address_of(self, name: str) -> str:
+        """Where a server itself is, in all of its lives."""
+        return self._addresses[name]
+
+    def rotate(self, name: str) -> None:
+        """A server gets another certificate, and goes on."""
+        self._real.rotate(FarmRole.TRACKER if name == _TRACKER else FarmRole.DEVICE, name)
+
     def lie(self, name: str) -> None:
         """A device is wrong from now on, until somebody finds out."""
         self._lies(name).touch()

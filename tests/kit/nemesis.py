@@ -8,10 +8,12 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from kit.crowd import connect, knock_and_run
 from kit.full_disk import fill_disk
 from kit.harassed import Harassed
 from kit.proxy import Proxy
@@ -24,6 +26,7 @@ _LONGEST_SECONDS: Final = 12.0
 _PAUSE_SECONDS: Final = (0.2, 3.0)
 _TICK_SECONDS: Final = 0.1
 _FAR_NBYTES: Final = 200_000
+_STRANGERS: Final = 500
 _BELIEVED_SECONDS: Final = (1.0, 6.0)
 _NOTICED_SECONDS: Final = 90.0
 """Until a device that is wrong has run 50 kernels, the driver's own beginning included."""
@@ -123,6 +126,22 @@ def _freeze_server(farm: Harassed, subject: str, _: random.Random) -> Undo:
     return server.thaw
 
 
+def _rotate(farm: Harassed, subject: str, _: random.Random) -> Undo:
+    farm.rotate(subject)
+    return _nothing
+
+
+def _besiege(farm: Harassed, subject: str, chance: random.Random) -> Undo:
+    """Strangers who come and go, and strangers who stay and say nothing."""
+    address = farm.address_of(subject)
+    staying = ExitStack()
+    with contextlib.suppress(OSError):  # the server is away
+        knock_and_run(address, chance.randint(1, _STRANGERS))
+        for _ in range(chance.randint(1, _STRANGERS)):
+            staying.enter_context(connect(address))
+    return staying.close
+
+
 def _fill_disk(farm: Harassed, subject: str, _: random.Random) -> Undo:
     server = farm.servers[subject]
     return fill_disk(server.pid) if server.alive else _nothing
@@ -191,6 +210,8 @@ LINKS: Final = tuple(f"way to {name}" for name in SERVERS)
 FAULTS: Final = (
     Fault("killed", SERVERS, _kill_server),
     Fault("frozen", SERVERS, _freeze_server),
+    Fault("certificate rotated", SERVERS, _rotate, lasts=False),
+    Fault("besieged", SERVERS, _besiege),
     Fault("disk full", DEVICES, _fill_disk),
     Fault("clock jumps", SERVERS, _jump, lasts=False),
     Fault("lies", DEVICES, _lie, lasts=False, alone=True),
