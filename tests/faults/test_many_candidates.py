@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from kit.c_kernels import unbuilt
 from kit.real_farm import RealFarm, Served, gone
 from kit.tuning import tuning
 
@@ -29,9 +30,15 @@ def open_files(pid: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300 + CANDIDATES)
+@pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
 def test_many_candidates_leave_nothing_but_records(
-    real_farm: RealFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    with RealFarm(tmp_path, tls=True) as farm:
+        tune_many(farm, tmp_path, capsys)
+
+
+def tune_many(real_farm: RealFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tracker = real_farm.tracker()
     servers: dict[str, Served] = {"tracker": tracker}
     for name in ("sim0", "sim1"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kit.real_farm import CLI, RealFarm
+from tilefarm.trust.access import FarmRole
 
 _END_SECONDS: Final = 100.0
 
@@ -54,7 +55,7 @@ def tuning(
     compiling: Sequence[str] = ("--no-ray", "--workers", "1"),
 ) -> Iterator[Tuning]:
     """Tune with so many trials in all on one device; killed at the end if it still runs."""
-    shown = ["--tracker", tracker, "--token-file", str(farm.token_file), "--out", str(out)]
+    shown = ["--tracker", tracker, *farm.proof_of(FarmRole.SUBMIT, "ann"), "--out", str(out)]
     tuning = Tuning(command, [*shown, *compiling, "--trials", str(trials), *words])
     try:
         yield tuning
