@@ -36,7 +36,7 @@ from driver.steps.machine import machine
 from driver.targets import usable_target
 
 _SAMPLES: Final = 32
-_TURNS: Final = 3
+_TURNS: Final = 7
 _MOST_RATIO: Final = 1.2
 _LARGEST: Final = "zoo:mobilenet_v2"
 _MOST_SECONDS: Final = 60.0
