@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -19,6 +20,7 @@ from kit.foreign import KERNEL, LINKING, MACHINES, linked
 from kit.mutations import damaged_bytes
 
 from compile_worker.codegen.elf_tables import section_rows, shape_of
+from compile_worker.codegen.small_link import small_shared_object
 from device_server.device.elf import RUNTIME_SYMBOLS, Machine, rejection
 
 GOOD = Elf()
@@ -190,6 +192,29 @@ def test_what_a_compiler_links_is_judged_alike(tmp_path: Path) -> None:
     assert "-z norelro" in str(linked("-Wl,-z,relro"))
     assert "DT_INIT" in str(linked("-Wl,-init=kernel"))
     assert "DT_SONAME" in str(linked("-Wl,-soname=kernel"))
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="objects of another machine")
+def test_our_linker_may_end_a_segment_anywhere_in_a_page() -> None:
+    """Also where a word begins on the next page, which leaves a page between the segments."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        reloc="pic", codemodel="default"
+    )
+    ends = set()
+    for nbytes in range(0x1000, 0x2000, 5):
+        text = f"""
+            define i32 @kernel(i32 %i) nounwind {{
+              call void asm sideeffect ".skip {nbytes}, 0x90", ""()
+              ret i32 %i
+            }}"""
+        made = small_shared_object(machine.emit_object(llvm.parse_assembly(text)))
+        assert made is not None
+        assert rejection(made, Machine.X86_64) is None
+        ends.add(Edited(made).of(1)[ADDRESS] % 0x1000)
+    assert {0, 0xFF8} <= ends
 
 
 OFF, AT, HERE, THERE = OFFSET, ADDRESS, NBYTES, MEMORY
