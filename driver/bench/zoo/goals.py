@@ -13,7 +13,7 @@ _FLOAT_POINTS: Final = 1.0
 _QUANTIZED_POINTS: Final = 0.5
 """That a network may lose that was quantized before."""
 _LOW_SCORE: Final = 0.5
-"""A network whose float score is below this is judged by how often it answers as in float."""
+"""A network whose float score is below this may lose more, if it answers as in float."""
 _LIKE_FLOAT_PERCENT: Final = 98.0
 
 
@@ -23,8 +23,9 @@ def goals(row: Tried) -> Iterator[Figure]:
         return
     if row.peer is not None and row.device is not None:
         like = row.against_float
-        is_low = row.peer < _LOW_SCORE and not row.was_quantized
-        if is_low and like.unit == "%" and like.device is not None:
+        points = 100 * (row.peer - row.device)
+        may_lose = row.peer < _LOW_SCORE and not row.was_quantized and points > _FLOAT_POINTS
+        if may_lose and like.unit == "%" and like.device is not None:
             yield Figure(
                 name=f"{row.name}, {like.name}",
                 value=like.device,
@@ -35,7 +36,7 @@ def goals(row: Tried) -> Iterator[Figure]:
         else:
             yield Figure(
                 name=f"{row.name}, below ONNX Runtime",
-                value=100 * (row.peer - row.device),
+                value=points,
                 unit="points",
                 goal=_QUANTIZED_POINTS if row.was_quantized else _FLOAT_POINTS,
             )
