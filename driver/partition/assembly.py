@@ -22,6 +22,7 @@ from driver.integer.network import (
     TensorKind,
 )
 from driver.integer.qir import QuantGraph, QuantTensor
+from driver.partition.borders import with_early_borders
 from driver.partition.misfits import misfit
 
 
@@ -167,7 +168,7 @@ class Assembly:
             target=self._target,
             inputs=self._graph.inputs,
             outputs=outputs,
-            steps=tuple(self._steps.values()),
+            steps=with_early_borders(self._steps.values()),
             tensors=self.tensors,
             constants=self._constants,
         )

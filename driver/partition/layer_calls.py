@@ -90,14 +90,15 @@ class LayerCalls:
         """A scale and an addend for every channel."""
         constants = affine_constants(node.name, op, self._target)
         shape = self._values.image(node.output)
+        result, made, around = self._result(node, shape)
         self._made.call(
             node.name,
             "conv2d",
             {"data": (self._values.read(node.inputs[0]), shape)},
             constants,
-            conv_attrs(_PIXEL, op.lo, op.hi, shape[1]),
-            result=self._values.result(node.output),
-            shape=shape,
+            {**conv_attrs(_PIXEL, op.lo, op.hi, shape[1]), **around},
+            result=result,
+            shape=made,
             why=SCALES,
         )
 
@@ -117,14 +118,38 @@ class LayerCalls:
         )
         in_planes = planes.of_sums > 1
         after = epilogue(node.name, op.bias, op.factor, op.shift, self._target, in_planes=in_planes)
+        place, shape, around = self._result(node, self._made.stored(result))
         self._made.call(
             node.name,
             operator,
             {"data": data},
             {"weight": Constant(f"{node.name}.weight", weight), **after},
-            {**attrs, **planes.attrs},
-            result=self._values.result(node.output),
-            shape=self._made.stored(result),
+            {**attrs, **planes.attrs, **around},
+            result=place,
+            shape=shape,
             why=planes.why,
             macs=layer_macs(op, result.shape),
         )
+
+    def _result(self, node: QuantNode, shape: Shape) -> tuple[str, Shape, Attrs]:
+        """Where a layer writes, the shape of that, and its attributes for it.
+
+        That is its own tensor, of this shape, or the middle of one whose border is made before.
+        """
+        border = self._values.borders.get(node.output)
+        if border is None:
+            return self._values.result(node.output), shape, {}
+        attrs: Attrs = {"border": border.pad}
+        shape = self._made.stored(self._graph.tensors[border.around])
+        place = self._values.result(border.around)
+        self._made.call(
+            border.around,
+            "border",
+            {},
+            {},
+            {**attrs, "fill": border.fill},
+            result=place,
+            shape=shape,
+            why="bytes around what the next layer writes: zeros of asymmetric activations",
+        )
+        return place, shape, attrs

@@ -13,6 +13,7 @@ from driver.graph.ir import Shape
 from driver.integer.blocks import is_view
 from driver.integer.qir import QReshape, QuantGraph, QuantNode
 from driver.partition.assembly import Assembly, as_image
+from driver.partition.borders import plan_borders
 from driver.partition.groups import plan_groups
 from driver.partition.joins import Join, Part, plan_joins
 
@@ -32,6 +33,7 @@ class Values:
         self._flattened: dict[str, QuantNode] = {}
         self._reshaped = {n.output: n.inputs[0] for n in graph.nodes if isinstance(n.op, QReshape)}
         self._groups = plan_groups(graph, target)
+        self.borders = plan_borders(graph)
         self.joins = plan_joins(graph, target.vta.batch, target.vta.block)
         self._places = {
             part.source: (join, part)

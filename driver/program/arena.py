@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
@@ -42,7 +43,9 @@ def plan_arena(network: Network, cycles: Mapping[str, int]) -> Arena:
 
 def _problem(network: Network, cycles: Mapping[str, int]) -> Problem:
     intermediates = network.tensors_of("intermediate")
+    writers = Counter(name for step in network.steps for name in step.outputs)
     pieced = {network.place_of(view.name)[0] for view in network.tensors_of("view")}
+    pieced |= {network.place_of(name)[0] for name, count in writers.items() if count > 1}
     return Problem(
         buffers=tuple(Buffer(name=t.name, nbytes=t.nbytes) for t in intermediates),
         ops=tuple(_op(network, step, pieced, cycles.get(step.name, 0)) for step in network.steps),

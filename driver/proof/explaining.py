@@ -95,10 +95,13 @@ class Explanation:
 
     @property
     def subgraphs(self) -> tuple[Subgraph, ...]:
-        """Runs of layers in one place, in order; layers without work are in none."""
+        """Runs of layers in one place, in order.
+
+        Layers without work are in none, nor are borders, which are made beforehand.
+        """
         runs: list[list[Layer]] = []
         for layer in self.layers:
-            if layer.place == IN_PLACE:
+            if layer.place == IN_PLACE or layer.kernels == ("border",):
                 continue
             if not runs or runs[-1][0].place != layer.place:
                 runs.append([])
@@ -165,9 +168,14 @@ def _subgraph(layers: Sequence[Layer]) -> Subgraph:
 
 
 def crossings(network: Network) -> tuple[str, ...]:
-    """Tensors that cross between accelerator and processor, in order; those at the ends do not."""
+    """Tensors that cross between accelerator and processor, in order; those at the ends do not.
+
+    Nor do borders, which are made beforehand.
+    """
     places: dict[str, set[str]] = {}
     for step in network.steps:
+        if step.workload.operator == "border":
+            continue
         for name in step.outputs:
             places.setdefault(network.place_of(name)[0], set()).add(step.place)
     found: dict[str, None] = {}

@@ -154,8 +154,7 @@ def recorded_spans(tasks: Iterable[Task], trials: Iterable[Trial]) -> list[Span]
 
 def shape_text(workload: Workload) -> str:
     """Blocked shapes in one line: `2x8x8 -> 4x8x8, 3x3 stride 1` for people."""
-    data, out = workload.inputs[0].shape, workload.outputs[0].shape
-    text = f"{_short(data)} -> {_short(out)}"
+    text = " -> ".join(_short(spec.shape) for spec in (*workload.inputs[:1], *workload.outputs))
     if workload.operator == "conv2d":
         kernel = "x".join(map(str, workload.inputs[1].shape[-4:-2]))
         stride = "x".join(map(str, workload.attr_ints("stride")))

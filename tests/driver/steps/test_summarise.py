@@ -90,6 +90,7 @@ def test_trials_of_workloads_that_are_gone_are_left_out() -> None:
 
 def test_shapes_in_words() -> None:
     assert shape_text(TASK.workload) == "1x1x1x16 -> 1x1x1x16"
+    assert shape_text(replace(TASK.workload, inputs=())) == "1x1x1x16"
 
 
 def test_a_window_is_told_however_many_planes_weights_have() -> None:
