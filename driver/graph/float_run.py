@@ -21,6 +21,7 @@ from driver.graph.ir import (
     Add,
     Affine,
     AvgPool2d,
+    Centered,
     Clip,
     Concat,
     Conv2d,
@@ -108,6 +109,8 @@ def apply(op: Operator, *operands: FloatArray) -> FloatArray:
             return _clip(x * mul.reshape(lanes) + add.reshape(lanes), op.lo, op.hi)
         case Clip():
             return _clip(x, op.lo, op.hi)
+        case Centered(middle=middle):
+            return x - np.float32(middle)
         case Unary(function=function, parameters=parameters):
             return evaluate(function, x, parameters).astype(np.float32)
         case Slopes(slope=slope):

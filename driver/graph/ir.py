@@ -136,6 +136,13 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Centered:
+    """x - middle: a tensor of the user's as layers get it, see `driver.quantize.centering`."""
+
+    middle: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unary:
     """A function of every element, by its name in `driver.graph.functions`, and its parameters."""
 
@@ -258,6 +265,7 @@ Operator: TypeAlias = (
     | Add
     | Affine
     | Clip
+    | Centered
     | Unary
     | Slopes
     | Product

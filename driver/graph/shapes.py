@@ -11,6 +11,7 @@ from driver.graph.ir import (
     Add,
     Affine,
     AvgPool2d,
+    Centered,
     Clip,
     Concat,
     Conv2d,
@@ -178,6 +179,6 @@ def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
             _require_axes(x, axes)
         case Softmax(axis=axis):
             _require_axes(x, (axis,))
-        case Clip() | Unary():
+        case Clip() | Centered() | Unary():
             pass
     return x

@@ -188,10 +188,13 @@ def product(
     return requantized(total, np.asarray(half(shift)), shift, lo, hi)
 
 
-def quantize(x: FloatArray, *, inv_scale: float) -> Int8Array:
-    """int8 of the shape of `x`: one float32 product, rounded half to even; -128 for no number."""
+def quantize(x: FloatArray, *, inv_scale: float, offset: float = 0.0) -> Int8Array:
+    """int8 of the shape of `x`: rounded half to even; -128 for no number.
+
+    The product and the sum with `offset` are float32, each rounded by itself.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        steps = np.asarray(x, np.float32) * np.float32(inv_scale)
+        steps = np.asarray(x, np.float32) * np.float32(inv_scale) + np.float32(offset)
         above = np.where(steps > INT8_MIN, steps, np.float32(INT8_MIN))
     return np.asarray(np.rint(np.minimum(above, np.float32(INT8_MAX))), np.int8)
 

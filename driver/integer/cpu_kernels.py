@@ -22,15 +22,14 @@ Arrays: TypeAlias = Mapping[str, Array]
 
 def quantize(workload: Workload, arrays: Arrays) -> Array:
     """Blocked int8 of a plain float32 tensor."""
-    steps = integer.quantize(arrays["x"], inv_scale=workload.attr_float("inv_scale"))
-    return to_blocks(steps, *_tile(workload))
+    return to_blocks(_quantized(workload, arrays["x"]), *_tile(workload))
 
 
 def quantize_windows(workload: Workload, arrays: Arrays) -> Array:
     """Blocked int8 [N, Kh*Kw*C, OH, OW]: windows of a plain image, its channels innermost."""
-    steps = integer.quantize(arrays["x"], inv_scale=workload.attr_float("inv_scale"))
+    steps = _quantized(workload, arrays["x"])
     window = window_of(workload, workload.attr_ints("kernel"))
-    channels = integer.window_channels(padded(steps, window), window)
+    channels = integer.window_channels(padded(steps, window, int(workload.fill)), window)
     return to_blocks(channels, *_tile(workload))
 
 
@@ -126,6 +125,11 @@ def avg_pool2d(workload: Workload, arrays: Arrays) -> Array:
         hi=attr("hi"),
     )
     return to_blocks(means, *_tile(workload))
+
+
+def _quantized(workload: Workload, x: Array) -> Array:
+    scale, offset = workload.attr_float("inv_scale"), workload.offset
+    return integer.quantize(x, inv_scale=scale, offset=offset)
 
 
 def _tile(workload: Workload) -> tuple[int, int]:

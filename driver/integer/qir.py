@@ -195,9 +195,10 @@ class QSoftmax:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantize:
-    """float32 -> int8: clip(round_half_even(x * inv_scale), -128, 127)"""
+    """float32 -> int8: clip(round_half_even(x * inv_scale + offset), -128, 127)"""
 
     inv_scale: float
+    offset: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

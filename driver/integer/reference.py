@@ -150,8 +150,8 @@ def apply(op: QuantOperator, *operands: Array) -> Array:
             return x.reshape(x.shape[0], *shape)
         case QSoftmax(table=table):
             return integer.softmax(x, table)
-        case Quantize(inv_scale=inv_scale):
-            return integer.quantize(x, inv_scale=inv_scale)
+        case Quantize(inv_scale=inv_scale, offset=offset):
+            return integer.quantize(x, inv_scale=inv_scale, offset=offset)
         case Dequantize(scale=scale):
             return integer.dequantize(x, scale=scale)
         case Real(op=real):

@@ -39,6 +39,8 @@ def _is_never_negative(node: QuantNode, known: set[str]) -> bool:
             return bool((table >= 0).all())
         case QProduct():
             return False
+        case QGather(fill=fill) if fill < 0:
+            return False
         case QGather() | QMatMul() | QMaxPool2d() | QReshape() | QRescale() | QSlice() | QConcat():
             return all(name in known for name in node.inputs)
         case QAvgPool2d():

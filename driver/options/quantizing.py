@@ -24,9 +24,9 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         "--activations",
         metavar="SCHEME",
         help="symmetric; asymmetric: what a ReLU makes has twice the levels where layers read it,"
-        " and the zero points of a model that was quantized before are kept there, and where a"
-        " layer pads, the processor makes the border; mixed: so, but where no layer pads, which"
-        f" costs nothing (default: {AS_USUAL.activations})",
+        " and the zero points of a model that was quantized before are kept there, even where the"
+        " processor has to copy it into a border, because layers pad it differently; mixed: so, but"
+        f" where nothing is copied (default: {AS_USUAL.activations})",
     )
     option(
         "--equalize",

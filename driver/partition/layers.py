@@ -11,7 +11,15 @@ from tilefarm.target import Target
 from tilefarm.workload import AttrValue
 
 from driver.graph.ir import Shape, Window
-from driver.integer.qir import Int8Array, Int32Array, QAffine, QConv2d, QConvTranspose2d, QDense
+from driver.integer.qir import (
+    Int8Array,
+    Int32Array,
+    QAffine,
+    QConv2d,
+    QConvTranspose2d,
+    QDense,
+    Quantize,
+)
 from driver.partition.assembly import Constant
 from driver.partition.pack import (
     bias_planes,
@@ -124,6 +132,12 @@ def conv_attrs(window: Window, lo: int = -128, hi: int = 127, groups: int = 1) -
         "hi": hi,
     }
     return {**attrs, "groups": groups} if groups > 1 else attrs
+
+
+def quantize_attrs(op: Quantize) -> Attrs:
+    """Attributes of a step from float32 to int8; an offset of zero is not written."""
+    attrs: Attrs = {"inv_scale": op.inv_scale}
+    return {**attrs, "offset": op.offset} if op.offset else attrs
 
 
 def pool_attrs(window: Window) -> Attrs:

@@ -102,14 +102,18 @@ class _Partitioner:
                 self._processor.product(node, node.op)
             case QGather() if self._matmuls.takes(node):
                 pass
+            case QGather() if node.inputs[0] in self._values.borders:
+                pass
+            case QGather() if self._images.is_all_windows(node):
+                pass
             case QGather():
                 self._processor.gather(node, node.op)
             case QSoftmax(table=table):
                 self._processor.softmax(node, table)
             case Quantize() if self._images.is_all_windows(node):
                 pass
-            case Quantize(inv_scale=inv_scale):
-                self._processor.quantize(node, inv_scale)
+            case Quantize():
+                self._processor.quantize(node, node.op)
             case Real():
                 add_real_steps(node, node.op, self._graph, self._made, self._values)
             case Dequantize(scale=scale):

@@ -18,9 +18,11 @@ from driver.integer.qir import (
     QGather,
     QProduct,
     QuantGraph,
+    Quantize,
     QuantNode,
 )
 from driver.partition.assembly import Assembly, Constant
+from driver.partition.layers import quantize_attrs
 from driver.partition.values import Values
 
 
@@ -85,7 +87,7 @@ class Processor:
         constants = {"table": Constant(f"{node.name}.table", table)}
         self.step(node, "softmax", "needs float32 division", constants)
 
-    def quantize(self, node: QuantNode, inv_scale: float) -> None:
+    def quantize(self, node: QuantNode, op: Quantize) -> None:
         """float32 of the user to blocked int8."""
         plain = self._values.logical(node.output)
         self._made.call(
@@ -93,7 +95,7 @@ class Processor:
             "quantize",
             {"x": (self._values.read(node.inputs[0]), plain)},
             {},
-            {"inv_scale": inv_scale},
+            quantize_attrs(op),
             result=self._values.result(node.output),
             shape=self._made.blocked(plain),
             why="turns float32 into int8",

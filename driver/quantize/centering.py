@@ -6,28 +6,39 @@ takes the middle from its bias and bounds; one that reads it adds the middle tim
 weights, as they are rounded, to its bias: zero points that cost nothing where the network runs.
 
 A model that was quantized before says where the middle is: its integers of 8 bits become these.
+What the user gives has one as well: images of 256 levels become the very same integers, where
+around zero every second level would be lost. A model that rounds its inputs itself has said how far
+they go, but not what is to become of the values beyond: these stay around zero, with room for them.
 
 The accelerator pads with the bytes 0, which would be the middle. A convolution that pads a tensor
-with a middle gets it with a border of its own, whose bytes are zero less the middle; that border is
-made on the processor. What anything else than a layer reads stays as it is.
+with a middle gets it with a border of its own, whose bytes are zero less the middle. Where all that
+read the tensor pad it alike, and a convolution makes it, it is made with that border around it (see
+`driver.partition.borders`), which costs next to nothing; otherwise the processor copies it into
+one. What anything else than a layer reads stays as it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
 from driver.graph.ir import (
     Affine,
+    Centered,
     Conv2d,
     Dense,
+    FloatArray,
     Gather,
     Graph,
     Node,
+    Operator,
     Reshape,
+    Shape,
     Window,
 )
 from driver.graph.shapes import graph_of
@@ -35,6 +46,15 @@ from driver.integer.qir import INT8_MAX, INT8_MIN, QGather, QuantGraph, Quantize
 from driver.integer.real_views import places_of
 from driver.quantize.channel_weights import Weighted, row_sums, with_addend
 from driver.quantize.integer_bias import Biased, bias_of, gain, weight_rows, with_bias
+
+_NO_PAD: Final = (0, 0, 0, 0)
+_LEVELS: Final = INT8_MAX - INT8_MIN
+_OFF_GRID: Final = 1e-3
+"""Of a step: what rounding to float32 makes of a grid at most."""
+_LOOKED_AT: Final = 1 << 14
+_MUCH_FINER: Final = 0.8
+"""Of a step around zero: where a middle gains less, room for values beyond the data is worth more.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +69,8 @@ def middles(
     graph: Graph,
     ranges: Mapping[str, float],
     *,
-    borders: bool = True,
+    inputs: Mapping[str, Middle] = MappingProxyType({}),
+    copies: bool = True,
     wide: Collection[str] = (),
 ) -> dict[str, Middle]:
     """What can be taken from each tensor, where that is anything.
@@ -57,23 +78,97 @@ def middles(
     Args:
         graph: a float network, folded.
         ranges: the largest value of every tensor.
-        borders: also of tensors that a convolution pads, which needs a border then.
+        inputs: what could be taken from the network's inputs, see `input_middles`.
+        copies: also of tensors that have to be copied into their borders.
         wide: tensors of 16 bits, which have levels enough.
     """
-    can = _tensors_that_can(graph, borders=borders).difference(wide)
-    found: dict[str, Middle] = {}
+    can = _tensors_that_can(graph, copies=copies).difference(wide)
+    found = {name: middle for name, middle in inputs.items() if name in can}
     for node in graph.nodes:
         if isinstance(node.op, Reshape) and node.inputs[0] in found:
             found[node.output] = found[node.inputs[0]]
         elif isinstance(node.op, Weighted) and node.output in can:
             middle = (
-                _middle_of_grid(node.op)
+                _middle_of_ends(node.op.lo, node.op.hi)
                 if node.output in graph.ranges
                 else _middle_of_relu(node.op, ranges[node.output])
             )
             if middle is not None:
                 found[node.output] = middle
     return found
+
+
+def input_middles(
+    graph: Graph, ranges: Mapping[str, float], calibration: Mapping[str, FloatArray] | None
+) -> dict[str, Middle]:
+    """What could be taken from what the user gives, by its type or by the calibration data.
+
+    Zero is among the values in any case, as layers pad with it; values that lie on a grid of 256
+    levels keep it.
+    """
+    found = {}
+    for i in graph.inputs:
+        middle = None
+        if i.grid is not None and i.grid.hi - i.grid.lo <= (_LEVELS + 0.5) * i.grid.scale:
+            middle = _middle_of_ends(i.grid.lo, i.grid.hi)
+        elif calibration is not None and i.name not in graph.ranges:
+            middle = _middle_of_values(calibration[i.name], ranges[i.name])
+        if middle is not None:
+            found[i.name] = middle
+    return found
+
+
+def _middle_of_values(values: FloatArray, reach: float) -> Middle | None:
+    lo, hi = max(float(values.min()), -reach), min(float(values.max()), reach)
+    step = _step_of_grid(values)
+    if step is not None and min(lo, 0.0) + _LEVELS * step >= hi:
+        real = min(lo, 0.0) - INT8_MIN * step
+        return Middle(real=real, reach=INT8_MAX * step)
+    lo, hi = min(lo, 0.0), max(hi, 0.0)
+    step = (hi - lo) / _LEVELS
+    if step > _MUCH_FINER * max(-lo, hi) / INT8_MAX:
+        return None
+    return Middle(real=round(lo / step - INT8_MIN) * step, reach=INT8_MAX * step)
+
+
+def _step_of_grid(values: FloatArray) -> float | None:
+    """The distance of neighbours if values lie on a grid of at most 256 levels, else None.
+
+    Some of them are looked at: a stray one would be rounded, as any value is.
+    """
+    some = values.reshape(-1)[:: max(1, values.size // _LOOKED_AT)]
+    levels = np.unique(some).astype(np.float64)
+    if not 1 < len(levels) <= _LEVELS + 1:
+        return None
+    places = (levels - levels[0]) / np.diff(levels).min()
+    count = round(places[-1])
+    is_even = np.abs(places - np.rint(places)).max() < _OFF_GRID
+    return float((levels[-1] - levels[0]) / count) if is_even and count <= _LEVELS else None
+
+
+def input_ranges(made: Graph, middle: Mapping[str, Middle]) -> dict[str, float]:
+    """The ranges of the inputs that `centered` took a middle from, whose levels are given."""
+    return {
+        node.output: middle[node.inputs[0]].reach
+        for node in made.nodes
+        if isinstance(node.op, Centered)
+    }
+
+
+def ranges_around(
+    made: Graph, ranges: Mapping[str, float], middle: Mapping[str, Middle]
+) -> dict[str, float]:
+    """The ranges of what `centered` made, from those of what it was made from."""
+    found = dict(ranges) | {name: each.reach for name, each in middle.items()}
+    for node in made.nodes:
+        if node.output not in found:
+            found[node.output] = found[node.inputs[0]]
+    return found
+
+
+def copied_tensors(graph: Graph) -> frozenset[str]:
+    """The tensors that can have a middle only if the processor copies them into borders."""
+    return _tensors_that_can(graph, copies=True) - _tensors_that_can(graph, copies=False)
 
 
 def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
@@ -83,14 +178,21 @@ def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
     """
     nodes: list[Node] = []
     borders: dict[tuple[str, Window], str] = {}
+    moved: dict[str, str] = {}
+    for i in graph.inputs:
+        if i.name in middle:
+            moved[i.name] = name = f"{i.name}.centered"
+            op: Operator = Centered(middle=middle[i.name].real)
+            nodes.append(Node(name=name, op=op, inputs=(i.name,), output=name))
     for node in graph.nodes:
-        op, inputs = node.op, node.inputs
+        op, inputs = node.op, tuple(moved.get(name, name) for name in node.inputs)
         if isinstance(op, Weighted):
-            before, after = (_real(middle, name) for name in (inputs[0], node.output))
+            before, after = (_real(middle, name) for name in (node.inputs[0], node.output))
             if isinstance(op, Conv2d) and before and any(op.window.pad):
                 only_pad = Window(kernel=(1, 1), pad=op.window.pad)
                 if (inputs[0], only_pad) not in borders:
-                    border = _border(f"{node.output}.border", inputs[0], only_pad, graph, before)
+                    shape = graph.shapes[node.inputs[0]]
+                    border = _border(f"{node.output}.border", inputs[0], only_pad, shape, before)
                     borders[inputs[0], only_pad] = border.output
                     nodes.append(border)
                 inputs = (borders[inputs[0], only_pad],)
@@ -103,6 +205,8 @@ def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
         for name, reach in graph.ranges.items()
     }
     made = graph_of(graph.name, graph.inputs, graph.outputs, nodes)
+    if given:
+        given |= input_ranges(made, middle)
     return replace(made, ranges=given)
 
 
@@ -119,12 +223,13 @@ def with_rounded_middles(
         middle: what it took.
     """
     layers = {node.output: node.op for node in graph.nodes}
-    known = {name: each.real for name, each in middle.items()}
+    known = {name: each.real for name, each in middle.items() if name in layers}
     nodes = []
     for node in quantized.nodes:
         op, before = node.op, known.get(node.inputs[0], 0.0)
         if isinstance(op, Quantize | QGather):
-            known[node.output] = before
+            offset = op.offset / op.inv_scale if isinstance(op, Quantize) else 0.0
+            known[node.output] = before - offset
         if isinstance(op, Biased) and before:
             layer = layers[node.output]
             source = quantized.tensors[node.inputs[0]]
@@ -148,12 +253,12 @@ def _middle_of_relu(op: Weighted, reach: float) -> Middle | None:
     return Middle(real=reach / 2, reach=reach / 2) if op.lo == 0 and reach else None
 
 
-def _middle_of_grid(op: Weighted) -> Middle | None:
-    """What the byte 0 stands for if the bounds of a layer are the ends of 8 bits."""
-    step = (op.hi - op.lo) / (INT8_MAX - INT8_MIN)
+def _middle_of_ends(lo: float, hi: float) -> Middle | None:
+    """What the byte 0 stands for if these are the ends of 8 bits."""
+    step = (hi - lo) / _LEVELS
     if not math.isfinite(step) or step <= 0:
         return None
-    real = op.lo - INT8_MIN * step
+    real = lo - INT8_MIN * step
     return Middle(real=real, reach=INT8_MAX * step) if abs(real) > step / 2 else None
 
 
@@ -161,31 +266,42 @@ def _real(middle: Mapping[str, Middle], name: str) -> float:
     return middle[name].real if name in middle else 0.0
 
 
-def _border(output: str, source: str, window: Window, graph: Graph, middle: float) -> Node:
+def _border(output: str, source: str, window: Window, shape: Shape, middle: float) -> Node:
     """An image with zeros around it, where zero is as far from the middle as it is."""
     top, left, bottom, right = window.pad
     around = ((0, 0), (top, bottom), (left, right))
-    index = np.pad(places_of(graph.shapes[source]), around, constant_values=-1)
+    index = np.pad(places_of(shape), around, constant_values=-1)
     op = Gather(index=index, fill=-middle)
     return Node(name=output, op=op, inputs=(source,), output=output)
 
 
-def _tensors_that_can(graph: Graph, *, borders: bool) -> frozenset[str]:
+def _tensors_that_can(graph: Graph, *, copies: bool) -> frozenset[str]:
     """The tensors whose readers can all make up for what is taken from them."""
     users = graph.users()
     fixed = {output.tensor for output in graph.outputs}
     found: set[str] = set()
-    for node in reversed(graph.nodes):
-        readers = users[node.output]
-        if node.output not in fixed and all(_makes_up(each, found, borders) for each in readers):
-            found.add(node.output)
+    makers: dict[str, Operator | None] = dict.fromkeys(i.name for i in graph.inputs)
+    makers |= {node.output: node.op for node in graph.nodes}
+    for name, op in reversed(makers.items()):
+        readers = users[name]
+        if name in fixed or not all(_makes_up(each, found) for each in readers):
+            continue
+        if copies or not _is_copied(op, readers):
+            found.add(name)
     return frozenset(found)
 
 
-def _makes_up(user: Node, can: set[str], borders: bool) -> bool:
-    match user.op:
-        case Reshape():
-            return user.output in can
-        case Conv2d(window=window):
-            return borders or not any(window.pad)
-    return isinstance(user.op, Dense | Affine)
+def _makes_up(user: Node, can: set[str]) -> bool:
+    if isinstance(user.op, Reshape):
+        return user.output in can
+    return isinstance(user.op, Conv2d | Dense | Affine)
+
+
+def _is_copied(maker: Operator | None, readers: Sequence[Node]) -> bool:
+    """Whether a tensor with a middle has to be copied into a border, as none can be stored.
+
+    None makes what the user gives; it is quantized into its border, or by windows.
+    """
+    pads = {each.op.window.pad if isinstance(each.op, Conv2d) else _NO_PAD for each in readers}
+    is_stored = len(pads) == 1 and (maker is None or isinstance(maker, Conv2d | Affine))
+    return pads != {_NO_PAD} and not is_stored

@@ -8,12 +8,13 @@ network answers to some of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from copy import copy
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.graph.ir import FloatArray, Graph, Reshape, Softmax
+from driver.graph.ir import Centered, FloatArray, Gather, Graph, Reshape, Softmax
 from driver.graph.parts import Arrays
 from driver.quantize.channel_weights import Weighted
 from driver.quantize.moments import Moments, mean_operands
@@ -60,8 +61,8 @@ class Observed:
         self._scores = _before_softmax(graph)
         self._seen = dict.fromkeys(self._scores, 0)
         self._read = {node.inputs[0] for node in graph.nodes if isinstance(node.op, Weighted)}
-        self._sums: dict[str, FloatArray] = {}
-        self._squares: dict[str, FloatArray] = {}
+        self._sums: dict[str, NDArray[Any]] = {}
+        self._squares: dict[str, NDArray[Any]] = {}
 
     def observe(self, name: str, values: FloatArray) -> None:
         """The next samples [N, ...] of a tensor."""
@@ -84,6 +85,29 @@ class Observed:
     def end(self, answers: Arrays) -> None:
         """The run's outputs [samples, ...] by name."""
         self.answers = {name: values[self.places] for name, values in answers.items()}
+
+    def centered(self, made: Graph, middle: Mapping[str, float]) -> Observed:
+        """What a run of `made` would tell: the same network, whose tensors are less by these."""
+        told = copy(self)
+        told._sums, told._squares = dict(self._sums), dict(self._squares)
+        for name in middle.keys() & self._sums.keys():
+            told._take(name, middle[name])
+        for node in made.nodes:
+            (source, *_) = node.inputs
+            if isinstance(node.op, Centered) and source in self._sums:
+                told._sums[node.output] = told._sums.pop(source)
+                told._squares[node.output] = told._squares.pop(source)
+            elif isinstance(node.op, Gather) and source in told._sums:
+                index, fill = node.op.index, node.op.fill
+                for totals, outside in ((told._sums, fill), (told._squares, fill**2)):
+                    inside = totals[source].reshape(-1)[np.maximum(index, 0)]
+                    totals[node.output] = np.where(index < 0, outside * self._samples, inside)
+        return told
+
+    def _take(self, name: str, middle: float) -> None:
+        sums, squares = (totals[name].astype(np.float64) for totals in (self._sums, self._squares))
+        self._sums[name] = sums - middle * self._samples
+        self._squares[name] = squares - 2 * middle * sums + middle**2 * self._samples
 
     def moments(self, op: Weighted, name: str, step: float) -> Moments:
         """Of what the layer reads in that tensor, in such steps; only variances are known."""

@@ -25,7 +25,7 @@ class Quantization:
         calibration: how ranges follow from data; see `calibration_method`. None: as usual, or as
             suits the network better, see `driver.quantize.ways`.
         activations: whether zero is the middle of every int8 tensor, or what layers make may lie
-            around its own middle, everywhere or (`mixed`) where that costs nothing; see
+            around its own middle, everywhere or (`mixed`) where nothing is copied for it; see
             `driver.quantize.centering`.
         equalize: whether channels are brought to like ranges first; see `driver.quantize.equalize`;
             None: where it helps.

@@ -12,6 +12,7 @@ from tilefarm.errors import ModelError, SettingsError
 
 from driver.graph.ir import (
     Add,
+    Centered,
     Concat,
     FloatArray,
     Graph,
@@ -39,9 +40,19 @@ from driver.integer.qir import (
     result_type,
 )
 from driver.integer.real_views import places_of
-from driver.quantize.centering import Middle, centered, middles, with_rounded_middles
+from driver.quantize.calibrate import by_name
+from driver.quantize.centering import (
+    Middle,
+    centered,
+    input_middles,
+    input_ranges,
+    middles,
+    ranges_around,
+    with_rounded_middles,
+)
 from driver.quantize.equalize import equalized
 from driver.quantize.floats import float_nodes
+from driver.quantize.observed import Calibration
 from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from driver.quantize.ranges import ranges_of
 from driver.quantize.refining import Refinement, refined, refined_without_data
@@ -86,7 +97,7 @@ def form_of(
     return FloatForm(
         graph=graph,
         middle=middle,
-        ranges=ranges or ranges_of(graph, calibration, how.method),
+        ranges=ranges or ranges_of(graph, calibration, how.method) | input_ranges(graph, middle),
         wide_results=wide,
     )
 
@@ -173,10 +184,31 @@ def _float_form(
     middle = middles(
         graph,
         ranges,
-        borders=how.activations == "asymmetric",
+        inputs=_input_middles(graph, ranges, calibration, how),
+        copies=how.activations == "asymmetric",
         wide=[node.output for node in graph.nodes if node.name in wide],
     )
-    return centered(graph, middle), middle, {} if middle else ranges, wide
+    made = centered(graph, middle)
+    if how.method.kind != "minmax" and middle:  # around another zero other values are rare
+        return made, middle, {}, wide
+    if isinstance(calibration, Calibration) and calibration.observed is not None:
+        reals = {name: each.real for name, each in middle.items()}
+        calibration.observed = calibration.observed.centered(made, reals)
+    return made, middle, ranges_around(made, ranges, middle), wide
+
+
+def _input_middles(
+    graph: Graph,
+    ranges: Mapping[str, float],
+    calibration: FloatArray | Mapping[str, FloatArray] | None,
+    how: Quantization,
+) -> dict[str, Middle]:
+    """Of the inputs that no layer reads in float."""
+    floats = float_nodes(graph, how.keep_float)
+    data = None if calibration is None else by_name(graph, calibration)
+    read = {name for node in graph.nodes if node.name in floats for name in node.inputs}
+    found = input_middles(graph, ranges, data)
+    return {name: middle for name, middle in found.items() if name not in read}
 
 
 def require_layers(graph: Graph, how: Quantization) -> None:
@@ -273,6 +305,10 @@ class _Quantizer:
         Raises:
             OverflowError: its sums cannot be kept within 32 bits.
         """
+        if isinstance(node.op, Centered):
+            scale = self._wanted_scale(node.output)
+            self._quantize(node.inputs[0], node.output, scale, node.op.middle)
+            return
         if node.name in self._floats:
             names = tuple(self._as_float(name) for name in node.inputs)
             op = Real(op=node.op, why=self._floats[node.name])
@@ -362,11 +398,14 @@ class _Quantizer:
         if self._tensors[name].scale is not None:
             return name
         if name not in self._int8_of:
-            op = Quantize(inv_scale=_float32(1.0 / self._wanted_scale(name)))
-            made = self._fresh(f"{name}.int8")
-            self._emit(made, op, (name,), made, 1.0 / op.inv_scale)
-            self._int8_of[name] = made
+            self._int8_of[name] = made = self._fresh(f"{name}.int8")
+            self._quantize(name, made, self._wanted_scale(name))
         return self._int8_of[name]
+
+    def _quantize(self, source: str, made: str, scale: float, middle: float = 0.0) -> None:
+        """Makes int8 of a float32 tensor less its middle."""
+        op = Quantize(inv_scale=_float32(1.0 / scale), offset=_float32(-middle / scale))
+        self._emit(made, op, (source,), made, 1.0 / op.inv_scale)
 
     def _as_float(self, name: str) -> str:
         """The float32 tensor of that value; an int8 one is made real where that is first needed."""

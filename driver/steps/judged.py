@@ -26,12 +26,12 @@ from driver.accuracy.price import estimated_cycles
 from driver.accuracy.promise import Promise
 from driver.accuracy.remedies import SHARED, Remedy, remedies
 from driver.graph.float_run import run_float
-from driver.graph.ir import Conv2d
 from driver.graph.parts import Arrays
 from driver.integer.network import Network
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 from driver.partition.partitioner import partition
+from driver.quantize.centering import copied_tensors
 from driver.quantize.fitting import Fitted, quantize_for
 from driver.quantize.floats import has_no_kernel
 from driver.quantize.integer_bias import has_wide_weights
@@ -351,8 +351,8 @@ class _Judging:
         nodes = self._files.graph.nodes
         is_wide = {n.name for n in self._quantized.nodes if has_wide_weights(n.op)}
         vectors = self._target.vta
-        padded = {n.inputs[0] for n in nodes if isinstance(n.op, Conv2d) and any(n.op.window.pad)}
-        elements = sum(math.prod(self._files.graph.shapes[name]) for name in padded)
+        copied = copied_tensors(self._files.graph)
+        elements = sum(math.prod(self._files.graph.shapes[name]) for name in copied)
         return remedies(
             layers,
             wide={n.name for n in nodes if not has_no_wide_form(n.op)} - is_wide,
@@ -360,7 +360,7 @@ class _Judging:
             floats={n.name for n in nodes if not has_no_kernel(n.op)},
             macs=self._network.macs,
             macs_per_cycle=vectors.batch * vectors.block**2,
-            borders=None if self._how.activations == "asymmetric" else elements,
+            borders=None if self._how.activations == "asymmetric" or not copied else elements,
         )
 
     def _macs_of_readers(self, layers: Sequence[Blamed]) -> dict[str, int]:

@@ -59,11 +59,12 @@ OPERATORS: Final[Mapping[str, str]] = {
     "window_sum2d": "(x, scale int8 [c, c]) -> clip((sum over the window of x·scale + round) >>"
     " shift, lo, hi), padding is 0; attrs kernel, stride, pad, shift, lo, hi",
     # On the CPU; int8 tensors are blocked as above.
-    "quantize": "(x float32 [N, C, ...]) -> blocked int8: clip(round_half_even(x * inv_scale),"
-    " -128, 127), absent channels 0; attrs inv_scale (a float32)",
+    "quantize": "(x float32 [N, C, ...]) -> blocked int8: clip(round_half_even(x * inv_scale +"
+    " offset), -128, 127), absent channels 0; attrs inv_scale, offset (0 if absent; float32)",
     "quantize_windows": "(x float32 [N, C, H, W]) -> blocked int8 [N/b, Kh*Kw*C/c, OH, OW, b, c]:"
     " channel (kh*Kw + kw)*C + ci is pixel (h*stride + kh*dilation - pad, ...) quantized as"
-    " `quantize` does, 0 outside; attrs inv_scale, kernel, stride, pad, dilation",
+    " `quantize` does, fill outside; attrs inv_scale, offset, fill (0 if absent), kernel, stride,"
+    " pad, dilation",
     "dequantize": "(x blocked int8) -> float32 [N, C, ...]: float32(x) * scale; attrs scale (a"
     " float32)",
     "add": "(a, b) -> clip((a*mul_a + b*mul_b + round) >> shift, lo, hi), round = 1 << (shift-1) or"
@@ -244,8 +245,13 @@ class Workload:
 
     @property
     def fill(self) -> float:
-        """What a `gather` has where there is no element."""
+        """What a `gather` has where there is no element, and `quantize_windows` outside."""
         return self.attr_float("fill") if "fill" in dict(self.attrs) else 0.0
+
+    @property
+    def offset(self) -> float:
+        """What `quantize` and `quantize_windows` add before they round."""
+        return self.attr_float("offset") if "offset" in dict(self.attrs) else 0.0
 
     def attr_str(self, name: str) -> str:
         value = dict(self.attrs)[name]

@@ -46,11 +46,11 @@ _ZERO = Const(0, INDEX)
 def _pixels(workload: Workload, x: Tensor) -> Tensor:
     n, c, height, width = x.shape
     top, left, bottom, right = workload.attr_ints("pad")
-    inv_scale = workload.attr_float("inv_scale")
 
     def element(n: Var, h: Var, w: Var, c: Var) -> Expr:
         inside = within(h, top, height, bottom) + within(w, left, width, right)
-        return guarded(inside, quantized(x[n, c, shifted(h, top), shifted(w, left)], inv_scale), 0)
+        pixel = quantized(x[n, c, shifted(h, top), shifted(w, left)], workload)
+        return guarded(inside, pixel, int(workload.fill))
 
     axes = {"n": n, "h": height + top + bottom, "w": width + left + right, "c": c}
     return compute("pixels", axes, element)

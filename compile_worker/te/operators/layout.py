@@ -33,11 +33,10 @@ def quantize(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """The output alone. x [N, C, ...] is float32."""
     (x,) = inputs
     spec = workload.outputs[0]
-    inv_scale = workload.attr_float("inv_scale")
 
     def element(*at: Var) -> Expr:
         logical = logical_index(at, spec.shape)
-        value = quantized(x[tuple(logical)], inv_scale)
+        value = quantized(x[tuple(logical)], workload)
         return guarded(present(logical, x.shape, spec.shape), value, 0)
 
     return [compute(spec.name, data_axes(spec.shape), element, scope="dram")]
@@ -118,8 +117,10 @@ def present(logical: Sequence[Expr], shape: Sequence[int], blocked: tuple[int, .
     ]
 
 
-def quantized(value: Expr, inv_scale: float) -> Expr:
-    """A float32 as int8: scaled, clipped, and rounded, halves to even."""
-    scaled = value * Const(inv_scale, DType.FLOAT32)
+def quantized(value: Expr, workload: Workload) -> Expr:
+    """A float32 as int8: scaled, offset, clipped, and rounded, halves to even."""
+    scaled = value * Const(workload.attr_float("inv_scale"), DType.FLOAT32)
+    if workload.offset:
+        scaled = scaled + Const(workload.offset, DType.FLOAT32)
     clipped = Min(Max(scaled, Const(-128.0, value.dtype)), Const(127.0, value.dtype))
     return Cast(DType.INT8, Call("round_even", (clipped,), value.dtype))

@@ -13,12 +13,12 @@ from tilefarm.target import TARGETS
 
 from driver.graph.float_run import run_float
 from driver.graph.grid import Grid
-from driver.graph.ir import Add, Affine, FloatArray, Graph, MaxPool2d, Operator, Reshape
+from driver.graph.ir import Add, Affine, Conv2d, FloatArray, Graph, MaxPool2d, Operator, Reshape
 from driver.integer.noise import between
 from driver.integer.qir import QGather
 from driver.integer.reference import run, run_network
 from driver.partition.partitioner import partition
-from driver.quantize.centering import Middle, middles
+from driver.quantize.centering import Middle, copied_tensors, middles
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import float_form, quantize
 from driver.quantize.ranges import ranges_of
@@ -87,7 +87,7 @@ def test_a_zero_is_exactly_zero_for_the_layer_that_reads_it() -> None:
     name = b.put(replace(first, weight=np.abs(first.weight), lo=0.0), "x")
     last = dense(rng, 64, 8)
     graph = b.graph(b.put(replace(last, bias=np.zeros(8, np.float32)), name))
-    data = rng.uniform(0, 1, (100, 40)).astype(np.float32)
+    data = rng.uniform(-1, 1, (100, 40)).astype(np.float32)
     quantized = quantize(graph, data, replace(ASYMMETRIC, correct_bias=False))
     silence = {"x": np.full((1, 40), -1, np.float32)}
     assert run(quantized, silence, keep=True)["t0"].max() == -127
@@ -160,7 +160,7 @@ def test_a_padded_zero_adds_exactly_nothing() -> None:
     name = b.put(replace(first, weight=np.abs(first.weight), lo=0.0), "x")
     last = conv(rng, 16, 16, window(pad=1), groups=16)
     graph = b.graph(b.put(replace(last, bias=np.zeros(16, np.float32)), name))
-    data = rng.uniform(0, 1, (100, 3, 5, 5)).astype(np.float32)
+    data = rng.uniform(-1, 1, (100, 3, 5, 5)).astype(np.float32)
     quantized = quantize(graph, data, replace(ASYMMETRIC, correct_bias=False))
     silence = {"x": np.full((1, 3, 5, 5), -1, np.float32)}
     assert not run(quantized, silence)["out0"].any()
@@ -190,15 +190,66 @@ def test_the_bytes_of_a_model_that_was_quantized_before_are_kept(zero: int, byte
     assert np.abs(stored - wanted).max() <= 3
 
 
-def test_mixed_takes_middles_only_where_no_layer_pads() -> None:
-    """A border is made on the processor: two crossings, for a bit of one tensor."""
+def test_mixed_takes_no_middles_that_need_a_copy() -> None:
+    """Layers that pad a tensor differently cannot all find it in a border of theirs."""
     padded, plain = padded_stack(0.0, math.inf), stack()
     ranges = [ranges_of(graph, data_for(graph, 4, 0)) for graph in (padded, plain)]
     assert "t0" in middles(padded, ranges[0])
-    assert "t0" not in middles(padded, ranges[0], borders=False)
-    assert middles(plain, ranges[1], borders=False) == middles(plain, ranges[1])
+    assert "t0" not in middles(padded, ranges[0], copies=False)
+    assert copied_tensors(padded) == {"t0"}
+    assert middles(plain, ranges[1], copies=False) == middles(plain, ranges[1])
+    assert not copied_tensors(plain)
     quantized = quantize(padded, data_for(padded, 20, 0))
     assert not [node for node in quantized.nodes if isinstance(node.op, QGather)]
+
+
+def chain(*, made_by: Conv2d | Affine, last: Operator, seed: int = 2) -> Graph:
+    """A layer behind a ReLU, and two that pad what it makes alike."""
+    rng = np.random.default_rng(seed)
+    b = Builder((1, 16, 6, 6))
+    name = b.put(replace(made_by, lo=0.0, hi=math.inf), b.put(conv(rng, 16, 16, window(1)), "x"))
+    around = window(pad=1)
+    return b.graph(
+        b.put(Add(), b.put(conv(rng, 16, 16, around, groups=16), name), b.put(last, name))
+    )
+
+
+SCALED = Affine(mul=np.linspace(1, 2, 16, dtype=np.float32), add=np.ones(16, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("made_by", "pads", "stored"),
+    [
+        (conv(np.random.default_rng(3), 16, 16, window(pad=1)), (1, 1, 1, 1), True),
+        (conv(np.random.default_rng(3), 16, 16, window(pad=1), groups=16), (1, 1, 1, 1), True),
+        (SCALED, (1, 1, 1, 1), True),
+        (conv(np.random.default_rng(3), 16, 16, window(pad=1)), (2, 0, 0, 2), False),
+    ],
+    ids=["conv", "depthwise", "affine", "other-pads"],
+)
+def test_mixed_takes_middles_where_a_border_is_stored(
+    made_by: Conv2d | Affine, pads: tuple[int, int, int, int], stored: bool
+) -> None:
+    """The layer writes into the middle of it, and the processor only what is around."""
+    last = conv(np.random.default_rng(4), 16, 16, replace(window(pad=1), pad=pads))
+    graph = chain(made_by=made_by, last=last)
+    assert ("t1" in copied_tensors(graph)) == (not stored)
+    data = {"x": np.random.default_rng(1).standard_normal((20, 16, 6, 6)).astype(np.float32)}
+    quantized = quantize(graph, data)
+    network = partition(quantized, TARGETS["sim"])
+    operators = [step.workload.operator for step in network.steps]
+    assert operators.count("border") == (1 if stored else 0)
+    assert "gather" not in operators
+    one = {"x": data["x"][:1]}
+    (name,) = run(quantized, one)
+    assert run_network(network, one)[name].tobytes() == run(quantized, one)[name].tobytes()
+    if stored:
+        (border,) = [step for step in network.steps if step.workload.operator == "border"]
+        maker = next(
+            step for step in network.steps if step is not border and step.outputs == border.outputs
+        )
+        assert (border.place, maker.place) == ("cpu", "accelerator")
+        assert maker.workload.attr_ints("border") == pads
 
 
 def test_the_partitioned_network_gives_the_same_bits() -> None:

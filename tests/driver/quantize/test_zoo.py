@@ -13,7 +13,7 @@ from tilefarm.target import TARGETS
 from driver.bench.zoo.samples import Idx, read
 from driver.frontend import import_model, load_data
 from driver.graph.float_run import run_float
-from driver.graph.ir import Conv2d
+from driver.graph.ir import Add, Conv2d
 from driver.integer.reference import run, run_network
 from driver.partition.partitioner import partition
 from driver.program.evaluate import differing_samples
@@ -57,8 +57,10 @@ def test_resnet8_with_its_first_layer_in_float(zoo: Path) -> None:
     usual = noise_of(graph, quantize(graph, data.inputs), data.inputs)
     better = noise_of(graph, kept, data.inputs)
     assert better[first.output].ratio_db > 100 > usual[first.output].ratio_db
-    behind = [node.output for node in graph.nodes if isinstance(node.op, Conv2d)]
-    assert all(better[name].ratio_db > usual[name].ratio_db + 1 for name in behind)
+    behind = [node.output for node in graph.nodes if isinstance(node.op, Conv2d | Add)]
+    whole = [name for name in behind if not kept.tensors[name].middle]
+    assert len(whole) > 5
+    assert all(better[name].ratio_db > usual[name].ratio_db + 0.3 for name in whole)
     one = {name: values[:1] for name, values in data.inputs.items()}
     network = partition(kept, TARGETS["sim"])
     assert network.steps[0].why == KEPT
@@ -90,6 +92,7 @@ def test_keywords(zoo: Path) -> None:
     steps = partition(quantized, TARGETS["sim"]).steps
     assert [s.workload.operator for s in steps if s.place == "cpu"] == [
         "quantize_windows",
+        *["border"] * 4,
         "softmax",
     ]
 
