@@ -43,4 +43,6 @@ def _cycles(step: NetworkStep, network: Network, known: Mapping[Workload, int]) 
             return known[step.workload]
         return lower_bound_cycles(step.workload, network.target)
     made = sum(math.prod(network.tensors[name].shape) for name in step.outputs)
+    if step.workload.operator == "border":
+        made -= math.prod(step.workload.within)
     return cycles_in_float(max(step.macs, made))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from tilefarm.target import TARGETS
 
 from compile_worker.space import lower_bound_cycles
@@ -37,3 +40,12 @@ def test_wide_weights_are_dearer_and_cheaper_than_float() -> None:
     largest = max((step for step in usual.steps), key=lambda step: step.macs).name
     assert estimated_cycles(usual) < estimated_cycles(wide) < 2.5 * estimated_cycles(usual)
     assert estimated_cycles(wide) < estimated_cycles(digits(largest))
+
+
+def test_of_a_border_only_what_is_made_counts() -> None:
+    """The digits have one of 10 x 10 pixels around 8 x 8, of 16 channels."""
+    network = digits()
+    (border,) = [step for step in network.steps if step.workload.operator == "border"]
+    others = replace(network, steps=tuple(step for step in network.steps if step is not border))
+    made = estimated_cycles(network) - estimated_cycles(others)
+    assert made == pytest.approx((10 * 10 - 8 * 8) * 16 / 2.5, abs=1)
