@@ -271,6 +271,10 @@ def test_goals_are_beside_onnx_runtime(tmp_path: Path) -> None:
     assert not list(goals(replace(row, sqnr_db=19.0)))[1].is_met
     (before,) = goals(replace(row, was_quantized=True, device=0.894, peer_int8_db=None))
     assert (before.goal, before.is_met) == (0.5, False)
+    (before,) = goals(replace(row, was_quantized=True, device=0.895, peer_int8_db=None))
+    assert before.is_met
+    (before,) = goals(replace(row, was_quantized=True, peer=0.902, device=0.897, peer_int8_db=None))
+    assert before.is_met
     assert list(goals(replace(row, is_seeded=True))) == []
 
 
