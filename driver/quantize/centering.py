@@ -119,12 +119,13 @@ def input_middles(
 
 
 def _middle_of_values(values: FloatArray, reach: float) -> Middle | None:
-    lo, hi = max(float(values.min()), -reach), min(float(values.max()), reach)
-    step = _step_of_grid(values)
-    if step is not None and min(lo, 0.0) + _LEVELS * step >= hi:
-        real = min(lo, 0.0) - INT8_MIN * step
-        return Middle(real=real, reach=INT8_MAX * step)
-    lo, hi = min(lo, 0.0), max(hi, 0.0)
+    lo = min(max(float(values.min()), -reach), 0.0)
+    hi = max(min(float(values.max()), reach), 0.0)
+    grid = _step_of_grid(values)
+    if grid is not None and hi - lo <= _LEVELS * grid:
+        # as many levels between those of the grid as there is room for: other data may need them
+        step = grid / math.floor(_LEVELS * grid / (hi - lo))
+        return Middle(real=lo - INT8_MIN * step, reach=INT8_MAX * step)
     step = (hi - lo) / _LEVELS
     if step > _MUCH_FINER * max(-lo, hi) / INT8_MAX:
         return None
@@ -181,7 +182,10 @@ def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
     moved: dict[str, str] = {}
     for i in graph.inputs:
         if i.name in middle:
-            moved[i.name] = name = f"{i.name}.centered"
+            name = f"{i.name}.centered"
+            while name in graph.shapes:
+                name += "_"
+            moved[i.name] = name
             op: Operator = Centered(middle=middle[i.name].real)
             nodes.append(Node(name=name, op=op, inputs=(i.name,), output=name))
     for node in graph.nodes:

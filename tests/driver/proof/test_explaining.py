@@ -32,12 +32,13 @@ def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 
 def test_how_the_network_became_integers_and_why_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["explain", "zoo:digits", "--images", "1"]) == 0
+    words = ["zoo:digits", "--images", "1", "--activations", "symmetric"]
+    assert cli.main(["explain", *words]) == 0
     first, note, *_ = capsys.readouterr().out.splitlines()
-    assert first == "int8 by minmax, shifts shared"
+    assert first == "int8 by minmax, symmetric, shifts shared"
     assert note.startswith("  channels share shifts, which is faster: ")
-    found = document(capsys, "zoo:digits", "--images", "1", "--no-share-shifts")
-    assert found["quantization"] == "minmax, shifts of their own"
+    found = document(capsys, *words, "--no-share-shifts")
+    assert found["quantization"] == "minmax, symmetric, shifts of their own"
     assert found["notes"] == []
 
 
@@ -150,8 +151,9 @@ def test_the_integer_of_a_real_0_is_said(
     hidden = [each["name"] for each in layers if each["zero"] == -127]
     assert len(hidden) == 1
     assert cli.main(["explain", *words, "--html", str(tmp_path / "page.html")]) == 0
-    said = f"layers whose real 0 is another integer: {hidden[0]} -127"
-    assert said in capsys.readouterr().out
+    out = capsys.readouterr().out
+    (said,) = [line for line in out.splitlines() if line.startswith("layers whose real 0 is ano")]
+    assert f"{hidden[0]} -127" in said
     assert "real 0 is -127" in (tmp_path / "page.html").read_text()
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from kit.networks import Builder, conv, dense, networks, samples_for, transposed, window
+from numpy.typing import NDArray
 from tilefarm.target import TARGETS
 
 from driver.graph.float_run import run_float
@@ -18,7 +20,7 @@ from driver.integer.noise import between
 from driver.integer.qir import QGather
 from driver.integer.reference import run, run_network
 from driver.partition.partitioner import partition
-from driver.quantize.centering import Middle, copied_tensors, middles
+from driver.quantize.centering import Middle, copied_tensors, input_middles, middles
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import float_form, quantize
 from driver.quantize.ranges import ranges_of
@@ -269,3 +271,53 @@ def test_a_layer_kept_in_float_may_make_what_is_centered() -> None:
     for how in (ASYMMETRIC, replace(ASYMMETRIC, keep_float=("n1",))):
         integers = run(quantize(graph, data, how), data)["out0"]
         assert between(floats, integers).ratio_db > 25
+
+
+def one_input(values: NDArray[Any]) -> Middle | None:
+    """What could be taken from an input with these values."""
+    b = Builder((1, 3, 5, 5))
+    graph = b.graph(b.put(conv(np.random.default_rng(0), 3, 16, window()), "x"))
+    data = {"x": values.astype(np.float32)}
+    return input_middles(graph, ranges_of(graph, data), data).get("x")
+
+
+IMAGES = np.random.default_rng(7).integers(0, 256, (8, 3, 5, 5))
+
+
+@pytest.mark.parametrize(
+    ("scale", "least"), [(1.0, 0.0), (1 / 255, 0.0), (2 / 255, -1.0), (0.0078431, -0.99607)]
+)
+def test_images_of_bytes_become_the_very_same_integers(scale: float, least: float) -> None:
+    images = (IMAGES * scale + least).astype(np.float32)
+    middle = one_input(images)
+    assert middle is not None
+    steps = (images.astype(np.float64) - middle.real) / (middle.reach / 127)
+    assert np.abs(steps - np.rint(steps)).max() < 0.01
+    assert (np.rint(steps) == IMAGES - 128).all()
+
+
+@pytest.mark.parametrize("levels", [2, 5, 17, 100])
+def test_a_grid_of_few_levels_leaves_room_between_them(levels: int) -> None:
+    """What calibrates may be coarser than what comes later."""
+    values = np.random.default_rng(8).integers(0, levels, (8, 3, 5, 5)) * 0.5
+    middle = one_input(values)
+    assert middle is not None
+    step = middle.reach / 127
+    assert step <= 0.5 * (levels - 1) / 128
+    places = (values - middle.real) / step
+    assert np.abs(places - np.rint(places)).max() < 1e-3
+    assert places.min() == pytest.approx(-128)
+    assert 0 <= places.max() < 127.001
+
+
+def test_other_inputs_have_a_middle_only_if_much_is_gained() -> None:
+    """Their zero is exact, for layers pad with it."""
+    rng = np.random.default_rng(9)
+    assert one_input(rng.standard_normal((8, 3, 5, 5))) is None
+    lopsided = one_input(rng.uniform(-0.1, 1.0, (8, 3, 5, 5)))
+    assert lopsided is not None
+    zero = lopsided.real / (lopsided.reach / 127)
+    assert zero == pytest.approx(round(zero))
+    positive = one_input(rng.uniform(2.0, 3.0, (8, 3, 5, 5)))
+    assert positive is not None
+    assert positive.real == pytest.approx(positive.reach * 128 / 127, rel=0.01)
