@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     option("--bias", action="store_true", help="with a bias, added by one GEMM micro-op a vector")
     option("--per-channel", action="store_true", help="with a shift for every channel")
-    option("--wide", action="store_true", help="with weights of 16 bits; not for depthwise layers")
+    option("--wide", action="store_true", help="with weights of 16 bits")
     option("--wide-data", action="store_true", help="with data of 16 bits")
     option("--wide-results", action="store_true", help="with results of 16 bits")
     option("--border", action="store_true", help="with results stored within a border of a pixel")
@@ -214,10 +214,6 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
     templates = {name: old.best for name, old in OLD_FLOW.items()}
     templates |= read_template(args.old) if args.old else {}
     target = playable_target(args.target)
-    narrow = [name for name in names if args.wide and LAYERS[name].depthwise]
-    if narrow:
-        why = f"--wide: {', '.join(narrow)}: weights of depthwise layers have 8 bits"
-        raise SettingsError(why, f"of {', '.join(SETS['resnet18'])}")
     for name in names:
         yield LayerTask(
             name=name,

@@ -54,6 +54,8 @@ _ODD: Final[Mapping[str, tuple[Convolution, Epilogue]]] = {
     "wide 1x1": (Convolution(128, 128, 14, 14, 1, 1, 0), WIDE_PER_CHANNEL),
     "wide activations": (Convolution(64, 96, 14, 14, 3, 2, 1), WIDE_ACTIVATIONS),
     "wide depthwise": (MOBILENET_DEPTHWISE["D7"], WIDE_ACTIVATIONS),
+    "wide depthwise weights": (MOBILENET_DEPTHWISE["D7"], WIDE),
+    "all wide depthwise": (MOBILENET_DEPTHWISE["D7"], ALL_WIDE),
     "bordered": (Convolution(64, 96, 14, 14, 3, 1, 1), BORDERED),
     "bordered 1x1": (Convolution(64, 64, 28, 28, 1, 2, 0), BORDERED),
     "bordered depthwise": (MOBILENET_DEPTHWISE["D7"], WIDE_BORDERED),
@@ -67,8 +69,8 @@ class _Blocks:
     def __init__(self, target: Target) -> None:
         self.batch, self.block = target.vta.batch, target.vta.block
 
-    def image(self, name: str, channels: int, *size: int) -> TensorSpec:
-        return TensorSpec(name, (1, channels, *size, self.batch, self.block), DType.INT8)
+    def image(self, name: str, *size: int) -> TensorSpec:
+        return TensorSpec(name, (1, *size, self.batch, self.block), DType.INT8)
 
     def tiles(self, name: str, *size: int) -> TensorSpec:
         return TensorSpec(name, (*size, self.block, self.block), DType.INT8)
@@ -87,6 +89,7 @@ def _others(blocks: _Blocks) -> Iterator[tuple[str, Workload]]:
     yield "dense wide", _dense(blocks, 13, 20, wide=True)
     yield "dense wide data", _dense(blocks, 13, 20, wide_data=True)
     yield "grouped", _grouped(blocks)
+    yield "grouped wide", _grouped(blocks, ALL_WIDE)
     yield "transposed", _transposed(blocks, 4, 2, 14)
     yield "matmul", _matmul(blocks, 2, 49, 4, 6)
     yield "addition 28", _scaled_add(blocks, 8, 28)
@@ -118,15 +121,20 @@ def _dense(
     return _made("dense", inputs, blocks.image("out", co), **epilogue.attrs)
 
 
-def _grouped(blocks: _Blocks) -> Workload:
+def _grouped(blocks: _Blocks, epilogue: Epilogue = PLAIN) -> Workload:
+    biases = (
+        blocks.tiles("bias", 4, *(2,) * epilogue.is_in_planes, 1),
+        blocks.unit(),
+    )
     inputs = (
-        blocks.image("data", 8, 14, 14),
-        blocks.tiles("weight", 4, 4, 3, 3),
+        blocks.image("data", *(2,) * epilogue.wide_data, 8, 14, 14),
+        blocks.tiles("weight", 4, *(2,) * epilogue.wide, 4, 3, 3),
+        *(biases if epilogue.bias else ()),
         TensorSpec("shift", (4,), DType.INT32),
     )
     window: dict[str, AttrValue] = {"stride": (1, 1), "pad": (1,) * 4, "dilation": (1, 1)}
-    out = blocks.image("out", 4, 14, 14)
-    return _made("conv2d", inputs, out, groups=2, **window, **_CLIPS)
+    out = blocks.image("out", *(2,) * epilogue.wide_results, 4, 14, 14)
+    return _made("conv2d", inputs, out, groups=2, **window, **epilogue.attrs)
 
 
 def _transposed(blocks: _Blocks, ci: int, co: int, size: int) -> Workload:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from tilefarm.target import Target
 
@@ -23,8 +22,8 @@ from driver.partition.layers import (
     layer_macs,
 )
 from driver.partition.pack import (
+    block_groups,
     in_planes,
-    packed_conv_weight,
     packed_dense_weight,
     packed_grouped_weight,
     packed_transposed_weight,
@@ -55,16 +54,11 @@ class LayerCalls:
             window, groups = _PIXEL, 1
         else:
             data = self._values.operand(node.inputs[0])
-            weight, groups = self._grouped_weight(op)
-            window = op.window
+            weight = in_planes(
+                op.weight, lambda each: packed_grouped_weight(each, op.groups, self._target)
+            )
+            window, groups = op.window, block_groups(op.weight, op.groups, self._target)
         self._layer(node, op, "conv2d", data, weight, conv_attrs(window, op.lo, op.hi, groups))
-
-    def _grouped_weight(self, op: QConv2d) -> tuple[NDArray[Any], int]:
-        """The tiles of a convolution's weights, and in how many groups of blocks they are."""
-        if op.weight.dtype == np.int8:
-            return packed_grouped_weight(np.asarray(op.weight, np.int8), op.groups, self._target)
-        assert op.groups == 1
-        return in_planes(op.weight, lambda each: packed_conv_weight(each, self._target)), 1
 
     def transposed(self, node: QuantNode, op: QConvTranspose2d) -> None:
         """A transposed convolution."""

@@ -30,21 +30,25 @@ def packed_conv_weight(weight: Int8Array, target: Target) -> NDArray[Any]:
     return weight_blocks(weight, target.vta.block)
 
 
-def packed_grouped_weight(weight: Int8Array, groups: int, target: Target) -> tuple[Int8Array, int]:
-    """[Co, Ci/groups, Kh, Kw] in tiles, and in how many groups of whole blocks.
+def packed_grouped_weight(weight: Int8Array, groups: int, target: Target) -> NDArray[Any]:
+    """[Co, Ci/groups, Kh, Kw] in tiles of so many `block_groups`.
 
     Groups that are smaller than a block share one, as tiles with zeros between different groups.
     Where they do not fill whole blocks of input and output alike, all of them become one group.
     """
-    block = target.vta.block
     co, ci = weight.shape[0] // groups, weight.shape[1]
-    together = _groups_together(groups, ci, co, block)
-    whole = -(-groups // together)
+    together = _groups_together(groups, ci, co, target.vta.block)
     tiles = [
         packed_conv_weight(_side_by_side(weight[first * co :][: together * co], ci, co), target)
         for first in range(0, groups, together)
     ]
-    return np.concatenate(tiles), whole
+    return np.concatenate(tiles)
+
+
+def block_groups(weight: WeightArray, groups: int, target: Target) -> int:
+    """How many groups of whole blocks a convolution's groups become."""
+    co, ci = weight.shape[0] // groups, weight.shape[1]
+    return -(-groups // _groups_together(groups, ci, co, target.vta.block))
 
 
 def packed_transposed_weight(weight: Int8Array, target: Target) -> NDArray[Any]:

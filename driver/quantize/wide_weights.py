@@ -1,9 +1,9 @@
 """Which layers have weights of 16 bits instead of 8.
 
 Eight bits for each weight are what costs some networks most of their accuracy, small ones with
-weights of unlike sizes above all. A convolution without groups and a dense layer can have 16: two
-planes of int8, high and low, whose sums the accelerator joins. GEMM takes twice as long for it; the
-activations stay int8.
+weights of unlike sizes above all. A convolution and a dense layer can have 16: two planes of int8,
+high and low, whose sums the accelerator joins. GEMM takes twice as long for it; the activations
+stay int8.
 """
 
 from __future__ import annotations
@@ -34,10 +34,8 @@ def wide_nodes(graph: Graph, patterns: Sequence[str], floats: Mapping[str, str])
 def has_no_wide_form(op: Operator) -> str:
     """Why an operator cannot have weights of 16 bits; empty if it can."""
     match op:
-        case Dense() | Conv2d(groups=1):
+        case Dense() | Conv2d():
             return ""
-        case Conv2d():
-            return "a convolution in groups has weights of 8 bits only"
         case ConvTranspose2d():
             return "a transposed convolution has weights of 8 bits only"
         case Affine():

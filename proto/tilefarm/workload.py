@@ -31,7 +31,7 @@ OPERATORS: Final[Mapping[str, str]] = {
     " is int8 [Co/c, T, c, c] and adds, for each t, unit·bias[co, t] with unit int8 [b, c]. shift"
     " is int32 [Co/c, b, c] (equal over b), or [Co/c]: one for each block. factor is int32 [Co/c,"
     " b, c] (equal over b) and its products wrap; the target's ALU needs MUL. With attr planes=2"
-    " (no groups, no factor) weights have 16 bits: weight is [Co/c, 2, Ci/c, Kh, Kw, c, c] and"
+    " (no factor) weights have 16 bits: weight is [Co/c, 2, Ci/c/groups, Kh, Kw, c, c] and"
     " bias [Co/c, 2, T, c, c], and the sums are 256 * (those of plane 0) + (those of plane 1). With"
     " attr data_planes=2 (no factor) so has data: [N/b, 2, C/c, H, W, b, c], and bias is as with"
     " planes=2; both may be given. With attr out_planes=2 lo and hi are within int16 and out is"

@@ -30,6 +30,7 @@ SIM = TARGETS["sim"]
 WIDE = (
     *("conv wide", "conv wide 1x1", "dense wide", "dense wide data"),
     *("conv wide activations", "conv wide depthwise", "conv all wide"),
+    *("conv wide depthwise weights", "conv all wide depthwise", "grouped wide"),
 )
 
 built = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
@@ -69,6 +70,7 @@ ENDS = {
 def test_the_ends_of_what_16_bits_hold(high: int, low: int, data: int) -> None:
     """The sums are up to 2^30: 144 products of 2^22, and a bias in units of 256."""
     several = [conv2d(1, 2, 4, 4, planes=2), dense(9, 2, planes=2)]
+    several += [conv2d(2, 2, 4, 4, groups=2, planes=2), conv2d(4, 4, 4, 4, groups=2, planes=2)]
     several += [conv2d(1, 2, 4, 4, data_planes=2, out_planes=2), dense(9, 2, data_planes=2)]
     for layer in several:
         work = with_epilogue(layer, bias=2, shift="lanes")

@@ -23,6 +23,7 @@ from compile_worker.te.operators.pooling import avg_pool2d, max_pool2d
 from compile_worker.te.operators.real_along import real_normalize, real_reduce, real_softmax
 from compile_worker.te.operators.real_elements import real_map, real_take, real_zip
 from compile_worker.te.operators.real_layers import real_conv2d, real_matmul, real_pool2d
+from compile_worker.te.operators.requantize import check_planes
 from compile_worker.te.operators.residual import scaled_add
 from compile_worker.te.operators.softmax import softmax
 from compile_worker.te.operators.tables import lookup, product
@@ -102,6 +103,7 @@ def _nest_of(workload: Workload, text: str, batch: int, block: int) -> Func:
     The text tells workloads apart that Python calls equal, such as those with 1 and 1.0 in them.
     """
     del text
+    check_planes(workload)
     is_filled = workload.operator == "border"
     seen = by_group(workload if is_filled else workload.unbordered)
     inputs = [placeholder(spec) for spec in seen.inputs]

@@ -19,7 +19,7 @@ def conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     """Stages [padded], conv and those of `requantized`.
 
     data [N, Ci, H, W, b, i], weight [Co, Ci, Kh, Kw, o, i], or by groups: [N, G, Ci, ...] and
-    [G, Co, Ci, ...]. In planes: weight [Co, P, Ci, ...], data [N, P, ...], and sums for each.
+    [G, Co, Ci, ...]. In planes: weight [..., Co, P, Ci, ...], data [N, P, ...], sums for each.
     """
     data, weight = inputs[:2]
     before = padded(workload, data)

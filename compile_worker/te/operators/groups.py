@@ -20,29 +20,25 @@ def groups_of(workload: Workload) -> int:
 def is_depthwise(workload: Workload) -> bool:
     """Whether every output block reads the one input block at its own place."""
     groups, weight = groups_of(workload), workload.inputs[1]
-    return groups > 1 and weight.shape[:-4] == (groups, 1)
+    return groups > 1 and (weight.shape[0], weight.shape[-5]) == (groups, 1)
 
 
 def by_group(workload: Workload) -> Workload:
     """The workload with an axis of groups, if it has groups that are larger than one block.
 
     Raises:
-        ValueError: the groups do not divide the blocks of channels, or have weights in planes.
+        ValueError: the groups do not divide the blocks of channels.
     """
     if workload.operator != "conv2d":
         return workload
     groups = groups_of(workload)
-    weight = workload.inputs[1]
+    outputs, *_, inputs = workload.inputs[1].shape[:-4]
     of_data, of_out = (1 + (each > 1) for each in (workload.data_planes, workload.out_planes))
     blocks = workload.inputs[0].shape[of_data]
-    if workload.planes > 1:
-        if groups > 1:
-            raise ValueError("weights in planes are for convolutions of one group")
-        return workload
-    if blocks != groups * weight.shape[1] or weight.shape[0] % groups:
+    if blocks != groups * inputs or outputs % groups:
         raise ValueError(
             f"{workload.name}: {groups} groups do not divide {blocks} input and"
-            f" {weight.shape[0]} output blocks into weights for {weight.shape[1]}"
+            f" {outputs} output blocks into weights for {inputs}"
         )
     if groups == 1 or is_depthwise(workload):
         return workload

@@ -37,22 +37,34 @@ _LEAST, _MOST = -128 * PLANE, 127 * PLANE + 127
 """Of what an upper and a lower plane of int8 hold."""
 
 
-def plane_axes(workload: Workload) -> dict[str, int]:
-    """The axes of sums that count planes: of data, then of weights, as far as they are planes.
+def check_planes(workload: Workload) -> None:
+    """Checks what a workload says of its planes.
 
     Raises:
-        ValueError: another number of planes than two, a tensor that has not as many, or a factor.
+        ValueError: another number of planes than two, a tensor that has not as many, a factor, or
+            an operator that has none.
     """
-    (data, weight, *_), out = workload.inputs, workload.outputs[0]
-    said = {"planes": (workload.planes, weight), "data_planes": (workload.data_planes, data)}
-    said["out_planes"] = (workload.out_planes, out)
-    for name, (planes, spec) in said.items():
-        if planes not in (1, 2):
+    said = {
+        "planes": (workload.planes, workload.inputs[1:2]),
+        "data_planes": (workload.data_planes, workload.inputs[:1]),
+        "out_planes": (workload.out_planes, workload.outputs[:1]),
+    }
+    for name, (planes, specs) in said.items():
+        if planes == 1:
+            continue
+        if workload.operator not in IN_PLANES:
+            raise ValueError(f"the tensors of {workload.operator} are never in planes")
+        if planes != 2:
             raise ValueError(f"{name} is {planes}: 16 bits are 2 planes of int8")
-        if planes > 1 and spec.shape[1] != planes:
-            raise ValueError(f"{name} is {planes}, and {spec} has {spec.shape[1]}")
+        for spec in specs:
+            if spec.shape[1] != planes:
+                raise ValueError(f"{name} is {planes}, and {spec} has {spec.shape[1]}")
     if workload.is_in_planes and workload.tensor("factor") is not None:
         raise ValueError("sums in planes have no factor")
+
+
+def plane_axes(workload: Workload) -> dict[str, int]:
+    """The axes of sums that count planes: of data, then of weights, as far as they are planes."""
     if workload.planes > 1 and workload.data_planes > 1:
         return {"data_plane": 2, "plane": 2}
     return {"plane": 2} if workload.is_in_planes else {}
@@ -68,12 +80,7 @@ def requantized(workload: Workload, wide: Tensor, inputs: Sequence[Tensor]) -> l
     that the rows of `unit` are multiplied by, [T, o, i] for all blocks, or [Co, P, T, o, i] for
     sums in planes; a factor is int32 [Co, b, o], and so is a shift, or it is [Co] for all of a
     block, or [1] for all. Co may be two axes, [G, Co].
-
-    Raises:
-        ValueError: an operator that has no planes is said to have them.
     """
-    if (workload.is_in_planes or workload.out_planes > 1) and workload.operator not in IN_PLANES:
-        raise ValueError(f"the tensors of {workload.operator} are never in planes")
     named = {each.buffer.name: each for each in inputs}
     stages: list[Tensor] = []
     if "data_plane" in axes_of(wide):

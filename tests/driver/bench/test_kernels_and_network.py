@@ -76,7 +76,6 @@ def test_a_layer_within_a_border_has_the_limits_of_one_without(
     ("words", "why"),
     [
         (("kernels", "--layers", "C1"), "there is no layer 'C1'"),
-        (("kernels", "--wide", "--layers", "C2,D4"), "D4: weights of depthwise layers have 8 bits"),
         (("kernels", "--trials", "0"), "--trials 0: at least 1"),
         (("network", "--jobs", "0"), "--jobs 0: at least 1"),
         (("network", "zoo:vgg"), "zoo:vgg: no such network"),

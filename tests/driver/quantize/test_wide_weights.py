@@ -52,7 +52,7 @@ def one_of_each() -> Graph:
 def test_layers_that_are_named_have_weights_of_16_bits() -> None:
     graph = one_of_each()
     data = samples_for(graph, 0)
-    assert [*wide_layers(quantize(graph, data, ALL_WIDE))] == ["n0", "n6"]
+    assert [*wide_layers(quantize(graph, data, ALL_WIDE))] == ["n0", "n1", "n6"]
     assert [*wide_layers(quantize(graph, data, Quantization(wide=("n[56]",))))] == ["n6"]
     assert not wide_layers(quantize(graph, data))
 
@@ -61,13 +61,12 @@ def test_names_without_such_weights_are_one_error() -> None:
     b = Builder((1, 4, 8))
     products = b.graph(b.put(MatMul(groups=1, scale=1.0), "x", "x"))
     with pytest.raises(SettingsError) as refusal:
-        wide_nodes(one_of_each(), ["n0", "n1", "n2", "n3", "n4", "n9", "n[13]", "n6"], {"n6": KEPT})
+        wide_nodes(one_of_each(), ["n0", "n1", "n2", "n3", "n4", "n9", "n[34]", "n6"], {"n6": KEPT})
     assert refusal.value.what == (
-        "--wide-weights: n1: a convolution in groups has weights of 8 bits only;"
-        " n2: factors of channels have 8 bits only; n3: MaxPool2d has no weights;"
+        "--wide-weights: n2: factors of channels have 8 bits only; n3: MaxPool2d has no weights;"
         " n4: a transposed convolution has weights of 8 bits only;"
-        " no layer is called 'n9'; n[13]: a convolution in groups has weights of"
-        " 8 bits only, MaxPool2d has no weights; n6: stays in float: kept in float by the user"
+        " no layer is called 'n9'; n[34]: MaxPool2d has no weights, a transposed convolution has"
+        " weights of 8 bits only; n6: stays in float: kept in float by the user"
     )
     assert "tilefarm explain" in refusal.value.hint
     with pytest.raises(SettingsError, match="n0: MatMul has no weights"):
@@ -76,7 +75,7 @@ def test_names_without_such_weights_are_one_error() -> None:
 
 def test_a_pattern_leaves_out_layers_in_float() -> None:
     graph = one_of_each()
-    assert wide_nodes(graph, ["n*"], {"n6": KEPT}) == {"n0"}
+    assert wide_nodes(graph, ["n*"], {"n6": KEPT}) == {"n0", "n1"}
     assert wide_nodes(graph, ["n6*"], {"n6": KEPT}) == frozenset()
 
 

@@ -136,7 +136,7 @@ def _all_wide(**changed: Any) -> dict[str, Any]:
         (_broken(attrs={**GIVEN["attrs"], "planes": 2}), "do not fit together"),
         (_broken(attrs={**GIVEN["attrs"], "planes": 3}), "planes is 3: 16 bits are 2 planes"),
         (_broken(attrs={**GIVEN["attrs"], "planes": "x"}), "planes is 'x', not an integer"),
-        (_wide(attrs={**WIDE["attrs"], "groups": 2}), "for convolutions of one group"),
+        (_wide(attrs={**WIDE["attrs"], "groups": 2}), "2 groups do not divide 1 input and"),
         (
             _wide(inputs=[*WIDE["inputs"], ["factor", [2, 1, 16], "int32"]]),
             "sums in planes have no factor",
