@@ -22,7 +22,8 @@ from tilefarm.measurement import (
 from tilefarm.rpc import device_calls
 
 NAMES = st.text(st.characters(codec="utf-8"), max_size=8)
-COUNTS = st.integers(0, 2**64 - 1)
+COUNTS = st.integers(0, 2**53)
+FENCES = st.integers(0, 2**64 - 1)
 SMALL_COUNTS = st.integers(0, 2**32 - 1)
 SECONDS = st.floats(0, 1e9)
 DIGESTS = st.binary(max_size=4).map(Digest.of)
@@ -105,9 +106,9 @@ DEVICES = st.builds(
 )
 TICKETS = st.binary(max_size=4)
 LEASES = st.builds(
-    Lease, lease_id=NAMES, device=DEVICES, fence=COUNTS, ttl_seconds=SECONDS, ticket=TICKETS
+    Lease, lease_id=NAMES, device=DEVICES, fence=FENCES, ttl_seconds=SECONDS, ticket=TICKETS
 )
-CLAIMS = st.builds(device_calls.Claim, lease_id=NAMES, fence=COUNTS, epoch=NAMES, ticket=TICKETS)
+CLAIMS = st.builds(device_calls.Claim, lease_id=NAMES, fence=FENCES, epoch=NAMES, ticket=TICKETS)
 CHUNKS = st.builds(
     device_calls.Chunk,
     digest=DIGESTS,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit import records
-from kit.records import COUNTS, DIGESTS, LABELS, NAMES, SECONDS, TICKETS
+from kit.records import COUNTS, DIGESTS, FENCES, LABELS, NAMES, SECONDS, TICKETS
 from kit.specimens import codecs
 from tilefarm.digest import Digest
 from tilefarm.measurement import DeviceClock, Role, RunFailure, Status
@@ -72,7 +72,7 @@ RUNS = st.builds(
 CASES: dict[str, tuple[Codec[Any], st.SearchStrategy[Any]]] = {
     "register": (
         tracker_wire.REGISTER,
-        st.builds(tracker_calls.Register, device=records.DEVICES, fence=COUNTS, secret=TICKETS),
+        st.builds(tracker_calls.Register, device=records.DEVICES, fence=FENCES, secret=TICKETS),
     ),
     "registered": (
         tracker_wire.REGISTERED,

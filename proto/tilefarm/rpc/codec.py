@@ -1,7 +1,7 @@
 """A record's way to bytes and back, and the values that messages of both services hold.
 
 Decoding raises ValueError on whatever is not a record: a digest of another length, an unspecified
-enum, an outcome that is missing.
+enum, an outcome that is missing, a number that cannot be.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from tilefarm.digest import Digest
 from tilefarm.rpc.nothing import Nothing
+from tilefarm.rpc.ranges import require_ranges
 
 _M = TypeVar("_M", bound=Message)
 _T = TypeVar("_T")
@@ -48,12 +49,14 @@ def parsed(kind: type[_M], content: bytes) -> _M:
     """The message in these bytes.
 
     Raises:
-        ValueError: they are none.
+        ValueError: they are none, or one of its numbers cannot be.
     """
     try:
-        return kind.FromString(content)
+        message = kind.FromString(content)
     except DecodeError as error:
         raise ValueError(f"not a {kind.DESCRIPTOR.full_name}: {error}") from None
+    require_ranges(message)
+    return message
 
 
 def known(table: Mapping[_K, _V], number: _K) -> _V:
