@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.bordered import BORDERED, bordered_network
+from kit.sampled_schedules import assert_bits_of_numpy
 from kit.simulated import PAIRS, Simulators, program_of, unbuilt
 from tilefarm.target import TARGETS, Target
 
 from compile_worker.space import generate, lower_bound_cycles
 from device_server.library.library import VtaLibrary
-from driver.bench.kinds import workloads
 from driver.bench.measuring import Bench
-from driver.bench.sandboxed import Sandbox
 from driver.integer.reference import run_network
 from driver.proof.golden import checked_steps
 from driver.vta.layers import (
@@ -25,7 +24,6 @@ from driver.vta.layers import (
     Convolution,
     predicted_best,
 )
-from tuner.sampler import Sampler
 
 SIM, BOARD = TARGETS["sim"], TARGETS["sim-pynq-z1"]
 NAMES = ("conv bordered", "conv bordered 1x1", "conv bordered depthwise")
@@ -36,13 +34,7 @@ pytestmark = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("target", [SIM, BOARD, PAIRS], ids=lambda t: t.name)
 def test_random_schedules_give_the_bits_of_numpy(target: Target, name: str) -> None:
-    work = workloads(target)[name]
-    made = generate(work, target)
-    points = Sampler(made.space).sample(4, np.random.default_rng(1))
-    with Sandbox(work, target, seed=0) as sandbox:
-        for point in [dict(made.space.default), *points]:
-            verdict = sandbox.verdict(made.trace(point))
-            assert verdict.is_right, (verdict, point)
+    assert_bits_of_numpy(name, target)
 
 
 @pytest.mark.parametrize("target", [SIM, BOARD], ids=lambda t: t.name)

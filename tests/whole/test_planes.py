@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kit.nests import conv2d, dense, inputs_of, with_epilogue
 from kit.numpy_operators import run as in_numpy
+from kit.sampled_schedules import assert_bits_of_numpy
 from kit.simulated import PAIRS, unbuilt
 from numpy.typing import NDArray
 from tilefarm.target import TARGETS, Target
@@ -20,11 +21,9 @@ from compile_worker.schedule import replay
 from compile_worker.space import generate
 from compile_worker.te import nest_of
 from driver.bench.kinds import workloads
-from driver.bench.sandboxed import Sandbox
 from driver.bench.tuning import Tuned, TuningTask, tune_workload
 from driver.integer.reference import run_workload
 from driver.integer.samples import sample_inputs
-from tuner.sampler import Sampler
 
 SIM = TARGETS["sim"]
 WIDE = (
@@ -40,13 +39,7 @@ built = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize("target", [SIM, TARGETS["sim-pynq-z1"], PAIRS], ids=lambda t: t.name)
 def test_random_schedules_give_the_bits_of_numpy(target: Target, name: str) -> None:
-    work = workloads(target)[name]
-    made = generate(work, target)
-    points = Sampler(made.space).sample(4, np.random.default_rng(1))
-    with Sandbox(work, target, seed=0) as sandbox:
-        for point in [dict(made.space.default), *points]:
-            verdict = sandbox.verdict(made.trace(point))
-            assert verdict.is_right, (verdict, point)
+    assert_bits_of_numpy(name, target)
 
 
 @built
