@@ -7,22 +7,16 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kit.c_kernels import blobs, job
+from kit.c_kernels import SYSTEM_CALL, blobs, job
 from kit.foreign import LINKING
 from kit.real_farm import RealFarm
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 
-_SOURCE: Final = """
+_SOURCE: Final = (
+    SYSTEM_CALL
+    + """
     #include <stdint.h>
-    static long call(long number, long a, long b, long c, long d, long e, long f) {
-      long result;
-      register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
-      __asm__ volatile("syscall" : "=a"(result)
-                       : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                       : "rcx", "r11", "memory");
-      return result;
-    }
     /* mmap(0, 4 MiB, READ | WRITE, PRIVATE | ANONYMOUS): touched page by page, for ever. */
     int32_t memory(void* const* buffers, const int64_t* offsets) {
       for (;;) {
@@ -40,7 +34,8 @@ _SOURCE: Final = """
       return buffers && offsets;
     }
 """
-"""x86-64 Linux: mmap, fork and dup, without a C library."""
+)
+"""They ask for more by mmap, fork and dup."""
 
 
 def greedy(folder: Path) -> bytes:

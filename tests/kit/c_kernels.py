@@ -49,6 +49,18 @@ _SOURCE: Final = """
     }
 """
 
+SYSTEM_CALL: Final = """
+    static long call(long number, long a, long b, long c, long d, long e, long f) {
+      long result;
+      register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+      __asm__ volatile("syscall" : "=a"(result)
+                       : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                       : "rcx", "r11", "memory");
+      return result;
+    }
+"""
+"""C that makes a system call of x86-64 Linux without a C library."""
+
 X: Final = bytes(range(256)) * 8
 Y: Final = bytes((byte + 1) % 256 for byte in X)
 """What `increment` and, after about a second, `slow` make of X, in two samples."""

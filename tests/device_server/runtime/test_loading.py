@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import tilefarm
+from kit.c_kernels import SYSTEM_CALL
 from kit.farm import eventually
 from kit.foreign import LINKING
 from tilefarm.digest import Digest
@@ -31,18 +32,13 @@ pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="the calls below are those of x86-64"
 )
 
-SOURCE = """
-static long call(long number, long a, long b, long c, long d, long e, long f) {
-  long result;
-  register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
-  __asm__ volatile("syscall" : "=a"(result)
-                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                   : "rcx", "r11", "memory");
-  return result;
-}
+SOURCE = (
+    SYSTEM_CALL
+    + """
 __attribute__((constructor)) static void on_load(void) { CALLS; }
 int entry(void) { return 0; }
 """
+)
 
 CALLS = {
     "thread": "call(56, 0x10f00, 0, 0, 0, 0, 0)",
