@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 import pytest
 from tilefarm.clock import ManualClock
 from tilefarm.target import TARGETS
@@ -54,7 +56,7 @@ def only(network: Network, others: list[Network]) -> set[Workload]:
 class Bound:
     """Measures the least cycles, but for some kernels that are slow, each in five seconds."""
 
-    def __init__(self, slow: set[Workload] = frozenset()) -> None:  # type: ignore[assignment]
+    def __init__(self, slow: AbstractSet[Workload] = frozenset()) -> None:
         self.clock = ManualClock()
         self.slow = slow
         self.asked: list[Workload] = []

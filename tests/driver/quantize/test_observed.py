@@ -1,19 +1,26 @@
-"""What a run for ranges tells besides: moments of what layers read, scores and answers."""
+"""What a run for ranges tells besides: moments of what layers read, scores and answers.
+
+It tells them of the centered network as well, without another run.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from kit.networks import Builder, conv, dense, window
 
 from driver.graph.float_run import run_float
-from driver.graph.ir import Affine, Conv2d, Graph, Reshape, Softmax
+from driver.graph.ir import Affine, Conv2d, Dense, Graph, Reshape, Softmax
 from driver.quantize.calibrate import calibrate
+from driver.quantize.centering import centered, input_middles, middles
 from driver.quantize.channel_weights import Weighted
 from driver.quantize.moments import moments
 from driver.quantize.observed import Calibration, spread
+from driver.quantize.options import Quantization
+from driver.quantize.quantizer import form_of
 
 
 def classifier() -> Graph:
@@ -76,3 +83,49 @@ def test_plain_arrays_remember_nothing() -> None:
     assert calibrate(graph, dict(calibration)) == calibrate(graph, calibration)
     assert calibration.observed is not None
     assert (len(calibration), [*calibration]) == (1, ["x"])
+
+
+def stack() -> Graph:
+    """Layers that pad an image of 256 levels and what they make, and a dense one."""
+    rng = np.random.default_rng(3)
+    b = Builder((1, 3, 5, 5))
+    first: Conv2d = conv(rng, 3, 16, window(pad=1))
+    name = b.put(Conv2d(weight=first.weight, bias=first.bias, window=first.window, lo=0.0), "x")
+    second: Conv2d = conv(rng, 16, 16, window(pad=1), groups=16)
+    name = b.put(
+        Conv2d(weight=second.weight, bias=second.bias, window=second.window, groups=16, lo=0.0),
+        name,
+    )
+    last: Dense = dense(rng, 400, 6)
+    return b.graph(b.put(last, b.put(Reshape(shape=(400,)), name)))
+
+
+def test_means_and_variances_of_the_centered_network() -> None:
+    graph = stack()
+    images = np.random.default_rng(4).integers(0, 256, (20, 3, 5, 5)).astype(np.float32)
+    data = Calibration({"x": images})
+    ranges = calibrate(graph, data)
+    middle = middles(graph, ranges, inputs=input_middles(graph, ranges, data), copies=False)
+    assert {"x", "t0", "t1"} <= middle.keys()
+    made = centered(graph, middle)
+    assert data.observed is not None
+    told = data.observed.centered(made, {name: each.real for name, each in middle.items()})
+    calibrate(made, data)
+    seen = data.observed
+    layers = [node for node in made.nodes if isinstance(node.op, Weighted)]
+    assert len(layers) == 3
+    for node in layers:
+        assert isinstance(node.op, Weighted)
+        wanted, found = (each.moments(node.op, node.inputs[0], 0.5) for each in (seen, told))
+        assert found.mean == pytest.approx(wanted.mean, rel=1e-3, abs=1e-2)
+        assert found.covariance == pytest.approx(wanted.covariance, rel=1e-2, abs=0.5)
+
+
+def test_ranges_need_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, counted = stack(), Mock(wraps=calibrate)
+    monkeypatch.setattr("driver.quantize.ranges.calibrate", counted)
+    images = np.random.default_rng(4).integers(0, 256, (20, 3, 5, 5)).astype(np.float32)
+    form = form_of(graph, Calibration({"x": images}), Quantization())
+    counted.assert_called_once()
+    assert form.middle
+    assert form.ranges.keys() >= form.graph.shapes.keys()
