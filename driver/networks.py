@@ -21,8 +21,8 @@ from driver.integer.network import Network
 from driver.integer.qir import QuantGraph
 from driver.partition.partitioner import partition
 from driver.quantize.fitting import fit
+from driver.quantize.float_form import float_form
 from driver.quantize.options import AS_USUAL, Quantization
-from driver.quantize.quantizer import float_form
 
 _WIDTH: Final = 100
 _SEEDED_RUNS: Final = 4

@@ -103,7 +103,7 @@ def noise_sources(
 ) -> dict[str, TensorNoise]:
     """The noise of every tensor that both networks have, by name, over samples [samples, ...].
 
-    `graph` is the one that the integers stand for, see `driver.quantize.quantizer.float_form`.
+    `graph` is the one that the integers stand for, see `driver.quantize.float_form.float_form`.
     """
     total: dict[str, TensorNoise] = {}
     for part in parts_of(inputs, _SAMPLES_AT_ONCE):

@@ -6,9 +6,7 @@ takes the middle from its bias and bounds; one that reads it adds the middle tim
 weights, as they are rounded, to its bias: zero points that cost nothing where the network runs.
 
 A model that was quantized before says where the middle is: its integers of 8 bits become these.
-What the user gives has one as well: images of 256 levels become the very same integers, where
-around zero every second level would be lost. A model that rounds its inputs itself has said how far
-they go, but not what is to become of the values beyond: these stay around zero, with room for them.
+What the user gives may have one as well, see `driver.quantize.input_middles`.
 
 The accelerator pads with the bytes 0, which would be the middle. A convolution that pads a tensor
 with a middle gets it with a border of its own, whose bytes are zero less the middle. Where all that
@@ -32,7 +30,6 @@ from driver.graph.ir import (
     Centered,
     Conv2d,
     Dense,
-    FloatArray,
     Gather,
     Graph,
     Node,
@@ -47,14 +44,9 @@ from driver.integer.real_views import places_of
 from driver.quantize.channel_weights import Weighted, row_sums, with_addend
 from driver.quantize.integer_bias import Biased, bias_of, gain, weight_rows, with_bias
 
+LEVELS: Final = INT8_MAX - INT8_MIN
+"""The steps between the ends of 8 bits."""
 _NO_PAD: Final = (0, 0, 0, 0)
-_LEVELS: Final = INT8_MAX - INT8_MIN
-_OFF_GRID: Final = 1e-3
-"""Of a step: what rounding to float32 makes of a grid at most."""
-_LOOKED_AT: Final = 1 << 14
-_MUCH_FINER: Final = 0.8
-"""Of a step around zero: where a middle gains less, room for values beyond the data is worth more.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +70,7 @@ def middles(
     Args:
         graph: a float network, folded.
         ranges: the largest value of every tensor.
-        inputs: what could be taken from the network's inputs, see `input_middles`.
+        inputs: what could be taken from the network's inputs, see `driver.quantize.input_middles`.
         copies: also of tensors that have to be copied into their borders.
         wide: tensors of 16 bits, which have levels enough.
     """
@@ -89,7 +81,7 @@ def middles(
             found[node.output] = found[node.inputs[0]]
         elif isinstance(node.op, Weighted) and node.output in can:
             middle = (
-                _middle_of_ends(node.op.lo, node.op.hi)
+                middle_of_ends(node.op.lo, node.op.hi)
                 if node.output in graph.ranges
                 else _middle_of_relu(node.op, ranges[node.output])
             )
@@ -98,53 +90,13 @@ def middles(
     return found
 
 
-def input_middles(
-    graph: Graph, ranges: Mapping[str, float], calibration: Mapping[str, FloatArray] | None
-) -> dict[str, Middle]:
-    """What could be taken from what the user gives, by its type or by the calibration data.
-
-    Zero is among the values in any case, as layers pad with it; values that lie on a grid of 256
-    levels keep it.
-    """
-    found = {}
-    for i in graph.inputs:
-        middle = None
-        if i.grid is not None and i.grid.hi - i.grid.lo <= (_LEVELS + 0.5) * i.grid.scale:
-            middle = _middle_of_ends(i.grid.lo, i.grid.hi)
-        elif calibration is not None and i.name not in graph.ranges:
-            middle = _middle_of_values(calibration[i.name], ranges[i.name])
-        if middle is not None:
-            found[i.name] = middle
-    return found
-
-
-def _middle_of_values(values: FloatArray, reach: float) -> Middle | None:
-    lo = min(max(float(values.min()), -reach), 0.0)
-    hi = max(min(float(values.max()), reach), 0.0)
-    grid = _step_of_grid(values)
-    if grid is not None and hi - lo <= _LEVELS * grid:
-        # as many levels between those of the grid as there is room for: other data may need them
-        step = grid / math.floor(_LEVELS * grid / (hi - lo))
-        return Middle(real=lo - INT8_MIN * step, reach=INT8_MAX * step)
-    step = (hi - lo) / _LEVELS
-    if step > _MUCH_FINER * max(-lo, hi) / INT8_MAX:
+def middle_of_ends(lo: float, hi: float) -> Middle | None:
+    """What the byte 0 stands for if these are the ends of 8 bits."""
+    step = (hi - lo) / LEVELS
+    if not math.isfinite(step) or step <= 0:
         return None
-    return Middle(real=round(lo / step - INT8_MIN) * step, reach=INT8_MAX * step)
-
-
-def _step_of_grid(values: FloatArray) -> float | None:
-    """The distance of neighbours if values lie on a grid of at most 256 levels, else None.
-
-    Some of them are looked at: a stray one would be rounded, as any value is.
-    """
-    some = values.reshape(-1)[:: max(1, values.size // _LOOKED_AT)]
-    levels = np.unique(some).astype(np.float64)
-    if not 1 < len(levels) <= _LEVELS + 1:
-        return None
-    places = (levels - levels[0]) / np.diff(levels).min()
-    count = round(places[-1])
-    is_even = np.abs(places - np.rint(places)).max() < _OFF_GRID
-    return float((levels[-1] - levels[0]) / count) if is_even and count <= _LEVELS else None
+    real = lo - INT8_MIN * step
+    return Middle(real=real, reach=INT8_MAX * step) if abs(real) > step / 2 else None
 
 
 def input_ranges(made: Graph, middle: Mapping[str, Middle]) -> dict[str, float]:
@@ -255,15 +207,6 @@ def with_rounded_middles(
 def _middle_of_relu(op: Weighted, reach: float) -> Middle | None:
     """Half of the range of what is never negative."""
     return Middle(real=reach / 2, reach=reach / 2) if op.lo == 0 and reach else None
-
-
-def _middle_of_ends(lo: float, hi: float) -> Middle | None:
-    """What the byte 0 stands for if these are the ends of 8 bits."""
-    step = (hi - lo) / _LEVELS
-    if not math.isfinite(step) or step <= 0:
-        return None
-    real = lo - INT8_MIN * step
-    return Middle(real=real, reach=INT8_MAX * step) if abs(real) > step / 2 else None
 
 
 def _real(middle: Mapping[str, Middle], name: str) -> float:

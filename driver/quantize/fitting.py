@@ -13,9 +13,10 @@ from driver.graph.parts import Arrays
 from driver.integer.qir import QuantGraph
 from driver.quantize.calibrate import by_name
 from driver.quantize.equalize import equalized
+from driver.quantize.float_form import FloatForm, form_of
 from driver.quantize.observed import Calibration, Observed
 from driver.quantize.options import Quantization
-from driver.quantize.quantizer import FloatForm, form_of, quantize
+from driver.quantize.quantizer import quantize
 from driver.quantize.refining import Refinement, refined_at_once
 from driver.quantize.shift_exact import MAX_SHIFT
 from driver.quantize.ways import AtOnce, Chosen, chosen_way

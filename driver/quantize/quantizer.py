@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from tilefarm.dtype import DType
@@ -40,21 +40,10 @@ from driver.integer.qir import (
     result_type,
 )
 from driver.integer.real_views import places_of
-from driver.quantize.calibrate import by_name
-from driver.quantize.centering import (
-    Middle,
-    centered,
-    input_middles,
-    input_ranges,
-    middles,
-    ranges_around,
-    with_rounded_middles,
-)
-from driver.quantize.equalize import equalized
+from driver.quantize.centering import with_rounded_middles
+from driver.quantize.float_form import FloatForm, form_of
 from driver.quantize.floats import float_nodes
-from driver.quantize.observed import Calibration
 from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
-from driver.quantize.ranges import ranges_of
 from driver.quantize.refining import Refinement, refined, refined_without_data
 from driver.quantize.rules import Surroundings, rescale_rule, rule_for
 from driver.quantize.scales import Ties
@@ -69,37 +58,6 @@ _LEAST_SCALE = 1e-30
 _SAME_SCALE = 1e-6
 """What rounding to float32 may do to a scale."""
 _BLOCK = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FloatForm:
-    """The float network that integers stand for, and the ranges of its tensors.
-
-    It takes most of the time where nothing is fitted, and is the same for all ways that
-    `Quantization.of_floats` does not tell apart.
-
-    Attributes:
-        middle: what was taken from its tensors to center them.
-        wide_results: the layers whose results have 16 bits.
-    """
-
-    graph: Graph
-    middle: Mapping[str, Middle]
-    ranges: Mapping[str, float]
-    wide_results: frozenset[str]
-
-
-def form_of(
-    graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
-) -> FloatForm:
-    """What `quantize` makes integers of; `calibration` and errors as there."""
-    graph, middle, ranges, wide = _float_form(graph, calibration, how)
-    return FloatForm(
-        graph=graph,
-        middle=middle,
-        ranges=ranges or ranges_of(graph, calibration, how.method) | input_ranges(graph, middle),
-        wide_results=wide,
-    )
 
 
 def quantize(
@@ -120,7 +78,7 @@ def quantize(
         how: what the user decides.
         block: channels of one vector of the target.
         max_shift: by how many bits sums of weights are shifted at most.
-        form: what `form_of` makes of the same arguments, if that is known.
+        form: of the same arguments, if that is known, see `driver.quantize.float_form.form_of`.
 
     Raises:
         ModelError: a layer whose sums cannot be kept within 32 bits; every such layer is listed.
@@ -158,57 +116,6 @@ def quantize(
     if calibration is None:
         return refined_without_data(quantized, graph, wanted)
     return refined(quantized, graph, calibration, wanted)
-
-
-def float_form(
-    graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
-) -> Graph:
-    """The float network that the integers stand for, tensor by tensor.
-
-    Its outputs are those of `graph`, to rounding; channels are equalized and activations centered
-    if so wanted.
-    """
-    return _float_form(graph, calibration, how)[0]
-
-
-def _float_form(
-    graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
-) -> tuple[Graph, Mapping[str, Middle], Mapping[str, float], frozenset[str]]:
-    """That, what `FloatForm` says of it, and its ranges if they are known."""
-    if how.equalize and calibration is not None:
-        graph = equalized(graph, calibration)
-    wide = wide_results(graph, how.wide_activations or (), float_nodes(graph, how.keep_float))
-    if how.activations == "symmetric":
-        return graph, {}, {}, wide
-    ranges = ranges_of(graph, calibration, how.method)
-    middle = middles(
-        graph,
-        ranges,
-        inputs=_input_middles(graph, ranges, calibration, how),
-        copies=how.activations == "asymmetric",
-        wide=[node.output for node in graph.nodes if node.name in wide],
-    )
-    made = centered(graph, middle)
-    if how.method.kind != "minmax" and middle:  # around another zero other values are rare
-        return made, middle, {}, wide
-    if isinstance(calibration, Calibration) and calibration.observed is not None:
-        reals = {name: each.real for name, each in middle.items()}
-        calibration.observed = calibration.observed.centered(made, reals)
-    return made, middle, ranges_around(made, ranges, middle), wide
-
-
-def _input_middles(
-    graph: Graph,
-    ranges: Mapping[str, float],
-    calibration: FloatArray | Mapping[str, FloatArray] | None,
-    how: Quantization,
-) -> dict[str, Middle]:
-    """Of the inputs that no layer reads in float."""
-    floats = float_nodes(graph, how.keep_float)
-    data = None if calibration is None else by_name(graph, calibration)
-    read = {name for node in graph.nodes if node.name in floats for name in node.inputs}
-    found = input_middles(graph, ranges, data)
-    return {name: middle for name, middle in found.items() if name not in read}
 
 
 def require_layers(graph: Graph, how: Quantization) -> None:

@@ -35,10 +35,10 @@ from driver.graph.parts import Arrays
 from driver.integer.noise import between
 from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
+from driver.quantize.float_form import float_form
 from driver.quantize.integer_bias import Biased, has_wide_weights
 from driver.quantize.observed import Observed, spread
 from driver.quantize.options import Quantization
-from driver.quantize.quantizer import float_form
 from driver.quantize.widening import Widening, fewest, widenings, with_widenings
 
 Quantizer: TypeAlias = Callable[[Arrays, Quantization], QuantGraph]

@@ -59,7 +59,7 @@ def widenings(graph: Graph, quantized: QuantGraph, few: Arrays) -> list[Widening
 
     Args:
         graph: the float network that `quantized` stands for, see
-            `driver.quantize.quantizer.float_form`.
+            `driver.quantize.float_form.float_form`.
         few: some samples.
     """
     macs = {

@@ -33,9 +33,9 @@ from driver.integer.reference import run
 from driver.partition.partitioner import partition
 from driver.quantize.centering import copied_tensors
 from driver.quantize.fitting import Fitted, quantize_for
+from driver.quantize.float_form import float_form
 from driver.quantize.floats import has_no_kernel
 from driver.quantize.integer_bias import has_wide_weights
-from driver.quantize.quantizer import float_form
 from driver.quantize.wide_activations import reasons
 from driver.quantize.wide_weights import has_no_wide_form
 from driver.report.noise import NoiseRow

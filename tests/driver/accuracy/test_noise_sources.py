@@ -12,8 +12,9 @@ from kit.networks import Builder, window
 from driver.accuracy.noise_sources import NoiseSources, TensorNoise, noise_sources
 from driver.graph.ir import Add, Affine, Conv2d, Dense, Graph, Reshape, Softmax, Unary
 from driver.integer.qir import QDense, QuantGraph
+from driver.quantize.float_form import float_form
 from driver.quantize.options import Quantization
-from driver.quantize.quantizer import float_form, quantize, quantize_with
+from driver.quantize.quantizer import quantize, quantize_with
 
 EXACT = np.arange(-127, 128, 2).astype(np.float32).reshape(-1, 1)
 """Reals that int8 with a scale of 1 says exactly."""

@@ -20,9 +20,11 @@ from driver.integer.noise import between
 from driver.integer.qir import QGather
 from driver.integer.reference import run, run_network
 from driver.partition.partitioner import partition
-from driver.quantize.centering import Middle, copied_tensors, input_middles, middles
+from driver.quantize.centering import Middle, copied_tensors, middles
+from driver.quantize.float_form import float_form
+from driver.quantize.input_middles import input_middles
 from driver.quantize.options import Quantization
-from driver.quantize.quantizer import float_form, quantize
+from driver.quantize.quantizer import quantize
 from driver.quantize.ranges import ranges_of
 
 SYMMETRIC = Quantization(activations="symmetric")

@@ -32,8 +32,9 @@ from driver.proof.noise import noise_of
 from driver.quantize import channel_weights, equalize
 from driver.quantize.channel_groups import ChannelGroups
 from driver.quantize.equalize import equalized
+from driver.quantize.float_form import float_form
 from driver.quantize.options import Quantization
-from driver.quantize.quantizer import float_form, quantize
+from driver.quantize.quantizer import quantize
 
 RELU = Clip(lo=0.0, hi=math.inf)
 

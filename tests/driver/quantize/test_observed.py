@@ -15,12 +15,13 @@ from kit.networks import Builder, conv, dense, window
 from driver.graph.float_run import run_float
 from driver.graph.ir import Affine, Conv2d, Dense, Graph, Reshape, Softmax
 from driver.quantize.calibrate import calibrate
-from driver.quantize.centering import centered, input_middles, middles
+from driver.quantize.centering import centered, middles
 from driver.quantize.channel_weights import Weighted
+from driver.quantize.float_form import form_of
+from driver.quantize.input_middles import input_middles
 from driver.quantize.moments import moments
 from driver.quantize.observed import Calibration, spread
 from driver.quantize.options import Quantization
-from driver.quantize.quantizer import form_of
 
 
 def classifier() -> Graph:

@@ -19,10 +19,11 @@ from driver.integer.qir import QuantGraph
 from driver.integer.reference import run
 from driver.quantize import ways
 from driver.quantize.fitting import fit, quantize_for
+from driver.quantize.float_form import FloatForm, form_of
 from driver.quantize.integer_bias import Biased
 from driver.quantize.moments import moments
 from driver.quantize.options import AS_USUAL, Quantization
-from driver.quantize.quantizer import FloatForm, form_of, quantize
+from driver.quantize.quantizer import quantize
 from driver.quantize.ways import chosen_way
 
 

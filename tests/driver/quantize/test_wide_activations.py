@@ -21,10 +21,11 @@ from driver.integer.noise import between
 from driver.integer.qir import MAX_WIDE, QConv2d, QDense, QReshape, QuantGraph
 from driver.integer.reference import run
 from driver.quantize.fitting import quantize_for
+from driver.quantize.float_form import float_form
 from driver.quantize.floats import KEPT
 from driver.quantize.integer_bias import fits_int32
 from driver.quantize.options import AS_USUAL, Quantization
-from driver.quantize.quantizer import float_form, quantize
+from driver.quantize.quantizer import quantize
 from driver.quantize.shift_exact import INT8, Largest, bounds, layer_parameters
 from driver.quantize.wide_activations import largest_results, reasons, wide_results, with_spare
 from driver.rewrites.fold import fold

@@ -17,10 +17,11 @@ from driver.graph.ir import Affine, Conv2d, Dense, Graph, MatMul, MaxPool2d, Res
 from driver.integer.qir import MAX_WIDE, QConv2d, QDense, QuantGraph
 from driver.integer.reference import run
 from driver.quantize.fitting import quantize_for
+from driver.quantize.float_form import float_form
 from driver.quantize.floats import KEPT
 from driver.quantize.integer_bias import fits_int32
 from driver.quantize.options import AS_USUAL, Quantization
-from driver.quantize.quantizer import float_form, quantize
+from driver.quantize.quantizer import quantize
 from driver.quantize.shift_exact import MAX_MUL, WIDE, layer_parameters, most_bias
 from driver.quantize.wide_weights import wide_nodes
 from driver.rewrites.fold import fold
