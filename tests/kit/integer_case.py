@@ -64,7 +64,7 @@ class Case:
         if isinstance(self.op, Real):
             return rng.normal(0.1, 2.0, shape).astype(np.float32)
         if isinstance(self.op, Quantize):
-            near = rng.integers(-300, 300, shape) / 2 / self.op.inv_scale
+            near = (rng.integers(-300, 300, shape) / 2 - self.op.offset) / self.op.inv_scale
             return np.where(rng.random(shape) < 0.3, rng.choice(_REALS, shape), near).astype("f4")
         any_int8 = rng.integers(-128, 128, shape)
         ends = rng.choice(_EXTREMES, shape)

@@ -245,7 +245,8 @@ def _softmax(draw: st.DrawFn, rng: np.random.Generator) -> Made:
 
 @st.composite
 def _quantize(draw: st.DrawFn, rng: np.random.Generator) -> Made:
-    return Quantize(inv_scale=draw(_scales())), (_image(draw),)
+    offset = draw(st.sampled_from([0.0, 0.0, -128.0, 0.5, 37.25]))
+    return Quantize(inv_scale=draw(_scales()), offset=offset), (_image(draw),)
 
 
 @st.composite

@@ -110,6 +110,27 @@ def border(
     return workload("border", {}, (DType.INT8, shape), border=around, fill=fill)
 
 
+def quantize(**attrs: AttrValue) -> Workload:
+    """A small image of float32 as int8, in blocks."""
+    x, out = (DType.FLOAT32, (1, 19, 3, 2)), (DType.INT8, (1, 2, 3, 2, 1, LANES))
+    return workload("quantize", {"x": x}, out, inv_scale=12.5, **attrs)
+
+
+def quantize_windows(**attrs: AttrValue) -> Workload:
+    """Lopsided windows over a small image of float32 as int8, in the channels."""
+    return workload(
+        "quantize_windows",
+        {"x": (DType.FLOAT32, (1, 3, 9, 7))},
+        (DType.INT8, (1, 2, 4, 3, 1, LANES)),
+        inv_scale=12.5,
+        kernel=(3, 2),
+        stride=(2, 3),
+        pad=(1, 0, 2, 1),
+        dilation=(2, 1),
+        **attrs,
+    )
+
+
 def conv2d_transpose(
     ci: int = 1,
     co: int = 1,
@@ -401,22 +422,10 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
     "window_max2d_overlapping": window("window_max2d", stride=(1, 1), pad=(0, 1, 1, 0)),
     "window_sum2d": window("window_sum2d"),
     "window_sum2d_global": window("window_sum2d", 3, (4, 3), (4, 3), (1, 1), (0, 0, 0, 0)),
-    "quantize": workload(
-        "quantize",
-        {"x": (DType.FLOAT32, (1, 19, 3, 2))},
-        (DType.INT8, (1, 2, 3, 2, 1, LANES)),
-        inv_scale=12.5,
-    ),
-    "quantize_windows": workload(
-        "quantize_windows",
-        {"x": (DType.FLOAT32, (1, 3, 9, 7))},
-        (DType.INT8, (1, 2, 4, 3, 1, LANES)),
-        inv_scale=12.5,
-        kernel=(3, 2),
-        stride=(2, 3),
-        pad=(1, 0, 2, 1),
-        dilation=(2, 1),
-    ),
+    "quantize": quantize(),
+    "quantize_offset": quantize(offset=-37.25),
+    "quantize_windows": quantize_windows(),
+    "quantize_windows_filled": quantize_windows(offset=-37.25, fill=-37),
     "dequantize": workload(
         "dequantize",
         {"x": (DType.INT8, (1, 2, 3, 2, 1, LANES))},

@@ -56,7 +56,7 @@ def _windows(
     work: Workload,
     image: Array,
     kernel: tuple[int, ...],
-    fill: int = 0,
+    fill: float = 0,
     step: tuple[int, ...] | None = None,
 ) -> Array:
     """[N, C, OH, OW, kh, kw] of an image [N, C, H, W]; `step` is the workload's stride if None."""
@@ -193,16 +193,20 @@ def _window_sum2d(work: Workload, x: Array, scale: Array) -> Array:
     return blocked(_clipped(work, _rounded(work, seen.sum(axis=(4, 5)))), work.outputs[0].shape)
 
 
+def _int8(work: Workload, x: Array) -> Array:
+    """x·inv_scale + offset in float32, to the nearest int8."""
+    scaled = x * np.float32(work.attr_float("inv_scale")) + np.float32(work.offset)
+    return np.asarray(np.clip(np.round(scaled), -128, 127).astype(np.int8))
+
+
 def _quantize(work: Workload, x: Array) -> Array:
-    scaled = x * np.float32(work.attr_float("inv_scale"))
-    return blocked(np.clip(np.round(scaled), -128, 127).astype(np.int8), work.outputs[0].shape)
+    return blocked(_int8(work, x), work.outputs[0].shape)
 
 
 def _quantize_windows(work: Workload, x: Array) -> Array:
-    scaled = np.clip(np.round(x * np.float32(work.attr_float("inv_scale"))), -128, 127)
     (kh, kw), (down, across) = work.attr_ints("kernel"), work.attr_ints("dilation")
     reach = (down * (kh - 1) + 1, across * (kw - 1) + 1)
-    seen = _windows(work, scaled, reach)[..., ::down, ::across]
+    seen = _windows(work, _int8(work, x), reach, fill=work.fill)[..., ::down, ::across]
     n, c, height, width = seen.shape[:4]
     channels = seen.transpose(0, 4, 5, 1, 2, 3).reshape(n, kh * kw * c, height, width)
     return blocked(channels.astype(np.int8), work.outputs[0].shape)
