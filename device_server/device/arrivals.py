@@ -7,7 +7,8 @@ from typing import Final
 
 from tilefarm.digest import Digest
 
-_REMEMBERED: Final = 4096
+MOST_FRESH: Final = 4096
+"""Blobs; a client sends few ahead of the runs that use them."""
 
 
 class Arrivals:
@@ -19,7 +20,7 @@ class Arrivals:
     def note(self, digests: Iterable[Digest]) -> None:
         """These have been sent."""
         self._fresh.update(dict.fromkeys(digests))
-        while len(self._fresh) > _REMEMBERED:
+        while len(self._fresh) > MOST_FRESH:
             del self._fresh[next(iter(self._fresh))]
 
     def used(self, needed: Iterable[Digest]) -> tuple[int, int]:

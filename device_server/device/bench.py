@@ -35,9 +35,8 @@ _MAX_RUN_SECONDS: Final = 3600.0
 """No run keeps others from the device for longer, whatever it asks for."""
 _MAX_TIMING_SECONDS: Final = 600.0
 """The median of what was timed for ten minutes is as sure as it will be."""
-_REMEMBERED_VERDICTS: Final = 4096
-_MOST_CALLS: Final = 100_000
-"""Samples and repeats of one job; the reply has a number for each and is one message."""
+MOST_VERDICTS: Final = 4096
+"""On artifacts, that are remembered; then all are forgotten, and looked at again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ class Bench:
 
     def judge(self, artifact: Digest, content: bytes) -> None:
         """Look at an artifact while its bytes are at hand; `verdict` tells what was found."""
-        if len(self._verdicts) >= _REMEMBERED_VERDICTS:
+        if len(self._verdicts) >= MOST_VERDICTS:
             self._verdicts.clear()
         self._verdicts[artifact] = elf.rejection(content, self._settings.machine) or ""
 
@@ -253,12 +252,10 @@ def _faults(job: RunJob, nbytes_of: Callable[[Digest], int]) -> Iterator[str]:
     """What is wrong with a job, before anything runs."""
     if not job.timeout_seconds > 0:
         yield f"a timeout of {job.timeout_seconds} s is not above 0 s"
-    if not 1 <= job.samples <= _MOST_CALLS:
-        yield f"{job.samples} samples are not within 1..{_MOST_CALLS}"
+    if job.samples < 1:
+        yield f"{job.samples} samples are fewer than 1"
     if job.precision is not None and job.precision.seconds > _MAX_TIMING_SECONDS:
         yield f"{job.precision.seconds} s of timing are over {_MAX_TIMING_SECONDS:g} s"
-    if job.repeats > _MOST_CALLS:
-        yield f"{job.repeats} repeats are over {_MOST_CALLS}"
     for buffer in job.buffers:
         needed = {Role.CONSTANT: buffer.nbytes, Role.INPUT: buffer.nbytes * job.samples}
         if buffer.role not in needed:

@@ -16,14 +16,15 @@ from tilefarm.measurement import WallTime
 _TOLERANCE: Final = 0.10
 """Shortest regions on boards that are right vary by 1 to 2 %; one that is throttled takes 1.5
 times as long."""
-_REMEMBERED: Final = 16
+MOST_TIMES: Final = 16
+"""That are remembered; an hour of searching has more."""
 
 
 class ClockHistory:
     """The times of one device, the first of which its self-test took."""
 
     def __init__(self, first: WallTime) -> None:
-        self._times = deque([first], maxlen=_REMEMBERED)
+        self._times = deque([first], maxlen=MOST_TIMES)
         self._shortest_seconds = first.minimum_seconds
 
     @property

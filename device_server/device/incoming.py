@@ -17,7 +17,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, CorruptBlobError, InfraError
 from tilefarm.plural import plural
 
-_MOST_CUT: Final = 16
+MOST_CUT: Final = 16
 """Uploads that were cut short and are kept; the oldest are forgotten."""
 
 _NAME: Final = re.compile("[0-9a-f]{64}")
@@ -44,18 +44,46 @@ class IncomingBlobs:
     Args:
         folder: its alone; what no upload left there goes.
         blob_nbytes: the most that a blob may have.
+        make_room: makes room for so many more bytes, or raises CapacityError.
         adopt: takes over a finished file: (digest, path, bytes).
     """
 
     def __init__(
-        self, folder: Path, *, blob_nbytes: int, adopt: Callable[[Digest, Path, int], None]
+        self,
+        folder: Path,
+        *,
+        blob_nbytes: int,
+        make_room: Callable[[int], None],
+        adopt: Callable[[Digest, Path, int], None],
     ) -> None:
         self.blob_nbytes = blob_nbytes
+        self.make_room = make_room
         self.adopt = adopt
         self._folder = folder
         self._lock = threading.RLock()
         self._partials = _found(folder)
         self._trim()
+
+    @property
+    def nbytes(self) -> int:
+        """Of all that has arrived."""
+        with self._lock:
+            return sum(partial.nbytes for partial in self._partials.values())
+
+    @property
+    def idle_nbytes(self) -> int:
+        """Of uploads that were cut short."""
+        with self._lock:
+            return sum(nbytes for _, nbytes in self._idle())
+
+    def give_up(self, nbytes: int) -> None:
+        """Forget uploads that were cut short, the oldest first, until so many bytes are free."""
+        with self._lock:
+            for digest, freed in self._idle() if nbytes > 0 else []:
+                if nbytes <= 0:
+                    break
+                self.forget(digest)
+                nbytes -= freed
 
     def committed(self, digest: Digest) -> int:
         """Bytes of a blob from which its upload may go on; 0 if there are none."""
@@ -93,6 +121,7 @@ class IncomingBlobs:
         """
         if len(content) > self.blob_nbytes:
             raise _too_much(digest, self.blob_nbytes)
+        self.make_room(len(content))
         path = self._folder / f"{digest.hex}-{threading.get_ident()}"
         try:
             path.write_bytes(content)
@@ -126,9 +155,12 @@ class IncomingBlobs:
             self._trim()
 
     def _trim(self) -> None:
-        idle = [(d, p.nbytes) for d, p in self._partials.items() if p.writer is None]
-        while len(idle) > _MOST_CUT or sum(n for _, n in idle) > self.blob_nbytes:
+        idle = self._idle()
+        while len(idle) > MOST_CUT or sum(n for _, n in idle) > self.blob_nbytes:
             self.forget(idle.pop(0)[0])
+
+    def _idle(self) -> list[tuple[Digest, int]]:
+        return [(d, p.nbytes) for d, p in self._partials.items() if p.writer is None]
 
 
 class BlobWriter(Closing):
@@ -165,7 +197,7 @@ class BlobWriter(Closing):
         Raises:
             CorruptBlobError: they do not begin where the last ones ended, or another upload of the
                 blob has begun meanwhile.
-            CapacityError: the blob is over its cap.
+            CapacityError: the blob is over its cap, or does not fit; nothing of it is kept.
             InfraError: the disk is full.
         """
         partial = self._partial
@@ -175,6 +207,11 @@ class BlobWriter(Closing):
         if partial.nbytes + len(data) > self._incoming.blob_nbytes:
             self._incoming.forget(self._digest)
             raise _too_much(self._digest, self._incoming.blob_nbytes)
+        try:
+            self._incoming.make_room(len(data))
+        except CapacityError:
+            self._incoming.forget(self._digest)
+            raise
         try:
             self._file.write(data)
             self._file.flush()
@@ -189,7 +226,7 @@ class BlobWriter(Closing):
 
         Raises:
             CorruptBlobError: its digest is another than was promised; nothing of it is kept.
-            CapacityError: it does not fit.
+            CapacityError: there are too many blobs.
         """
         self._require_current()
         partial, arrived = self._partial, self._partial.sha256.hexdigest()
@@ -240,7 +277,9 @@ def _jump(digest: Digest, offset: int, nbytes: int) -> CorruptBlobError:
 
 
 def _too_much(digest: Digest, most_nbytes: int) -> CapacityError:
-    return CapacityError(f"blob {digest.short} is over {plural(most_nbytes, 'byte')}")
+    return CapacityError(
+        f"blob {digest.short} is over {plural(most_nbytes, 'byte')}", "send it in smaller ones"
+    )
 
 
 def _cannot_write(error: OSError) -> InfraError:

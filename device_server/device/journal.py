@@ -5,18 +5,54 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
 
-from tilefarm.errors import ProtocolError
+from tilefarm.digest import Digest
+from tilefarm.errors import BusyError, ProtocolError
 from tilefarm.measurement import RunJob
+from tilefarm.plural import plural
+from tilefarm.rpc import methods, run_wire
 from tilefarm.rpc.device_calls import RunReply
+
+MOST_ANSWERS: Final = 256
+"""That are kept; a client asks for one again within its call's time, before it asks for more."""
+
+MOST_ANSWERS_NBYTES: Final = 64 << 20
+"""Of all answers together: sixteen of the longest that there may be."""
+
+MOST_UNDER_WAY: Final = 128
+"""Runs that wait for their turn, one of which runs: twice as many as one call may ask for."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One request: the digest of its job, and its answer as it travels as soon as it is there."""
+
+    job: Digest
+    running: asyncio.Task[RunReply] | None = None
+    answer: bytes = b""
 
 
 class RunJournal:
-    """The last `capacity` answers. Lives in one event loop."""
+    """The last answers, within bounds; those asked for longest ago are forgotten.
 
-    def __init__(self, capacity: int = 256) -> None:
+    Lives in one event loop.
+    """
+
+    def __init__(
+        self,
+        capacity: int = MOST_ANSWERS,
+        *,
+        capacity_nbytes: int = MOST_ANSWERS_NBYTES,
+        under_way: int = MOST_UNDER_WAY,
+    ) -> None:
         self._capacity = capacity
-        self._runs: OrderedDict[str, tuple[RunJob, asyncio.Task[RunReply]]] = OrderedDict()
+        self._capacity_nbytes = capacity_nbytes
+        self._most_under_way = under_way
+        self._under_way: dict[str, _Asked] = {}
+        self._answered: OrderedDict[str, _Asked] = OrderedDict()
+        self._nbytes = 0
 
     async def answer(
         self, request_id: str, job: RunJob, run: Callable[[], Awaitable[RunReply]]
@@ -28,29 +64,49 @@ class RunJournal:
 
         Raises:
             ProtocolError: no request id, or the id was used for another job.
+            BusyError: too many runs wait for their turn.
         """
         if not request_id:
             raise ProtocolError("a run without a request id")
-        known = self._runs.get(request_id)
-        if known and known[0] != job:
+        digest = _digest_of(job)
+        known = self._under_way.get(request_id) or self._answered.get(request_id)
+        if known is None:
+            known = self._begin(request_id, digest, run)
+        elif known.job != digest:
             raise ProtocolError(f"request {request_id} was another job before")
-        task = known[1] if known else self._begin(request_id, job, run)
-        return await asyncio.shield(task)
+        if known.running is None:
+            return methods.RUN.reply.decode(known.answer)
+        return await asyncio.shield(known.running)
 
     def _begin(
-        self, request_id: str, job: RunJob, run: Callable[[], Awaitable[RunReply]]
-    ) -> asyncio.Task[RunReply]:
+        self, request_id: str, job: Digest, run: Callable[[], Awaitable[RunReply]]
+    ) -> _Asked:
+        if len(self._under_way) >= self._most_under_way:
+            raise BusyError(
+                f"{plural(len(self._under_way), 'run')} wait for their turn on this device already",
+                "wait until some have ended",
+            )
+
         async def answered() -> RunReply:
             return await run()
 
         task = asyncio.create_task(answered())
-        self._runs[request_id] = (job, task)
-        task.add_done_callback(lambda done: self._settle(request_id, done))
-        while len(self._runs) > self._capacity:
-            self._runs.popitem(last=False)
-        return task
+        asked = self._under_way[request_id] = _Asked(job, task)
+        task.add_done_callback(lambda done: self._settle(request_id, asked, done))
+        return asked
 
-    def _settle(self, request_id: str, task: asyncio.Task[RunReply]) -> None:
+    def _settle(self, request_id: str, asked: _Asked, task: asyncio.Task[RunReply]) -> None:
+        del self._under_way[request_id]
         # Asking for the exception also tells asyncio that somebody has seen it.
         if task.cancelled() or task.exception():
-            self._runs.pop(request_id, None)
+            return
+        asked.running, asked.answer = None, methods.RUN.reply.encode(task.result())
+        self._answered[request_id] = asked
+        self._nbytes += len(asked.answer)
+        while len(self._answered) > self._capacity or self._nbytes > self._capacity_nbytes:
+            _, forgotten = self._answered.popitem(last=False)
+            self._nbytes -= len(forgotten.answer)
+
+
+def _digest_of(job: RunJob) -> Digest:
+    return Digest.of(run_wire.job_to_wire(job).SerializeToString(deterministic=True))

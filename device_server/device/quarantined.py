@@ -24,7 +24,8 @@ CRASHES: Final = 2
 """So many, and a call is not tried again."""
 MOST: Final = 256
 """Calls that are remembered; those whose last crash is longest ago are forgotten."""
-_WHY_LENGTH: Final = 300
+LONGEST_WORDS: Final = 300
+"""Characters of an entry, and of how it ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +122,10 @@ class QuarantinedRuns:
         refused = known is not None and known.crashes >= CRASHES
         crashing = Crashing(
             artifact=job.artifact.hex,
-            entry=job.entry,
+            entry=job.entry[:LONGEST_WORDS],
             crashes=(known.crashes if known else 0) + 1,
             status=status.value,
-            why=why[:_WHY_LENGTH],
+            why=why[:LONGEST_WORDS],
             since=known.since if known and refused else self._clock.wall_seconds(),
         )
         self._calls[call] = crashing

@@ -19,6 +19,7 @@ from tilefarm.trust.access import Identity
 from tilefarm.trust.signing import Signatures
 from tilefarm.watch.log import Level, Log
 
+from device_server.device.admission import require_modest
 from device_server.device.arrivals import Arrivals
 from device_server.device.bench import Bench, Holder
 from device_server.device.gate import FenceGate
@@ -123,6 +124,7 @@ class DeviceServicer:
         def still_mine() -> None:
             self._gate.admit(call.claim, by.user)
 
+        require_modest(call)
         still_mine()
         device = self._capabilities.name
         holder = Holder(lease=call.claim.lease_id, fence=call.claim.fence, user=by.user)

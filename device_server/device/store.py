@@ -34,10 +34,19 @@ _NAME: Final = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreLimits:
-    """Caps: bytes of all blobs together and of one blob; blobs in memory, and bytes of one."""
+    """Caps of one store.
+
+    Attributes:
+        total_nbytes: of all blobs together, those on their way included.
+        blob_nbytes: of one blob.
+        blobs: how many; each is a file, and takes some memory of the server.
+        in_memory: blobs that are in memory.
+        in_memory_nbytes: of one of them.
+    """
 
     total_nbytes: int = 2 << 30
     blob_nbytes: int = 512 << 20
+    blobs: int = 1 << 15
     in_memory: int = 32
     in_memory_nbytes: int = 256 << 10
 
@@ -76,11 +85,14 @@ class BlobStore(Closing):
             raise SettingsError(
                 f"cannot keep blobs in {folder}: {error.strerror}", "use another --folder"
             ) from None
-        self._incoming = IncomingBlobs(
-            incoming, blob_nbytes=self.limits.blob_nbytes, adopt=self._adopt
-        )
         self._entries = self._found()
         self._nbytes = sum(entry.nbytes for entry in self._entries.values())
+        self._incoming = IncomingBlobs(
+            incoming,
+            blob_nbytes=self.limits.blob_nbytes,
+            make_room=self._make_room,
+            adopt=self._adopt,
+        )
 
     def close(self) -> None:
         """Gives the folder up, and forgets what is in memory."""
@@ -110,8 +122,9 @@ class BlobStore(Closing):
             CapacityError: they do not fit.
         """
         digest = digest or Digest.of(content)
-        if self.missing([digest]):
-            self._incoming.take(digest, content)
+        with self._lock:
+            if self.missing([digest]):
+                self._incoming.take(digest, content)
         return digest
 
     def put_briefly(self, content: bytes, digest: Digest) -> None:
@@ -174,6 +187,7 @@ class BlobStore(Closing):
         finally:
             with self._lock:
                 self._pins.subtract(held)
+                self._pins = +self._pins  # none of those that nobody pins is remembered
 
     def _used(self, digest: Digest) -> _Entry:
         """A blob that is used just now."""
@@ -208,28 +222,35 @@ class BlobStore(Closing):
             if digest in self._entries:
                 file.unlink()
                 return
-            self._make_room(nbytes)
+            self._make_room(0)
             path = self._blobs / digest.hex
             file.rename(path)
             self._entries[digest] = _Entry(path, nbytes, _signature(path))
             self._nbytes += nbytes
 
     def _make_room(self, nbytes: int) -> None:
-        excess = self.nbytes + nbytes - self.limits.total_nbytes
-        leaving = []
-        for digest, entry in self._entries.items():
-            if excess <= 0:
-                break
-            if not self._pins[digest]:
-                leaving.append(digest)
-                excess -= entry.nbytes
-        if excess > 0:
-            raise CapacityError(
-                f"a blob of {plural(nbytes, 'byte')} does not fit: the store holds at most"
-                f" {plural(self.limits.total_nbytes, 'byte')} and the rest is in use"
-            )
-        for digest in leaving:
-            self._drop(digest)
+        """Let one more blob, or so many more bytes of one, be within the caps."""
+        with self._lock:
+            excess = self._nbytes + self._incoming.nbytes + nbytes - self.limits.total_nbytes
+            surplus = len(self._entries) + 1 - self.limits.blobs
+            leaving = []
+            for digest, entry in self._entries.items():
+                if excess <= 0 and surplus <= 0:
+                    break
+                if not self._pins[digest]:
+                    leaving.append(digest)
+                    excess -= entry.nbytes
+                    surplus -= 1
+            if excess > self._incoming.idle_nbytes or surplus > 0:
+                raise CapacityError(
+                    f"a blob of {plural(nbytes, 'byte')} does not fit: the store holds at most"
+                    f" {plural(self.limits.total_nbytes, 'byte')} in {self.limits.blobs} blobs, and"
+                    " the rest is in use",
+                    "wait until runs and uploads have ended, or send less at a time",
+                )
+            for digest in leaving:
+                self._drop(digest)
+            self._incoming.give_up(excess)
 
     def _verify(self, digest: Digest, entry: _Entry) -> None:
         if entry.memory is not None:

@@ -27,7 +27,14 @@ from device_server.library.native import COUNTER_FIELDS, counters_from_words, ti
 
 _ROLES: Final = {Role.CONSTANT: 0, Role.INPUT: 1, Role.OUTPUT: 2, Role.SCRATCH: 3}
 _OUTSIDE: Final = 0xFFFF_FFFF_FFFF_FFFF
-_MAX_REPLY_NBYTES: Final = 1 << 30
+MOST_REPLY_NBYTES: Final = 16 << 20
+"""Of a child's reply: every sample's cycles, every repeat's seconds, a profile and a timeline."""
+
+MOST_EVENTS: Final = 1 << 18
+"""Of a timeline, one an instruction: the programs of whole networks have some ten thousand."""
+
+LONGEST_TEXT: Final = 1000
+"""Characters of what a child says; its reasons stand in replies and log lines."""
 
 
 class FailureKind(IntEnum):
@@ -148,7 +155,7 @@ def read_reply(stream: ByteStream) -> Reply:
         InfraError: the bytes are no reply: the kernel has written over the connection.
     """
     (nbytes,) = struct.unpack("<I", stream.take(4))
-    if nbytes > _MAX_REPLY_NBYTES:
+    if nbytes > MOST_REPLY_NBYTES:
         raise InfraError(f"a reply of {plural(nbytes, 'byte')} from the runner child")
     try:
         return _decode(_Cursor(stream.take(nbytes)))
@@ -191,7 +198,8 @@ class _Cursor:
         begin, self._position = self._position, self._position + nbytes
         if self._position > len(self._payload):
             raise ValueError("a text is too short")
-        return self._payload[begin : self._position].decode(errors="replace")
+        words = self._payload[begin : self._position].decode(errors="replace")
+        return words[:LONGEST_TEXT]
 
 
 def _decode(cursor: _Cursor) -> Reply:
@@ -216,6 +224,8 @@ def _done(cursor: _Cursor) -> Done:
     (parts,) = cursor.numbers("I")
     profile = tuple(_call_time(cursor, counts=bool(counts)) for _ in range(parts))
     (events,) = cursor.numbers("I")
+    if events > MOST_EVENTS:
+        raise ValueError(f"{events} events of a timeline are over {MOST_EVENTS}")
     return Done(
         run_seconds=run_seconds,
         counters=counters if counts else None,

@@ -7,7 +7,7 @@ from typing import Final
 
 from tilefarm.closing import Closing
 
-_TAIL_NBYTES: Final = 400
+LONGEST_TAIL_NBYTES: Final = 400
 
 
 class LastWords(Closing):
@@ -19,7 +19,7 @@ class LastWords(Closing):
     def text(self) -> str:
         """The end of what is there."""
         length = os.lseek(self.descriptor, 0, os.SEEK_END)
-        tail = os.pread(self.descriptor, _TAIL_NBYTES, max(0, length - _TAIL_NBYTES))
+        tail = os.pread(self.descriptor, LONGEST_TAIL_NBYTES, max(0, length - LONGEST_TAIL_NBYTES))
         return tail.decode(errors="replace").strip()
 
     def close(self) -> None:

@@ -27,6 +27,8 @@ _STATUSES: Final = {
     FailureKind.UNTIMED: Status.INFRA_ERROR,
 }
 
+COMPARED_NBYTES: Final = 1 << 16
+"""At a time: larger integers gain nothing, and take more memory."""
 
 _TAKING: Final = frozenset({"clone", "clone3", "dup", "dup2", "dup3", "fork", "vfork"})
 """System calls that take processes and files: a kernel may have none."""
@@ -79,9 +81,23 @@ def describe_mismatch(spec: BufferSpec, content: bytes, blob: Blob) -> str:
         return f"output {spec.name}: digest {Digest.of(content).short}, not {spec.expected.short}"
     if len(expected) != len(content):
         return f"output {spec.name}: {plural(len(content), 'byte')}, expected {len(expected)}"
-    wrong = [k for k, (a, b) in enumerate(zip(content, expected, strict=True)) if a != b]
-    sample, position = divmod(wrong[0], spec.nbytes)
+    differing, first = _differences(content, expected)
+    sample, position = divmod(first, spec.nbytes)
     return (
-        f"output {spec.name}: {len(wrong)} of {plural(len(content), 'byte')} differ, first in"
-        f" sample {sample} at byte {position}: {content[wrong[0]]}, expected {expected[wrong[0]]}"
+        f"output {spec.name}: {differing} of {plural(len(content), 'byte')} differ, first in"
+        f" sample {sample} at byte {position}: {content[first]}, expected {expected[first]}"
     )
+
+
+def _differences(a: bytes, b: bytes) -> tuple[int, int]:
+    """How many bytes differ, and which is the first; quickly, for there may be very many."""
+    differing, first = 0, -1
+    for begin in range(0, len(a), COMPARED_NBYTES):
+        ours, theirs = (one[begin : begin + COMPARED_NBYTES] for one in (a, b))
+        if ours == theirs:
+            continue
+        both = (int.from_bytes(ours) ^ int.from_bytes(theirs)).to_bytes(len(ours))
+        if first < 0:
+            first = begin + len(both) - len(both.lstrip(b"\0"))
+        differing += len(both) - both.count(0)
+    return differing, first

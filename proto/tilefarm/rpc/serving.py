@@ -20,11 +20,12 @@ import grpc
 import grpc.aio
 
 from tilefarm.clock import Clock
-from tilefarm.errors import InfraError, ProtocolError, TilefarmError
+from tilefarm.errors import CapacityError, InfraError, ProtocolError, TilefarmError
 from tilefarm.rpc import status, timing
 from tilefarm.rpc.connections import Connections
 from tilefarm.rpc.door import NEIGHBOUR, Door, Knock
 from tilefarm.rpc.methods import Method
+from tilefarm.rpc.moderate import Moderate
 from tilefarm.rpc.places import Places
 from tilefarm.rpc.version import require_understood, version_in
 from tilefarm.trust.access import Identity
@@ -99,7 +100,7 @@ class Desk:
         component: the server's name, in its log and in traces.
         door: who may call what.
         clock: times the calls.
-        log: where faults inside handlers go.
+        log: where faults inside handlers go, and who asked for more than there is.
         places: of calls that are answered at a time.
         connections: that there may be; gets to know on which of them somebody was let in.
         meter: counts the calls.
@@ -119,7 +120,8 @@ class Handlers(_Handlers):
 
     def __init__(self, routes: Iterable[Route[Any, Any]], desk: Desk) -> None:
         self._desk = desk
-        self._rows = {route.method.path: _handler(route, desk) for route in routes}
+        excesses = _Excesses(desk)
+        self._rows = {route.method.path: _handler(route, desk, excesses) for route in routes}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """The handler of a path."""
@@ -140,14 +142,40 @@ class _Call:
     knock: Knock
     timing: timing.Timing | None
     code: grpc.StatusCode = grpc.StatusCode.CANCELLED
+    caller: Identity | None = None
 
     def by(self, caller: Identity) -> None:
         """Somebody was let in."""
+        self.caller = caller
         if self.timing is not None:
             self.timing.caller = str(caller)
 
 
-def _handler(route: Route[Any, Any], desk: Desk) -> Any:
+class _Excesses:
+    """Tells the server's owner, in moderation, who asked for more than a bound allows."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._log = desk.log
+        self._moderate = Moderate(desk.clock)
+
+    def note(self, call: _Call, method: str, error: Exception) -> None:
+        """A call has failed; nothing if that was for another reason."""
+        if not isinstance(error, CapacityError) or call.caller is None:
+            return
+        passed_over = self._moderate.passed_over()
+        if passed_over is not None:
+            self._log(
+                "over_bounds",
+                level=Level.WARNING,
+                method=method,
+                user=call.caller.user,
+                peer=call.knock.peer,
+                why=error.what,
+                not_told=passed_over,
+            )
+
+
+def _handler(route: Route[Any, Any], desk: Desk, excesses: _Excesses) -> Any:
     method, answer = route.method, route.answer
 
     async def one_out(_: AsyncIterator[bytes], context: _Context) -> bytes:
@@ -159,6 +187,7 @@ def _handler(route: Route[Any, Any], desk: Desk) -> Any:
                         desk.door.note(method, call.knock, by, method.outcome(reply))
                     return _well(call, method.reply.encode(reply))
             except Exception as error:
+                excesses.note(call, method.name, error)
                 await _abort(call, error, method.name, desk.log)
 
     async def many_out(_: AsyncIterator[bytes], context: _Context) -> AsyncIterator[bytes]:
@@ -169,6 +198,7 @@ def _handler(route: Route[Any, Any], desk: Desk) -> Any:
                         yield method.reply.encode(reply)
                     _well(call, b"")
             except Exception as error:
+                excesses.note(call, method.name, error)
                 await _abort(call, error, method.name, desk.log)
 
     if method.answers_many:

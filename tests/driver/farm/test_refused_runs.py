@@ -82,7 +82,7 @@ SMALL_STORE = StoreLimits(blob_nbytes=20_100, total_nbytes=20_100)
         (SMALL_BLOBS, order(LARGE), Status.RESOURCE_EXCEEDED, "is over 15000 bytes"),
         (SMALL_STORE, order(LARGE), Status.RESOURCE_EXCEEDED, "cannot hold|does not fit"),
         (SMALL_STORE, order(DATA, outputs=2), Status.OK, ""),
-        (StoreLimits(), order(samples=10**6), Status.LOAD_ERROR, "1000000 samples are not within"),
+        (StoreLimits(), order(samples=10**6), Status.RESOURCE_EXCEEDED, "1000000 samples are over"),
         (StoreLimits(), order(samples=1 << 40), Status.LOAD_ERROR, "Run cannot say this"),
         (StoreLimits(), order(timeout_seconds=0.0), Status.LOAD_ERROR, "is not above 0 s"),
         (StoreLimits(), order(timeout_seconds=1e9), Status.OK, ""),
