@@ -30,6 +30,7 @@ from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.runner_thread import RunnerThread
 from device_server.device.store import BlobStore
 from device_server.device.watch import Watch
+from device_server.tenancy import Tenancy
 
 _MAX_RUN_SECONDS: Final = 3600.0
 """No run keeps others from the device for longer, whatever it asks for."""
@@ -37,15 +38,6 @@ _MAX_TIMING_SECONDS: Final = 600.0
 """The median of what was timed for ten minutes is as sure as it will be."""
 MOST_VERDICTS: Final = 4096
 """On artifacts, that are remembered; then all are forgotten, and looked at again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """Who runs a job, and under which lease."""
-
-    lease: str
-    fence: int
-    user: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +96,9 @@ class Bench:
             self._verdicts.clear()
         self._verdicts[artifact] = elf.rejection(content, self._settings.machine) or ""
 
-    async def run(self, job: RunJob, still_mine: Callable[[], None], holder: Holder) -> RunReply:
+    async def run(
+        self, job: RunJob, still_mine: Callable[[], object], tenancy: Tenancy
+    ) -> RunReply:
         """Waits for its turn, runs the job and keeps its outputs as blobs.
 
         One that asks for more time than a run may have gets what it may have.
@@ -112,9 +106,11 @@ class Bench:
         Args:
             job: what to run; its blobs are here.
             still_mine: raises if the caller has lost the device while it waited.
-            holder: whose run it is, for the log.
+            tenancy: under which lease it is. When that ends, so does the run, in the queue or on
+                the device, and nobody gets what it gave.
 
         Raises:
+            LeaseError: the lease has ended.
             ProtocolError: the job contradicts itself or its blobs.
             MissingBlobError: one of its blobs is not here.
             DeviceLostError: the runner did not come back, or the device is in trouble.
@@ -127,31 +123,32 @@ class Bench:
                 raise ProtocolError(f"run {job.artifact.short}: {fault}")
             async with AsyncExitStack() as owned:
                 with phase("queue"):
-                    await owned.enter_async_context(self._thread.turn)
+                    await tenancy.during(owned.enter_async_context(self._thread.turn))
                 still_mine()
                 self._watch.require_well()
                 queue_seconds = self._clock.seconds() - arrived
                 if refusal := self._quarantined.refusal(job):
-                    self._log_refusal(refusal, holder)
+                    self._log_refusal(refusal, tenancy)
                     reply = self._kept(refusal, queue_seconds)
                     return replace(reply, unchecked=self._watch.unchecked)
                 with phase("run"):
-                    outcome = await self._outcome(job)
+                    outcome = await self._outcome(job, tenancy)
                     _note_runner(outcome)
-                self._log_run(job, outcome, queue_seconds, holder)
+                self._log_run(job, outcome, queue_seconds, tenancy)
                 with phase("known kernel"):
                     await self._watch.after(outcome)
+                tenancy.require()
                 self._quarantined.ended(job, outcome)
                 unchecked = self._watch.unchecked
         return replace(self._kept(outcome, queue_seconds), unchecked=unchecked)
 
-    async def _outcome(self, job: RunJob) -> Measurement | RunFailure:
+    async def _outcome(self, job: RunJob, tenancy: Tenancy) -> Measurement | RunFailure:
         rejection = self.verdict(job.artifact)
         if rejection:
             return self._failure(job, Status.VERIFY_REJECTED, rejection)
         try:
             outcome = await self._thread.call(
-                lambda: self._runner.run(job, self._store.path),
+                lambda: self._runner.run(job, self._store.path, tenancy),
                 job.limit_seconds,
                 what=f"a run of artifact {job.artifact.short}",
             )
@@ -205,15 +202,15 @@ class Bench:
             queue_seconds=queue_seconds,
         )
 
-    def _log_refusal(self, refusal: RunFailure, holder: Holder) -> None:
+    def _log_refusal(self, refusal: RunFailure, tenancy: Tenancy) -> None:
         self._log(
             "run_refused",
             level=Level.WARNING,
             device=self._settings.device,
             artifact=refusal.artifact.short,
-            lease=holder.lease,
-            fence=holder.fence,
-            user=holder.user,
+            lease=tenancy.lease,
+            fence=tenancy.fence,
+            user=tenancy.user,
             why=refusal.why,
         )
 
@@ -222,7 +219,7 @@ class Bench:
         job: RunJob,
         outcome: Measurement | RunFailure,
         queue_seconds: float,
-        holder: Holder,
+        tenancy: Tenancy,
     ) -> None:
         failure = outcome if isinstance(outcome, RunFailure) else None
         self._thread.odometer.ran()
@@ -233,9 +230,9 @@ class Bench:
             status=(failure.status if failure else Status.OK).value,
             seconds=outcome.run_seconds,
             queue_seconds=queue_seconds,
-            lease=holder.lease,
-            fence=holder.fence,
-            user=holder.user,
+            lease=tenancy.lease,
+            fence=tenancy.fence,
+            user=tenancy.user,
             why=failure.why if failure else "",
         )
 

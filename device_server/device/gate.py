@@ -1,13 +1,22 @@
-"""The device's own check that a caller still holds the device: fences only ever grow."""
+"""The device's own check that a caller still holds the device: fences only ever grow.
+
+A lease ends here when a newer one is seen, or when the tracker says so, whichever comes first; then
+all that goes on under it ends.
+"""
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
+from typing import Final
 
 from tilefarm.errors import LeaseError, SuspectError
 from tilefarm.lease import ticket_of
 from tilefarm.rpc.device_calls import Claim
+
+from device_server.tenancy import Tenancy
+
+_TAKEN: Final = "it was given back or has expired"
 
 
 class FenceGate:
@@ -29,21 +38,21 @@ class FenceGate:
         self._epoch = epoch
         self._secret = secret
         self._leased = leased
-        self._fence = 0
-        self._lease_id = ""
+        self._tenancy = Tenancy()
+        self._over = 0
         self._spoiled = ""
 
     @property
     def fence(self) -> int:
         """The highest fence so far."""
-        return self._fence
+        return self._tenancy.fence
 
-    def admit(self, claim: Claim, user: str = "") -> None:
-        """Let a user's claim pass.
+    def admit(self, claim: Claim, user: str = "") -> Tenancy:
+        """Let a user's claim pass: under which lease it is. A newer one ends the one before.
 
         Raises:
-            LeaseError: it is of another life of the server, its ticket is not the tracker's, or a
-                newer lease was seen.
+            LeaseError: it is of another life of the server, its ticket is not the tracker's, a
+                newer lease was seen, or the tracker has said that it is over.
             SuspectError: what was measured under this lease may be wrong; see `spoil`.
         """
         if claim.epoch != self._epoch:
@@ -61,20 +70,32 @@ class FenceGate:
                 f" to {user or 'this farm'}",
                 "lease anew",
             )
-        stale = claim.fence < self._fence
-        stranger = claim.fence == self._fence and claim.lease_id != self._lease_id
+        newest = self._tenancy
+        stale = claim.fence < newest.fence
+        stranger = claim.fence == newest.fence and claim.lease_id != newest.lease
         if not claim.lease_id or stale or stranger:
             raise LeaseError(
                 f"fence {claim.fence} of lease {claim.lease_id!r} is out of date: the device has"
-                f" seen {self._fence}",
+                f" seen {newest.fence}",
                 "lease anew",
             )
-        if claim.fence > self._fence:
+        if claim.fence > newest.fence:
+            newest.end("a newer lease has begun")
+            self._tenancy = Tenancy(lease=claim.lease_id, fence=claim.fence, user=user)
             self._spoiled = ""
             self._leased(claim.fence)
-        self._fence, self._lease_id = claim.fence, claim.lease_id
+        if claim.fence <= self._over:
+            self._tenancy.end(_TAKEN)
+        self._tenancy.require()
         if self._spoiled:
             raise SuspectError(self._spoiled, "what was measured under this lease is not sure")
+        return self._tenancy
+
+    def end(self, fence: int, why: str = _TAKEN) -> None:
+        """No lease up to this fence lives any more, by the tracker's word or for want of one."""
+        self._over = max(self._over, fence)
+        if 0 < self._tenancy.fence <= self._over:
+            self._tenancy.end(why)
 
     def spoil(self, why: str) -> None:
         """The device was not right under the newest lease: nothing more is done under it.

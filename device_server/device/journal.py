@@ -15,6 +15,8 @@ from tilefarm.plural import plural
 from tilefarm.rpc import methods, run_wire
 from tilefarm.rpc.device_calls import RunReply
 
+from device_server.tenancy import OWN, Tenancy
+
 MOST_ANSWERS: Final = 256
 """That are kept; a client asks for one again within its call's time, before it asks for more."""
 
@@ -35,8 +37,9 @@ class _Asked:
 
 
 class RunJournal:
-    """The last answers, within bounds; those asked for longest ago are forgotten.
+    """The last answers to the newest lease, within bounds; the oldest ones are forgotten first.
 
+    A newer lease begins with none: nobody gets another's answer, whatever request id they guess.
     Lives in one event loop.
     """
 
@@ -50,14 +53,19 @@ class RunJournal:
         self._capacity = capacity
         self._capacity_nbytes = capacity_nbytes
         self._most_under_way = under_way
-        self._under_way: dict[str, _Asked] = {}
+        self._tenancy = OWN
+        self._under_way: dict[tuple[Tenancy, str], _Asked] = {}
         self._answered: OrderedDict[str, _Asked] = OrderedDict()
         self._nbytes = 0
 
     async def answer(
-        self, request_id: str, job: RunJob, run: Callable[[], Awaitable[RunReply]]
+        self,
+        tenancy: Tenancy,
+        request_id: str,
+        job: RunJob,
+        run: Callable[[], Awaitable[RunReply]],
     ) -> RunReply:
-        """What `run` answers, which is asked at most once per request id.
+        """What `run` answers, which is asked at most once per lease and request id.
 
         The run goes on when the caller goes away; whoever asks again gets its answer. A run that
         raises is forgotten: it may be asked for again.
@@ -68,10 +76,13 @@ class RunJournal:
         """
         if not request_id:
             raise ProtocolError("a run without a request id")
+        if tenancy is not self._tenancy:
+            self._tenancy, self._nbytes = tenancy, 0
+            self._answered.clear()
         digest = _digest_of(job)
-        known = self._under_way.get(request_id) or self._answered.get(request_id)
+        known = self._under_way.get((tenancy, request_id)) or self._answered.get(request_id)
         if known is None:
-            known = self._begin(request_id, digest, run)
+            known = self._begin(tenancy, request_id, digest, run)
         elif known.job != digest:
             raise ProtocolError(f"request {request_id} was another job before")
         if known.running is None:
@@ -79,7 +90,11 @@ class RunJournal:
         return await asyncio.shield(known.running)
 
     def _begin(
-        self, request_id: str, job: Digest, run: Callable[[], Awaitable[RunReply]]
+        self,
+        tenancy: Tenancy,
+        request_id: str,
+        job: Digest,
+        run: Callable[[], Awaitable[RunReply]],
     ) -> _Asked:
         if len(self._under_way) >= self._most_under_way:
             raise BusyError(
@@ -91,14 +106,16 @@ class RunJournal:
             return await run()
 
         task = asyncio.create_task(answered())
-        asked = self._under_way[request_id] = _Asked(job, task)
-        task.add_done_callback(lambda done: self._settle(request_id, asked, done))
+        asked = self._under_way[tenancy, request_id] = _Asked(job, task)
+        task.add_done_callback(lambda done: self._settle(tenancy, request_id, asked, done))
         return asked
 
-    def _settle(self, request_id: str, asked: _Asked, task: asyncio.Task[RunReply]) -> None:
-        del self._under_way[request_id]
+    def _settle(
+        self, tenancy: Tenancy, request_id: str, asked: _Asked, task: asyncio.Task[RunReply]
+    ) -> None:
+        del self._under_way[tenancy, request_id]
         # Asking for the exception also tells asyncio that somebody has seen it.
-        if task.cancelled() or task.exception():
+        if task.cancelled() or task.exception() or tenancy is not self._tenancy:
             return
         asked.running, asked.answer = None, methods.RUN.reply.encode(task.result())
         self._answered[request_id] = asked

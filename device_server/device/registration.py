@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
+from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, FarmFault, InfraError, SettingsError, UnreachableError
 from tilefarm.lease import DeviceInfo
 from tilefarm.rpc import methods, tracker_calls
@@ -15,12 +16,19 @@ from tilefarm.trust.tls import Credentials
 from tilefarm.watch.log import Log
 
 from device_server.device.condition import Condition
+from device_server.device.gate import FenceGate
 from device_server.device.quarantined import QuarantinedRuns
 
 _CALL_SECONDS: Final = 4.0
 _RETRY_SECONDS: Final = 0.5
 _REFUSED_SECONDS: Final = 5.0
 _DEREGISTER_SECONDS: Final = 1.0
+_DESERTED_SECONDS: Final = 300.0
+"""Silence of the tracker after which no lease is good any more.
+
+Before that it may start again, and nobody else can be given the device meanwhile; but a lease that
+ends is not heard of either.
+"""
 
 
 class Registration:
@@ -31,7 +39,8 @@ class Registration:
         credentials: what it shows.
         device: what to register.
         secret: proves that it is the same device after a restart.
-        fence: gives the highest fence that the device has seen.
+        gate: knows the highest fence that the device has seen, and hears which leases have ended.
+        clock: tells how long the tracker has been silent.
         condition: why it cannot run, told with every heartbeat.
         usage: what it has done in this life, told as well.
         refused: runs that it does not begin, told to a tracker that does not know them yet.
@@ -46,7 +55,8 @@ class Registration:
         device: DeviceInfo,
         *,
         secret: bytes,
-        fence: Callable[[], int],
+        gate: FenceGate,
+        clock: Clock,
         condition: Condition,
         usage: Callable[[], tracker_calls.Usage],
         refused: QuarantinedRuns,
@@ -59,7 +69,9 @@ class Registration:
         self._device = device
         self._ref = tracker_calls.DeviceRef(name=device.name, epoch=device.epoch)
         self._secret = secret
-        self._fence = fence
+        self._gate = gate
+        self._clock = clock
+        self._heard_seconds = clock.seconds()
         self._condition = condition
         self._usage = usage
         self._refused = refused
@@ -106,7 +118,9 @@ class Registration:
         """Registers, and returns when the tracker has forgotten the device."""
         registered = await self._caller.unary(
             methods.REGISTER,
-            tracker_calls.Register(device=self._device, fence=self._fence(), secret=self._secret),
+            tracker_calls.Register(
+                device=self._device, fence=self._gate.fence, secret=self._secret
+            ),
             timeout_seconds=_CALL_SECONDS,
         )
         self._answers = self._was_known = True
@@ -129,6 +143,9 @@ class Registration:
             ),
             timeout_seconds=_CALL_SECONDS,
         )
+        self._heard_seconds = self._clock.seconds()
+        if reply.ended_fence is not None:
+            self._gate.end(reply.ended_fence)
         self._refused_edition = reply.refused_edition
         readmitted = reply.readmissions > self._readmissions
         self._readmissions = reply.readmissions
@@ -150,3 +167,5 @@ class Registration:
         if self._answers:
             self._log("tracker_silent", device=self._device.name, why=error.what)
         self._answers = False
+        if self._clock.seconds() - self._heard_seconds >= _DESERTED_SECONDS:
+            self._gate.end(self._gate.fence, "the device has lost its tracker")

@@ -21,13 +21,14 @@ from tilefarm.watch.log import Level, Log
 
 from device_server.device.admission import require_modest
 from device_server.device.arrivals import Arrivals
-from device_server.device.bench import Bench, Holder
+from device_server.device.bench import Bench
 from device_server.device.gate import FenceGate
 from device_server.device.incoming import BlobWriter
 from device_server.device.journal import RunJournal
 from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore
 from device_server.device.watch import Watch
+from device_server.tenancy import Tenancy
 
 _BATCH_SECONDS: Final = 1.0
 """After that no run of a batch begins: its caller may want something else by then."""
@@ -96,17 +97,23 @@ class DeviceServicer:
     async def write(
         self, chunks: AsyncIterator[device_calls.Chunk], by: Identity
     ) -> device_calls.Stored:
-        stored = 0
         first = await anext(chunks, None)
         if first is None:
             return device_calls.Stored(nbytes=0)
         if first.claim is None:
             raise ProtocolError("the first message of an upload carries no claim")
-        self._gate.admit(first.claim, by.user)
+        tenancy = self._gate.admit(first.claim, by.user)
+        return await tenancy.during(self._receive(first, chunks))
+
+    async def _receive(
+        self, first: device_calls.Chunk, chunks: AsyncIterator[device_calls.Chunk]
+    ) -> device_calls.Stored:
+        """Takes the blobs of an upload."""
+        stored = 0
         chunk: device_calls.Chunk | None = first
         while chunk:
             with self._store.write(chunk.digest, chunk.offset) as writer:
-                await _receive(writer, chunk, chunks)
+                await _receive_one(writer, chunk, chunks)
                 stored += writer.nbytes
             self._arrivals.note([chunk.digest])
             chunk = await anext(chunks, None)
@@ -121,22 +128,21 @@ class DeviceServicer:
         return device_calls.ModuleVerdict(rejection=self._bench.verdict(call.artifact))
 
     async def run(self, call: device_calls.Run, by: Identity) -> device_calls.RunReply:
-        def still_mine() -> None:
-            self._gate.admit(call.claim, by.user)
+        def still_mine() -> Tenancy:
+            return self._gate.admit(call.claim, by.user)
 
         require_modest(call)
-        still_mine()
+        tenancy = still_mine()
         device = self._capabilities.name
-        holder = Holder(lease=call.claim.lease_id, fence=call.claim.fence, user=by.user)
         self._signatures.require(call.job.artifact, call.signature)
         self._keep(call)
 
         async def run() -> device_calls.RunReply:
             found, sent = self._arrivals.used(call.job.blobs)
             self._log("needed", level=Level.DEBUG, device=device, found=found, sent=sent)
-            return await self._bench.run(call.job, still_mine, holder)
+            return await self._bench.run(call.job, still_mine, tenancy)
 
-        return await self._journal.answer(call.request_id, call.job, run)
+        return await self._journal.answer(tenancy, call.request_id, call.job, run)
 
     async def run_batch(
         self, call: device_calls.RunBatch, by: Identity
@@ -196,7 +202,7 @@ class DeviceServicer:
                 yield device_calls.Piece(data)
 
 
-async def _receive(
+async def _receive_one(
     writer: BlobWriter, chunk: device_calls.Chunk, chunks: AsyncIterator[device_calls.Chunk]
 ) -> None:
     """Takes one blob, of which `chunk` is the first piece."""

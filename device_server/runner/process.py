@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 from typing import Final
 
@@ -13,20 +14,25 @@ _LONGEST_LOOK_SECONDS: Final = 0.05
 
 
 class ChildProcess:
-    """A child of this process by its number, which nobody else waits for."""
+    """A child of this process by its number, which nobody else waits for. Thread-safe."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        # Whoever kills must not be told meanwhile that it ended: its number may then be another's.
+        self._lock = threading.Lock()
         self._status: int | None = None
 
     def poll(self) -> int | None:
         """The exit status, negative for a signal; None while it runs."""
-        return self._status if self._status is not None else self._waited(os.WNOHANG)
+        with self._lock:
+            return self._polled()
 
     def wait(self, within_seconds: float | None = None) -> int | None:
         """The exit status as soon as there is one; None if there is none within that time."""
         if within_seconds is None:
-            return self._status if self._status is not None else self._waited(0)
+            with contextlib.suppress(ChildProcessError):  # Another thread has heard of its end.
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            return self.poll()
         deadline, pause_seconds = time.monotonic() + within_seconds, _LOOK_SECONDS
         while (status := self.poll()) is None and time.monotonic() < deadline:
             time.sleep(pause_seconds)
@@ -35,12 +41,14 @@ class ChildProcess:
 
     def kill(self) -> None:
         """End it now; nothing if it has ended."""
-        if self.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+        with self._lock:
+            if self._polled() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)
 
-    def _waited(self, options: int) -> int | None:
-        pid, status = os.waitpid(self.pid, options)
-        if pid:
-            self._status = os.waitstatus_to_exitcode(status)
+    def _polled(self) -> int | None:
+        if self._status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._status = os.waitstatus_to_exitcode(status)
         return self._status

@@ -31,6 +31,7 @@ from device_server.runner.frames import (
 )
 from device_server.runner.verdicts import Blob, Problem, death, describe_mismatch, refusal
 from device_server.runner.zygote import RunnerLimits
+from device_server.tenancy import OWN, Tenancy
 
 __all__ = ["Runner", "RunnerLimits"]
 
@@ -38,8 +39,9 @@ __all__ = ["Runner", "RunnerLimits"]
 class Runner(Closing):
     """One accelerator to run on. Keeps at most one child; a bad kernel costs that child only.
 
-    A child serves one artifact, however often it is run: once the artifact is loaded the child can
-    open nothing more. Not thread safe: one job at a time, as on a board.
+    A child serves one artifact of one tenancy, however often it is run: once the artifact is loaded
+    the child can open nothing more. It dies when the tenancy ends, also while it does nothing. Not
+    thread safe: one job at a time, as on a board.
 
     Args:
         target: the accelerator; a board's own library ignores it.
@@ -76,7 +78,8 @@ class Runner(Closing):
         self._device = device
         self._clock = clock or SystemClock()
         self._child: RunnerChild | None = None
-        self._loaded: Digest | None = None
+        self._loaded: tuple[Digest, Tenancy] | None = None
+        self._ending = ExitStack()
         self._load_seconds = 0.0
         self._library_digest = Digest.of(library.read_bytes())
 
@@ -90,14 +93,17 @@ class Runner(Closing):
         """Identity of the VTA library: measurements of equal identities can be compared."""
         return f"{self._ready_words().build_id} {self._library_digest.short}"
 
-    def run(self, job: RunJob, blob: Blob) -> Measurement | RunFailure:
+    def run(self, job: RunJob, blob: Blob, tenancy: Tenancy = OWN) -> Measurement | RunFailure:
         """Run every sample once, then the last one `repeats` times; check what is expected.
 
         Args:
-            job: what to run. blob: where the bytes of a digest lie.
+            job: what to run. blob: where the bytes of a digest lie. tenancy: for whom; when it ends
+                the run is killed, and cancelled.
         """
         begin = self._clock.seconds()
-        outcome = self._outcome(job, blob)
+        outcome = self._outcome(job, blob, tenancy)
+        if tenancy.over:
+            outcome = Problem(Status.CANCELLED, f"its lease ended: {tenancy.over}")
         if isinstance(outcome, Measurement):
             return outcome
         return RunFailure(
@@ -115,7 +121,7 @@ class Runner(Closing):
         self._drop_child()
         self._children.close()
 
-    def _outcome(self, job: RunJob, blob: Blob) -> Measurement | Problem:
+    def _outcome(self, job: RunJob, blob: Blob, tenancy: Tenancy) -> Measurement | Problem:
         with ExitStack() as stack:
             contents = [
                 stack.enter_context(_opened(blob(spec.content)))
@@ -126,7 +132,7 @@ class Runner(Closing):
                 return problem
             results = stack.enter_context(_results_file(job))
             request = run_request(job, contents, results)
-            if problem := self._send(job, blob, request):
+            if problem := self._send(job, blob, request, tenancy):
                 return problem
             reply = self._reply(job)
             if not isinstance(reply, Done):
@@ -178,12 +184,12 @@ class Runner(Closing):
             run_seconds=done.run_seconds,
         )
 
-    def _send(self, job: RunJob, blob: Blob, request: Request) -> Problem | None:
+    def _send(self, job: RunJob, blob: Blob, request: Request, tenancy: Tenancy) -> Problem | None:
         """Send the request to a child that has the artifact; a problem when it cannot be loaded.
 
         A new child gets it together with the request to load: it need not be woken for it.
         """
-        child = self._child if self._loaded == job.artifact else None
+        child = self._child if self._loaded == (job.artifact, tenancy) else None
         if child is not None and child.alive and child.has_time_for(job.limit_seconds):
             self._load_seconds = 0.0
             child.schedule(timed=job.precision is not None)
@@ -194,6 +200,7 @@ class Runner(Closing):
         try:
             with _opened(blob(job.artifact)) as artifact:
                 self._child = self._children.child([load_request(artifact), request])
+            self._ending.enter_context(tenancy.stopping(self._child.kill))
             reply = self._child.loaded(self._limits.start_seconds)
         except ChildSilent:
             self._drop_child()
@@ -205,7 +212,7 @@ class Runner(Closing):
         if not isinstance(reply, Ready):
             return self._explain(reply)
         self._child.schedule(timed=job.precision is not None)
-        self._loaded = job.artifact
+        self._loaded = job.artifact, tenancy
         self._load_seconds = self._clock.seconds() - begin
         return None
 
@@ -237,6 +244,7 @@ class Runner(Closing):
             raise InfraError(str(error)) from None
 
     def _drop_child(self) -> None:
+        self._ending.close()
         if self._child is not None:
             self._child.close()
         self._child = None

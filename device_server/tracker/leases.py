@@ -137,6 +137,7 @@ class LeaseTable:
             quarantined=bool(self._standings.of(call.name).quarantine),
             readmissions=self._standings.tell_readmissions(call.name),
             refused_edition=device.refused.edition,
+            ended_fence=device.fence - 1 if device.lease_id else self._fence,
         )
 
     def deregister(self, name: str, epoch: str) -> None:

@@ -19,6 +19,7 @@ from tilefarm.measurement import Measurement, RunFailure, RunJob, Status
 
 from device_server.device.client import DeviceClient
 from device_server.device.known_kernel import ENTRY
+from device_server.tenancy import OWN, Tenancy
 
 
 @pytest.mark.parametrize(
@@ -85,8 +86,10 @@ def _assert_crash(outcome: Measurement | RunFailure, *, quarantined: bool) -> No
 class CrashingRunner(CountingRunner):
     """Every other artifact crashes."""
 
-    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
-        outcome = CountingRunner.run(self, job, blob)
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
+        outcome = CountingRunner.run(self, job, blob, tenancy)
         if job.entry == ENTRY or int(job.artifact.hex, 16) % 2:
             return outcome
         return RunFailure(artifact=job.artifact, status=Status.RUN_CRASH, why="SIGSEGV", signal=11)

@@ -18,6 +18,7 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob
 
 from device_server.device.known_kernel import ENTRY, known_kernel
+from device_server.tenancy import OWN, Tenancy
 from driver.compiling.executor import Builds, Deliver
 from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
@@ -44,8 +45,10 @@ class CountingRunner(FlakyRunner):
 
     after: Callable[[CountingRunner, int], None] = lambda runner, runs: None
 
-    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
-        outcome = FlakyRunner.run(self, job, blob)
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
+        outcome = FlakyRunner.run(self, job, blob, tenancy)
         if job.entry == ENTRY or not isinstance(outcome, Measurement):
             return outcome
         self.after(self, len(self.seen))

@@ -23,6 +23,7 @@ from tilefarm.watch.operations import UNWATCHED, Operations
 
 from device_server.device.known_kernel import ENTRY, known_kernel
 from device_server.device.server import DeviceSettings, run_device
+from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.limits import TableLimits
 from device_server.tracker.server import run_tracker
 
@@ -46,7 +47,9 @@ class FakeRunner:
     closed: bool = False
     target: Target = TARGETS["sim"]
 
-    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
         blob(job.artifact)
         if job.entry == ENTRY:
             return self.known(job)

@@ -62,6 +62,7 @@ ROWS: Final[dict[int, FaultRow]] = {
     22: FaultRow("Ctrl-C once, twice", 2.0),
     23: FaultRow("stale sockets, a second server at an address"),
     24: FaultRow("database locked or damaged"),
+    25: FaultRow("lease that ends while its run goes on", 3.5),
 }
 """By number; `test_row_NN_NAME.py` tests row NN."""
 

@@ -13,6 +13,7 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, RunFailure, RunJob, Status
 
 from device_server.device.known_kernel import ENTRY, KnownKernel
+from device_server.tenancy import OWN, Tenancy
 
 
 @dataclass(slots=True)
@@ -63,8 +64,10 @@ class FlakyRunner(FakeRunner):
             sample_cycles=(cycles,) * job.samples,
         )
 
-    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
-        outcome = FakeRunner.run(self, job, blob)
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
+        outcome = FakeRunner.run(self, job, blob, tenancy)
         if isinstance(outcome, Measurement) and job.entry != ENTRY and self.flips:
             flipped = tuple(
                 (name, bytes([content[0] ^ 1]) + content[1:]) for name, content in outcome.outputs

@@ -12,6 +12,7 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 
 from device_server.device.known_kernel import ENTRY
+from device_server.tenancy import OWN, Tenancy
 from driver.compiling.places import PlaceLost
 
 if TYPE_CHECKING:
@@ -43,15 +44,17 @@ class SleepingRunner:
         self._mean_seconds = mean_seconds
         self._closed = threading.Event()
 
-    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
         blob(job.artifact)
         is_known = job.entry == ENTRY
         seconds = _KNOWN_SECONDS if is_known else kernel_seconds(job.artifact, self._mean_seconds)
-        if self._closed.wait(seconds):
+        if self._closed.wait(seconds) or tenancy.over:
             return RunFailure(
                 artifact=job.artifact,
                 status=Status.CANCELLED,
-                why="the device ends",
+                why=tenancy.over or "the device ends",
                 device=self._device,
             )
         return Measurement(

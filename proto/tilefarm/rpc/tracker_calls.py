@@ -99,13 +99,15 @@ class HeartbeatReply:
 
     `quarantined` tells that nobody may lease it before somebody readmits it; `readmissions`, how
     often somebody did, until the device has heard of it, then 0; `refused_edition`, which one the
-    tracker knows of the runs that it refuses, None where an older one does not want to know.
+    tracker knows of the runs that it refuses, None where an older one does not want to know. No
+    lease up to `ended_fence` lives any more; None where an older one does not say.
     """
 
     known: bool
     quarantined: bool = False
     readmissions: int = 0
     refused_edition: int | None = None
+    ended_fence: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

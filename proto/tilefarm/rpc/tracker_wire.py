@@ -194,12 +194,14 @@ HEARTBEAT_REPLY: Final = codec(
         quarantined=reply.quarantined,
         readmissions=reply.readmissions,
         refused_edition=reply.refused_edition,
+        ended_fence=reply.ended_fence,
     ),
     lambda message: tracker_calls.HeartbeatReply(
         known=message.known,
         quarantined=message.quarantined,
         readmissions=message.readmissions,
         refused_edition=message.refused_edition if message.HasField("refused_edition") else None,
+        ended_fence=message.ended_fence if message.HasField("ended_fence") else None,
     ),
 )
 DEREGISTER: Final = codec(

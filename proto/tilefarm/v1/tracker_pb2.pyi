@@ -127,16 +127,18 @@ class HeartbeatRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., epoch: _Optional[str] = ..., resting: _Optional[str] = ..., quarantine: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., refused: _Optional[_Union[RefusedRuns, _Mapping]] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
-    __slots__ = ("known", "quarantined", "readmissions", "refused_edition")
+    __slots__ = ("known", "quarantined", "readmissions", "refused_edition", "ended_fence")
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     QUARANTINED_FIELD_NUMBER: _ClassVar[int]
     READMISSIONS_FIELD_NUMBER: _ClassVar[int]
     REFUSED_EDITION_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FENCE_FIELD_NUMBER: _ClassVar[int]
     known: bool
     quarantined: bool
     readmissions: int
     refused_edition: int
-    def __init__(self, known: _Optional[bool] = ..., quarantined: _Optional[bool] = ..., readmissions: _Optional[int] = ..., refused_edition: _Optional[int] = ...) -> None: ...
+    ended_fence: int
+    def __init__(self, known: _Optional[bool] = ..., quarantined: _Optional[bool] = ..., readmissions: _Optional[int] = ..., refused_edition: _Optional[int] = ..., ended_fence: _Optional[int] = ...) -> None: ...
 
 class DeregisterRequest(_message.Message):
     __slots__ = ("name", "epoch")

@@ -25,6 +25,7 @@ from tilefarm.target import TARGETS
 
 from device_server.device.canary import Canary, Drift, NotMade, Wrong
 from device_server.device.known_kernel import known_kernel
+from device_server.tenancy import OWN, Tenancy
 
 KNOWN = known_kernel(TARGETS["sim"], b"code")
 Answer = Measurement | RunFailure | Exception
@@ -80,7 +81,9 @@ class Scripted:
         self._answers: Iterator[Answer] = iter(answers)
         self.jobs: list[RunJob] = []
 
-    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
         assert all(blob(b.content).is_file() for b in job.buffers if b.content)
         self.jobs.append(job)
         answer = next(self._answers)
@@ -248,9 +251,11 @@ class Spells(Scripted):
     def slow_for(self, seconds: float) -> None:
         self._until = self._clock.seconds() + seconds
 
-    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
         if job.precision is None:
-            return super().run(job, blob)
+            return super().run(job, blob, tenancy)
         return timed(11.2 if self._clock.seconds() < self._until else 10.0)
 
 

@@ -12,6 +12,7 @@ from tilefarm.lease import ticket_of
 from tilefarm.rpc.device_calls import Claim
 
 from device_server.device.gate import FenceGate
+from device_server.tenancy import OWN
 
 SECRET = b"of the device"
 
@@ -74,3 +75,33 @@ def test_a_lease_under_which_the_device_was_wrong_is_good_for_nothing_more() -> 
         gate.admit(claim(4))
     gate.admit(claim(6))
     gate.admit(claim(6))
+
+
+def test_a_newer_lease_ends_the_one_before() -> None:
+    gate = FenceGate("e", SECRET)
+    older = gate.admit(claim(5))
+    assert gate.admit(claim(5)) is older
+    newer = gate.admit(claim(6, user="bob"), "bob")
+    assert older.over == "a newer lease has begun"
+    assert (newer.lease, newer.fence, newer.user, newer.over) == ("lease-6", 6, "bob", "")
+
+
+def test_a_lease_that_the_tracker_has_ended_is_good_for_nothing_more() -> None:
+    gate = FenceGate("e", SECRET)
+    older = gate.admit(claim(5))
+    gate.end(4)
+    assert gate.admit(claim(5)) is older
+    gate.end(7)
+    assert "given back or has expired" in older.over
+    for fence in (5, 6, 7):
+        with pytest.raises(LeaseError, match="given back or has expired"):
+            gate.admit(claim(fence))
+    gate.end(3)
+    assert not gate.admit(claim(8)).over
+
+
+def test_nobody_ends_the_device_s_own_runs() -> None:
+    gate = FenceGate("e", SECRET)
+    gate.end(0)
+    gate.end(9)
+    assert not OWN.over

@@ -11,6 +11,7 @@ from tilefarm.measurement import RunFailure, RunJob, Status
 from tilefarm.rpc.device_calls import RunReply
 
 from device_server.device.journal import RunJournal
+from device_server.tenancy import OWN, Tenancy
 
 JOB = RunJob(artifact=Digest.of(b"a"), entry="f", buffers=())
 REPLY = RunReply(outcome=RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="x"))
@@ -35,7 +36,7 @@ class Work:
 def test_two_that_ask_at_once_share_one_run() -> None:
     async def story() -> None:
         journal, work = RunJournal(), Work()
-        both = asyncio.gather(*(journal.answer("r", JOB, work) for _ in range(2)))
+        both = asyncio.gather(*(journal.answer(OWN, "r", JOB, work) for _ in range(2)))
         await asyncio.sleep(0)
         work.end.set()
         assert await both == [REPLY, REPLY]
@@ -47,11 +48,11 @@ def test_two_that_ask_at_once_share_one_run() -> None:
 def test_a_run_outlives_the_caller_that_went_away() -> None:
     async def story() -> None:
         journal, work = RunJournal(), Work()
-        first = asyncio.create_task(journal.answer("r", JOB, work))
+        first = asyncio.create_task(journal.answer(OWN, "r", JOB, work))
         await asyncio.sleep(0.01)
         first.cancel()
         work.end.set()
-        assert await journal.answer("r", JOB, work) == REPLY
+        assert await journal.answer(OWN, "r", JOB, work) == REPLY
         assert work.runs == 1
 
     asyncio.run(story())
@@ -63,7 +64,7 @@ def test_a_run_that_raised_may_be_asked_for_again() -> None:
         work.end.set()
         for _ in range(2):
             with pytest.raises(MissingBlobError):
-                await journal.answer("r", JOB, work)
+                await journal.answer(OWN, "r", JOB, work)
             await asyncio.sleep(0)
         assert work.runs == 2
 
@@ -75,7 +76,7 @@ def test_old_answers_are_forgotten() -> None:
         journal, work = RunJournal(capacity=2), Work()
         work.end.set()
         for request in ("r1", "r2", "r3", "r2", "r1"):
-            await journal.answer(request, JOB, work)
+            await journal.answer(OWN, request, JOB, work)
         assert work.runs == 4
 
     asyncio.run(story())
@@ -83,4 +84,34 @@ def test_old_answers_are_forgotten() -> None:
 
 def test_a_request_needs_an_id() -> None:
     with pytest.raises(ProtocolError, match="request id"):
-        asyncio.run(RunJournal().answer("", JOB, Work()))
+        asyncio.run(RunJournal().answer(OWN, "", JOB, Work()))
+
+
+def test_nobody_is_answered_with_what_another_lease_was() -> None:
+    async def story() -> None:
+        journal, work = RunJournal(), Work()
+        work.end.set()
+        for lease in (Tenancy(lease="a", fence=1), Tenancy(lease="b", fence=2)):
+            for _ in range(2):
+                await journal.answer(lease, "r", JOB, work)
+        assert work.runs == 2
+
+    asyncio.run(story())
+
+
+def test_a_run_of_an_earlier_lease_that_ends_late_changes_nothing() -> None:
+    async def story() -> None:
+        journal, late, prompt = RunJournal(), Work(MissingBlobError("gone")), Work()
+        first = asyncio.create_task(journal.answer(Tenancy(fence=1), "r", JOB, late))
+        await asyncio.sleep(0)
+        newer = Tenancy(fence=2)
+        prompt.end.set()
+        await journal.answer(newer, "r", JOB, prompt)
+        late.end.set()
+        with pytest.raises(MissingBlobError):
+            await first
+        await asyncio.sleep(0)
+        await journal.answer(newer, "r", JOB, prompt)
+        assert prompt.runs == 1
+
+    asyncio.run(story())

@@ -19,6 +19,7 @@ from device_server.device.canary import Canary, Drift
 from device_server.device.self_test import known_kernel_for
 from device_server.library.native import find_stand_in
 from device_server.runner.runner import Runner
+from device_server.tenancy import OWN, Tenancy
 
 SIM = TARGETS["sim"]
 FULL_MHZ, THROTTLED_MHZ = 100, 66
@@ -48,8 +49,10 @@ class Throttled:
     def runtime_id(self) -> str:
         return self._at[self.mhz].runtime_id
 
-    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
-        return self._at[self.mhz].run(job, blob)
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
+        return self._at[self.mhz].run(job, blob, tenancy)
 
     def close(self) -> None:
         """Who owns them closes them."""

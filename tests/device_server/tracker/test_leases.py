@@ -530,3 +530,46 @@ class LeaseTableMachine(RuleBasedStateMachine):
 
 TestLeaseTable = LeaseTableMachine.TestCase
 TestLeaseTable.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def ended(table: LeaseTable, epoch: str = "e1") -> int:
+    """Up to which fence no lease of the device lives, as the device is told."""
+    fence = table.heartbeat(Heartbeat(name="sim0", epoch=epoch)).ended_fence
+    assert fence is not None
+    return fence
+
+
+def test_a_device_hears_which_of_its_leases_have_ended(
+    table: LeaseTable, clock: ManualClock
+) -> None:
+    table.register(registration(fence=7))
+    assert ended(table) == 7
+    first = granted(table)
+    assert ended(table) < first.fence
+    table.release(first.lease_id)
+    assert ended(table) >= first.fence
+    second = granted(table)
+    assert first.fence <= ended(table) < second.fence
+    clock.advance(9.0)
+    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
+    clock.advance(9.0)
+    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
+    assert ended(table) < second.fence
+    clock.advance(9.0)
+    table.heartbeat(Heartbeat(name="sim0", epoch="e1"))
+    clock.advance(4.0)
+    assert ended(table) >= second.fence, "thirty seconds without a renewal"
+
+
+def test_a_table_that_goes_on_tells_devices_of_leases_that_ended_before(
+    table: LeaseTable, clock: ManualClock
+) -> None:
+    table.register(registration())
+    first = granted(table)
+    held = LeaseTable(clock, CountingIds(), limits=LIMITS)
+    held.restore(table.state)
+    assert ended(held) < first.fence
+    table.release(first.lease_id)
+    free = LeaseTable(clock, CountingIds(), limits=LIMITS)
+    free.restore(table.state)
+    assert ended(free) >= first.fence

@@ -26,6 +26,7 @@ from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJ
 from device_server.device.batch import Answer, Ask
 from device_server.device.server import DeviceSettings
 from device_server.device.store import StoreLimits
+from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
 from driver.farm.device_messages import Order
 from driver.farm.errands import Errands
@@ -109,8 +110,10 @@ def test_a_refused_run_is_a_result_and_the_device_serves_on(
 class Doubling(FakeRunner):
     """Gives the input twice: more than the store takes as one blob."""
 
-    def run(self, job: RunJob, blob: Callable[[Digest], Path]) -> Measurement | RunFailure:
-        result = super().run(job, blob)
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
+        result = super().run(job, blob, tenancy)
         if isinstance(result, RunFailure):
             return result
         return replace(result, outputs=tuple((name, 2 * y) for name, y in result.outputs))

@@ -1,0 +1,71 @@
+"""A device whose tracker is silent: what becomes of the lease that it is under."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from kit.farm import CREDENTIALS
+from tilefarm.clock import ManualClock
+from tilefarm.digest import Digest
+from tilefarm.lease import DeviceInfo, ticket_of
+from tilefarm.rpc.device_calls import Claim
+
+from device_server.device.condition import Condition
+from device_server.device.gate import FenceGate
+from device_server.device.odometer import Odometer
+from device_server.device.quarantined import QuarantinedRuns
+from device_server.device.registration import Registration
+from device_server.tenancy import Tenancy
+
+SECRET = b"of the device"
+
+
+def leased(gate: FenceGate) -> Tenancy:
+    ticket = ticket_of(SECRET, lease_id="lease", fence=5, epoch="e", user="")
+    return gate.admit(Claim(lease_id="lease", fence=5, epoch="e", ticket=ticket))
+
+
+def test_a_silent_tracker_is_waited_for_but_not_for_ever(tmp_path: Path) -> None:
+    """It may start again meanwhile; after that the device is nobody's."""
+    clock, gate, events = ManualClock(), FenceGate("e", SECRET), list[str]()
+    tenancy = leased(gate)
+    odometer = Odometer(clock)
+
+    def log(event: str, **_: object) -> None:
+        events.append(event)
+
+    async def story() -> None:
+        registration = Registration(
+            f"unix:{tmp_path}/absent.sock",
+            CREDENTIALS,
+            DeviceInfo(
+                name="sim0",
+                address="127.0.0.1:1",
+                target=Digest.of(b"target"),
+                runtime="r",
+                sandbox="s",
+                epoch="e",
+            ),
+            secret=SECRET,
+            gate=gate,
+            clock=clock,
+            condition=Condition(),
+            usage=lambda: odometer.usage,
+            refused=QuarantinedRuns(tmp_path / "quarantined.json", log, clock, device="sim0"),
+            readmit=lambda: None,
+            log=log,
+        )
+        keeping = asyncio.create_task(registration.keep())
+        clock.advance(299.0)
+        while "tracker_silent" not in events:
+            await asyncio.sleep(0.01)
+        assert not tenancy.over
+        clock.advance(1.0)
+        while not tenancy.over:
+            await asyncio.sleep(0.01)
+        keeping.cancel()
+        await registration.leave()
+
+    asyncio.run(asyncio.wait_for(story(), 60.0))
+    assert tenancy.over == "the device has lost its tracker"
