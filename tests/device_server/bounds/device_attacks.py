@@ -29,6 +29,7 @@ from device_server.device.store import BlobStore, StoreLimits
 from device_server.runner.frames import LONGEST_TEXT, MOST_EVENTS, Failed, read_reply
 from device_server.runner.last_words import LastWords
 from device_server.runner.verdicts import describe_mismatch
+from device_server.tenancy import OWN
 
 KIB: Final = 1 << 10
 FAILED: Final = RunReply(
@@ -143,7 +144,7 @@ def _(lab: Lab) -> Found:
             return FAILED
 
         for request in ("r1", "r2", "r3", "r3", "r2", "r1"):
-            assert await journal.answer(request, JOB, run) == FAILED
+            assert await journal.answer(OWN, request, JOB, run) == FAILED
             await asyncio.sleep(0)
         assert len(runs) == 4
 
@@ -164,7 +165,7 @@ def _(lab: Lab) -> Found:
             return long
 
         for request in ("r1", "r2", "r2", "r1"):
-            assert await journal.answer(request, JOB, run) == long
+            assert await journal.answer(OWN, request, JOB, run) == long
             await asyncio.sleep(0)
         assert len(runs) == 3
 
@@ -182,15 +183,15 @@ def _(lab: Lab) -> Found:
             return FAILED
 
         for request in ("r1", "r2"):
-            caller = asyncio.create_task(journal.answer(request, JOB, run))
+            caller = asyncio.create_task(journal.answer(OWN, request, JOB, run))
             await asyncio.sleep(0)
             caller.cancel()  # the run stays
         with pytest.raises(BusyError) as error:
-            await journal.answer("r3", JOB, run)
+            await journal.answer(OWN, "r3", JOB, run)
         end.set()
-        await journal.answer("r1", JOB, run)
+        await journal.answer(OWN, "r1", JOB, run)
         await asyncio.sleep(0)
-        await journal.answer("r3", JOB, run)
+        await journal.answer(OWN, "r3", JOB, run)
         return error.value
 
     error = asyncio.run(story())

@@ -1,4 +1,4 @@
-"""Nothing of a tenant's kernels is left for the next tenant: no process, no memory, no accelerator."""
+"""Nothing of a tenant's kernels is left for the next: no process, no memory, no accelerator."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _SOURCE: Final = """
       for (volatile long at = 0; at < nbytes; ++at) bytes[at] = MARK;
     }
 
-    /* What it finds goes into y: its visits, and what was in its scratch, its output, memory that is
-       new to it, and the accelerator's accumulator, which it adds 7 to. All of that it marks. */
+    /* What it finds goes into y: its visits, and what was in its scratch, its output, memory that
+       is new to it, and the accelerator's accumulator, which it adds 7 to. It marks all of that. */
     int32_t leave(void* const* buffers, const int64_t* offsets) {
       void* commands = VTATLSCommandHandle();
       uint8_t* s = (uint8_t*)VTABufferCPUPtr(commands, buffers[0]) + offsets[0];
