@@ -42,13 +42,13 @@ def end_of(proposal: Proposal) -> Trial:
 
 @dataclass
 class Farm:
-    """Measures what it is given at its own pace, and kills the tuner now and then."""
+    """Measures what it is given at its own pace, and kills the tuner so many times meanwhile."""
 
     chance: random.Random
     lookahead: Lookahead
     proposer: str
     trials: int = TRIALS
-    kill_share: float = 0.0
+    kills: int = 0
     asked: dict[int, tuple[str, tuple[tuple[str, int], ...]]] = field(default_factory=dict)
     kept: dict[int, tuple[str, Trial]] = field(default_factory=dict)
 
@@ -64,8 +64,10 @@ class Farm:
 
     def play(self, seed: int) -> Mapping[int, tuple[str, tuple[tuple[str, int], ...]]]:
         session, out = self.session(seed), list[Proposal]()
+        kills = sorted(self.chance.choices(range(self.trials), k=self.kills))
         while True:
-            if self.chance.random() < self.kill_share:
+            if kills and len(self.kept) >= kills[0]:
+                del kills[0]
                 session, out = self.session(seed), []
             asked = session.ask(self.chance.randrange(1, 9))
             out += asked
@@ -86,7 +88,7 @@ class Farm:
 @given(chance=st.integers(0, 2**32), most=st.integers(1, 24))
 def test_the_same_seed_asks_for_the_same(proposer: str, chance: int, most: int) -> None:
     expected = Farm(random.Random(0), Lookahead(most), proposer).play(3)
-    disturbed = Farm(random.Random(chance), Lookahead(most), proposer, kill_share=0.2)
+    disturbed = Farm(random.Random(chance), Lookahead(most), proposer, kills=10)
     assert disturbed.play(3) == expected
     assert sorted(expected) == [*range(1, TRIALS + 1)]
     assert disturbed.kept.keys() == expected.keys()
@@ -102,7 +104,7 @@ def test_what_may_be_known_decides_and_not_what_is() -> None:
 
 
 def test_a_larger_budget_goes_on_where_the_smaller_one_ended() -> None:
-    farm = Farm(random.Random(5), Lookahead(8), "guided", trials=200, kill_share=0.1)
+    farm = Farm(random.Random(5), Lookahead(8), "guided", trials=200, kills=10)
     farm.play(3)
     farm.trials = 240
     longer = farm.play(3)
