@@ -59,6 +59,7 @@ class Proxy(Closing):
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._ways: dict[Way, _Direction] = {"up": _Direction(), "down": _Direction()}
         self._delay_seconds = 0.0
+        self._greeting_seconds = 0.0
         self._links: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.address = ""
@@ -90,6 +91,10 @@ class Proxy(Closing):
     def delay(self, seconds: float) -> None:
         """Every piece waits so long."""
         self._do(lambda: setattr(self, "_delay_seconds", seconds))
+
+    def hesitate(self, seconds: float) -> None:
+        """Every new connection is accepted at once, and nothing passes on it for so long."""
+        self._do(lambda: setattr(self, "_greeting_seconds", seconds))
 
     def flip(self, way: Way, after_nbytes: int) -> None:
         """Turn a bit over, so many bytes from now."""
@@ -125,7 +130,7 @@ class Proxy(Closing):
         assert done.wait(10)
 
     def _healed(self) -> None:
-        self._delay_seconds = 0.0
+        self._delay_seconds = self._greeting_seconds = 0.0
         for direction in self._ways.values():
             direction.open.set()
             direction.flips.clear()
@@ -136,6 +141,7 @@ class Proxy(Closing):
         assert task is not None
         self._tasks.add(task)
         try:
+            await asyncio.sleep(self._greeting_seconds)
             await self._ways["up"].open.wait()
             server, to_server = await asyncio.open_connection(*self._upstream)
             link = (to_client, to_server)

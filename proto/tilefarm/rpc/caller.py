@@ -36,7 +36,9 @@ CHANNEL_OPTIONS: Final[Options] = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.min_reconnect_backoff_ms", 1_000),
+    # For TCP, TLS and the first frame together, which a busy machine may need seconds for. One that
+    # refuses is told of at once all the same, and is asked again as the other two limits say.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 2_000),
     ("grpc.max_receive_message_length", MESSAGE_NBYTES),
     ("grpc.enable_http_proxy", 0),

@@ -10,6 +10,7 @@ import pytest
 from kit.elves import Elf
 from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
 from kit.parties import Parties
+from kit.proxy import Proxy
 from tilefarm.digest import Digest
 from tilefarm.errors import (
     AccessError,
@@ -130,6 +131,14 @@ def test_a_job_runs_and_the_audit_says_whose_it_was(place: Place) -> None:
         *(("sim0", "Register"), ("ann", "Acquire"), ("ann", "Release"))
     ]
     assert noted[1].subject == f"sim0 under {lease.lease_id}"
+
+
+def test_a_server_that_takes_seconds_to_greet_is_waited_for(place: Place) -> None:
+    """As on a machine with more to do than it can: a greeting that is cut short begins again."""
+    with Proxy(place.tracker.address) as slow:
+        slow.hesitate(2.0)
+        with TrackerClient(slow.address, place.ann) as client:
+            assert client.devices() == []
 
 
 def test_a_role_is_that_of_the_certificate(place: Place) -> None:
