@@ -126,8 +126,11 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
     network = partition(quantized, target)
     peer = _peer(path, graph, scored, say) if task.with_peer else None
     peer_int8 = None
-    if peer is not None and data is not None and tensors_without_range(graph):
-        peer_int8 = _peer_int8(path, graph, calibration, scored, folder, say)
+    if peer is not None:
+        if unfit := _no_int8_of_peer(graph, data):
+            say(f"ONNX Runtime does not quantize it: {unfit}")
+        else:
+            peer_int8 = _peer_int8(path, graph, calibration, scored, folder, say)
     return _Answers(
         graph=graph,
         network=network,
@@ -176,6 +179,13 @@ def _peer(path: Path, graph: Graph, data: Dataset, say: Callable[[str], None]) -
     except InfraError as error:
         say(error.what)
         return None
+
+
+def _no_int8_of_peer(graph: Graph, data: _Labelled | None) -> str:
+    """Why a network is not quantized by ONNX Runtime as well; empty if it is."""
+    if not tensors_without_range(graph):
+        return "the model is quantized already"
+    return "" if data is not None else "there are no data to calibrate it"
 
 
 def _peer_int8(

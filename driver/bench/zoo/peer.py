@@ -14,6 +14,7 @@ from driver.graph.ir import FloatArray, Graph, GraphInput
 from driver.graph.parts import Arrays
 
 _ERRORS_ONLY: Final = 3
+"""For its quantizer's sessions too: each warns of every weight that is an input as well."""
 
 
 def check_peer() -> None:
@@ -34,11 +35,10 @@ def peer_outputs(path: Path, graph: Graph, inputs: Arrays) -> dict[str, FloatArr
     """
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ERRORS_ONLY
+    onnxruntime.set_default_logger_severity(_ERRORS_ONLY)
     parts: dict[str, list[FloatArray]] = {o.name: [] for o in graph.outputs}
     try:
-        session = onnxruntime.InferenceSession(str(path), options)
+        session = onnxruntime.InferenceSession(str(path))
         axes = {i.name: len(i.shape) for i in session.get_inputs()}
         for given in _runs(graph, inputs, axes):
             for output, values in zip(graph.outputs, session.run(list(parts), given), strict=True):
@@ -70,6 +70,7 @@ def quantized_by_peer(path: Path, graph: Graph, calibration: Arrays, to: Path) -
         def get_next(self) -> dict[str, Any] | None:
             return next(self._runs, None)
 
+    onnxruntime.set_default_logger_severity(_ERRORS_ONLY)
     try:
         ready = to.with_suffix(".ready.onnx")
         quant_pre_process(str(path), str(ready), skip_symbolic_shape=True)

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from kit.onnx_models import model, node, saved
 from numpy.typing import NDArray
+from onnx import helper
 from tilefarm.errors import DataError
 
 from driver import cli
@@ -27,6 +29,9 @@ from driver.bench.zoo.records import Attempt, Refused, Tried
 from driver.bench.zoo.samples import Archive, Idx, Noise, Sheets, Windows, read
 from driver.bench.zoo.scores import accuracy, auc, score_text
 from driver.bench.zoo.tables import document, tables
+from driver.graph.float_run import run_float
+from driver.graph.ir import Graph
+from driver.graph.parts import Arrays
 from driver.quantize.options import AS_USUAL
 
 IMAGES = Recipe(task="images", data=Archive("images.npz"), calibrate=15, gate=0.9)
@@ -297,6 +302,46 @@ def test_onnx_runtimes_own_int8_stands_beside(tmp_path: Path) -> None:
     assert row.peer_int8 is not None
     assert not row.was_quantized
     assert [figure.unit for figure in goals(row)][-1] == "dB"
+
+
+def test_a_network_that_onnx_runtime_does_not_quantize_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def runs(path: Path, graph: Graph, inputs: Arrays) -> Arrays:
+        return run_float(graph, inputs)
+
+    monkeypatch.setattr("driver.bench.zoo.attempt.peer_outputs", runs)
+    small = replace(task(tmp_path), with_peer=True, says=True)
+    row = attempt(replace(small, recipe=replace(IMAGES, data=Noise())))
+    assert isinstance(row, Tried)
+    assert row.peer_int8_db is None
+    why = "there are no data to calibrate it"
+    assert f"small: ONNX Runtime does not quantize it: {why}" in capsys.readouterr().err
+    ends: dict[str, NDArray[Any]] = {"s": np.array(0.05, np.float32), "z": np.array(0, np.int8)}
+    steps = [
+        node("QuantizeLinear", ["x", "s", "z"], "q"),
+        node("DequantizeLinear", ["q", "s", "z"], "y"),
+    ]
+    ready = saved(model(steps, ends), tmp_path, "ready.onnx")
+    attempt(replace(small, model=str(ready)))
+    why = "the model is quantized already"
+    assert f"small: ONNX Runtime does not quantize it: {why}" in capsys.readouterr().err
+
+
+def test_onnx_runtime_does_not_warn_of_every_weight_that_is_an_input_too(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As they had to be in models of earlier years."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    small = task(tmp_path)
+    old = onnx.load(small.model)
+    old.graph.input.append(
+        helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, (10, 3, 4, 4))
+    )
+    row = attempt(replace(small, model=str(saved(old, tmp_path)), with_peer=True))
+    assert isinstance(row, Tried)
+    assert row.peer_int8_db is not None
+    assert "Initializer w" not in capfd.readouterr().err
 
 
 def test_what_cannot_be_tried_is_a_refusal(tmp_path: Path) -> None:
