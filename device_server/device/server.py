@@ -49,11 +49,12 @@ from device_server.device.servicer import DeviceServicer
 from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore, StoreLimits
 from device_server.device.watch import Watch, WatchLimits
+from device_server.moderated import moderated
 
-_CONNECTIONS: Final = 2048
+MOST_CONNECTIONS: Final = 2048
 """A few are those of clients; strangers need not take all of the others."""
 
-_CALLS: Final = 256
+MOST_CALLS: Final = 256
 """That are answered at a time: who holds the lease, who looks on, and who reads results."""
 
 _EVERYWHERE: Final = ("0.0.0.0", "[::]")
@@ -142,7 +143,7 @@ async def run_device(
         metrics = owned.enter_context(
             metrics_at(operations.metrics, DEVICE_METRICS, log=log, tls=security.tls)
         )
-        log = counted(log, metrics, DEVICE_RULES)
+        log = counted(moderated(log, clock), metrics, DEVICE_RULES)
         store = owned.enter_context(BlobStore(settings.folder, settings.limits))
         secret = device_secret(settings.folder)
         spoiled = SpoiledFence(settings.folder / "spoiled.json", log, device=settings.name)
@@ -210,8 +211,8 @@ async def run_device(
                 door=security.door(log, clock),
                 clock=clock,
                 log=log,
-                places=Places(_CALLS),
-                connections=Connections(_CONNECTIONS),
+                places=Places(MOST_CALLS),
+                connections=Connections(MOST_CONNECTIONS),
                 meter=call_meter(metrics),
             ),
             tls=security.tls,

@@ -33,6 +33,9 @@ from device_server.tenancy import Tenancy
 _BATCH_SECONDS: Final = 1.0
 """After that no run of a batch begins: its caller may want something else by then."""
 
+MOST_BATCH_NBYTES: Final = 2 << 20
+"""Of replies, after which no run of a batch begins: they are one message."""
+
 
 class DeviceServicer:
     """Answers the device's calls. Lives in one event loop.
@@ -148,6 +151,7 @@ class DeviceServicer:
         self, call: device_calls.RunBatch, by: Identity
     ) -> device_calls.RunBatchReply:
         replies: list[device_calls.RunReply] = []
+        nbytes = 0
         ends = self._clock.seconds() + _BATCH_SECONDS
         for run in call.runs:
             try:
@@ -156,7 +160,9 @@ class DeviceServicer:
                 if not replies:
                     raise
                 break
-            if is_spoiled(replies[-1].outcome) or self._clock.seconds() >= ends:
+            nbytes += len(methods.RUN.reply.encode(replies[-1]))
+            late = self._clock.seconds() >= ends
+            if is_spoiled(replies[-1].outcome) or late or nbytes >= MOST_BATCH_NBYTES:
                 break
         return device_calls.RunBatchReply(tuple(replies))
 

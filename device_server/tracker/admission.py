@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from tilefarm.errors import SettingsError
@@ -12,7 +13,19 @@ HIGHEST_FENCE: Final = 1 << 62
 """So that no device can use the numbers up: fences travel as uint64, a state file has int64."""
 
 LONGEST_WORDS: Final = 1000
-"""Of a wish; they are kept for as long as its lease lives, and longer."""
+"""Characters of one word of a wish; they are kept for as long as its lease lives, and longer."""
+
+MOST_LABELS: Final = 64
+"""Of a device, and of a wish."""
+
+LONGEST_REASON: Final = 300
+"""Characters: why a device rests, is quarantined, was drained or lost."""
+
+LONGEST_PORTRAIT: Final = 1500
+"""Bytes of all that a device says of itself; so a list of all devices is one message."""
+
+LONGEST_SECRET: Final = 64
+"""Bytes; devices have 32."""
 
 
 def require_modest(wish: Acquire) -> None:
@@ -29,10 +42,14 @@ def require_modest(wish: Acquire) -> None:
                 f"{name} of a wish has {len(text)} characters, more than {LONGEST_WORDS}",
                 "give a shorter one",
             )
+    if len(wish.labels) > MOST_LABELS:
+        raise SettingsError(
+            f"a wish has {len(wish.labels)} labels, more than {MOST_LABELS}", "ask for fewer"
+        )
 
 
 def require_possible(call: Register) -> None:
-    """Nothing if a device can have this name, and have seen this fence.
+    """Nothing if a device can have this name, have seen this fence, and is short about itself.
 
     Raises:
         SettingsError: it cannot.
@@ -48,3 +65,23 @@ def require_possible(call: Register) -> None:
             f" {HIGHEST_FENCE}",
             "start its server anew",
         )
+    device = call.device
+    labels = [word for label in device.labels for word in label]
+    words = (device.address, device.runtime, device.sandbox, device.epoch, device.self_test)
+    said = _nbytes([*words, *labels])
+    if said > LONGEST_PORTRAIT or len(device.labels) > MOST_LABELS:
+        raise SettingsError(
+            f"the device {name} says {said} bytes of itself, with {len(device.labels)} labels; a"
+            f" tracker keeps {LONGEST_PORTRAIT} bytes with {MOST_LABELS} labels",
+            "fewer and shorter --label",
+        )
+    if len(call.secret) > LONGEST_SECRET:
+        raise SettingsError(
+            f"the device {name} has a secret of {len(call.secret)} bytes, more than"
+            f" {LONGEST_SECRET}",
+            "remove the file `secret` from its folder",
+        )
+
+
+def _nbytes(words: Iterable[str]) -> int:
+    return sum(len(word.encode()) for word in words)

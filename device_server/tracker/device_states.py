@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from tilefarm.rpc.tracker_calls import DeviceState
 
@@ -11,6 +12,9 @@ from device_server.tracker.book import LeaseBook
 from device_server.tracker.entries import Device, Held
 from device_server.tracker.standings import Standings
 from device_server.tracker.table_state import Standing
+
+LONGEST_OWNER: Final = 100
+"""Characters of whom a device is leased for, in a list of all devices."""
 
 
 def states_of(
@@ -38,7 +42,7 @@ def _state_of(device: Device, standing: Standing, held: Held | None, now: float)
         return state
     return replace(
         state,
-        owner=held.holding.owner or held.holding.lease.lease_id,
+        owner=(held.holding.owner or held.holding.lease.lease_id)[:LONGEST_OWNER],
         user=held.holding.user,
         leased_seconds=now - held.since,
     )

@@ -22,7 +22,7 @@ class Device:
         lease_id: of the lease that it is under; empty if it is free.
         suspect: a client saw it not answering; cleared by its next heartbeat.
         resting: why it cannot run, in its own words, as of its last heartbeat.
-        retired_epochs: its earlier lives.
+        retired_epochs: its earlier lives, the latest of them.
         gone: it is not registered any more.
         pace: what it does, as it says.
         refused: which runs it refuses, as it says.
@@ -35,7 +35,7 @@ class Device:
     lease_id: str = ""
     suspect: bool = False
     resting: str = ""
-    retired_epochs: set[str] = field(default_factory=set)
+    retired_epochs: tuple[str, ...] = ()
     gone: bool = False
     pace: Pace = field(default_factory=Pace)
     refused: Refused = field(default_factory=Refused)

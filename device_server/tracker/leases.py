@@ -53,7 +53,9 @@ class LeaseTable:
         self._fence = fence
         self._devices = Registry(self._limits.device_ttl_seconds)
         self._leases = LeaseBook()
-        self._standings = Standings(self._limits.losses)
+        self._standings = Standings(
+            self._limits.losses, lambda name: self._devices.get(name) is not None
+        )
         self._expired: list[tuple[str, str]] = []
         self._freed = False
 
@@ -104,6 +106,7 @@ class LeaseTable:
 
         Raises:
             SettingsError: a living device has its name, or a server that started later.
+            BusyError: there is no place for another one.
         """
         self._lapse()
         self._fence = max(self._fence, call.fence)

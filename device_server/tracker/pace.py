@@ -10,6 +10,9 @@ from tilefarm.rpc.tracker_calls import Usage
 
 LATELY_SECONDS: Final = 10.0
 
+MOST_MARKS: Final = 64
+"""Heartbeats within that time; a device whose clock stands still has no more than others."""
+
 
 class Pace:
     """One life of a device. What it says is believed as far as it can be."""
@@ -27,7 +30,9 @@ class Pace:
         if marks and not _is_possible(usage.since(marks[-1])):
             marks.clear()
         marks.append(usage)
-        while len(marks) > 2 and usage.up_seconds - marks[1].up_seconds >= LATELY_SECONDS:
+        while len(marks) > 2 and (
+            len(marks) > MOST_MARKS or usage.up_seconds - marks[1].up_seconds >= LATELY_SECONDS
+        ):
             marks.popleft()
 
     @property

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Final
 
 from tilefarm.clock import Clock
 from tilefarm.errors import BusyError
+
+MOST_USERS: Final = 4096
+"""Whose calls are counted; who was quiet longest begins anew, as after a second's quiet."""
 
 
 @dataclass(slots=True)
@@ -27,7 +32,7 @@ class CallRates:
         self._per_second = per_second
         self._most = max(1.0, per_second)
         self._clock = clock
-        self._buckets: dict[str, _Bucket] = {}
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def take(self, user: str) -> None:
         """Note one call.
@@ -37,6 +42,9 @@ class CallRates:
         """
         now = self._clock.seconds()
         bucket = self._buckets.setdefault(user, _Bucket(self._most, now))
+        self._buckets.move_to_end(user)
+        if len(self._buckets) > MOST_USERS:
+            self._buckets.popitem(last=False)
         gained = (now - bucket.at) * self._per_second
         bucket.tokens, bucket.at = min(self._most, bucket.tokens + gained), now
         if bucket.tokens < 1:

@@ -8,10 +8,11 @@ from typing import Final
 
 from tilefarm.rpc.tracker_calls import RefusedRun, RefusedRuns
 
-_MOST: Final = 256
-_ENTRY_LENGTH: Final = 200
-_STATUS_LENGTH: Final = 32
-_WHY_LENGTH: Final = 300
+MOST_REFUSED: Final = 256
+"""Runs of one device; it remembers no more itself."""
+
+LONGEST_WORDS: Final = 300
+"""Characters of an entry, of a status and of a reason."""
 
 
 class Refused:
@@ -31,7 +32,7 @@ class Refused:
     def hear(self, told: RefusedRuns, now: float) -> None:
         """All that it refuses now."""
         self.edition, self._heard = told.edition, now
-        self._runs = tuple(map(_within_bounds, told.runs[-_MOST:]))
+        self._runs = tuple(map(_within_bounds, told.runs[-MOST_REFUSED:]))
 
     def forgive(self) -> None:
         """The device is about to hear that it forgets them."""
@@ -47,8 +48,8 @@ def _within_bounds(run: RefusedRun) -> RefusedRun:
     seconds = run.refused_seconds
     return replace(
         run,
-        entry=run.entry[:_ENTRY_LENGTH],
-        status=run.status[:_STATUS_LENGTH],
-        why=run.why[:_WHY_LENGTH],
+        entry=run.entry[:LONGEST_WORDS],
+        status=run.status[:LONGEST_WORDS],
+        why=run.why[:LONGEST_WORDS],
         refused_seconds=seconds if math.isfinite(seconds) and seconds > 0 else 0.0,
     )

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from tilefarm.digest import Digest
-from tilefarm.errors import NoDeviceError, SettingsError
+from tilefarm.errors import BusyError, NoDeviceError, SettingsError
 from tilefarm.lease import DeviceInfo
 from tilefarm.rpc.tracker_calls import Register
 
 from device_server.tracker.deadlines import Deadlines
 from device_server.tracker.entries import Device
 from device_server.tracker.idle import IdleDevices
+
+MOST_DEVICES: Final = 2048
+"""That live; twice the largest farm that was measured. A list of all of them is one message."""
+
+MOST_EPOCHS: Final = 64
+"""Earlier lives of a device, whose servers do not get its name back."""
+
+_RETRY_SECONDS: Final = 10.0
 
 
 class Registry:
@@ -35,6 +44,10 @@ class Registry:
     def get(self, name: str) -> Device | None:
         """A device, if it lives."""
         return self._devices.get(name)
+
+    def lives(self, name: str) -> bool:
+        """Whether there is a device of that name."""
+        return name in self._devices
 
     def in_epoch(self, name: str, epoch: str) -> Device | None:
         """A device, if it lives, and this life of it."""
@@ -59,17 +72,24 @@ class Registry:
 
         Raises:
             SettingsError: a living device has its name, or a server that started later.
+            BusyError: there is no place for another one.
         """
         known = self._devices.get(call.device.name)
         if known:
             _require_same(known, call)
+        elif len(self._devices) >= MOST_DEVICES:
+            raise BusyError(
+                f"{len(self._devices)} devices live on this tracker already",
+                "let this one register at another tracker",
+                _RETRY_SECONDS,
+            )
         return known
 
     def add(self, call: Register, now: float, *, after: Device | None = None) -> Device:
         """A life of a device begins, after an earlier one that has ended; it does not rest yet."""
         device = Device(call.device, call.secret, now + self._ttl_seconds)
         if after:
-            device.retired_epochs = after.retired_epochs | {after.info.epoch}
+            device.retired_epochs = (*after.retired_epochs, after.info.epoch)[-MOST_EPOCHS:]
             device.fence = after.fence
         self._devices[device.info.name] = device
         self._deadlines.add(device)

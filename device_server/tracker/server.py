@@ -22,6 +22,7 @@ from tilefarm.watch.operations import UNWATCHED, Operations
 from tilefarm.watch.prometheus import metrics_at
 
 from device_server.counted import TRACKER_RULES, counted
+from device_server.moderated import moderated
 from device_server.tracker.gauges import keep_gauges
 from device_server.tracker.health import health_of
 from device_server.tracker.leases import LeaseTable
@@ -31,11 +32,15 @@ from device_server.tracker.servicer import TrackerServicer
 from device_server.tracker.state_file import TrackerState
 from device_server.tracker.table_state import TableChanges
 
-_CONNECTIONS: Final = 8192
+MOST_CONNECTIONS: Final = 8192
 """Of devices and of clients, one each; eight times the largest farm that was measured."""
 
-_CALLS: Final = 4096
+MOST_CALLS: Final = 4096
 """All devices of a farm may call at the same moment; who waits for a device is counted apart."""
+
+
+MOST_MESSAGE_NBYTES: Final = 1 << 20
+"""Of one request; the longest is a heartbeat that tells which runs a device refuses."""
 
 
 async def run_tracker(
@@ -64,7 +69,7 @@ async def run_tracker(
         metrics = owned.enter_context(
             metrics_at(operations.metrics, TRACKER_METRICS, log=log, tls=security.tls)
         )
-        log = counted(log, metrics, TRACKER_RULES)
+        log = counted(moderated(log, clock), metrics, TRACKER_RULES)
         save: Callable[[TableChanges], None] = _forget
         if state is not None:
             kept = TrackerState(state, log)
@@ -81,12 +86,12 @@ async def run_tracker(
                 door=security.door(log, clock),
                 clock=clock,
                 log=log,
-                places=Places(_CALLS),
-                connections=Connections(_CONNECTIONS),
+                places=Places(MOST_CALLS),
+                connections=Connections(MOST_CONNECTIONS),
                 meter=call_meter(metrics),
             ),
             tls=security.tls,
-            options=SMALL_MESSAGES,
+            options=(*SMALL_MESSAGES, ("grpc.max_receive_message_length", MOST_MESSAGE_NBYTES)),
             health_of=lambda name: health_of(name, servicer.overview),
         )
         duties = [server.keep(), servicer.watch()]

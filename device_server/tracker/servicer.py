@@ -15,9 +15,10 @@ from tilefarm.rpc.nothing import Nothing
 from tilefarm.trust.access import Identity
 from tilefarm.watch.log import Level, Log
 
-from device_server.tracker.admission import require_modest, require_possible
+from device_server.tracker.admission import LONGEST_REASON, require_modest, require_possible
 from device_server.tracker.beats import beat_seconds
 from device_server.tracker.claims import Claims
+from device_server.tracker.device_states import LONGEST_OWNER
 from device_server.tracker.leases import LeaseTable
 from device_server.tracker.rates import CallRates
 from device_server.tracker.table_state import TableChanges
@@ -25,7 +26,6 @@ from device_server.tracker.waiting import WaitingLine
 
 _TICK_SECONDS: Final = 0.25
 _TICKS_PER_PULSE: Final = 8
-_WHY_LENGTH: Final = 300
 
 
 _Request = TypeVar("_Request")
@@ -96,7 +96,7 @@ class TrackerServicer:
     ) -> tracker_calls.HeartbeatReply:
         _require_own_name(call.name, by)
         if call.resting or call.quarantine:
-            resting, quarantine = call.resting[:_WHY_LENGTH], call.quarantine[:_WHY_LENGTH]
+            resting, quarantine = call.resting[:LONGEST_REASON], call.quarantine[:LONGEST_REASON]
             call = replace(call, resting=resting, quarantine=quarantine)
         reply = self._table.heartbeat(call)
         self._settle()
@@ -125,13 +125,13 @@ class TrackerServicer:
     async def release(self, call: tracker_calls.Release, by: Identity) -> Nothing:
         heir = self._claims.heir(call.lease_id)
         self._table.release(
-            call.lease_id, by.user, device_lost=call.device_lost, why=call.why[:_WHY_LENGTH]
+            call.lease_id, by.user, device_lost=call.device_lost, why=call.why[:LONGEST_REASON]
         )
         self._log(
             "released",
             lease=call.lease_id,
             device_lost=call.device_lost,
-            why=call.why[:_WHY_LENGTH],
+            why=call.why[:LONGEST_REASON],
         )
         self._line.serve(heir)
         self._settle()
@@ -147,7 +147,7 @@ class TrackerServicer:
             states=self._table.states(),
             waiting=tuple(
                 tracker_calls.Waiting(
-                    owner=place.wish.owner,
+                    owner=place.wish.owner[:LONGEST_OWNER],
                     user=place.user,
                     priority=place.wish.priority,
                     waited_seconds=now - place.since,
@@ -162,8 +162,8 @@ class TrackerServicer:
         return tracker_calls.ListedRefusedRuns(runs=self._table.refused_runs(call.name))
 
     async def drain(self, call: tracker_calls.Drain, by: Identity) -> Nothing:
-        self._table.drain(call.name, call.why[:_WHY_LENGTH])
-        self._log("drained", device=call.name, user=by.user, why=call.why)
+        self._table.drain(call.name, call.why[:LONGEST_REASON])
+        self._log("drained", device=call.name, user=by.user, why=call.why[:LONGEST_REASON])
         self._settle()
         return Nothing()
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from typing import Final, NamedTuple
 
-_REMEMBERED: Final = 4096
+MOST_CHANGED: Final = 4096
+"""Users and jobs whose last lease is remembered; others count as if they never had one."""
 
 
 class Claimant(NamedTuple):
@@ -68,5 +69,5 @@ class Shares:
         for changed in (claimant.user, claimant):
             self._changed[changed] = self._number
             self._changed.move_to_end(changed)
-        while len(self._changed) > _REMEMBERED:
+        while len(self._changed) > MOST_CHANGED:
             self._changed.popitem(last=False)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
+from device_server.tracker.admission import LONGEST_REASON
 from device_server.tracker.table_state import Standing
 
+MOST_STANDINGS: Final = 4096
+"""That are remembered: those of all devices that live, and of as many that do not."""
+
+MOST_LOSERS: Final = 16
+"""Users whose word on a lost device counts already: more than are needed for a quarantine."""
+
 _GOOD = Standing()
+
+
+def _nobody_lives(_name: str) -> bool:
+    """Of devices that are nowhere registered."""
+    return False
 
 
 class Standings:
@@ -19,10 +32,13 @@ class Standings:
 
     Args:
         losses: in a row that are forgiven; the next one puts a device into quarantine.
+        lives: whether there is a device of a name. Of those that do not live, the standings that
+            changed longest ago are forgotten when there are too many.
     """
 
-    def __init__(self, losses: int) -> None:
+    def __init__(self, losses: int, lives: Callable[[str], bool] = _nobody_lives) -> None:
         self._losses = losses
+        self._lives = lives
         self._standings: dict[str, Standing] = {}
         self._changed: set[str] = set()
         self._told: dict[str, int] = {}
@@ -39,6 +55,13 @@ class Standings:
         self._standings.pop(name, None)
         if standing != _GOOD:
             self._standings[name] = standing
+        while len(self._standings) > MOST_STANDINGS:
+            self._forget(next((n for n in self._standings if not self._lives(n)), name))
+
+    def _forget(self, name: str) -> None:
+        del self._standings[name]
+        self._told.pop(name, None)
+        self._changed.add(name)
 
     def given_back(self, name: str) -> None:
         """A client has given a device back, and it was well."""
@@ -56,7 +79,7 @@ class Standings:
         old = self.of(name)
         if user and user in old.lost_by:
             return
-        seen = old.lost_by + ((user,) if user else ())
+        seen = (old.lost_by + ((user,) if user else ()))[-MOST_LOSERS:]
         self._count(name, replace(old, lost_by=seen), user or owner or "the last", why)
 
     def silent(self, name: str, *, told: bool) -> None:
@@ -75,7 +98,8 @@ class Standings:
     def _count(self, name: str, old: Standing, who: str, why: str) -> None:
         losses, quarantine = old.losses + 1, old.quarantine
         if losses > self._losses:
-            quarantine = f"lost {losses} times in a row; {who}: {why or 'no answer'}"
+            words = f"lost {losses} times in a row; {who}: {why or 'no answer'}"
+            quarantine = words[:LONGEST_REASON]
         self.keep(name, replace(old, losses=losses, quarantine=quarantine))
 
     def quarantine(self, name: str, why: str) -> None:

@@ -11,11 +11,11 @@ import itertools
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from tilefarm.digest import canonical_json
 from tilefarm.errors import SettingsError
@@ -24,6 +24,8 @@ from tilefarm.rpc.tracker_calls import Register
 from tilefarm.watch.log import Log
 
 from device_server.tracker.table_state import Holding, Standing, TableChanges, TableState
+
+_T = TypeVar("_T")
 
 _VERSION: Final = 4
 _LOG_PAGES: Final = 4096
@@ -69,6 +71,7 @@ class TrackerState:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._database = sqlite3.connect(path, timeout=0.5, isolation_level=None)
             self._open()
+            self._kept = self._names()
         except OSError as error:
             raise _unusable(path, str(error.strerror), "name a file in your folder") from None
         except (sqlite3.Error, ValueError) as error:
@@ -112,6 +115,7 @@ class TrackerState:
     def save(self, changes: TableChanges) -> None:
         """Keep what has changed; a full disk is told, stops nobody, and is tried again."""
         self._pending.add(changes)
+        self._pending.settle(self._kept)
         try:
             with self._transaction():
                 self._write()
@@ -121,7 +125,16 @@ class TrackerState:
             self._failing = True
         else:
             self._fence = self._pending.fence
+            self._kept.follow(self._pending)
             self._pending, self._failing = _Pending(), False
+
+    def _names(self) -> _Names:
+        query = self._database.execute
+        return _Names(
+            {name for (name,) in query("SELECT name FROM device")},
+            {lease_id for (lease_id,) in query("SELECT lease_id FROM lease")},
+            {name for (name,) in query("SELECT name FROM standing")},
+        )
 
     def _open(self) -> None:
         query = self._database.execute
@@ -190,6 +203,26 @@ class TrackerState:
 
 
 @dataclass(slots=True)
+class _Names:
+    """Of what is in the file."""
+
+    devices: set[str]
+    leases: set[str]
+    standings: set[str]
+
+    def follow(self, written: _Pending) -> None:
+        """Changes are in the file now."""
+        self.devices = _names_after(self.devices, written.devices)
+        self.leases = _names_after(self.leases, written.leases)
+        self.standings = _names_after(self.standings, written.standings)
+
+
+def _names_after(names: set[str], changes: Mapping[str, object]) -> set[str]:
+    gone = {name for name, change in changes.items() if change is None}
+    return (names | changes.keys()) - gone
+
+
+@dataclass(slots=True)
 class _Pending:
     """Changes that are not in the file yet, the latest of everything."""
 
@@ -206,6 +239,18 @@ class _Pending:
         self.devices.update(changes.devices)
         self.leases.update(changes.leases)
         self.standings.update(changes.standings)
+
+    def settle(self, kept: _Names) -> None:
+        """Forget what came and went while nothing could be written: there is nothing to do."""
+        self.devices = _without_passing(self.devices, kept.devices)
+        self.leases = _without_passing(self.leases, kept.leases)
+        self.standings = _without_passing(self.standings, kept.standings)
+        known = kept.leases | self.leases.keys()
+        self.until = {name: until for name, until in self.until.items() if name in known}
+
+
+def _without_passing(changes: dict[str, _T | None], kept: set[str]) -> dict[str, _T | None]:
+    return {name: it for name, it in changes.items() if it is not None or name in kept}
 
 
 def _standing(

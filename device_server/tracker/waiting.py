@@ -24,7 +24,10 @@ from device_server.tracker.line import Place, in_turn
 MOST: Final = 200
 """Clients in the line; the next one is told to come again."""
 
-_REMEMBERED: Final = 1024
+MOST_OF_USER: Final = 100
+"""Of them may be one user's, so that no user fills the line; with one secret all are one user."""
+
+MOST_LEFT: Final = 1024
 """Places of clients that may come again, as those do that wait in slices."""
 
 _MAX_WAIT_SECONDS: Final = 3600.0
@@ -70,7 +73,10 @@ class WaitingLine:
         if lease is not None or not wait_seconds:
             return lease
         if len(self._waiters) >= MOST:
-            raise self._full()
+            raise self._full(f"{len(self._waiters)} clients wait")
+        of_user = sum(waiter.place.user == user for waiter in self._waiters.values())
+        if user and of_user >= MOST_OF_USER:
+            raise self._full(f"{of_user} clients of {user} wait")
         with self._waiting(place) as waiter:
             try:
                 async with asyncio.timeout(wait_seconds):
@@ -161,13 +167,13 @@ class WaitingLine:
             if place.wish.request_id and not _has(waiter):
                 self._left[place.user, place.wish.request_id] = place
                 self._left.move_to_end((place.user, place.wish.request_id))
-                if len(self._left) > _REMEMBERED:
+                if len(self._left) > MOST_LEFT:
                     self._left.popitem(last=False)
 
-    def _full(self) -> BusyError:
+    def _full(self, who: str) -> BusyError:
         share = next(self._refusals) % _SPREAD / _SPREAD
         return BusyError(
-            f"{len(self._waiters)} clients wait for devices already",
+            f"{who} for devices already",
             "come again when the line is shorter: `tilefarm top` shows it",
             _RETRY_SECONDS * (1 + share),
         )

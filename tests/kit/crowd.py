@@ -5,16 +5,21 @@ from __future__ import annotations
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, cast
 
+import grpc
 from tilefarm.closing import Closing
 from tilefarm.errors import UnreachableError
-from tilefarm.trust.tls import Credentials
+from tilefarm.trust.tls import Credentials, TlsFolder
 
 from device_server.tracker.client import TrackerClient
+
+_STREAMS: Final = 100
+"""Of one connection, which takes 128."""
 
 _ATTEMPTS: Final = 5
 """A connection has a second to come about, which a busy machine may not have."""
@@ -31,6 +36,45 @@ def knock_and_run(address: str, times: int, *, at_once: int = 10) -> None:
     with ThreadPoolExecutor(at_once) as strangers:
         for _ in strangers.map(lambda _: connect(address).close(), range(times)):
             pass
+
+
+@contextmanager
+def silent_calls(
+    address: str,
+    path: str,
+    metadata: Any,
+    *,
+    calls: int,
+    seconds: float | None = 60.0,
+    tls: TlsFolder | None = None,
+) -> Iterator[list[Any]]:
+    """Calls whose headers are sent, and no message until the end of the context."""
+    released = threading.Event()
+
+    def nothing() -> Iterator[bytes]:
+        released.wait()
+        yield from ()
+
+    with ExitStack() as owned:
+        owned.callback(released.set)
+        made = []
+        for number in range(calls):
+            if not number % _STREAMS:
+                channel = owned.enter_context(_channel(address, tls))
+            start = cast(Callable[..., Any], channel.stream_stream(path, bytes, bytes))
+            made.append(start(nothing(), timeout=seconds, metadata=metadata))
+        yield made
+        for call in made:
+            call.cancel()
+
+
+def _channel(address: str, tls: TlsFolder | None) -> grpc.Channel:
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    if tls is None:
+        return grpc.insecure_channel(address, options=options)
+    found = tls.read()
+    proof = grpc.ssl_channel_credentials(found.authority, found.key, found.certificate)
+    return grpc.secure_channel(address, proof, options=options)
 
 
 def ask(client: TrackerClient) -> int:

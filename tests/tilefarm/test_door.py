@@ -10,10 +10,11 @@ import pytest
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import AccessError, ForbiddenError, SettingsError
-from tilefarm.rpc import methods, moderate
+from tilefarm.rpc import methods
 from tilefarm.rpc.door import Door, Knock
 from tilefarm.trust.access import CALLING_ROLES, CertificateName, FarmRole, Identity, is_name
 from tilefarm.trust.tokens import SharedSecret, TokenEntry, TokenTable, read_table, table_text
+from tilefarm.watch import moderate
 from tilefarm.watch.audit import AuditEntry, AuditFile, read_audit
 
 METHODS: list[methods.Method[Any, Any]] = [

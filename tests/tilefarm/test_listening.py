@@ -112,7 +112,7 @@ def test_servers_from_before_end_when_their_connections_have(site: Site) -> None
 def test_very_many_rotations_end_the_oldest_server_at_once(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "_MOST_SERVERS", 2)
+    monkeypatch.setattr(listening, "MOST_SERVERS", 2)
 
     async def main() -> int:
         server = await site.start()

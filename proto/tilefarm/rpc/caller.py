@@ -23,8 +23,11 @@ from tilefarm.watch.work import work_headers
 
 Options = tuple[tuple[str, int | str], ...]
 
-MESSAGE_NBYTES: Final = 4 << 20
-"""The most that one message may hold; larger things travel in chunks."""
+MOST_MESSAGE_NBYTES: Final = 4 << 20
+"""Of one request; larger things travel in chunks."""
+
+MOST_REPLY_NBYTES: Final = 16 << 20
+"""Of one reply: a list of as many devices as a tracker takes, in as many words."""
 
 CHUNK_NBYTES: Final = 256 << 10
 """Bytes of a blob in one message of a stream."""
@@ -40,7 +43,7 @@ CHANNEL_OPTIONS: Final[Options] = (
     # refuses is told of at once all the same, and is asked again as the other two limits say.
     ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 2_000),
-    ("grpc.max_receive_message_length", MESSAGE_NBYTES),
+    ("grpc.max_receive_message_length", MOST_REPLY_NBYTES),
     ("grpc.enable_http_proxy", 0),
     # Otherwise all callers of one address in a process would share a connection, and its streams.
     ("grpc.use_local_subchannel_pool", 1),

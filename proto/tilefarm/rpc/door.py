@@ -9,14 +9,22 @@ from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, ForbiddenError, TilefarmError
 from tilefarm.plural import plural
 from tilefarm.rpc.methods import Method
-from tilefarm.rpc.moderate import Moderate
 from tilefarm.trust.access import CertificateName, Identity
 from tilefarm.trust.revoked import RevokedCertificates
 from tilefarm.trust.tokens import TokenBook, no_token
 from tilefarm.watch.audit import Audit, AuditEntry
+from tilefarm.watch.moderate import Moderate
 
 _BEARER: Final = "Bearer "
-_PATH_LENGTH: Final = 200
+
+LONGEST_PATH: Final = 200
+"""Characters of a method that is none."""
+
+LONGEST_SUBJECT: Final = 8192
+"""Characters of what a call was about: the runs of one call."""
+
+LONGEST_REASON: Final = 2000
+"""Characters of why a call was refused."""
 
 NEIGHBOUR: Final = Identity(user="", roles=frozenset())
 """Somebody on the same machine, who may do what harms nobody."""
@@ -46,8 +54,7 @@ class Door:
 
     Args:
         tokens: whose token is which.
-        audit: gets every refusal, those of strangers in moderation, and what methods want to be
-            remembered.
+        audit: gets refusals, in moderation, and what methods want to be remembered.
         clock: dates them.
         revoked: certificates that are refused.
     """
@@ -65,6 +72,7 @@ class Door:
         self._audit = audit
         self._clock = clock
         self._strangers = Moderate(clock)
+        self._others = Moderate(clock)
 
     def admit(self, method: Method[Any, Any] | None, knock: Knock) -> Identity:
         """Who calls, if they may; `method` is None if the server has none at that path.
@@ -100,12 +108,11 @@ class Door:
     def _note_refusal(
         self, method: Method[Any, Any] | None, knock: Knock, identity: Identity | None, why: str
     ) -> None:
-        if identity is None:
-            passed_over = self._strangers.passed_over()
-            if passed_over is None:
-                return
-            if passed_over:
-                why += f" ({plural(passed_over, 'refusal')} before it are not noted)"
+        passed_over = (self._others if identity else self._strangers).passed_over()
+        if passed_over is None:
+            return
+        if passed_over:
+            why += f" ({plural(passed_over, 'refusal')} before it are not noted)"
         self._note(method, knock, identity, allowed=False, why=why)
 
     def _note(
@@ -124,10 +131,10 @@ class Door:
                 user=identity.user if identity else "",
                 roles=",".join(sorted(r.value for r in identity.roles)) if identity else "",
                 peer=knock.peer,
-                method=method.name if method else knock.path[:_PATH_LENGTH],
-                subject=subject,
+                method=method.name if method else knock.path[:LONGEST_PATH],
+                subject=subject[:LONGEST_SUBJECT],
                 allowed=allowed,
-                why=why,
+                why=why[-LONGEST_REASON:],
             )
         )
 

@@ -19,7 +19,7 @@ import grpc.aio
 
 from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
-from tilefarm.rpc.caller import MESSAGE_NBYTES, Options
+from tilefarm.rpc.caller import MOST_MESSAGE_NBYTES, Options
 from tilefarm.rpc.health import HealthOf, health_routes
 from tilefarm.rpc.reflection import reflection_routes
 from tilefarm.rpc.serving import Desk, Handlers, Route
@@ -37,6 +37,12 @@ _HANDSHAKE_SECONDS: Final = 10
 _IDLE_SECONDS: Final = 60
 """For which a connection may carry no call."""
 
+MOST_STREAMS: Final = 128
+"""Calls at a time on one connection; the next one waits in its client."""
+
+MOST_HEADERS_NBYTES: Final = 8 << 10
+"""Of one call: its path, a token, and whose work it is."""
+
 SERVER_OPTIONS: Final[Options] = (
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
@@ -44,17 +50,20 @@ SERVER_OPTIONS: Final[Options] = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
-    ("grpc.max_concurrent_streams", 128),
-    ("grpc.max_receive_message_length", MESSAGE_NBYTES),
+    ("grpc.max_concurrent_streams", MOST_STREAMS),
+    ("grpc.max_receive_message_length", MOST_MESSAGE_NBYTES),
     ("grpc.max_connection_age_ms", 1000 * _CONNECTION_SECONDS),
     ("grpc.server_handshake_timeout_ms", 1000 * _HANDSHAKE_SECONDS),
     ("grpc.max_connection_idle_ms", 1000 * _IDLE_SECONDS),
+    # Above the first, calls are refused at random, the more the longer their headers are.
+    ("grpc.max_metadata_size", MOST_HEADERS_NBYTES),
+    ("grpc.absolute_max_metadata_size", MOST_HEADERS_NBYTES),
 )
 _ALONE: Final[Options] = (("grpc.so_reuseport", 0),)
 """Two servers on one port would share its connections silently."""
 
 _SHARING: Final[Options] = (("grpc.so_reuseport", 1),)
-_MOST_CALLS: Final = 1 << 16
+MOST_CALLS: Final = 1 << 16
 """Of callers who may not be let in, too; `Desk.places` has those of callers who are."""
 
 _STOP_GRACE_SECONDS: Final = 1.0
@@ -72,7 +81,7 @@ gRPC varies the age of connections by a tenth.
 _CALLS_END_SECONDS: Final = 2 * 3600.0
 """No run has more than an hour."""
 
-_MOST_SERVERS: Final = 64
+MOST_SERVERS: Final = 64
 """At one port: so many rotations within the drain lose no call."""
 
 
@@ -182,7 +191,7 @@ class Listening:
         # Where connections cannot be led to the new one, the one before must not take any more.
         self._draining[before] = self._now + (_DRAIN_SECONDS if steered else 0.0)
         self._desk.log("certificates", address=self.address)
-        while len(self._group) > _MOST_SERVERS:
+        while len(self._group) > MOST_SERVERS:
             await self._end(next(iter(self._draining)))
 
     async def _end(self, server: grpc.aio.Server) -> None:
@@ -239,7 +248,9 @@ async def start(
 
     def make(sharing: Options) -> grpc.aio.Server:
         server = grpc.aio.server(
-            options=SERVER_OPTIONS + bounds + sharing + options, maximum_concurrent_rpcs=_MOST_CALLS
+            # Of two values of one option gRPC takes the first.
+            options=options + SERVER_OPTIONS + bounds + sharing,
+            maximum_concurrent_rpcs=MOST_CALLS,
         )
         server.add_generic_rpc_handlers((handlers,))
         return server

@@ -58,8 +58,8 @@ def _run_subject(call: device_calls.Run) -> str:
 TRACKER: Final = "tilefarm.v1.TrackerService"
 DEVICE: Final = "tilefarm.v1.DeviceService"
 
-_WORDS: Final = 300
-"""The most of a client's own words that the audit keeps."""
+LONGEST_WORDS: Final = 300
+"""Characters of a client's own words that the audit keeps."""
 
 _DEVICE: Final = frozenset({FarmRole.DEVICE})
 _SUBMIT: Final = frozenset({FarmRole.SUBMIT})
@@ -114,7 +114,7 @@ RELEASE: Final = Method(
     _SUBMIT,
     mutating=True,
     subject=lambda call: (
-        f"{call.lease_id}, its device lost: {call.why[:_WORDS]}"
+        f"{call.lease_id}, its device lost: {call.why[:LONGEST_WORDS]}"
         if call.device_lost
         else call.lease_id
     ),

@@ -11,7 +11,7 @@ from tilefarm.errors import BusyError
 from tilefarm.plural import plural
 
 _RETRY_SECONDS: Final = 1.0
-_NEIGHBOUR_SHARE: Final = 64
+MOST_OF_NEIGHBOURS: Final = 64
 _USER_SHARE: Final = 2
 
 
@@ -57,7 +57,7 @@ class Places:
         Raises:
             BusyError: there is none.
         """
-        if self._of_methods[method] >= _NEIGHBOUR_SHARE:
+        if self._of_methods[method] >= MOST_OF_NEIGHBOURS:
             raise _none(f"{method} without a token", self._of_methods[method])
         with _counted(self._of_methods, method):
             yield

@@ -15,7 +15,7 @@ from typing import Any, Final
 from tilefarm.watch.work import Work
 
 TRAILER: Final = "tilefarm-served-bin"
-_MOST_PHASES: Final = 16
+MOST_PHASES: Final = 16
 _MOST_NBYTES: Final = 4096
 _NAME_LENGTH: Final = 64
 
@@ -52,7 +52,7 @@ class Served:
         """What travels; of very many phases only the first."""
         rows = [
             [p.name, round(p.began_seconds, 6), round(p.ended_seconds, 6), p.part]
-            for p in self.phases[:_MOST_PHASES]
+            for p in self.phases[:MOST_PHASES]
         ]
         seconds = round(self.seconds, 6)
         document = [self.component, self.arrived_seconds, seconds, rows, self.caller]
@@ -96,7 +96,7 @@ def served_in(metadata: Iterable[tuple[str, str | bytes]]) -> Served | None:
         return None
     try:
         component, arrived, seconds, rows, caller = json.loads(told)
-        phases = tuple(_phase(row) for row in rows[:_MOST_PHASES])
+        phases = tuple(_phase(row) for row in rows[:MOST_PHASES])
         return Served(
             component=_name(component),
             arrived_seconds=_number(arrived),

@@ -25,11 +25,11 @@ from tilefarm.rpc import status, timing
 from tilefarm.rpc.connections import Connections
 from tilefarm.rpc.door import NEIGHBOUR, Door, Knock
 from tilefarm.rpc.methods import Method
-from tilefarm.rpc.moderate import Moderate
 from tilefarm.rpc.places import Places
 from tilefarm.rpc.version import require_understood, version_in
 from tilefarm.trust.access import Identity
 from tilefarm.watch.log import Level, Log
+from tilefarm.watch.moderate import Moderate
 from tilefarm.watch.work import work_of
 
 _Request = TypeVar("_Request")
@@ -171,7 +171,7 @@ class _Excesses:
                 user=call.caller.user,
                 peer=call.knock.peer,
                 why=error.what,
-                not_told=passed_over,
+                not_told=passed_over or 0,
             )
 
 
@@ -310,7 +310,9 @@ def _decoded(method: Method[_Request, Any], content: bytes) -> _Request:
     try:
         return method.request.decode(content)
     except ValueError as error:
-        raise ProtocolError(f"{method.name}: {error}") from None
+        raise ProtocolError(
+            f"{method.name}: {error}", "install the same version of tilefarm on both sides"
+        ) from None
 
 
 def _require_terms(call: _Call) -> None:

@@ -1,7 +1,8 @@
 """The audit: one line of JSON for each thing that somebody did on a server, or was refused.
 
 A line holds who (user, roles, address), what (method and its subject), when, and whether it was
-allowed; the file only ever grows, and only its owner can read it.
+allowed; only its owner can read the file. It grows to a bound; then it becomes FILE.1, what was
+that FILE.2, and so on, and the oldest one goes: who wants to keep more moves files away in time.
 """
 
 from __future__ import annotations
@@ -11,9 +12,16 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 from tilefarm.errors import SettingsError
 from tilefarm.watch.log import Log
+
+MOST_AUDIT_NBYTES: Final = 64 << 20
+"""Of one file: some 200,000 runs."""
+
+MOST_OLDER_AUDITS: Final = 7
+"""Files beside the one that is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +83,35 @@ class AuditFile:
 
     def _append(self, line: str) -> None:
         # Opened for each line, so that a file that was moved away to be kept is begun anew.
+        content = line.encode()
         number = self._opened()
         try:
-            os.write(number, line.encode())
+            full = os.fstat(number).st_size + len(content) > MOST_AUDIT_NBYTES
+            if full:
+                self._rotate()
+                os.close(number)
+                number = self._opened()
+            os.write(number, content)
         finally:
             os.close(number)
 
+    def _rotate(self) -> None:
+        files = (self._path, *_older(self._path))
+        if files[-1].exists():
+            self._log("audit_forgets", file=files[-1])
+        for older, newer in zip(files[:0:-1], files[-2::-1], strict=True):
+            if newer.exists():
+                newer.replace(older)
+
     def _opened(self) -> int:
         return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+
+def _older(path: Path) -> tuple[Path, ...]:
+    """Where older entries are, the latest first."""
+    return tuple(
+        path.with_name(f"{path.name}.{number}") for number in range(1, MOST_OLDER_AUDITS + 1)
+    )
 
 
 class AuditLog:
@@ -99,11 +128,20 @@ class AuditLog:
 
 
 def read_audit(path: Path) -> Iterator[AuditEntry]:
-    """The entries of a file, oldest first; a last line that was cut off is passed over.
+    """The entries of a file and of older ones beside it, oldest first.
+
+    A last line that was cut off is passed over.
 
     Raises:
         SettingsError: the file cannot be read, or is no audit.
     """
+    for older in reversed(_older(path)):
+        if older.exists():
+            yield from _entries(older)
+    yield from _entries(path)
+
+
+def _entries(path: Path) -> Iterator[AuditEntry]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -19,6 +19,9 @@ from typing import Final, Protocol
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.watch.work import current_work
 
+LONGEST_VALUE: Final = 4000
+"""Characters of one value of a line; of longer ones, the beginning and the end are written."""
+
 
 class Level(IntEnum):
     """How much an event matters: to follow a fault, to know what goes on, to look, to act."""
@@ -98,11 +101,22 @@ class LineLog:
             "component": self._component,
         }
         work = current_work()
-        line = _LINES[self._style.format]({**head, **(work.fields if work else {}), **fields})
+        said = {key: _cut(value) for key, value in fields.items()}
+        line = _LINES[self._style.format]({**head, **(work.fields if work else {}), **said})
         # One write for the whole line, so that lines of several threads do not mix. A line that a
         # full disk does not take is lost; that must not end whoever logs.
         with contextlib.suppress(OSError):
             (self._stream or sys.stderr).write(line + "\n")
+
+
+def _cut(value: object) -> object:
+    if value is None or isinstance(value, int | float):
+        return value
+    text = str(value)
+    if len(text) <= LONGEST_VALUE:
+        return value
+    half = LONGEST_VALUE // 2
+    return f"{text[:half]} ... {text[-half:]}"
 
 
 def _text_line(fields: Mapping[str, object]) -> str:

@@ -9,7 +9,7 @@ import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tilefarm.address import is_loopback
 from tilefarm.errors import SettingsError
@@ -74,11 +74,18 @@ def metrics_at(
         broken.check()
 
 
+MOST_SERIES: Final = 4096
+"""Of one metric: twice as many as devices live; names of others are told as one."""
+
+_OTHERS: Final = "others"
+
+
 class PrometheusMetrics:
     """The table's metrics in a registry."""
 
     def __init__(self, table: Sequence[Metric], registry: CollectorRegistry) -> None:
         self._instruments = {metric: _instrument(metric, registry) for metric in table}
+        self._series: dict[Metric, set[tuple[str, ...]]] = {metric: set() for metric in table}
 
     def add(self, metric: Metric, amount: float = 1.0, /, **labels: str) -> None:
         self._of(metric, labels).inc(amount)
@@ -91,7 +98,14 @@ class PrometheusMetrics:
 
     def _of(self, metric: Metric, labels: Mapping[str, str]) -> Any:
         instrument = self._instruments[metric]
-        return instrument.labels(**labels) if metric.labels else instrument
+        if not metric.labels:
+            return instrument
+        series, named = self._series[metric], tuple(labels[name] for name in metric.labels)
+        if named not in series:
+            if len(series) >= MOST_SERIES:
+                return instrument.labels(*(_OTHERS for _ in named))
+            series.add(named)
+        return instrument.labels(*named)
 
 
 def _instrument(metric: Metric, registry: CollectorRegistry) -> Any:

@@ -28,7 +28,6 @@ from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.store import BlobStore, StoreLimits
 from device_server.runner.frames import LONGEST_TEXT, MOST_EVENTS, Failed, read_reply
 from device_server.runner.last_words import LastWords
-from device_server.runner.verdicts import describe_mismatch
 from device_server.tenancy import OWN
 
 KIB: Final = 1 << 10
@@ -349,16 +348,3 @@ def _(lab: Lab) -> Found:
             file.write(b"w" * 1000)
         assert len(words.text()) == 400
     return CUT
-
-
-@attack("wrong bytes of an output, compared at a time")
-def _(lab: Lab) -> Found:
-    nbytes = (1 << 16) * 3 + 7
-    (lab.folder / "right").write_bytes(right := bytes(nbytes))
-    wrong = bytearray(right)
-    for at in (70_000, 70_001, nbytes - 1):
-        wrong[at] = 7
-    spec = replace(buffer(Role.OUTPUT, 1 << 16), expected=Digest.of(right))
-    told = describe_mismatch(spec, bytes(wrong), lambda _: lab.folder / "right")
-    assert f"3 of {nbytes} bytes differ, first in sample 1 at byte 4464: 7, expected 0" in told
-    return Found("the next ones in turn", "nobody")

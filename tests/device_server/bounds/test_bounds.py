@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from kit.attacks import ATTACKS, Found, Lab
-from kit.bounds import Bound, bounds, constant
+from kit.bounds import Bound, bounds, constant, growing, named_bounds, rows
 from kit.farm import Farm
 
-from . import device_attacks  # noqa: F401
+from . import device_attacks, rpc_attacks, tracker_attacks  # noqa: F401
 
 ROWS = {bound.what: bound for bound in bounds()}
 
@@ -36,3 +36,14 @@ def test_beyond_a_bound_happens_what_its_row_says(what: str, lab: Lab) -> None:
 
 def test_every_row_has_an_attack() -> None:
     assert ROWS.keys() == ATTACKS.keys()
+
+
+def test_every_constant_that_is_called_a_bound_has_a_row() -> None:
+    assert named_bounds() <= {bound.constant.strip("`") for bound in ROWS.values()}
+
+
+def test_every_collection_that_grows_has_a_row_that_bounds_it() -> None:
+    told = {collection.strip("`"): by for collection, by in rows("What grows")}
+    assert told.keys() == growing()
+    unbounded = [by for by in told.values() if by not in ROWS]
+    assert all(by.startswith("nothing here: ") for by in unbounded), unbounded

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from typing import Any, Final, cast
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2_grpc
-from kit.crowd import connect
+from kit.crowd import connect, silent_calls
 from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
 from tilefarm.errors import BusyError, UnreachableError
 from tilefarm.rpc import methods, serving
@@ -23,9 +22,6 @@ from tilefarm.rpc.version import announcement
 from device_server.tracker import server
 from device_server.tracker.client import TrackerClient
 
-STREAMS: Final = 100
-"""Of one connection, which takes 128."""
-
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """What a connection of HTTP/2 begins with, and empty settings."""
 
@@ -35,33 +31,6 @@ METHODS: Final = [method for method in vars(methods).values() if isinstance(meth
 @pytest.fixture
 def tracker(farm: Farm) -> Server:
     return farm.tracker()
-
-
-@contextmanager
-def silent_calls(
-    address: str, path: str, metadata: Any, *, calls: int, seconds: float | None = 60.0
-) -> Iterator[list[Any]]:
-    """Calls whose headers are sent, and no message until the end of the context."""
-    released = threading.Event()
-
-    def nothing() -> Iterator[bytes]:
-        released.wait()
-        yield from ()
-
-    with ExitStack() as owned:
-        owned.callback(released.set)
-        made = []
-        for number in range(calls):
-            if not number % STREAMS:
-                channel = grpc.insecure_channel(
-                    address, options=[("grpc.use_local_subchannel_pool", 1)]
-                )
-                owned.enter_context(channel)
-            start = cast(Callable[..., Any], channel.stream_stream(path, bytes, bytes))
-            made.append(start(nothing(), timeout=seconds, metadata=metadata))
-        yield made
-        for call in made:
-            call.cancel()
 
 
 def served(address: str) -> None:
@@ -160,7 +129,7 @@ def test_a_user_may_have_half_of_the_places() -> None:
 def test_a_place_is_free_again_when_its_call_is_cancelled(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_CALLS", 20)
+    monkeypatch.setattr(server, "MOST_CALLS", 20)
     tracker = farm.tracker()
     known = (*authorization(TOKEN), *announcement())
     with silent_calls(tracker.address, methods.ACQUIRE.path, known, calls=60) as calls:
@@ -182,7 +151,7 @@ def is_served(address: str) -> bool:
 def test_connections_without_a_call_keep_nobody_out(
     said: bytes, farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_CONNECTIONS", 64)
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 64)
     tracker = farm.tracker()
     with TrackerClient(tracker.address, CREDENTIALS) as friend, ExitStack() as owned:
         friend.devices()

@@ -15,7 +15,7 @@ from tilefarm.digest import Digest
 from tilefarm.lease import Lease
 from tilefarm.measurement import RunJob
 from tilefarm.rpc import device_calls, device_wire, methods, tracker_calls, tracker_wire
-from tilefarm.rpc.caller import MESSAGE_NBYTES, authorization
+from tilefarm.rpc.caller import MOST_MESSAGE_NBYTES, authorization
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
@@ -120,7 +120,7 @@ def test_a_request_that_is_no_record_is_an_invalid_argument(device: Server) -> N
 
 
 def test_a_message_over_the_limit_is_refused(device: Server, lease: Lease) -> None:
-    big = chunk(device_calls.Claim.of(lease), bytes(MESSAGE_NBYTES))
+    big = chunk(device_calls.Claim.of(lease), bytes(MOST_MESSAGE_NBYTES))
     code, _ = code_of(device.address, methods.WRITE.path, big)
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
 

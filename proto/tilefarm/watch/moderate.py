@@ -1,4 +1,4 @@
-"""What strangers cause is noted in moderation: their refusals must not fill a disk."""
+"""What others cause is noted in moderation: it must not fill a disk."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ PER_SECOND: Final = 1.0
 
 
 class Moderate:
-    """Lets `AT_ONCE` pass, then one each time that another is due; counts the others."""
+    """Lets so many pass at once, then one each time that another is due; counts the others."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self, clock: Clock, *, at_once: int = AT_ONCE, per_second: float = PER_SECOND
+    ) -> None:
         self._clock = clock
-        self._left = float(AT_ONCE)
+        self._at_once = float(at_once)
+        self._per_second = per_second
+        self._left = self._at_once
         self._at = clock.seconds()
         self._passed_over = 0
 
     def passed_over(self) -> int | None:
         """How many were passed over since the last one, if this one passes; None if not."""
         now = self._clock.seconds()
-        self._left = min(float(AT_ONCE), self._left + (now - self._at) * PER_SECOND)
+        self._left = min(self._at_once, self._left + (now - self._at) * self._per_second)
         self._at = now
         if self._left < 1:
             self._passed_over += 1
