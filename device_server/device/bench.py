@@ -28,7 +28,7 @@ from device_server.device import elf
 from device_server.device.kernel_runner import KernelRunner
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.runner_thread import RunnerThread
-from device_server.device.store import BlobStore
+from device_server.device.tenant_blobs import TenantBlobs
 from device_server.device.watch import Watch
 from device_server.tenancy import Tenancy
 
@@ -63,7 +63,6 @@ class Bench:
         runner: KernelRunner,
         thread: RunnerThread,
         watch: Watch,
-        store: BlobStore,
         settings: BenchSettings,
         clock: Clock,
         log: Log,
@@ -73,19 +72,18 @@ class Bench:
         self._thread = thread
         self._watch = watch
         self._quarantined = quarantined
-        self._store = store
         self._settings = settings
         self._clock = clock
         self._log = log
         self._verdicts: dict[Digest, str] = {}
 
-    def verdict(self, artifact: Digest) -> str:
+    def verdict(self, artifact: Digest, blobs: TenantBlobs) -> str:
         """Why an uploaded artifact may not be loaded; empty if it may.
 
         Raises:
             MissingBlobError: it is not here.
         """
-        path = self._store.path(artifact)
+        path = blobs.path(artifact)
         if artifact not in self._verdicts:
             self.judge(artifact, path.read_bytes())
         return self._verdicts[artifact]
@@ -97,7 +95,11 @@ class Bench:
         self._verdicts[artifact] = elf.rejection(content, self._settings.machine) or ""
 
     async def run(
-        self, job: RunJob, still_mine: Callable[[], object], tenancy: Tenancy
+        self,
+        job: RunJob,
+        still_mine: Callable[[], object],
+        tenancy: Tenancy,
+        blobs: TenantBlobs,
     ) -> RunReply:
         """Waits for its turn, runs the job and keeps its outputs as blobs.
 
@@ -108,6 +110,7 @@ class Bench:
             still_mine: raises if the caller has lost the device while it waited.
             tenancy: under which lease it is. When that ends, so does the run, in the queue or on
                 the device, and nobody gets what it gave.
+            blobs: what there is for its user.
 
         Raises:
             LeaseError: the lease has ended.
@@ -118,8 +121,8 @@ class Bench:
         """
         arrived = self._clock.seconds()
         job = replace(job, timeout_seconds=min(job.timeout_seconds, _MAX_RUN_SECONDS))
-        with self._store.pinned(job.blobs):
-            for fault in _faults(job, self._store.nbytes_of):
+        with blobs.pinned(job.blobs):
+            for fault in _faults(job, blobs.nbytes_of):
                 raise ProtocolError(f"run {job.artifact.short}: {fault}")
             async with AsyncExitStack() as owned:
                 with phase("queue"):
@@ -129,10 +132,10 @@ class Bench:
                 queue_seconds = self._clock.seconds() - arrived
                 if refusal := self._quarantined.refusal(job):
                     self._log_refusal(refusal, tenancy)
-                    reply = self._kept(refusal, queue_seconds)
+                    reply = self._kept(refusal, queue_seconds, blobs)
                     return replace(reply, unchecked=self._watch.unchecked)
                 with phase("run"):
-                    outcome = await self._outcome(job, tenancy)
+                    outcome = await self._outcome(job, tenancy, blobs)
                     _note_runner(outcome)
                 self._log_run(job, outcome, queue_seconds, tenancy)
                 with phase("known kernel"):
@@ -140,15 +143,17 @@ class Bench:
                 tenancy.require()
                 self._quarantined.ended(job, outcome)
                 unchecked = self._watch.unchecked
-        return replace(self._kept(outcome, queue_seconds), unchecked=unchecked)
+        return replace(self._kept(outcome, queue_seconds, blobs), unchecked=unchecked)
 
-    async def _outcome(self, job: RunJob, tenancy: Tenancy) -> Measurement | RunFailure:
-        rejection = self.verdict(job.artifact)
+    async def _outcome(
+        self, job: RunJob, tenancy: Tenancy, blobs: TenantBlobs
+    ) -> Measurement | RunFailure:
+        rejection = self.verdict(job.artifact, blobs)
         if rejection:
             return self._failure(job, Status.VERIFY_REJECTED, rejection)
         try:
             outcome = await self._thread.call(
-                lambda: self._runner.run(job, self._store.path, tenancy),
+                lambda: self._runner.run(job, blobs.path, tenancy),
                 job.limit_seconds,
                 what=f"a run of artifact {job.artifact.short}",
             )
@@ -178,14 +183,16 @@ class Bench:
             artifact=job.artifact, status=status, why=why, device=self._settings.device
         )
 
-    def _kept(self, outcome: Measurement | RunFailure, queue_seconds: float) -> RunReply:
-        """The reply, with what may be large left in the store."""
+    def _kept(
+        self, outcome: Measurement | RunFailure, queue_seconds: float, blobs: TenantBlobs
+    ) -> RunReply:
+        """The reply, with what may be large left in the store, for its user."""
         if isinstance(outcome, RunFailure):
             return RunReply(outcome=outcome, queue_seconds=queue_seconds)
         try:
-            outputs = tuple((name, self._store.put(content)) for name, content in outcome.outputs)
+            outputs = tuple((name, blobs.put(content)) for name, content in outcome.outputs)
             events = outcome.timeline
-            timeline = self._store.put(run_wire.timeline_to_bytes(events)) if events else None
+            timeline = blobs.put(run_wire.timeline_to_bytes(events)) if events else None
         except InfraError as error:
             too_large = isinstance(error, CapacityError)
             failure = RunFailure(

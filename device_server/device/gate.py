@@ -91,6 +91,17 @@ class FenceGate:
             raise SuspectError(self._spoiled, "what was measured under this lease is not sure")
         return self._tenancy
 
+    def newest_of(self, user: str) -> Tenancy:
+        """The lease that the device is under, for one who asks for something without a claim.
+
+        Raises:
+            LeaseError: it is over, or that of another user.
+        """
+        self._tenancy.require()
+        if self._tenancy.user != user:
+            raise LeaseError(f"{user or 'this farm'} has no lease of the device", "lease anew")
+        return self._tenancy
+
     def end(self, fence: int, why: str = _TAKEN) -> None:
         """No lease up to this fence lives any more, by the tracker's word or for want of one."""
         self._over = max(self._over, fence)

@@ -29,6 +29,7 @@ class _Partial:
     """What has arrived of one blob; its latest writer alone may add to it."""
 
     path: Path
+    user: str = ""
     sha256: Any = field(default_factory=hashlib.sha256)
     nbytes: int = 0
     writer: BlobWriter | None = None
@@ -38,8 +39,9 @@ class IncomingBlobs:
     """A folder of blobs that are not whole yet. All methods are thread-safe.
 
     Uploads that were cut short, also by the end of a process, hold no more bytes together than one
-    blob may have. They are nobody's in particular: whoever may upload goes on with one, for its
-    digest says what it must become.
+    blob may have. Whoever sent the beginning goes on with one, and nobody else: who does not have
+    the whole blob must not get it by guessing the end. What an earlier process left is that of a
+    farm with one secret, where all are one user.
 
     Args:
         folder: its alone; what no upload left there goes.
@@ -85,13 +87,13 @@ class IncomingBlobs:
                 self.forget(digest)
                 nbytes -= freed
 
-    def committed(self, digest: Digest) -> int:
-        """Bytes of a blob from which its upload may go on; 0 if there are none."""
+    def committed(self, digest: Digest, user: str = "") -> int:
+        """Bytes of a blob from which a user's upload may go on; 0 if there are none."""
         with self._lock:
             partial = self._partials.get(digest)
-            return partial.nbytes if partial else 0
+            return partial.nbytes if partial and partial.user == user else 0
 
-    def begin(self, digest: Digest, offset: int) -> BlobWriter:
+    def begin(self, digest: Digest, offset: int, user: str = "") -> BlobWriter:
         """The writer of a blob from an offset on: 0, or where its last upload was cut short.
 
         A writer that is still there loses the blob: its connection may be dead, unbeknownst to it.
@@ -102,11 +104,12 @@ class IncomingBlobs:
         with self._lock:
             if offset == 0:
                 self.forget(digest)
+            arrived = self.committed(digest, user)
+            if arrived != offset:
+                raise _jump(digest, offset, arrived)
             partial = self._partials.get(digest)
-            if (partial.nbytes if partial else 0) != offset:
-                raise _jump(digest, offset, partial.nbytes if partial else 0)
             if partial is None:
-                partial = _Partial(self._folder / digest.hex)
+                partial = _Partial(self._folder / digest.hex, user)
                 self._partials[digest] = partial
             writer = BlobWriter(self, digest, partial)
             partial.writer = writer

@@ -185,7 +185,7 @@ async def run_device(
         quarantined = QuarantinedRuns(
             settings.folder / "quarantined.json", log, clock, device=settings.name
         )
-        bench = Bench(runner, thread, watch, store, bench_settings, clock, log, quarantined)
+        bench = Bench(runner, thread, watch, bench_settings, clock, log, quarantined)
 
         def readmit() -> None:
             quarantined.forget()

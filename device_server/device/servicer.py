@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, Final
@@ -27,6 +28,7 @@ from device_server.device.incoming import BlobWriter
 from device_server.device.journal import RunJournal
 from device_server.device.spoiled import SpoiledFence
 from device_server.device.store import BlobStore
+from device_server.device.tenant_blobs import Senders, TenantBlobs
 from device_server.device.watch import Watch
 from device_server.tenancy import Tenancy
 
@@ -70,6 +72,7 @@ class DeviceServicer:
         self._log = log
         self._journal = RunJournal()
         self._arrivals = Arrivals()
+        self._senders = Senders()
 
     def routes(self) -> list[serving.Route[Any, Any]]:
         """The calls that this servicer answers."""
@@ -88,14 +91,17 @@ class DeviceServicer:
     async def get_capabilities(self, _: Nothing, _by: Identity) -> device_calls.Capabilities:
         return replace(self._capabilities, spoiled_fence=self._spoiled.fence)
 
-    async def find_missing(self, call: device_calls.Digests, _by: Identity) -> device_calls.Digests:
-        return device_calls.Digests(self._store.missing(call.digests))
+    def _blobs(self, by: Identity) -> TenantBlobs:
+        return TenantBlobs(self._store, self._senders, by.user)
+
+    async def find_missing(self, call: device_calls.Digests, by: Identity) -> device_calls.Digests:
+        return device_calls.Digests(self._blobs(by).missing(call.digests))
 
     async def query_write(
         self, call: device_calls.QueryWrite, by: Identity
     ) -> device_calls.Committed:
         self._gate.admit(call.claim, by.user)
-        return device_calls.Committed(nbytes=self._store.committed(call.digest))
+        return device_calls.Committed(nbytes=self._blobs(by).committed(call.digest))
 
     async def write(
         self, chunks: AsyncIterator[device_calls.Chunk], by: Identity
@@ -106,18 +112,22 @@ class DeviceServicer:
         if first.claim is None:
             raise ProtocolError("the first message of an upload carries no claim")
         tenancy = self._gate.admit(first.claim, by.user)
-        return await tenancy.during(self._receive(first, chunks))
+        return await tenancy.during(self._receive(first, chunks, self._blobs(by)))
 
     async def _receive(
-        self, first: device_calls.Chunk, chunks: AsyncIterator[device_calls.Chunk]
+        self,
+        first: device_calls.Chunk,
+        chunks: AsyncIterator[device_calls.Chunk],
+        blobs: TenantBlobs,
     ) -> device_calls.Stored:
         """Takes the blobs of an upload."""
         stored = 0
         chunk: device_calls.Chunk | None = first
         while chunk:
-            with self._store.write(chunk.digest, chunk.offset) as writer:
+            with blobs.write(chunk.digest, chunk.offset) as writer:
                 await _receive_one(writer, chunk, chunks)
                 stored += writer.nbytes
+            blobs.sent(chunk.digest)
             self._arrivals.note([chunk.digest])
             chunk = await anext(chunks, None)
         self._note_stored(stored)
@@ -128,7 +138,9 @@ class DeviceServicer:
     ) -> device_calls.ModuleVerdict:
         self._gate.admit(call.claim, by.user)
         self._signatures.require(call.artifact, call.signature)
-        return device_calls.ModuleVerdict(rejection=self._bench.verdict(call.artifact))
+        return device_calls.ModuleVerdict(
+            rejection=self._bench.verdict(call.artifact, self._blobs(by))
+        )
 
     async def run(self, call: device_calls.Run, by: Identity) -> device_calls.RunReply:
         def still_mine() -> Tenancy:
@@ -138,12 +150,13 @@ class DeviceServicer:
         tenancy = still_mine()
         device = self._capabilities.name
         self._signatures.require(call.job.artifact, call.signature)
-        self._keep(call)
+        blobs = self._blobs(by)
+        self._keep(call, blobs)
 
         async def run() -> device_calls.RunReply:
             found, sent = self._arrivals.used(call.job.blobs)
             self._log("needed", level=Level.DEBUG, device=device, found=found, sent=sent)
-            return await self._bench.run(call.job, still_mine, tenancy)
+            return await self._bench.run(call.job, still_mine, tenancy, blobs)
 
         return await self._journal.answer(tenancy, call.request_id, call.job, run)
 
@@ -172,7 +185,7 @@ class DeviceServicer:
             reply = await self.run(run, by)
             return replace(reply, served=timing.served) if timing else reply
 
-    def _keep(self, call: device_calls.Run) -> None:
+    def _keep(self, call: device_calls.Run, blobs: TenantBlobs) -> None:
         """Put what a run brings along where uploads go."""
         brought = {Digest.of(content): content for content in call.blobs}
         for digest in brought.keys() - call.job.blobs:
@@ -181,13 +194,13 @@ class DeviceServicer:
                 f" {plural(len(brought[digest]), 'byte')}: {digest.short}",
                 "send it again",
             )
-        missing = self._store.missing(brought)
+        missing = blobs.missing(brought)
         for digest in missing:
             if digest == call.job.artifact:
-                self._store.put_briefly(brought[digest], digest)
+                blobs.put_briefly(brought[digest], digest)
                 self._bench.judge(digest, brought[digest])
             else:
-                self._store.put(brought[digest], digest)
+                blobs.put(brought[digest], digest)
         self._arrivals.note(missing)
         if missing:
             self._note_stored(sum(len(brought[digest]) for digest in missing))
@@ -201,11 +214,22 @@ class DeviceServicer:
         return Nothing()
 
     async def read(
-        self, call: device_calls.Read, _by: Identity
+        self, call: device_calls.Read, by: Identity
     ) -> AsyncIterator[device_calls.Piece]:
-        with self._store.pinned([call.digest]), self._store.path(call.digest).open("rb") as file:
+        blobs, handler = self._blobs(by), asyncio.current_task()
+        assert handler is not None
+        tenancy = self._gate.newest_of(by.user)
+        with (
+            tenancy.stopping(handler.cancel),
+            blobs.pinned([call.digest]),
+            blobs.path(call.digest).open("rb") as file,
+        ):
             while data := file.read(CHUNK_NBYTES):
-                yield device_calls.Piece(data)
+                try:
+                    yield device_calls.Piece(data)
+                except asyncio.CancelledError:
+                    tenancy.require()
+                    raise
 
 
 async def _receive_one(

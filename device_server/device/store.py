@@ -137,15 +137,13 @@ class BlobStore(Closing):
             if self.missing([digest]) and not self._held(content, digest):
                 self._incoming.take(digest, content)
 
-    def committed(self, digest: Digest) -> int:
-        """Bytes of a blob that are here, whole or not; an upload goes on from there."""
-        with self._lock:
-            entry = self._entries.get(digest)
-        return entry.nbytes if entry else self._incoming.committed(digest)
+    def committed(self, digest: Digest, user: str = "") -> int:
+        """Bytes that a user has sent of a blob that is not whole; an upload goes on from there."""
+        return self._incoming.committed(digest, user)
 
-    def write(self, digest: Digest, offset: int = 0) -> BlobWriter:
-        """A writer for one blob, from an offset on; see `IncomingBlobs.begin`."""
-        return self._incoming.begin(digest, offset)
+    def write(self, digest: Digest, offset: int = 0, user: str = "") -> BlobWriter:
+        """A user's writer for one blob, from an offset on; see `IncomingBlobs.begin`."""
+        return self._incoming.begin(digest, offset, user)
 
     def path(self, digest: Digest) -> Path:
         """The file of a blob, its content verified since it was last changed, or pinned.

@@ -190,12 +190,16 @@ def _handler(route: Route[Any, Any], desk: Desk, excesses: _Excesses) -> Any:
                 excesses.note(call, method.name, error)
                 await _abort(call, error, method.name, desk.log)
 
-    async def many_out(_: AsyncIterator[bytes], context: _Context) -> AsyncIterator[bytes]:
+    async def many_out(_: AsyncIterator[bytes], context: _Context) -> None:
         with _answering(desk, method, context) as call:
             try:
                 with _let_in(desk, method, call) as by:
-                    async for reply in answer(await _asked(desk, method, call, by), by):
-                        yield method.reply.encode(reply)
+                    replies = answer(await _asked(desk, method, call, by), by)
+                    async for reply in replies:
+                        try:
+                            await context.write(method.reply.encode(reply))
+                        except asyncio.CancelledError as stop:
+                            await replies.athrow(stop)  # which may know why, and say it
                     _well(call, b"")
             except Exception as error:
                 excesses.note(call, method.name, error)

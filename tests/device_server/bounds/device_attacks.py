@@ -26,6 +26,7 @@ from device_server.device.incoming import MOST_CUT
 from device_server.device.journal import RunJournal
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.store import BlobStore, StoreLimits
+from device_server.device.tenant_blobs import Senders
 from device_server.runner.frames import LONGEST_TEXT, MOST_EVENTS, Failed, read_reply
 from device_server.runner.last_words import LastWords
 from device_server.tenancy import OWN
@@ -235,6 +236,17 @@ def _(lab: Lab) -> Found:
     entry = replace(JOB, entry="e" * 1001)
     named = replace(JOB, buffers=(buffer(Role.SCRATCH, 1, "b" * 1001),))
     return refused_run(lab, "1001 characters", entry, named)
+
+
+@attack("blobs that users are known to have sent")
+def _(_: Lab) -> Found:
+    known = Senders(2)
+    first, second, third = (Digest.of(bytes([n])) for n in range(3))
+    known.note("ann", [first, second])
+    known.note("ann", [first])
+    known.note("bob", [third])
+    assert [known.knows("ann", each) for each in (first, second)] == [True, False]
+    return FORGOTTEN
 
 
 @attack("verdicts on artifacts")
