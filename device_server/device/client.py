@@ -9,6 +9,7 @@ from typing import Final
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest
 from tilefarm.errors import (
+    AnswerError,
     CapacityError,
     CorruptBlobError,
     DeviceSilentError,
@@ -17,7 +18,7 @@ from tilefarm.errors import (
     MissingBlobError,
 )
 from tilefarm.lease import Lease
-from tilefarm.measurement import Measurement, RunFailure, RunJob
+from tilefarm.measurement import Measurement, RunFailure, RunJob, TimelineEvent
 from tilefarm.plural import plural
 from tilefarm.rpc import device_calls, methods, run_wire
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
@@ -247,12 +248,19 @@ class DeviceClient(Closing):
         """How a run ended, with what lies on the device."""
         if isinstance(reply.outcome, RunFailure):
             return reply.outcome
-        timeline = run_wire.timeline_from_bytes(self.read(reply.timeline)) if reply.timeline else ()
         return replace(
             reply.outcome,
             outputs=tuple((name, self.read(digest)) for name, digest in reply.outputs),
-            timeline=timeline,
+            timeline=self._timeline(reply.timeline) if reply.timeline else (),
         )
+
+    def _timeline(self, digest: Digest) -> tuple[TimelineEvent, ...]:
+        try:
+            return run_wire.timeline_from_bytes(self.read(digest))
+        except ValueError as error:
+            raise AnswerError(
+                f"device {self._lease.device.name} gives a timeline that is none: {error}"
+            ) from None
 
     def _upload(self, blobs: Mapping[Digest, bytes]) -> int:
         first = next(iter(blobs))

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from tilefarm.digest import Digest
 from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.lease import Lease
-from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob, is_spoiled
+from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob, Status, is_spoiled
+
+from driver.farm.plausible import UNKNOWN, Bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +19,7 @@ class Order:
 
     `candidate` is what logs and traces call it, if it is one. `alone`: in a call of its own, as it
     may have cost a device. `clock` has to tell its time; None: nobody asks how long it takes.
+    `bounds`: what no answer can be beyond.
     """
 
     number: int
@@ -26,6 +29,7 @@ class Order:
     candidate: str = ""
     alone: bool = False
     clock: DeviceClock | None = None
+    bounds: Bounds = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,11 @@ class Done:
         """Whether it is to be done again."""
         return is_spoiled(self.result)
 
+    @property
+    def is_implausible(self) -> bool:
+        """Whether its device said what cannot be."""
+        return isinstance(self.result, RunFailure) and self.result.status is Status.IMPLAUSIBLE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
@@ -77,6 +86,7 @@ class Lost:
 
     `perhaps`: runs that were asked for in one call; it has spoiled one of them, or none.
     `suspect`: it is not right any more, and neither may be what it has not confirmed.
+    `for_good`: nor is it to be believed as long as its server lives.
     """
 
     slot: int
@@ -84,6 +94,7 @@ class Lost:
     number: int
     why: str
     suspect: bool = False
+    for_good: bool = False
     perhaps: tuple[int, ...] = ()
 
 

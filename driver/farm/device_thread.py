@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from tilefarm.clock import Clock
 from tilefarm.errors import (
     AccessError,
+    AnswerError,
     BusyError,
     ClockError,
     DevicesInUseError,
     FarmFault,
+    ImplausibleError,
     NoDeviceError,
     SuspectError,
 )
@@ -119,7 +122,10 @@ class DeviceThread:
             self._has_lent = isinstance(ended, Lent)
             lost = ended if isinstance(ended, Lost) else None
             self._source.release(
-                lease, device_lost=lost is not None, why=lost.why if lost is not None else ""
+                lease,
+                device_lost=lost is not None,
+                why=lost.why if lost is not None else "",
+                for_good=lost is not None and lost.for_good,
             )
 
     def _acquire(self) -> Lease | None:
@@ -188,8 +194,10 @@ class DeviceThread:
             self._report(NoDevice(slot=self._slot, error=refusal))
             self._closing.set()
         except FarmFault as fault:
-            suspect = isinstance(fault, SuspectError)
-            return self._lost(lease, measurer, fault.what, suspect=suspect)
+            lost = self._lost(lease, measurer, fault.what)
+            unbelieved = isinstance(fault, ImplausibleError | AnswerError)
+            suspect = unbelieved or isinstance(fault, SuspectError)
+            return replace(lost, suspect=suspect, for_good=unbelieved)
         finally:
             client.close()
         return None
@@ -208,12 +216,11 @@ class DeviceThread:
         client.confirm()
         self._report(Confirmed(slot=self._slot, device=lease.device.name))
 
-    def _lost(self, lease: Lease, measurer: Measurer, why: str, *, suspect: bool = False) -> Lost:
+    def _lost(self, lease: Lease, measurer: Measurer, why: str) -> Lost:
         return Lost(
             slot=self._slot,
             device=lease.device.name,
             number=measurer.number,
             perhaps=measurer.perhaps,
             why=why,
-            suspect=suspect,
         )

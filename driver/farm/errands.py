@@ -160,7 +160,11 @@ class Errands:
                     given.pop(message.slot)
                     idle[message.slot] = ups[message.slot]
                     asked.discard(message.slot)
-                    if message.is_spoiled and self._again(errands[number - 1], message.device):
+                    if message.is_spoiled and self._again(
+                        errands[number - 1],
+                        message.device,
+                        waits=not message.is_implausible,
+                    ):
                         waiting.insert(0, number - 1)
                     else:
                         answers[number - 1] = message
@@ -208,11 +212,18 @@ class Errands:
             return messages.get(timeout=max(0.0, due - self._clock.seconds()))
         return None
 
-    def _again(self, errand: _Errand, device: str) -> bool:
-        """Whether what the farm has spoiled now is worth another try."""
+    def _again(self, errand: _Errand, device: str, *, waits: bool = True) -> bool:
+        """Whether what the farm has spoiled now is worth another try.
+
+        Args:
+            errand: what is to be done.
+            device: that spoiled it.
+            waits: whether it may get better by waiting.
+        """
         now = self._clock.seconds()
         errand.strike(device, now)
-        return len(errand.strikes) < _ATTEMPTS or now - errand.since < self._wait_seconds
+        waits = waits and now - errand.since < self._wait_seconds
+        return len(errand.strikes) < _ATTEMPTS or waits
 
 
 def _fittest(idle: Mapping[int, Lease], errand: _Errand) -> int:

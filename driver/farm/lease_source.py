@@ -33,6 +33,8 @@ class LeaseSource(Protocol):
         """As `lost`, after asking for it now; empty also when nobody can say."""
         ...
 
-    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
-        """Give it back; `why` it was lost."""
+    def release(
+        self, lease: Lease, *, device_lost: bool = False, why: str = "", for_good: bool = False
+    ) -> None:
+        """Give it back; `why` it was lost. `for_good`: it is not to be had again as it is."""
         ...

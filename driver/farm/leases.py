@@ -19,6 +19,7 @@ from tilefarm.errors import (
     ClockError,
     DevicesInUseError,
     FarmFault,
+    ImplausibleError,
     InfraError,
     LeaseError,
     NoDeviceError,
@@ -47,6 +48,9 @@ _OTHERWISE: Final[Mapping[DeviceClock, str]] = {
     " count cycles",
 }
 """Why there is no device for times of a kind."""
+_UNBELIEVED: Final = (
+    "another device; have its owner look at what counts there, and start its server anew"
+)
 _ANOTHER_FOLDER: Final = "another folder with --out for devices with another clock"
 
 _NOT_ASKED: Final[tuple[float, frozenset[DeviceClock]]] = (-math.inf, frozenset())
@@ -120,6 +124,8 @@ class Leases:
         self._due: dict[str, float] = {}
         self._wanted: set[str] = set()
         self._unreturned: list[_Return] = []
+        self._unbelieved: dict[tuple[str, str], str] = {}
+        """Devices by name and epoch that this run takes no more, and why."""
         self._lock = threading.Lock()
         self._tracker: TrackerClient | None = None
         self._closing = False
@@ -142,6 +148,7 @@ class Leases:
             NoDeviceError: none within that time; says what is missing. DevicesInUseError if it is
                 only that others use them. ClockError if it is only their clock, or if a search may
                 have devices of two.
+            ImplausibleError: it would be one that says what cannot be.
             FarmFault: the tracker cannot be asked.
         """
         began = self._clock.seconds()
@@ -170,6 +177,9 @@ class Leases:
             self._clocks = _NOT_ASKED  # One of another kind has come since.
             self.release(lease)
             raise self._missing(tracker, wait_seconds)
+        if why := self._unbelieved.get((lease.device.name, lease.device.epoch)):
+            self.release(lease, device_lost=True, why=why)
+            raise ImplausibleError(why, _UNBELIEVED)
         return lease
 
     def connect(self, lease: Lease) -> DeviceClient:
@@ -191,12 +201,22 @@ class Leases:
         self._renew_one(lease)
         return self.lost(lease)
 
-    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
+    def release(
+        self, lease: Lease, *, device_lost: bool = False, why: str = "", for_good: bool = False
+    ) -> None:
         """Give a device back; nobody gets a lost one before its next heartbeat.
 
         A tracker that does not answer is told again in the background.
+
+        Args:
+            lease: what ends.
+            device_lost: the device did not answer, or not right.
+            why: it was lost.
+            for_good: this run takes it no more until it starts anew; others may.
         """
         with self._lock:
+            if for_good:
+                self._unbelieved[lease.device.name, lease.device.epoch] = why
             held = self._held.pop(lease.lease_id, None)
             self._due.pop(lease.lease_id, None)
             self._wanted.discard(lease.lease_id)
@@ -396,4 +416,4 @@ class Leases:
 
 
 def _renewal_seconds(lease: Lease) -> float:
-    return lease.ttl_seconds / _RENEWALS_PER_TTL
+    return max(lease.ttl_seconds / _RENEWALS_PER_TTL, _SOONEST_SECONDS)

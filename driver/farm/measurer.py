@@ -5,6 +5,9 @@
 
 If the device is lost after such a silence, one of all those that were asked for may have done it.
 What a device refuses to run is a result: it is well, and every other one would refuse it too.
+
+What cannot be is none. The device proves itself by its known kernel, and the run is made again,
+elsewhere if there is another. If the device says so of another artifact too, it is not believed.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from tilefarm.clock import Clock
+from tilefarm.digest import Digest
 from tilefarm.errors import (
+    AnswerError,
     BusyError,
     CapacityError,
     ClockError,
     DeviceSilentError,
+    ImplausibleError,
     ProtocolError,
     TilefarmError,
     UserError,
@@ -29,6 +35,7 @@ from tilefarm.watch.work import about
 from device_server.device.batch import Answer, Ask
 from driver.farm.device_messages import Done, Order
 from driver.farm.patient import PatientClient
+from driver.farm.plausible import implausibility
 
 TOGETHER_SECONDS: Final = 0.1
 """What a call with several runs may last: whoever else wants the device waits for it."""
@@ -62,6 +69,10 @@ class Measurer:
         self._device = device
         self._clock = clock
         self._seconds = 0.0
+        self._asked: dict[str, tuple[float, float]] = {}
+        """When a request was first made, by both clocks: one does not count a machine's sleep."""
+        self._implausible: set[Digest] = set()
+        """Artifacts that the device has said of what cannot be."""
 
     @property
     def together(self) -> int:
@@ -75,11 +86,15 @@ class Measurer:
 
         Raises:
             ClockError: the device does not tell how long something took that has to be timed.
+            SuspectError: it said what cannot be, and its known kernel is wrong; ImplausibleError if
+                it is right, but this is not the first artifact that it says so of.
             What `Client.run_batch` does but refusals, and a device's silence only when it lasts.
         """
         first = orders[0]
         self.number, self.perhaps = first.number, ()
         began = sent = self._clock.wall_seconds()
+        for order in orders:
+            self._asked.setdefault(order.request_id, (self._clock.seconds(), began))
         try:
             with about(first.candidate, first.request_id):
                 self._client.send_ahead(first.blobs)
@@ -90,6 +105,7 @@ class Measurer:
         except tuple(_REFUSED) as refusal:
             answers = [self._refused(first, refusal)]
         ended = self._clock.wall_seconds()
+        answers = [self._believed(*each) for each in zip(orders, answers, strict=False)]
         self._require_times(orders, answers)
         self.number, self.perhaps = 0, ()
         self._learn((ended - sent) / len(answers), answers)
@@ -110,8 +126,39 @@ class Measurer:
                 return self._client.run_batch(asked)
             except DeviceSilentError:
                 self.number, self.perhaps = 0, tuple(order.number for order in orders)
+            except AnswerError:
+                pass  # It is seen which of them it is about.
         with about(asked[0].candidate, asked[0].request_id):
-            return [self._client.run(asked[0])]
+            try:
+                return [self._client.run(asked[0])]
+            except AnswerError as nonsense:
+                return [self._doubted(orders[0], nonsense.what)]
+
+    def _believed(self, order: Order, answer: Answer) -> Answer:
+        """The answer, or what is made of one that cannot be."""
+        seconds, wall_seconds = self._asked.pop(order.request_id)
+        waited = max(self._clock.seconds() - seconds, self._clock.wall_seconds() - wall_seconds)
+        why = implausibility(answer.outcome, order.job, order.bounds, waited_seconds=waited)
+        return self._doubted(order, f"device {self._device} says {why}") if why else answer
+
+    def _doubted(self, order: Order, why: str) -> Answer:
+        """The end of a run of which a device that is right says what cannot be.
+
+        Raises:
+            SuspectError: it is not right, or not to be believed.
+        """
+        self.number, self.perhaps = order.number, ()
+        self._client.confirm()
+        self._implausible.add(order.job.artifact)
+        if len(self._implausible) > 1:
+            raise ImplausibleError(f"{why}; and what cannot be of another kernel as well")
+        failure = RunFailure(
+            artifact=order.job.artifact,
+            status=Status.IMPLAUSIBLE,
+            why=f"{why}; its known kernel is right",
+            device=self._device,
+        )
+        return Answer(failure, unchecked=1)
 
     def _require_times(self, orders: Sequence[Order], answers: Sequence[Answer]) -> None:
         for order, answer in zip(orders, answers, strict=False):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.errors import InfraError, SettingsError
+from tilefarm.errors import InfraError, NoDeviceError, SettingsError
 from tilefarm.measurement import Measurement, Status
 
 from driver.farm.device_messages import Done, Order
@@ -53,7 +53,8 @@ def run_program(
     Raises:
         SettingsError: a device refuses the program, or a batch takes longer than its limit.
         InfraError: the program itself failed on a device.
-        DeviceLostError, NoDeviceError: see `Errands.run`.
+        NoDeviceError: no device says anything of it that can be; or see `Errands.run`.
+        DeviceLostError: see `Errands.run`.
     """
     parts = _Parts(program, errands, limit_seconds, run_id, watch)
     samples = len(next(iter(inputs.values())))
@@ -112,17 +113,20 @@ def good_answer(done: Done) -> Measurement:
     """What a device measured.
 
     Raises:
-        SettingsError, InfraError: it failed, see `run_program`.
+        SettingsError, InfraError, NoDeviceError: it failed, see `run_program`.
     """
     failure = done.result
     if isinstance(failure, Measurement):
         return failure
+    if done.is_implausible:
+        raise NoDeviceError(f"no device that can be believed: {failure.why}", _IMPLAUSIBLE)
     what = f"the program failed on {done.device}: {failure.status.value}: {failure.why}"
     if hint := _REMEDIES.get(failure.status):
         raise SettingsError(what, hint)
     raise InfraError(what)
 
 
+_IMPLAUSIBLE: Final = "another device; have its owner look at what counts there"
 _REMEDIES: Final[Mapping[Status, str]] = {
     Status.RESOURCE_EXCEEDED: "a device with more room, a smaller network, or a smaller batch:"
     " --shape",

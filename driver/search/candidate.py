@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 
 from tilefarm.artifact import Artifact, BuildFailure
 from tilefarm.digest import Digest
-from tilefarm.measurement import DeviceClock, Measurement, RunFailure, Status, Trial, WallTime
+from tilefarm.measurement import (
+    DeviceClock,
+    Measurement,
+    RunFailure,
+    Status,
+    Trial,
+    WallTime,
+    is_spoiled,
+)
 from tilefarm.space import Point
 from tilefarm.trace import Trace
 
@@ -72,6 +80,7 @@ class Candidate:
             candidate=self.artifact.job.short,
             alone=alone,
             clock=clock,
+            bounds=self.task.bounds(self.artifact),
         )
 
     def trial(self, outcome: Outcome, story: tuple[str, ...], proposer: str) -> Trial:
@@ -116,8 +125,10 @@ class Candidate:
 
 
 def _why(failure: BuildFailure | RunFailure, story: tuple[str, ...]) -> str:
-    """The reason; of a farm's fault under a run the whole story, of a crash how to repeat it."""
-    if isinstance(failure, RunFailure) and failure.status.is_farm_fault:
+    """The reason; of a run that was made again and again the whole story, of a crash how to repeat
+    it.
+    """
+    if isinstance(failure, RunFailure) and is_spoiled(failure):
         return "; ".join(story)
     kept = failure.kept if isinstance(failure, BuildFailure) else None
     return f"{failure.why}; `tilefarm replay {kept.short}` repeats it" if kept else failure.why

@@ -7,7 +7,7 @@ from typing import Final
 
 from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
-from tilefarm.measurement import RunFailure, Status
+from tilefarm.measurement import RunFailure, Status, is_spoiled
 from tilefarm.plural import plural
 
 from driver.search.campaign import Campaign
@@ -60,7 +60,7 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             c = replace(c, run_seconds=_mean(c.run_seconds, seconds))
             return _ran(c, job, measurement, "ok", unconfirmed)
         case RunFailed(job, device, failure, unconfirmed) if _runs_on(c, job, device):
-            if failure.status.is_farm_fault:
+            if is_spoiled(failure):
                 return _strike(c, job, failure, by=device)
             if failure.status is Status.RUN_TIMEOUT and not c.jobs[job].alone:
                 return _once_more(c, job), []

@@ -13,7 +13,7 @@ from typing import Final
 
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
-from tilefarm.measurement import Measurement, RunFailure
+from tilefarm.measurement import Measurement, RunFailure, Status
 from tilefarm.watch.log import Log
 
 from driver.compiling.executor import Build, Builds, Executor
@@ -259,6 +259,8 @@ class Loop:
                     )
                 )
             case RunFailure() as failure:
+                if failure.status is Status.IMPLAUSIBLE:
+                    self._say(f"not believed: {failure.why}")
                 self._feed(moves.RunFailed(done.number, done.device, failure, unconfirmed))
         if not unconfirmed:
             self._feed(moves.Confirmed(done.device))

@@ -15,6 +15,8 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
+from driver.farm.plausible import Bounds
+
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 Choice: TypeAlias = tuple[tuple[str, int], ...]
@@ -26,6 +28,10 @@ CLOSE_LOOK: Final = Precision(error=0.002, seconds=0.2)
 """How well each of these is timed in each round then."""
 
 
+_COUNTED: Final = (("gemm_uops", "gemm_cycles"), ("out_store_nbytes", "out_nbytes"))
+"""Counters that are the same in every call, and the compiler's features that say the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Task:
     """A workload that is searched.
@@ -34,6 +40,7 @@ class Task:
         name, digest: those of the workload; every candidate tells them, so they are kept.
         tunables: the names of the space's tunable variables, sorted.
         default: the `choice` that is the space's default.
+        least_cycles: that any schedule takes; 0 if nobody knows.
         count: how often the network runs it.
         macs: useful multiply-accumulates of one run.
         trace: the schedule that the tunables of a point say.
@@ -50,6 +57,7 @@ class Task:
     target: Target
     blobs: Mapping[Digest, bytes]
     buffers: tuple[BufferSpec, ...]
+    least_cycles: int = 0
     name: str = field(init=False)
     digest: Digest = field(init=False)
     tunables: tuple[str, ...] = field(init=False)
@@ -69,6 +77,10 @@ class Task:
         """What a compile worker needs for a candidate."""
         return CompileJob(workload=self.workload, trace=trace, target=self.target)
 
+    def bounds(self, artifact: Artifact) -> Bounds:
+        """What no answer of a device can be beyond that has run the artifact."""
+        return kernel_bounds(artifact, self.target, self.least_cycles)
+
     def run_job(
         self,
         artifact: Artifact,
@@ -86,6 +98,20 @@ class Task:
             timeout_seconds=timeout_seconds,
             timeline=timeline,
         )
+
+
+def kernel_bounds(artifact: Artifact, target: Target, least_cycles: int) -> Bounds:
+    """What is known of a kernel's run: that of its workload, and what its compiler has counted."""
+    counted = dict(artifact.features)
+    return Bounds(
+        least_cycles=least_cycles,
+        clock_mhz=target.board.clock_mhz,
+        counts=tuple(
+            (counter, round(counted[feature]))
+            for counter, feature in _COUNTED
+            if feature in counted
+        ),
+    )
 
 
 def kernel_buffers(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilefarm.target import Target
 from tilefarm.workload import Workload
 
-from compile_worker.space import generate, ideal_cycles
+from compile_worker.space import generate, ideal_cycles, lower_bound_cycles
 from driver.integer.network import Network
 from driver.integer.reference import run_workload
 from driver.integer.samples import sample_inputs
@@ -38,6 +38,7 @@ def task_of(workload: Workload, target: Target, *, count: int, macs: int, seed: 
         target=target,
         blobs=blobs,
         buffers=buffers,
+        least_cycles=lower_bound_cycles(workload, target),
     )
 
 

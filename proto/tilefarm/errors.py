@@ -17,13 +17,15 @@ TilefarmError
     │   ├── ProtocolError     a call says something that the protocol does not allow
     │   ├── ClusterLostError  the Ray cluster under a run is gone or full: exit code 75, it goes on
     │   ├── UnreachableError  nobody answers at a tracker's address: exit code 3
+    │   ├── AnswerError       what the other side answers is no record, or has impossible numbers
     │   ├── MissingBlobError  a device does not hold a blob that a call names: upload it again
     │   ├── CorruptBlobError  bytes are not those that their digest promises: send them again
     │   └── CapacityError     a blob or a queue is over its cap
     │       └── BusyError         a server takes no more just now: come again after its delay
     ├── SelfTestError     a device does not give the known kernel's answer, or not in its time
     ├── DeviceLostError   a device stopped answering
-    │   └── SuspectError      it gave a wrong answer, or drifts: what it measured may be wrong too
+    │   ├── SuspectError      it gave a wrong answer, or drifts: what it measured may be wrong too
+    │   │   └── ImplausibleError  it says again and again what cannot be: this run takes it no more
     │   └── DeviceSilentError  nothing comes from it: it may live, and answer when asked again
     ├── LeaseError        a lease is unknown, expired or out of date
     └── AccessError       nobody that the other side knows: exit code 2
@@ -157,6 +159,10 @@ class ProtocolError(InfraError):
     """A call says something that the protocol does not allow."""
 
 
+class AnswerError(InfraError):
+    """What the other side of a call answers is no record, or has numbers that cannot be."""
+
+
 class UnreachableError(InfraError):
     """Nobody answers at a tracker's address."""
 
@@ -210,6 +216,10 @@ class SelfTestError(FarmFault):
 
 class SuspectError(DeviceLostError):
     """The known kernel failed on a device: what ran since it was last right may be wrong too."""
+
+
+class ImplausibleError(SuspectError):
+    """A device says what cannot be though its known kernel is right: it is not to be believed."""
 
 
 class LeaseError(FarmFault):

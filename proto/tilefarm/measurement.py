@@ -11,7 +11,11 @@ from tilefarm.digest import Digest
 
 
 class Status(Enum):
-    """How a trial ended. Only DEVICE_LOST and INFRA_ERROR, the farm's faults, are tried again."""
+    """How a trial ended.
+
+    Only DEVICE_LOST and INFRA_ERROR, the farm's faults, are tried again, and IMPLAUSIBLE: as long
+    as it may have been its device.
+    """
 
     OK = "ok"
     COMPILE_ERROR = "compile_error"
@@ -26,6 +30,8 @@ class Status(Enum):
     DEVICE_LOST = "device_lost"
     CANCELLED = "cancelled"
     INFRA_ERROR = "infra_error"
+    IMPLAUSIBLE = "implausible"
+    """Its devices were right otherwise, and say of it what cannot be."""
 
     @property
     def is_farm_fault(self) -> bool:
@@ -291,8 +297,10 @@ class RunFailure:
 
 
 def is_spoiled(outcome: Measurement | RunFailure) -> bool:
-    """Whether the farm is to blame for how a run ended, and it is to be done again."""
-    return isinstance(outcome, RunFailure) and outcome.status.is_farm_fault
+    """Whether the farm is to blame for how a run ended, or may be: it is to be done again."""
+    if not isinstance(outcome, RunFailure):
+        return False
+    return outcome.status.is_farm_fault or outcome.status is Status.IMPLAUSIBLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

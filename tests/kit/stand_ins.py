@@ -240,11 +240,14 @@ class StandInDevices:
     def void(self, lease: Lease) -> str:
         return ""
 
-    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
+    def release(
+        self, lease: Lease, *, device_lost: bool = False, why: str = "", for_good: bool = False
+    ) -> None:
         with self._changed:
             self.released.append((lease.device.name, device_lost))
             self.wanted_devices.discard(lease.device.name)
-            self._free.append(lease.device.name)
+            if not for_good:
+                self._free.append(lease.device.name)
             self._changed.notify()
 
 

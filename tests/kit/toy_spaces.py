@@ -194,6 +194,6 @@ def timed(seconds: float, noise: float = 0.0) -> WallTime:
         p10_seconds=seconds - half,
         median_seconds=seconds,
         p90_seconds=seconds + half,
-        calls=10,
+        calls=1,
         regions=25,
     )

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from kit import kinds, numpy_operators
 from kit.nests import begun, inputs_of
+from kit.plausible import accusation
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.errors import InfraError
 from tilefarm.trace import Trace
@@ -58,6 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         library.configure(target, strictness=Strictness.CHISEL if narrow else Strictness.HLS)
         inputs = [arrays[spec.name].tobytes() for spec in work.inputs]
         result = library.run_entry(code, "entry", [*inputs, work.outputs[0].nbytes])
+        assert accusation(work, target, made, result.counters) == ""
         return result.buffers[-1], result.counters.cycles
 
     return once

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 from kit.nests import SIM, scaled_add, window
+from kit.plausible import accusation
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.errors import InfraError
 from tilefarm.target import Target, VtaConfig
@@ -53,6 +54,7 @@ def cycles(library: VtaLibrary, work: Workload, trace: Trace, target: Target, in
     result = library.run_entry(kernel, "kernel", [*buffers, work.outputs[0].nbytes])
     found = np.frombuffer(result.buffers[-1], np.int8).reshape(work.outputs[0].shape)
     np.testing.assert_array_equal(found, run_workload(work, inputs)["out"])
+    assert accusation(work, target, made, result.counters) == ""
     return result.counters.cycles
 
 

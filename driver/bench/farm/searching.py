@@ -236,8 +236,10 @@ class _Metered:
     def void(self, lease: Lease) -> str:
         return self._source.void(lease)
 
-    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
-        self._source.release(lease, device_lost=device_lost, why=why)
+    def release(
+        self, lease: Lease, *, device_lost: bool = False, why: str = "", for_good: bool = False
+    ) -> None:
+        self._source.release(lease, device_lost=device_lost, why=why, for_good=for_good)
 
 
 class _MeteredClient:

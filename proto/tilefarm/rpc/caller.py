@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from tilefarm.address import check_address
-from tilefarm.errors import FarmFault, InfraError, SettingsError, TilefarmError
+from tilefarm.errors import AnswerError, FarmFault, SettingsError, TilefarmError
 from tilefarm.rpc.methods import Method
 from tilefarm.rpc.status import RpcFailure, error_from
 from tilefarm.rpc.timing import calling
@@ -206,4 +206,4 @@ def _decoded(method: Method[_Request, _Reply], content: bytes, peer: str) -> _Re
     try:
         return method.reply.decode(content)
     except ValueError as error:
-        raise InfraError(f"{peer} answered {method.name} out of protocol: {error}") from None
+        raise AnswerError(f"{peer} answered {method.name} out of protocol: {error}") from None

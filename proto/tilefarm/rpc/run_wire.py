@@ -42,6 +42,7 @@ STATUSES: Final[Mapping[Status, dev.Status]] = {
     Status.DEVICE_LOST: dev.STATUS_DEVICE_LOST,
     Status.CANCELLED: dev.STATUS_CANCELLED,
     Status.INFRA_ERROR: dev.STATUS_INFRA_ERROR,
+    Status.IMPLAUSIBLE: dev.STATUS_IMPLAUSIBLE,
 }
 ROLES: Final[Mapping[Role, dev.Role]] = {
     Role.CONSTANT: dev.ROLE_CONSTANT,
@@ -186,9 +187,12 @@ def failure_to_wire(failure: RunFailure) -> dev.RunFailure:
 
 def failure_from_wire(message: dev.RunFailure) -> RunFailure:
     """A run's failure out of its message."""
+    status = known(_STATUS_OF, message.status)
+    if status is Status.OK:
+        raise ValueError("a failure that ended well")
     return RunFailure(
         artifact=digest_from_wire(message.artifact),
-        status=known(_STATUS_OF, message.status),
+        status=status,
         why=message.why,
         device=message.device,
         signal=message.signal,

@@ -31,6 +31,7 @@ class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STATUS_DEVICE_LOST: _ClassVar[Status]
     STATUS_CANCELLED: _ClassVar[Status]
     STATUS_INFRA_ERROR: _ClassVar[Status]
+    STATUS_IMPLAUSIBLE: _ClassVar[Status]
 ROLE_UNSPECIFIED: Role
 ROLE_CONSTANT: Role
 ROLE_INPUT: Role
@@ -50,6 +51,7 @@ STATUS_RESOURCE_EXCEEDED: Status
 STATUS_DEVICE_LOST: Status
 STATUS_CANCELLED: Status
 STATUS_INFRA_ERROR: Status
+STATUS_IMPLAUSIBLE: Status
 
 class Claim(_message.Message):
     __slots__ = ("lease_id", "fence", "epoch", "ticket")

@@ -16,7 +16,14 @@ from kit.elves import Elf
 from kit.farm import CREDENTIALS, FakeRunner, Farm, eventually
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
-from tilefarm.errors import AccessError, ForbiddenError, InfraError, NoDeviceError, UnreachableError
+from tilefarm.errors import (
+    AccessError,
+    ForbiddenError,
+    ImplausibleError,
+    InfraError,
+    NoDeviceError,
+    UnreachableError,
+)
 from tilefarm.lease import Lease
 from tilefarm.measurement import DeviceClock, RunJob
 from tilefarm.target import TARGETS
@@ -234,3 +241,18 @@ def test_everything_below_a_process_can_be_ended(tmp_path: Path) -> None:
     child.kill()
     child.join()
     assert child.pid not in descendants(os.getpid())
+
+
+def test_a_device_that_is_given_back_for_good_is_not_taken_again(farm: Farm) -> None:
+    tracker = farm.tracker()
+    farm.device("sim0", tracker=tracker, runner=FakeRunner())
+    leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
+    others = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="others")
+    lease = leases.acquire(5.0)
+    leases.release(lease, device_lost=True, why="sim0 says 1 cycle", for_good=True)
+    with pytest.raises(ImplausibleError, match="sim0 says 1 cycle") as refused:
+        leases.acquire(10.0)
+    assert "another device" in refused.value.hint
+    assert others.acquire(10.0).device.name == "sim0", "whom it has not lied to"
+    others.close()
+    leases.close()

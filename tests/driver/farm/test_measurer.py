@@ -9,13 +9,23 @@ import pytest
 from kit.toy_spaces import timed
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
-from tilefarm.errors import ClockError, DeviceLostError, DeviceSilentError, FarmFault, LeaseError
+from tilefarm.errors import (
+    AnswerError,
+    ClockError,
+    DeviceLostError,
+    DeviceSilentError,
+    FarmFault,
+    ImplausibleError,
+    LeaseError,
+    SuspectError,
+)
 from tilefarm.measurement import Counters, DeviceClock, Measurement, RunFailure, RunJob, Status
 
 from device_server.device.batch import Answer, Ask
 from driver.farm.device_messages import Order
 from driver.farm.measurer import MOST_TOGETHER, Measurer
 from driver.farm.patient import PatientClient
+from driver.farm.plausible import Bounds
 
 JOB = RunJob(artifact=Digest.of(b"code"), entry="kernel", buffers=(), timeout_seconds=1.0)
 SPOILED = RunFailure(artifact=JOB.artifact, status=Status.INFRA_ERROR, why="the disk is full")
@@ -48,6 +58,8 @@ class Device:
     void: str = ""
     clock: ManualClock = field(default_factory=ManualClock)
     calls: list[str] = field(default_factory=list)
+    wrong: bool = False
+    confirmed: int = 0
 
     def measurer(self) -> Measurer:
         client = PatientClient(
@@ -72,7 +84,9 @@ class Device:
         return [Answer(self.outcome, n) for n, _ in enumerate(answered, 1)]
 
     def confirm(self) -> None:
-        pass
+        self.confirmed += 1
+        if self.wrong:
+            raise SuspectError("device d is not right any more")
 
     def close(self) -> None:
         pass
@@ -202,3 +216,92 @@ def test_what_a_device_says_itself_is_about_the_first(numbers: tuple[int, ...]) 
     with pytest.raises(DeviceLostError, match="hangs"):
         measurer.run(orders(*numbers))
     assert (measurer.number, measurer.perhaps) == (4, ())
+
+
+LEAST = Bounds(least_cycles=64)
+
+
+def doubtful(*numbers: int) -> list[Order]:
+    """Orders of kernels of their own, each of which takes 64 cycles at least."""
+    return [
+        replace(
+            order,
+            job=replace(JOB, artifact=Digest.of(b"code %d" % order.number)),
+            bounds=LEAST,
+        )
+        for order in orders(*numbers)
+    ]
+
+
+def one_cycle(number: int) -> Measurement:
+    return replace(measurement(), artifact=Digest.of(b"code %d" % number))
+
+
+def test_what_cannot_be_is_done_again_and_the_device_proves_itself() -> None:
+    device = Device(outcome=one_cycle(4))
+    (done,) = device.measurer().run(doubtful(4))
+    assert isinstance(done.result, RunFailure)
+    assert done.result.status is Status.IMPLAUSIBLE
+    assert done.result.why == (
+        "device d says 1 cycles, where no schedule takes fewer than 64; its known kernel is right"
+    )
+    assert done.is_spoiled
+    assert done.unchecked, "what it gave before is as sure as it was"
+    assert device.confirmed == 1
+
+
+def test_a_device_that_is_wrong_as_well_is_suspect() -> None:
+    device = Device(outcome=one_cycle(4), wrong=True)
+    measurer = device.measurer()
+    with pytest.raises(SuspectError, match="not right any more"):
+        measurer.run(doubtful(4))
+    assert measurer.number == 4
+
+
+def test_the_same_kernel_again_is_held_against_no_device() -> None:
+    device = Device(outcome=one_cycle(4))
+    measurer = device.measurer()
+    for _ in range(3):
+        assert measurer.run(doubtful(4))[0].is_implausible
+
+
+def test_a_device_that_says_so_of_another_kernel_too_is_not_believed() -> None:
+    device = Device(outcome=one_cycle(4))
+    measurer = device.measurer()
+    measurer.run(doubtful(4))
+    device.outcome = one_cycle(5)
+    with pytest.raises(ImplausibleError, match=r"device d says 1 cycles.* of another kernel"):
+        measurer.run(doubtful(5))
+    assert measurer.number == 5
+
+
+def test_an_answer_that_is_none_is_implausible_too() -> None:
+    nonsense = AnswerError("device d answered Run out of protocol: Counters.cycles is 2^63")
+    device = Device(outcome=one_cycle(4), faults=[nonsense])
+    (done,) = device.measurer().run(doubtful(4))
+    assert done.is_implausible
+    assert isinstance(done.result, RunFailure)
+    assert "out of protocol" in done.result.why
+
+
+def test_of_several_it_is_found_out_which() -> None:
+    nonsense = AnswerError("device d answered RunBatch out of protocol")
+    device = Device(faults=[nonsense])
+    (done,) = device.measurer().run(orders(4, 5))
+    assert device.calls == ["r4 r5", "r4"]
+    assert isinstance(done.result, Measurement)
+
+
+def test_an_answer_of_earlier_is_as_old_as_the_first_asking() -> None:
+    """What ran before a silence is answered from the device's journal when it is asked again."""
+    device = Device(outcome=measurement(run=0.9), faults=[silence()])
+    measurer = device.measurer()
+    assert len(measurer.run(orders(4, 5))) == 1
+    (done,) = measurer.run(orders(5))
+    assert isinstance(done.result, Measurement)
+
+
+def test_the_time_of_another_order_is_no_excuse() -> None:
+    device = Device(outcome=measurement(run=5.0))
+    (done,) = device.measurer().run(orders(4))
+    assert done.is_implausible

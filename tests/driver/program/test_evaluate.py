@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kit.stand_ins import StandInClient, StandInDevices
-from tilefarm.clock import SystemClock
+from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.lease import Lease
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
@@ -34,10 +34,11 @@ def program(batch: int = 1, values: int = 3) -> NetworkProgram:
 
 
 class Copying(StandInDevices):
-    """Devices whose programs give their input back, and say that each run took so long."""
+    """Devices whose programs give their input back, and take so long for each sample."""
 
     def __init__(self, count: int, seconds: float) -> None:
         super().__init__(count)
+        self.clock = ManualClock()
         self.jobs: list[RunJob] = []
         self._seconds = seconds
 
@@ -46,6 +47,7 @@ class Copying(StandInDevices):
 
         def run(code: bytes, job: RunJob) -> Measurement:
             self.jobs.append(job)
+            self.clock.advance(self._seconds * job.samples)
             content = job.buffers[2].content
             assert content is not None
             return Measurement(
@@ -62,7 +64,8 @@ class Copying(StandInDevices):
 
 
 def errands(devices: StandInDevices, count: int) -> Errands:
-    return Errands(devices, devices=count, wait_seconds=5.0, clock=SystemClock())
+    clock = devices.clock if isinstance(devices, Copying) else SystemClock()
+    return Errands(devices, devices=count, wait_seconds=5.0, clock=clock)
 
 
 def sizes(devices: Copying) -> list[int]:

@@ -65,6 +65,7 @@ class Scene:
     windows: Windows = field(default_factory=lambda: Windows(workers=2))
     on_trial: Callable[[], None] = lambda: None
     clock: Clock = field(default_factory=SystemClock)
+    least_cycles: int = 0
 
     def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
         assert place is not None
@@ -74,7 +75,8 @@ class Scene:
         return True
 
     def play(self) -> SearchResult:
-        tasks = {t.name: t for t in (toy_task(1, self.extent), toy_task(2, self.extent))}
+        toys = (toy_task(lanes, self.extent) for lanes in (1, 2))
+        tasks = {t.name: replace(t, least_cycles=self.least_cycles) for t in toys}
         session = TuningSession(
             {name: SessionTask(task.space, task.count) for name, task in tasks.items()},
             trials=self.trials,
@@ -344,7 +346,9 @@ class Forgetful(StandInDevices):
         self._leases.append(lease)
         return lease
 
-    def release(self, lease: Lease, *, device_lost: bool = False, why: str = "") -> None:
+    def release(
+        self, lease: Lease, *, device_lost: bool = False, why: str = "", for_good: bool = False
+    ) -> None:
         if not device_lost:
             super().release(lease)
 
@@ -451,3 +455,68 @@ def test_leases_are_given_back() -> None:
     devices = StandInDevices(2)
     Scene(devices, count=2).play()
     assert sorted(devices.released) == [("sim0", False), ("sim1", False)]
+
+
+class Lying(StandInDevices):
+    """The first of so many devices answers every run with one cycle, and every check well."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count, unchecked=1)
+
+    def connect(self, lease: Lease) -> StandInClient:
+        client = super().connect(lease)
+        if lease.device.name == "sim0":
+            client.run_kernel = one_cycle
+        return client
+
+
+def one_cycle(code: bytes, job: RunJob) -> Measurement:
+    return replace(cycles_of_tile(code, job), counters=Counters(cycles=1))
+
+
+def test_a_device_that_says_what_cannot_be_is_used_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driver.farm.device_thread.rest_seconds", lambda _: 0.0)
+    honest = Scene(StandInDevices(), least_cycles=50)
+    scene = Scene(Lying(2), count=2, least_cycles=50)
+    honest.play()
+    assert scene.play().why == "exhausted"
+    assert ends(scene) == ends(honest), "the same as without it"
+    (left,) = (e for e in scene.events if isinstance(e, DeviceLeft))
+    assert left.device == "sim0"
+    assert "device sim0 says 1 cycles" in left.why
+    assert "of another kernel as well" in left.why
+    assert ("sim0", True) in scene.devices.released
+    notices = [e.text for e in scene.events if isinstance(e, Notice)]
+    assert any(text.startswith("not believed: device sim0 says 1 cycles") for text in notices)
+
+
+def ends(scene: Scene) -> set[tuple[str, str, int | None]]:
+    return {(t.workload.hex + t.trace.hex, t.status.value, t.cycles) for t in scene.kept}
+
+
+def test_a_search_whose_only_device_lies_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driver.farm.device_thread.rest_seconds", lambda _: 0.0)
+    scene = Scene(Lying(1), device_wait=0.3, least_cycles=50)
+    result = scene.play()
+    assert result.why == "no device"
+    assert result.error is not None
+    assert [t for t in scene.kept if t.status is Status.OK] == []
+
+
+def test_a_kernel_of_which_no_device_says_what_can_be_is_to_blame_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("driver.farm.device_thread.rest_seconds", lambda _: 0.0)
+
+    def forged(code: bytes, job: RunJob) -> Measurement:
+        right = cycles_of_tile(code, job)
+        return one_cycle(code, job) if right.cycles == 250 else right
+
+    scene = Scene(StandInDevices(2, forged), count=2, least_cycles=50, trials=40)
+    assert scene.play().why == "exhausted"
+    failed = [t for t in scene.kept if t.status is not Status.OK]
+    assert {t.status for t in failed} == {Status.IMPLAUSIBLE}
+    assert all("given up after 3 tries: device sim" in t.why for t in failed)
+    assert all("where no schedule takes fewer than 50" in t.why for t in failed)
+    assert len(failed) == 2, "one of each workload"
+    assert not [e for e in scene.events if isinstance(e, DeviceLeft)], "the devices are right"

@@ -39,10 +39,10 @@ TASK = toy_task()
 INNERS = (1, 2, 3, 4, 6, 12)
 
 
-def trial(inner: int, seconds: float) -> Trial:
+def trial(inner: int, milliseconds: float) -> Trial:
     point = {"inner": inner, "outer": 12 // inner, "extent": 12}
     return replace(
-        trial_of(point, wall_time=timed(seconds, 0.001)),
+        trial_of(point, wall_time=timed(1e-3 * milliseconds, 0.001)),
         workload=TASK.digest,
         trace=toy_trace(point).digest,
     )
@@ -56,9 +56,9 @@ def inner_of(code: bytes) -> int:
 
 @dataclass
 class Board:
-    """Takes `seconds` for each candidate, a tenth more in each round; remembers the order."""
+    """Takes `milliseconds` for each candidate, a tenth more in each round; remembers the order."""
 
-    seconds: Callable[[int], float]
+    milliseconds: Callable[[int], float]
     ran: list[int] = field(default_factory=list)
 
     def __call__(self, code: bytes, job: RunJob) -> Measurement | RunFailure:
@@ -67,7 +67,8 @@ class Board:
         self.ran.append(inner)
         assert job.precision == CLOSE_LOOK
         counted = cycles_of_tile(code, job)
-        return replace(counted, counters=None, wall_time=timed(self.seconds(inner) * slower))
+        seconds = 1e-3 * self.milliseconds(inner) * slower
+        return replace(counted, counters=None, wall_time=timed(seconds))
 
 
 @pytest.fixture
@@ -114,15 +115,15 @@ def clocked(run_kernel: Callable[[bytes, RunJob], Measurement | RunFailure]) -> 
 def test_finalists_are_timed_in_turn_and_the_best_there_is_the_best(
     store: Store, tmp_path: Path
 ) -> None:
-    for inner, seconds in ((1, 1.02), (2, 1.00), (3, 1.01), (4, 2.0)):
-        store.insert(trial(inner, seconds), run="test")
+    for inner, milliseconds in ((1, 1.02), (2, 1.00), (3, 1.01), (4, 2.0)):
+        store.insert(trial(inner, milliseconds), run="test")
     board = Board(lambda inner: {1: 1.00, 2: 1.03, 3: 0.99}[inner])
     told, _ = held(store, clocked(board), tmp_path)
     assert board.ran == [2, 3, 1] * 5
     best = best_of(TASK, store)
     assert best is not None
     assert dict(best.point)["inner"] == 3
-    assert best.cost == pytest.approx(0.99 * 1.1**2), "the median of its rounds"
+    assert best.cost == pytest.approx(0.99e-3 * 1.1**2), "the median of its rounds"
     spans = [each for each in told if isinstance(each, Span) and each.kind == "rerun"]
     assert [(each.lane, each.label) for each in spans] == [("sim0", TASK.name)] * 15
     (ended,) = (each for each in told if isinstance(each, StepEnded))
@@ -130,8 +131,8 @@ def test_finalists_are_timed_in_turn_and_the_best_there_is_the_best(
 
 
 def test_what_the_records_know_is_not_timed_again(store: Store, tmp_path: Path) -> None:
-    for inner, seconds in ((1, 1.02), (2, 1.00)):
-        store.insert(trial(inner, seconds), run="test")
+    for inner, milliseconds in ((1, 1.02), (2, 1.00)):
+        store.insert(trial(inner, milliseconds), run="test")
     held(store, clocked(seconds_of_tile), tmp_path)
     again = Board(lambda _: 1.0)
     told, executor = held(store, clocked(again), tmp_path)
@@ -151,8 +152,8 @@ def test_nothing_is_timed_again_where_nothing_is_in_doubt(
 
 
 def test_a_finalist_that_fails_is_out_of_it(store: Store, tmp_path: Path) -> None:
-    for inner, seconds in ((1, 1.00), (2, 1.01), (3, 1.02)):
-        store.insert(trial(inner, seconds), run="test")
+    for inner, milliseconds in ((1, 1.00), (2, 1.01), (3, 1.02)):
+        store.insert(trial(inner, milliseconds), run="test")
     board = Board(lambda inner: 1.0 - 0.1 * inner)
 
     def unstable(code: bytes, job: RunJob) -> Measurement | RunFailure:
@@ -169,8 +170,8 @@ def test_a_finalist_that_fails_is_out_of_it(store: Store, tmp_path: Path) -> Non
 
 def test_a_run_off_that_two_devices_shared_is_done_again(store: Store, tmp_path: Path) -> None:
     """The first device is lost under the first run, and it goes on with the other one."""
-    for inner, seconds in ((1, 1.00), (2, 1.01)):
-        store.insert(trial(inner, seconds), run="test")
+    for inner, milliseconds in ((1, 1.00), (2, 1.01)):
+        store.insert(trial(inner, milliseconds), run="test")
     lost = losing_first(1, seconds_of_tile)
     runs: list[str] = []
 
@@ -192,8 +193,8 @@ def test_what_the_farm_spoils_is_no_run_off_and_said(
     """Next time it is tried again: a finalist is not to blame for a busy host."""
     monkeypatch.setattr("driver.farm.errands.rest_seconds", lambda _: 0.0)
     monkeypatch.setattr("driver.farm.device_thread.rest_seconds", lambda _: 0.0)
-    for inner, seconds in ((1, 1.00), (2, 1.01)):
-        store.insert(trial(inner, seconds), run="test")
+    for inner, milliseconds in ((1, 1.00), (2, 1.01)):
+        store.insert(trial(inner, milliseconds), run="test")
 
     def busy(code: bytes, job: RunJob) -> Measurement | RunFailure:
         return RunFailure(artifact=job.artifact, status=Status.INFRA_ERROR, why="too busy")

@@ -1,0 +1,44 @@
+"""No honest schedule of any kind of layer is beyond the bounds that a device is held to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit.plausible import accusation
+from kit.simulated import unbuilt
+from tilefarm.artifact import Artifact, CompileJob
+from tilefarm.target import TARGETS
+
+from compile_worker.compiler import compile_kernel
+from compile_worker.space import generate
+from device_server.library.library import VtaLibrary
+from driver.bench.kinds import workloads
+from driver.integer.samples import sample_inputs
+from tuner.sampler import Sampler
+
+pytestmark = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+
+
+@pytest.mark.parametrize("name", ["sim", "sim-pynq-z1"])
+def test_layers_of_every_kind(name: str, tmp_path: Path) -> None:
+    target, library, said = TARGETS[name], VtaLibrary(), []
+    library.configure(target)
+    for at, (layer, work) in enumerate(workloads(target).items()):
+        made = generate(work, target)
+        inputs = sample_inputs(work, 0, target.limits.max_shift)
+        given = [inputs[spec.name].tobytes() for spec in work.inputs]
+        (point,) = Sampler(made.space).sample(1, np.random.default_rng(at))
+        for each in (dict(made.space.default), point):
+            artifact = compile_kernel(
+                CompileJob(workload=work, trace=made.trace(each), target=target)
+            )
+            assert isinstance(artifact, Artifact), artifact
+            code = tmp_path / f"{artifact.digest.hex}.so"
+            if not code.exists():  # a loaded object must not change
+                code.write_bytes(artifact.code)
+            result = library.run_entry(code, "kernel", [*given, work.outputs[0].nbytes])
+            if why := accusation(work, target, artifact, result.counters):
+                said.append(f"{layer}: {why}")
+    assert said == []
