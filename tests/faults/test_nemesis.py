@@ -21,6 +21,7 @@ from kit.sessions import Session, reasons
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 SEED = int(os.environ.get("SOAK_SEED", "0")) or time.time_ns() % 10**6
 HEALED_SECONDS = 240.0
+GUESTS = 20
 
 
 @pytest.mark.slow
@@ -28,10 +29,11 @@ HEALED_SECONDS = 240.0
 @pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
 def test_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Harassed(tmp_path, seed=SEED) as farm:
-        nemesis = Nemesis(farm, SEED)
+        nemesis, guests = Nemesis(farm, SEED), farm.guests(GUESTS)
         farm.sessions.start()
         try:
-            nemesis.rage(SECONDS)
+            with guests:
+                nemesis.rage(SECONDS)
         finally:
             history = [json.dumps(asdict(event)) for event in nemesis.history]
             (tmp_path / "history.jsonl").write_text("\n".join(history))
@@ -40,7 +42,9 @@ def test_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         undisturbed = tmp_path / "undisturbed"
         run_undisturbed(undisturbed, sessions[-1].trials)
         with capsys.disabled():
-            print(f"\n{report(farm, nemesis)}")
+            print(f"\n{report(farm, nemesis)}\n{dict(guests.met)}")
+        assert guests.wrong == [], f"seed {SEED}"
+        assert guests.met["ran"], f"seed {SEED}"
         assert broken(farm, sessions, undisturbed / "records.sqlite") == [], f"seed {SEED}"
 
 
@@ -83,7 +87,8 @@ def report(farm: Harassed, nemesis: Nemesis) -> str:
             f"seed {nemesis.seed}, {SECONDS:g} s: {len(nemesis.history)} faults, {told} trials",
             f"sessions by exit code: {dict(codes)}",
             *(f"{count:5} gave up with {why}" for why, count in reasons(sessions).most_common()),
-            f"readmitted {len(farm.readmitted)}, started again {len(farm.revived)}",
+            f"readmitted {len(farm.readmitted)}, started again {dict(Counter(farm.revived))}",
+            *(f"{name} took {n >> 20} MiB" for name, n in farm.resident_nbytes.items()),
             f"a driver grew by {grown >> 20} MiB at most, and was silent for {silent:.0f} s",
             *(f"{count:5} {fault}" for fault, count in sorted(faults.items())),
         ]

@@ -47,6 +47,11 @@ def bounds() -> list[Bound]:
     return [Bound(*row) for row in rows("Bounds")]
 
 
+def memory() -> dict[str, int]:
+    """The most memory that each kind of server takes."""
+    return {kind: int(Bound(kind, most, "", "", "").number) for kind, most, *_ in rows("Memory")}
+
+
 def constant(name: str) -> Any:
     """The value of a constant by its dotted name; of a field of settings, its default."""
     words = name.strip("`").split(".")

@@ -7,17 +7,21 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
+from kit.guests import Guests
 from kit.proxy import Proxy
 from kit.real_farm import RealFarm, Served
-from kit.sessions import Sessions
+from kit.sessions import Sessions, resident_nbytes
 from kit.skew import Skew
 from tilefarm.closing import Closing
 from tilefarm.errors import TilefarmError
 from tilefarm.trust.access import FarmRole
+from tilefarm.trust.tls import TlsFolder
 
 _TRACKER: Final = "tracker"
 _DEVICES: Final = ("sim0", "sim1", "sim2")
@@ -36,7 +40,8 @@ class Harassed(Closing):
         proxies: "way to NAME" is in front of a server.
         skews: clocks of the servers.
         readmitted: devices that came out of quarantine, as an admin would have them.
-        revived: servers that ended by themselves.
+        revived: servers that ended by themselves, with their exit codes.
+        resident_nbytes: the most memory that a server had.
         unnoticed: devices that were wrong for long, and nobody found out.
         pids: of all servers that ever were.
     """
@@ -55,7 +60,8 @@ class Harassed(Closing):
         self.servers: dict[str, Served] = {}
         self.proxies: dict[str, Proxy] = {}
         self.readmitted: list[str] = []
-        self.revived: list[str] = []
+        self.revived: list[tuple[str, int | None]] = []
+        self.resident_nbytes: Counter[str] = Counter()
         self.unnoticed: list[str] = []
         self.pids: set[int] = set()
         self._addresses: dict[str, str] = {}
@@ -80,7 +86,7 @@ class Harassed(Closing):
         environment = real.environment
         skew = self.skews[name].environment
         path = os.pathsep.join([skew["PYTHONPATH"], str(_TESTS), str(_TESTS.parent)])
-        lies = {"LIES": str(self._lies(name))}
+        lies = {"LIES": str(self._lies(name)), "SLOW": str(self._slow(name))}
         real.environment = {**environment, **skew, **lies, "PYTHONPATH": path}
         try:
             if name == _TRACKER:
@@ -102,8 +108,10 @@ class Harassed(Closing):
         self._looked_at = time.monotonic()
         for name, server in self.servers.items():
             self.pids |= {*server.below()}
+            nbytes = resident_nbytes(server.pid)
+            self.resident_nbytes[name] = max(self.resident_nbytes[name], nbytes)
             if not server.alive and not server.was_killed:
-                self.revived.append(name)
+                self.revived.append((name, server.code))
                 self.start(name)
         with contextlib.suppress(TilefarmError):  # the tracker is away just now
             for state in self._admin.states():
@@ -127,6 +135,37 @@ class Harassed(Closing):
     def lies(self, name: str) -> bool:
         """Whether a device is wrong, and nobody has found out."""
         return self._lies(name).exists()
+
+    def slow_down(self, name: str) -> None:
+        """A device takes long for each run from now on."""
+        self._slow(name).touch()
+
+    def speed_up(self, name: str) -> None:
+        """It does so no more."""
+        self._slow(name).unlink(missing_ok=True)
+
+    def guests(self, count: int) -> Guests:
+        """So many clients of this farm, each with a certificate of its own."""
+        tls = [self._real.tls_of(FarmRole.SUBMIT, f"guest{number}") for number in range(count)]
+        return Guests(
+            lambda: self._addresses[_TRACKER],
+            self._real.target,
+            [replace(self._real.credentials, tls=TlsFolder(folder)) for folder in tls],
+            self._seed,
+        )
+
+    @property
+    def token(self) -> str:
+        """The secret of this farm."""
+        return self._real.credentials.token
+
+    @property
+    def somebody(self) -> TlsFolder:
+        """Certificates of somebody of this farm, who may run kernels if they show a token."""
+        return TlsFolder(self._real.tls_of(FarmRole.SUBMIT, "somebody"))
+
+    def _slow(self, name: str) -> Path:
+        return self.folder / f"{name}.slow"
 
     def _lies(self, name: str) -> Path:
         return self.folder / f"{name}.lies"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from kit.bounds import memory
 from kit.fault_rows import STALL_SECONDS
 from kit.harassed import Harassed
 from kit.real_farm import gone
@@ -19,6 +20,7 @@ from tuner.store import Store
 _SILENT_SECONDS: Final = 10.0
 _GROWN_NBYTES: Final = 100 << 20
 _OPEN_FILES: Final = 128
+_GAVE_UP: Final = 70
 _LEASED: Final = re.compile(r"event=leased .*device=(\S+) fence=(\d+)")
 
 
@@ -40,6 +42,8 @@ def broken(farm: Harassed, sessions: Sequence[Session], undisturbed: Path) -> li
         *_leaks(farm, sessions),
         *_bad_ends(sessions),
         *_tracebacks(farm),
+        *_crashes(farm),
+        *_large_servers(farm),
     ]
 
 
@@ -115,6 +119,22 @@ def _bad_ends(sessions: Sequence[Session]) -> Iterator[str]:
     last = sessions[-1]
     if last.summary is None or last.summary["accuracy"]["differing"]:
         yield "the last session did not end with a program that is right"
+
+
+def _crashes(farm: Harassed) -> Iterator[str]:
+    """No server ends by itself but one that hangs, or is not right when it begins."""
+    for name, code in farm.revived:
+        if code != _GAVE_UP:
+            yield f"{name} ended with {code}: {farm.log_of(name)[-2000:]}"
+
+
+def _large_servers(farm: Harassed) -> Iterator[str]:
+    """No server takes more memory than the documentation says."""
+    most = memory()
+    for name, nbytes in farm.resident_nbytes.items():
+        kind = "tracker" if name == "tracker" else "device"
+        if nbytes > most[kind]:
+            yield f"{name} took {nbytes >> 20} MiB, more than {most[kind] >> 20} MiB"
 
 
 def _tracebacks(farm: Harassed) -> Iterator[str]:

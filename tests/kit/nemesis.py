@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from kit.crowd import connect, knock_and_run
+from kit.crowd import connect, knock_and_run, silent_calls
 from kit.full_disk import fill_disk
 from kit.harassed import Harassed
 from kit.proxy import Proxy
+from tilefarm.rpc import methods
+from tilefarm.rpc.caller import authorization
+from tilefarm.rpc.version import announcement
 
 from driver.processes import descendants
 
@@ -27,6 +30,7 @@ _PAUSE_SECONDS: Final = (0.2, 3.0)
 _TICK_SECONDS: Final = 0.1
 _FAR_NBYTES: Final = 200_000
 _STRANGERS: Final = 500
+_SILENT_CALLS: Final = 300
 _BELIEVED_SECONDS: Final = (1.0, 6.0)
 _NOTICED_SECONDS: Final = 90.0
 """Until a device that is wrong has run 50 kernels, the driver's own beginning included."""
@@ -142,6 +146,23 @@ def _besiege(farm: Harassed, subject: str, chance: random.Random) -> Undo:
     return staying.close
 
 
+def _say_nothing(farm: Harassed, subject: str, chance: random.Random) -> Undo:
+    """Headers of calls that no message follows, with a token and without."""
+    address = farm.address_of(subject)
+    path = (methods.ACQUIRE if subject == "tracker" else methods.WRITE).path
+    staying = ExitStack()
+    for metadata in ((), (*authorization(farm.token), *announcement())):
+        count = chance.randint(1, _SILENT_CALLS)
+        calls = silent_calls(address, path, metadata, calls=count, tls=farm.somebody)
+        staying.enter_context(calls)
+    return staying.close
+
+
+def _slow(farm: Harassed, subject: str, _: random.Random) -> Undo:
+    farm.slow_down(subject)
+    return lambda: farm.speed_up(subject)
+
+
 def _fill_disk(farm: Harassed, subject: str, _: random.Random) -> Undo:
     server = farm.servers[subject]
     return fill_disk(server.pid) if server.alive else _nothing
@@ -212,6 +233,8 @@ FAULTS: Final = (
     Fault("frozen", SERVERS, _freeze_server),
     Fault("certificate rotated", SERVERS, _rotate, lasts=False),
     Fault("besieged", SERVERS, _besiege),
+    Fault("called without a message", SERVERS, _say_nothing),
+    Fault("slow", DEVICES, _slow),
     Fault("disk full", DEVICES, _fill_disk),
     Fault("clock jumps", SERVERS, _jump, lasts=False),
     Fault("lies", DEVICES, _lie, lasts=False, alone=True),

@@ -79,6 +79,11 @@ class Served:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def code(self) -> int | None:
+        """How it ended: its exit code, or a signal's number below 0; None while it lives."""
+        return self._process.poll()
+
     def below(self) -> list[int]:
         """Processes that it started."""
         return descendants(self.pid)

@@ -177,8 +177,8 @@ class Sessions:
                 session.summary = event
             if event["event"] == "trial":
                 session.numbers.append(event["number"])
-                first_nbytes = first_nbytes or _resident_nbytes(process.pid)
-                grown = _resident_nbytes(process.pid) - first_nbytes
+                first_nbytes = first_nbytes or resident_nbytes(process.pid)
+                grown = resident_nbytes(process.pid) - first_nbytes
                 session.grown_nbytes = max(session.grown_nbytes, grown)
                 session.below |= {(pid, began_at(pid)) for pid in descendants(process.pid)}
 
@@ -192,7 +192,8 @@ def began_at(pid: int) -> int:
     return int(stat.rpartition(")")[2].split()[19])
 
 
-def _resident_nbytes(pid: int) -> int:
+def resident_nbytes(pid: int) -> int:
+    """The memory of a process; 0 if it is no more."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_NBYTES
     except OSError:
