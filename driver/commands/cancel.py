@@ -7,6 +7,7 @@ import json
 
 from tilefarm.clock import SystemClock
 from tilefarm.command_line import EXIT_INTERRUPTED
+from tilefarm.printable import printable
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
 from driver.jobs.answers import Job
@@ -28,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"id": job.id, "status": job.status}))
     else:
-        print(f"{job.id}: {_outcome(job)}")
+        print(printable(f"{job.id}: {_outcome(job)}"))
     return 0
 
 

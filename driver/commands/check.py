@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefarm.errors import SettingsError
 from tilefarm.plural import form, plural
+from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
 
 from driver.options.networks import MODEL, SEEDED, add_network_options, source_of
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         print(*forms.quantized_words(), "", HEAD, sep="\n")
         found = checked(forms, data, best_of=args.best_of, watch=_print_row)
         for line in verdict(found):
-            print(line)
+            print(printable_lines(line))
     return 0 if found.is_right else EXIT_DIFFERS
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilefarm.errors import NoDeviceError, SettingsError
 from tilefarm.lease import DeviceInfo, label_words
 from tilefarm.plural import plural
+from tilefarm.printable import printable_words
 from tilefarm.quiet import quiet_libraries
 from tilefarm.sandbox import SandboxLevel
 from tilefarm.target import TARGETS
@@ -114,7 +115,7 @@ def _print_document(tracker: TrackerClient) -> None:
 def _print_devices(tracker: TrackerClient, *, refused: bool) -> None:
     from driver.farm.leases import in_words
 
-    states = tracker.states()
+    states = printable_words(tracker.states())
     targets = {target.digest: name for name, target in TARGETS.items()}
     for state in states:
         device = state.device
@@ -140,7 +141,7 @@ def _refused_runs(tracker: TrackerClient, state: DeviceState) -> tuple[RefusedRu
     if not state.refused:
         return ()
     try:
-        return tracker.refused_runs(state.device.name)
+        return printable_words(tracker.refused_runs(state.device.name))
     except NoDeviceError:
         return ()  # it went away a moment ago
 
@@ -164,7 +165,7 @@ def _print_audit(path: Path, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps([asdict(entry) for entry in entries]))
         return 0
-    for line in _lines(entries):
+    for line in _lines(map(printable_words, entries)):
         print(line)
     return 0
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
+from tilefarm.printable import printable_words
 from tilefarm.quiet import quiet_libraries
 from tilefarm.trust.credentials import credentials
 
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_document(finding) for finding in findings]))
     else:
-        for finding in findings:
+        for finding in map(printable_words, findings):
             print(f"{'ok  ' if finding.good else 'BAD '} {finding.subject:12} {finding.detail}")
             if not finding.good:
                 print(f"       try: {finding.repair}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilefarm.errors import SettingsError
+from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
 from tilefarm.system_errors import unwritable
 
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({**_document(told), **how}))
         return 0
     for line in (*forms.quantized_words(), "", *lines(told)):
-        print(line)
+        print(printable_lines(line))
     return 0
 
 

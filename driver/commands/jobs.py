@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tilefarm.clock import SystemClock
+from tilefarm.printable import printable, printable_words
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
 from driver.jobs.answers import Job
@@ -43,11 +44,11 @@ def table(jobs: list[Job], *, now_seconds: float) -> Table:
     from rich.text import Text
 
     made = Table("job", "model", "status", "exit code", "began", "for", box=None)
-    for job in jobs:
+    for job in map(printable_words, jobs):
         began, ended = job.began_seconds, job.ended_seconds or now_seconds
         day = f"{datetime.fromtimestamp(began, UTC):%Y-%m-%d %H:%M} UTC" if began else ""
         span = f"{ended - began:.0f} s" if began else ""
         code = "" if job.exit_code is None else str(job.exit_code)
         # Text: names of others are no markup.
-        made.add_row(*map(Text, (job.id, title_of(job), job.status, code, day, span)))
+        made.add_row(*map(Text, (job.id, printable(title_of(job)), job.status, code, day, span)))
     return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tilefarm.clock import SystemClock
+from tilefarm.printable import printable_lines
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
 
@@ -23,8 +24,8 @@ def run(args: argparse.Namespace) -> int:
 
     dashboard = dashboard_of(args)
     if not args.follow:
-        print(dashboard.log(args.job), end="")
+        print(printable_lines(dashboard.log(args.job)), end="")
         return 0
     for piece in followed(dashboard, args.job, SystemClock()):
-        print(piece, end="", flush=True)
+        print(printable_lines(piece), end="", flush=True)
     return dashboard.job(args.job).exit_code or 0

@@ -12,6 +12,7 @@ from typing import Any, Final
 from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
 from tilefarm.plural import form, plural
+from tilefarm.printable import printable
 from tilefarm.trust.access import CALLING_ROLES, CertificateName, FarmRole, is_name
 from tilefarm.trust.tokens import read_table
 
@@ -218,7 +219,7 @@ _ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
 def _print_all(paths: list[Path]) -> int:
     for path in paths:
         for row in _rows(path):
-            print(_line(row))
+            print(printable(_line(row)))
     return 0
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilefarm.errors import SettingsError
+from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
 from tilefarm.system_errors import unwritable
 
@@ -150,7 +151,7 @@ def _listing(args: argparse.Namespace, rows: list[Listed], target: Target) -> in
     ]
     titles = ("  # workload", "runs on", "count", "MACs", "share", "schedules", "first step")
     for line in text_table(titles, cells):
-        print(line)
+        print(printable_lines(line))
     return 0
 
 
@@ -168,7 +169,7 @@ def _one(args: argparse.Namespace, workload: Workload, target: Target) -> int:
         if args.json:
             print(json.dumps({"workload": workload.name, "difference": difference.splitlines()}))
         else:
-            print(difference or "the schedules are equal")
+            print(printable_lines(difference or "the schedules are equal"))
         return 0
     made = compiled(workload, trace, target, with_user_passes(args.passes))
     stream = _add_stream(args, made, workload, trace, target)
@@ -182,7 +183,7 @@ def _one(args: argparse.Namespace, workload: Workload, target: Target) -> int:
         print(json.dumps(_document(made, workload, trace, stream)))
     else:
         for line in _lines(args, made, workload, choice, target):
-            print(line)
+            print(printable_lines(line))
     if made.refusal is not None and args.after in (None, ALL):
         raise made.refusal
     return 0

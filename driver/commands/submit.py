@@ -12,6 +12,7 @@ from typing import Final
 
 from tilefarm.clock import SystemClock
 from tilefarm.names import RandomIds
+from tilefarm.printable import printable
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
 from driver.commands.tune import add_trial_options
@@ -107,6 +108,6 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(asdict(sent)))
         return 0
     upload = f"{sent.uploaded_nbytes / 1e6:.1f} MB uploaded" if sent.uploaded_nbytes else "known"
-    print(f"{sent.id}: {title}, model and data {upload}, {cluster.cpus} CPUs")
-    print(f"  tilefarm logs {sent.id} --follow --cluster {args.cluster}")
+    print(printable(f"{sent.id}: {title}, model and data {upload}, {cluster.cpus} CPUs"))
+    print(printable(f"  tilefarm logs {sent.id} --follow --cluster {args.cluster}"))
     return 0

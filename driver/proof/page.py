@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from html import escape
 
 from tilefarm.plural import plural
+from tilefarm.printable import page_text as escape
 
 from driver.proof.explaining import Explanation, Layer
 from driver.proof.telling import principal

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Final
+
+from tilefarm.printable import page_text as escape
 
 from driver.report.page import STYLE
 from driver.report.svg import Scale, box, colour, drawing, element, label, short

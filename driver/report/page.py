@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Final
+
+from tilefarm.printable import page_text as escape
 
 from driver.accuracy.measure import value_text
 from driver.report.arena import arena_chart

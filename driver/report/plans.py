@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
+
+from tilefarm.printable import page_text as escape
 
 from driver.accuracy.plans import CYCLES_ARE, Plan
 from driver.report.svg import Scale, axes, drawing, element, short, steps

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Final
+
+from tilefarm.printable import page_text as escape
 
 from driver.report.cost import microseconds
 from driver.report.profile import LayerTime, Profile

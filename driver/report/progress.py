@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
+
+from tilefarm.printable import page_text as escape
 
 from driver.report.cost import cost
 from driver.report.summary import RunSummary, TrialRow, WorkloadRow

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from html import escape
+
+from tilefarm.printable import page_text as escape
 
 _STYLE = """
 body{font:14px/1.45 system-ui,sans-serif;color:#111827;background:#fff;margin:0;padding:20px 24px}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from tilefarm.printable import page_text as escape
 
 PALETTE = (
     "#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2",

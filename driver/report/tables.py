@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from tilefarm.plural import form, plural
+from tilefarm.printable import page_text as escape
 
 from driver.accuracy.measure import Unit, value_text
 from driver.accuracy.plans import CYCLES_ARE, Plan

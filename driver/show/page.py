@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Final
 
+from tilefarm.printable import page_text as escape
 from tilefarm.workload import Workload
 
 from driver.report.steps_page import PageStep, steps_page

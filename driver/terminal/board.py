@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tilefarm.printable import printable
+
 from driver.report.cost import cost, gain, total
 from driver.terminal.events import (
     DeviceJoined,
@@ -97,7 +99,7 @@ class Board:
         text = f"trials {self.done}/{self.total}  {rate}  failed {failed}"
         if gain := self.gain():
             text += f"  {gain:.2f}x faster than untuned"
-        return f"{text}  devices {', '.join(self.devices) or 'none yet'}"
+        return f"{text}  devices {', '.join(map(printable, self.devices)) or 'none yet'}"
 
     def gain(self) -> float | None:
         """Default by best over the network so far."""

@@ -16,6 +16,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from tilefarm.lease import label_words
 from tilefarm.plural import plural
+from tilefarm.printable import printable
 from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage, Waiting
 
 from driver.terminal.ago import ago
@@ -115,7 +116,7 @@ def _waiting_columns(waiting: Sequence[Waiting]) -> list[_Column]:
 
 def _table(columns: Sequence[_Column], room: int) -> list[str]:
     """Lines that are no longer than the width, unless even the numbers are."""
-    widths = [max(cell_len(_plain(c)) for c in (column.title, *column.cells)) for column in columns]
+    widths = [max(cell_len(printable(cell)) for cell in (c.title, *c.cells)) for c in columns]
     words = [n for n, column in enumerate(columns) if column.words]
     while sum(widths) + len(_GAP) * (len(columns) - 1) > room:
         widest = max(words, key=lambda n: widths[n])
@@ -139,13 +140,9 @@ def _placed(cell: str, width: int, *, left: bool) -> str:
 
 
 def _cut(words: str, width: int) -> str:
-    """Words of others in so much room, without anything that a terminal obeys."""
-    plain = _plain(words)
+    """Words of others in so much room."""
+    plain = printable(words)
     return plain if cell_len(plain) <= width else set_cell_size(plain, width - 1) + "…"
-
-
-def _plain(words: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in words)
 
 
 def _count(number: int) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from rich.table import Table
+from rich.text import Text
 from tilefarm.plural import form, plural
+from tilefarm.printable import printable
 
 from driver.accuracy.measure import value_text
 from driver.report.cost import microseconds
@@ -50,6 +52,7 @@ def fitting_table(
 
     Columns in `spare` are left out, one after the other, while names do not fit.
     """
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = {
         title: max(map(len, (title, *(row[n] for row in rows)))) for n, title in enumerate(titles)
     }
@@ -68,7 +71,8 @@ def fitting_table(
             table.add_column(title, justify=side, no_wrap=True, min_width=longest)
     shown = [titles.index(title) for title in widths]
     for row in rows:
-        table.add_row(*(row[n] for n in shown))
+        # Text: names of others are no markup.
+        table.add_row(*(Text(row[n]) for n in shown))
     return table
 
 

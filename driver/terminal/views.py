@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 from tilefarm.measurement import DeviceClock
 from tilefarm.plural import plural
+from tilefarm.printable import printable
 
 from driver.report.cost import gain, microseconds
 from driver.report.summary import RunSummary, Span, brief
@@ -37,6 +38,8 @@ from driver.terminal.tables import (
 )
 
 _PLAIN_SECONDS: Final = 5.0
+_MOST_SHOWN: Final = 2000
+"""Characters of a line: a step's outcome names what a network has, and reasons of devices."""
 _LIVE_TITLES: Final = ("workload", "count", "trials", "failed", "default", "best", "gain")
 _EVENT_NAMES: Final[dict[type, str]] = {
     StepBegan: "step_began",
@@ -203,6 +206,10 @@ def _live_cells(name: str, row: Row) -> tuple[str, ...]:
 
 def _lines(event: Progress) -> list[str]:
     """What every view says about an event in words."""
+    return [printable(line, _MOST_SHOWN) for line in _words(event)]
+
+
+def _words(event: Progress) -> list[str]:
     match event:
         case StepEnded():
             return [f"{event.seconds:7.1f} s  {event.step}: {event.detail}"]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from tilefarm.errors import DiskError, SettingsError, TilefarmError
+from tilefarm.printable import printable_lines
 from tilefarm.system_errors import of_the_system
 
 EXIT_INTERNAL: Final = 70
@@ -132,7 +133,7 @@ def _told_bug(where: str, bug: Exception, folder: Path | None) -> int:
 def _complain(text: str) -> None:
     """Say it on stderr, if there is one that takes it: the exit code says the rest."""
     with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        print(printable_lines(text), file=sys.stderr, flush=True)
 
 
 def _write_log(folder: Path | None) -> Path | None:

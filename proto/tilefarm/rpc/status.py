@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import grpc
 
 from tilefarm import errors
+from tilefarm.printable import printable, printable_lines
 from tilefarm.rpc.silence import silence
 
 _Code = grpc.StatusCode
@@ -115,7 +116,7 @@ def error_from(
         lost: the class for "nobody answers".
     """
     pairs = dict(failure.trailing_metadata() or ())
-    details = failure.details() or ""
+    details = printable(failure.details() or "", _DETAILS_LENGTH)
     named = _BY_NAME.get(str(pairs.get(NAME_KEY)))
     if named is errors.BusyError:
         return named(details, _text(pairs.get(HINT_KEY)), _retry_seconds(pairs.get(RETRY_KEY)))
@@ -136,4 +137,5 @@ def _retry_seconds(value: object) -> float:
 
 
 def _text(value: object) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else ""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else ""
+    return printable_lines(text[:_DETAILS_LENGTH])

@@ -91,7 +91,7 @@ def test_a_short_screen_shows_what_needs_somebody_and_what_works() -> None:
 
 def test_words_of_others_are_no_commands_to_a_terminal() -> None:
     text = drawn(Devices(states=(device("x", owner="[red]\x1b[2Jgone\x07"),)), 100)
-    assert "[red]?[2Jgone?" in text
+    assert r"[red]\x1b[2Jgone\x07" in text
 
 
 def test_a_farm_that_is_empty_is_said_to_be() -> None:
