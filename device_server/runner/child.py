@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
-import resource
 import time
+from collections.abc import Iterator
 from typing import Final
 
 from tilefarm.closing import Closing
 
+from device_server.runner.accelerator import Accelerator
 from device_server.runner.connection import Connection
 from device_server.runner.frames import Reply, Request
 from device_server.runner.last_words import LastWords
@@ -27,17 +26,29 @@ class RunnerChild(Closing):
 
     Args:
         connection: its other side is the child's; log: the child's standard error.
+        accelerator: the process that plays its accelerator, which dies with it; None where the
+            child's own library does.
         threads: how many compute in it.
+        asked_seconds: since when it may have requests, by the monotonic clock.
     """
 
     def __init__(
-        self, pid: int, connection: Connection, log: LastWords, *, threads: int = 1
+        self,
+        pid: int,
+        connection: Connection,
+        log: LastWords,
+        *,
+        accelerator: Accelerator | None = None,
+        threads: int = 1,
+        asked_seconds: float = 0.0,
     ) -> None:
         self._process = ChildProcess(pid)
         self._scheduling = Scheduling(pid)
         self._connection = connection
         self._log = log
         self._threads = threads
+        self.accelerator = accelerator
+        self._asked_seconds = asked_seconds
 
     @property
     def alive(self) -> bool:
@@ -52,6 +63,7 @@ class RunnerChild(Closing):
 
     def send(self, request: Request) -> None:
         """Send it; the reply is `loaded` or `ran`."""
+        self._asked_seconds = time.monotonic()
         self._connection.send(request)
 
     def loaded(self, within_seconds: float) -> Reply:
@@ -60,8 +72,14 @@ class RunnerChild(Closing):
 
     def ran(self, within_seconds: float) -> Reply:
         """The reply to the next request to run. CPU time is bounded as well."""
-        self._bound_cpu_seconds(within_seconds)
+        for process, seconds in self._budgets(within_seconds):
+            process.bound_cpu_seconds(seconds)
         return self._connection.reply(within_seconds)
+
+    @property
+    def busy_seconds(self) -> float:
+        """For how long it has had its last request: nothing that it did for that took longer."""
+        return time.monotonic() - self._asked_seconds
 
     def last_words(self) -> str:
         """The end of what the child wrote to its standard error."""
@@ -76,11 +94,16 @@ class RunnerChild(Closing):
         return status if status is not None else self._killed()
 
     def kill(self) -> None:
-        """End it now; from any thread, until it is closed."""
+        """End it now, and its accelerator; from any thread, until it is closed."""
         self._process.kill()
+        if self.accelerator is not None:
+            self.accelerator.process.kill()
 
     def close(self) -> None:
         """Kill the child and let go of everything. May be called again."""
+        self.kill()
+        if self.accelerator is not None:
+            self.accelerator.close()
         self._killed()
         self._connection.close()
         self._log.close()
@@ -93,22 +116,11 @@ class RunnerChild(Closing):
 
     def has_time_for(self, budget_seconds: float) -> bool:
         """Whether so much more is within the processor time that it may take in its life."""
-        with contextlib.suppress(OSError):
-            _, most = resource.prlimit(self._process.pid, resource.RLIMIT_CPU)
-            return most == resource.RLIM_INFINITY or self._cpu_seconds(budget_seconds) <= most
-        return False
+        budgets = self._budgets(budget_seconds)
+        return all(process.has_time_for(seconds) for process, seconds in budgets)
 
-    def _bound_cpu_seconds(self, budget_seconds: float) -> None:
-        """A net below the wall-clock limit: the kernel signals a child whose parent forgot it."""
-        with contextlib.suppress(OSError):
-            _, most = resource.prlimit(self._process.pid, resource.RLIMIT_CPU)
-            soft = self._cpu_seconds(budget_seconds)
-            if most != resource.RLIM_INFINITY:
-                soft = min(soft, most)
-            resource.prlimit(self._process.pid, resource.RLIMIT_CPU, (soft, most))
-
-    def _cpu_seconds(self, budget_seconds: float) -> int:
-        """What it has used and what all of its threads would use."""
-        # The clock of another process's CPU time, as clock_getcpuclockid makes it.
-        used_seconds = time.clock_gettime((~self._process.pid << 3) | 2)
-        return math.ceil(used_seconds + budget_seconds * self._threads) + 1
+    def _budgets(self, budget_seconds: float) -> Iterator[tuple[ChildProcess, float]]:
+        """The processes that compute, and what all of their threads would use of that time."""
+        yield self._process, budget_seconds * self._threads
+        if self.accelerator is not None:
+            yield self.accelerator.process, budget_seconds

@@ -28,7 +28,8 @@ from device_server.library.native import COUNTER_FIELDS, counters_from_words, ti
 _ROLES: Final = {Role.CONSTANT: 0, Role.INPUT: 1, Role.OUTPUT: 2, Role.SCRATCH: 3}
 _OUTSIDE: Final = 0xFFFF_FFFF_FFFF_FFFF
 MOST_REPLY_NBYTES: Final = 16 << 20
-"""Of a child's reply: every sample's cycles, every repeat's seconds, a profile and a timeline."""
+"""Of a child's reply, or of its accelerator's: every sample's cycles, every repeat's seconds, a
+profile and a timeline."""
 
 MOST_EVENTS: Final = 1 << 18
 """Of a timeline, one an instruction: the programs of whole networks have some ten thousand."""
@@ -54,11 +55,16 @@ class Ready:
 
     sandbox: str
     build_id: str
+    apart: bool
+    """Whether a process of its own plays the accelerator, which no kernel can reach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A run that went to its end. Output bytes lie in the results file."""
+    """A run that went to its end, as its child tells it. Output bytes lie in the results file.
+
+    Whatever is counted here comes from a library that counts in the child.
+    """
 
     run_seconds: float
     counters: Counters | None
@@ -90,12 +96,36 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A new child, by its number."""
+    """A new child, and the process that plays its accelerator, by their numbers.
+
+    The accelerator's is 0 where it is a part of the child, and less where it could not be made.
+    """
 
     pid: int
+    accelerator: int
 
 
-Reply = Ready | Done | Failed | Fault | Started
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """So many calls in a row, of which each was counted the same."""
+
+    calls: int
+    each: Counters
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an accelerator did since it was asked last, in its own words.
+
+    `failed` says why it did not do all that was asked of it, None if it did.
+    """
+
+    failed: Failed | None
+    calls: tuple[Calls, ...]
+    timeline: tuple[TimelineEvent, ...]
+
+
+Reply = Ready | Done | Failed | Fault | Started | Account
 
 
 class ByteStream(Protocol):
@@ -143,9 +173,19 @@ def run_request(job: RunJob, contents: Sequence[int], results: int) -> Request:
     return Request(_framed(b"".join(parts)), (*contents, results))
 
 
-def spawn_request(theirs: int, log: int) -> Request:
-    """Make a child with that side of a socket, and that standard error."""
-    return Request(_framed(b"\x04"), (theirs, log))
+def spawn_request(theirs: int, log: int, accelerator: int, memory: int) -> Request:
+    """Make a child with that side of a socket, and that standard error.
+
+    Args:
+        accelerator: a side of the socket on which its accelerator is spoken to.
+        memory: a file in which the buffers of both lie.
+    """
+    return Request(_framed(b"\x04"), (theirs, log, accelerator, memory))
+
+
+def account_request() -> Request:
+    """Tell what was done since this was asked last."""
+    return Request(_framed(b"\x05"))
 
 
 def read_reply(stream: ByteStream) -> Reply:
@@ -208,14 +248,15 @@ def _decode(cursor: _Cursor) -> Reply:
 
 
 def _ready(cursor: _Cursor) -> Ready:
-    sandbox = cursor.text()
-    return Ready(sandbox, cursor.text())
+    sandbox, build_id = cursor.text(), cursor.text()
+    (apart,) = cursor.numbers("B")
+    return Ready(sandbox, build_id, bool(apart))
 
 
 def _done(cursor: _Cursor) -> Done:
     (run_seconds,) = cursor.floats(1)
     (counts,) = cursor.numbers("B")
-    counters = counters_from_words(cursor.numbers(f"{len(COUNTER_FIELDS)}Q"))
+    words = cursor.numbers(f"{len(COUNTER_FIELDS)}Q")
     (samples,) = cursor.numbers("I")
     sample_cycles = cursor.numbers(f"{samples}Q")
     (repeats,) = cursor.numbers("I")
@@ -223,17 +264,14 @@ def _done(cursor: _Cursor) -> Done:
     wall_time = _wall_time(cursor)
     (parts,) = cursor.numbers("I")
     profile = tuple(_call_time(cursor, counts=bool(counts)) for _ in range(parts))
-    (events,) = cursor.numbers("I")
-    if events > MOST_EVENTS:
-        raise ValueError(f"{events} events of a timeline are over {MOST_EVENTS}")
     return Done(
         run_seconds=run_seconds,
-        counters=counters if counts else None,
+        counters=counters_from_words(words) if counts else None,
         sample_cycles=sample_cycles,
         seconds=seconds,
         wall_time=wall_time,
         profile=profile,
-        timeline=tuple(_event(cursor) for _ in range(events)),
+        timeline=_timeline(cursor),
     )
 
 
@@ -259,6 +297,13 @@ def _call_time(cursor: _Cursor, *, counts: bool) -> CallTime:
     return CallTime(cycles=cycles if counts else None, wall_time=_wall_time(cursor))
 
 
+def _timeline(cursor: _Cursor) -> tuple[TimelineEvent, ...]:
+    (events,) = cursor.numbers("I")
+    if events > MOST_EVENTS:
+        raise ValueError(f"{events} events of a timeline are over {MOST_EVENTS}")
+    return tuple(_event(cursor) for _ in range(events))
+
+
 def _event(cursor: _Cursor) -> TimelineEvent:
     module, begin_cycle, end_cycle = cursor.numbers("BQQ")
     return timeline_event(module, cursor.text(), begin_cycle, end_cycle)
@@ -281,8 +326,21 @@ def _fault(cursor: _Cursor) -> Fault:
 
 
 def _started(cursor: _Cursor) -> Started:
-    (pid,) = cursor.numbers("i")
-    return Started(pid)
+    pid, accelerator = cursor.numbers("ii")
+    return Started(pid, accelerator)
+
+
+def _account(cursor: _Cursor) -> Account:
+    (has_failed,) = cursor.numbers("B")
+    failed = _failed(cursor) if has_failed else None
+    (entries,) = cursor.numbers("I")
+    calls = tuple(_calls(cursor) for _ in range(entries))
+    return Account(failed, calls, _timeline(cursor))
+
+
+def _calls(cursor: _Cursor) -> Calls:
+    calls, *words = cursor.numbers(f"{1 + len(COUNTER_FIELDS)}Q")
+    return Calls(calls, counters_from_words(words))
 
 
 _DECODERS: Final[Mapping[int, Callable[[_Cursor], Reply]]] = {
@@ -291,4 +349,5 @@ _DECODERS: Final[Mapping[int, Callable[[_Cursor], Reply]]] = {
     3: _failed,
     4: _fault,
     5: _started,
+    6: _account,
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.closing import Closing
@@ -16,12 +18,15 @@ from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from device_server.library.native import find_executable, find_library
+from device_server.runner.accounts import Counted, counted, profiled
 from device_server.runner.child import RunnerChild
 from device_server.runner.children import Children, LibraryError
 from device_server.runner.connection import ChildGone, ChildSilent
 from device_server.runner.frames import (
+    Account,
     Done,
     Failed,
+    FailureKind,
     Fault,
     Ready,
     Reply,
@@ -29,11 +34,26 @@ from device_server.runner.frames import (
     load_request,
     run_request,
 )
-from device_server.runner.verdicts import Blob, Problem, death, describe_mismatch, refusal
+from device_server.runner.results import Results
+from device_server.runner.told_times import implausible
+from device_server.runner.verdicts import Blob, Problem, death, refusal
 from device_server.runner.zygote import RunnerLimits
 from device_server.tenancy import OWN, Tenancy
 
 __all__ = ["Runner", "RunnerLimits"]
+
+_ACCOUNT_SECONDS: Final = 5.0
+"""An accelerator whose child has its answer has nothing more to do, unless a kernel lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What all requests of one run have: its blobs, for whom it is, and its files, open."""
+
+    blob: Blob
+    tenancy: Tenancy
+    contents: Sequence[int]
+    results: Results
 
 
 class Runner(Closing):
@@ -94,7 +114,7 @@ class Runner(Closing):
         return f"{self._ready_words().build_id} {self._library_digest.short}"
 
     def run(self, job: RunJob, blob: Blob, tenancy: Tenancy = OWN) -> Measurement | RunFailure:
-        """Run every sample once, then the last one `repeats` times; check what is expected.
+        """Run every sample once, then one of them `repeats` times; check what is expected.
 
         Args:
             job: what to run. blob: where the bytes of a digest lie. tenancy: for whom; when it ends
@@ -130,56 +150,146 @@ class Runner(Closing):
             ]
             if problem := _missing_content(job, contents):
                 return problem
-            results = stack.enter_context(_results_file(job))
-            request = run_request(job, contents, results)
-            if problem := self._send(job, blob, request, tenancy):
-                return problem
-            reply = self._reply(job)
-            if not isinstance(reply, Done):
-                return reply
-            return self._checked(job, blob, reply, results)
+            results = stack.enter_context(Results(job))
+            try:
+                apart = self._children.ready().apart
+            except LibraryError as error:
+                return Problem(Status.LOAD_ERROR, str(error))
+            run = self._run_apart if apart else self._run_at_once
+            return run(job, _Run(blob, tenancy, contents, results))
 
-    def _reply(self, job: RunJob) -> Done | Problem:
+    def _run_at_once(self, job: RunJob, run: _Run) -> Measurement | Problem:
+        """Run where whatever counts is in the child, or nothing does."""
+        done = self._done(job, run, job.limit_seconds)
+        if not isinstance(done, Done):
+            return done
+        outputs = run.results.outputs(job, run.blob)
+        if isinstance(outputs, Problem):
+            return outputs
+        return self._measurement(job, done, done, outputs)
+
+    def _run_apart(self, job: RunJob, run: _Run) -> Measurement | Problem:
+        """Run where a process keeps account of what its accelerator does.
+
+        The outputs are read before the account is asked for, so all that made them is in it. They
+        show that every sample was computed; nothing shows that a call was repeated. So what is
+        timed runs by itself, and counts only for a profile.
+        """
+        begin = self._clock.seconds()
+        is_timed = bool(job.repeats or job.precision or job.profile)
+        plain = replace(job, repeats=0, precision=None, profile=()) if is_timed else job
+        done = self._done(plain, run, plain.limit_seconds)
+        if not isinstance(done, Done):
+            return done
+        outputs = run.results.outputs(job, run.blob)
+        account = self._account()
+        found = counted(plain, account) if isinstance(account, Account) else account
+        if isinstance(found, Problem):
+            self._drop_child()
+            return found
+        if isinstance(outputs, Problem):
+            return outputs
+        measurement = self._measurement(job, done, found, outputs)
+        if not is_timed:
+            return measurement
+        left_seconds = job.limit_seconds - (self._clock.seconds() - begin)
+        return self._timed(measurement, job, run, left_seconds)
+
+    def _timed(
+        self, measurement: Measurement, job: RunJob, run: _Run, limit_seconds: float
+    ) -> Measurement | Problem:
+        """With the times of the calls that are only timed: of the first sample, once more."""
+        first = run.results.first_sample(job)
+        again = replace(job, samples=1, timeline=False)
+        done = self._done(again, run, limit_seconds)
+        if not isinstance(done, Done):
+            return done
+        account = self._account()
+        cycles = profiled(again, account) if isinstance(account, Account) else account
+        if isinstance(cycles, Problem):
+            self._drop_child()
+            return cycles
+        for index, content in run.results.first_sample(again).items():
+            if content != first[index]:
+                why = f"buffer {index} differs between two calls with the same inputs"
+                return Problem(Status.WRONG_RESULT, why)
+        return replace(
+            measurement,
+            seconds=done.seconds,
+            wall_time=done.wall_time,
+            profile=tuple(
+                replace(call, cycles=each) for call, each in zip(done.profile, cycles, strict=True)
+            ),
+            run_seconds=measurement.run_seconds + done.run_seconds,
+        )
+
+    def _done(self, job: RunJob, run: _Run, limit_seconds: float) -> Done | Problem:
+        """Run it in the child, to its end; what the child says of it can be true."""
+        request = run_request(job, run.contents, run.results.descriptor)
+        if problem := self._send(job, run.blob, request, run.tenancy):
+            return problem
         assert self._child is not None
         try:
-            reply = self._child.ran(job.limit_seconds)
+            reply = self._child.ran(limit_seconds)
         except ChildSilent:
             self._drop_child()
-            return Problem(Status.RUN_TIMEOUT, f"no result after {job.limit_seconds:g} s")
+            return Problem(Status.RUN_TIMEOUT, f"no result after {limit_seconds:g} s")
         except ChildGone:
             return self._post_mortem(None)
         except InfraError as error:
-            self._drop_child()
-            return Problem(Status.RUN_CRASH, f"the kernel broke the connection: {error.what}")
-        if isinstance(reply, Done):
-            return reply
-        return self._explain(reply)
+            return self._broken(error.what)
+        if isinstance(reply, Failed) and reply.kind is FailureKind.PROTOCOL:
+            return self._broken(reply.why)  # Once it is loaded, requests are in order.
+        if not isinstance(reply, Done):
+            return self._explain(reply)
+        if why := implausible(job, reply, self._child.busy_seconds):
+            return self._broken(f"it tells of {why}")
+        return reply
 
-    def _checked(self, job: RunJob, blob: Blob, done: Done, results: int) -> Measurement | Problem:
-        outputs: list[tuple[str, bytes]] = []
-        offset = 0
-        for spec in job.buffers:
-            if spec.role is not Role.OUTPUT:
-                continue
-            nbytes = spec.nbytes * job.samples
-            if spec.expected is not None or spec.fetch:
-                content = _read(results, offset, nbytes)
-                if spec.expected is not None and Digest.of(content) != spec.expected:
-                    mismatch = describe_mismatch(spec, content, blob)
-                    return Problem(Status.WRONG_RESULT, mismatch, mismatch=mismatch)
-                if spec.fetch:
-                    outputs.append((spec.name, content))
-            offset += nbytes
+    def _broken(self, why: str) -> Problem:
+        """The kernel spoke for its child: what comes from there is worth nothing."""
+        self._drop_child()
+        return Problem(Status.RUN_CRASH, f"the kernel broke the connection: {why}")
+
+    def _account(self) -> Account | Problem:
+        """What the accelerator did since it was asked last."""
+        assert self._child is not None
+        accelerator = self._child.accelerator
+        assert accelerator is not None
+        try:
+            reply = accelerator.account(_ACCOUNT_SECONDS)
+        except ChildSilent:
+            why = f"the accelerator goes on working, {_ACCOUNT_SECONDS:g} s after the kernel's end"
+        except ChildGone:
+            why = "the process that plays the accelerator has ended"
+        except InfraError as error:
+            why = f"the accelerator did more than it can tell: {error.what}"
+        else:
+            if isinstance(reply, Account):
+                return reply
+            if isinstance(reply, Failed):
+                return refusal(reply)
+            why = f"the process that plays the accelerator ended: {reply}"
+        return Problem(Status.RUN_CRASH, why)
+
+    def _measurement(
+        self,
+        job: RunJob,
+        done: Done,
+        found: Done | Counted,
+        outputs: tuple[tuple[str, bytes], ...],
+    ) -> Measurement:
+        """What the child tells of times, and what is found of cycles there or elsewhere."""
         return Measurement(
             artifact=job.artifact,
             device=self._device,
-            counters=done.counters,
+            counters=found.counters,
             wall_time=done.wall_time,
             profile=done.profile,
             seconds=done.seconds,
-            sample_cycles=done.sample_cycles,
-            outputs=tuple(outputs),
-            timeline=done.timeline,
+            sample_cycles=found.sample_cycles,
+            outputs=outputs,
+            timeline=found.timeline,
             load_seconds=self._load_seconds,
             run_seconds=done.run_seconds,
         )
@@ -220,10 +330,10 @@ class Runner(Closing):
         """What a reply that is no success means; the child that sent it is not used again."""
         if isinstance(reply, Fault):
             return self._post_mortem(reply)
-        self._drop_child()
         if isinstance(reply, Failed):
+            self._drop_child()
             return refusal(reply)
-        return Problem(Status.INFRA_ERROR, f"unexpected reply {reply} from the runner child")
+        return self._broken(f"it answers with {type(reply).__name__}")
 
     def _post_mortem(self, fault: Fault | None) -> Problem:
         """Why the child died, from its last words and its exit status."""
@@ -252,18 +362,6 @@ class Runner(Closing):
 
 
 @contextmanager
-def _results_file(job: RunJob) -> Iterator[int]:
-    """A file in memory for the outputs of all samples."""
-    outputs = (spec.nbytes for spec in job.buffers if spec.role is Role.OUTPUT)
-    descriptor = os.memfd_create("vta-runner-results", os.MFD_CLOEXEC)
-    try:
-        os.ftruncate(descriptor, sum(outputs) * job.samples)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
 def _opened(path: Path) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -282,11 +380,3 @@ def _missing_content(job: RunJob, descriptors: Sequence[int]) -> Problem | None:
             why = f"buffer {spec.name}: content has {plural(nbytes, 'byte')}, {needed} are needed"
             return Problem(Status.LOAD_ERROR, why)
     return None
-
-
-def _read(descriptor: int, offset: int, nbytes: int) -> bytes:
-    pieces = []
-    while nbytes and (piece := os.pread(descriptor, nbytes, offset)):
-        pieces.append(piece)  # The system gives at most 2 GiB at once.
-        offset, nbytes = offset + len(piece), nbytes - len(piece)
-    return b"".join(pieces)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from tilefarm.errors import InfraError
 from tilefarm.target import Target
 
 from device_server.library.native import hardware_words
+from device_server.runner.accelerator import Accelerator
+from device_server.runner.arena import arena
 from device_server.runner.child import RunnerChild
 from device_server.runner.connection import Connection
 from device_server.runner.frames import (
@@ -34,7 +37,8 @@ _ENVIRONMENT: Final = {"LIBC_FATAL_STDERR_": "1", "LD_BIND_NOW": "1"}
 class RunnerLimits:
     """What one child may use.
 
-    `memory_nbytes` is address space, the accelerator's buffers included; `log_nbytes` what it may
+    `memory_nbytes` is address space, the accelerator's buffers included, and how far these may go
+    (a kernel may have as much again in memory, but not in buffers); `log_nbytes` what it may
     write to its standard error; `start_seconds` bounds starting and, separately, loading;
     `computing_seconds` is processor time, by thread, of all its runs together. `threads` share the
     work of kernels that are made for it, see `compile_worker`.
@@ -68,6 +72,7 @@ class Zygote(Closing):
         self._connection = Connection()
         self._log = LastWords()
         self._threads = limits.threads
+        self._memory_nbytes = limits.memory_nbytes
         theirs = self._connection.theirs
         try:
             self._process = subprocess.Popen(
@@ -104,18 +109,36 @@ class Zygote(Closing):
             InfraError: there can be none.
             ChildGone, ChildSilent: the zygote is dead, or as good as.
         """
+        begin = time.monotonic()
         with ExitStack() as owned:
-            connection = owned.enter_context(Connection())
+            connection, beside = (owned.enter_context(Connection()) for _ in range(2))
             log = owned.enter_context(LastWords())
-            self._connection.send(spawn_request(connection.theirs.fileno(), log.descriptor))
+            with arena(self._memory_nbytes) as memory:
+                theirs = connection.theirs.fileno(), beside.theirs.fileno()
+                self._connection.send(spawn_request(theirs[0], log.descriptor, theirs[1], memory))
             connection.theirs.close()
+            beside.theirs.close()
             for request in first:
                 connection.send(request)
             reply = self._connection.reply(within_seconds)
             if not isinstance(reply, Started):
                 raise InfraError(f"the runner starts no child: {reply}")
             owned.pop_all()
-        return RunnerChild(reply.pid, connection, log, threads=self._threads)
+        accelerator = Accelerator(reply.accelerator, beside) if reply.accelerator > 0 else None
+        if accelerator is None:
+            beside.close()
+        child = RunnerChild(
+            reply.pid,
+            connection,
+            log,
+            accelerator=accelerator,
+            threads=self._threads,
+            asked_seconds=begin,
+        )
+        if reply.accelerator < 0:
+            child.close()
+            raise InfraError("the runner starts no process for an accelerator")
+        return child
 
     def last_words(self) -> str:
         """The end of what it wrote to its standard error."""

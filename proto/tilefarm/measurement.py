@@ -148,7 +148,7 @@ class WallTime:
 class RunJob:
     """Run `entry` of an uploaded artifact.
 
-    Every sample runs once (checked), then the last one `repeats` times (each call timed by itself),
+    Every sample runs once (checked), then one of them `repeats` times (each call timed by itself),
     then as often as the wanted precision of the wall time takes; each call must give the same
     outputs again. Then the entries of `profile` do the same one after the other, each called and
     waited for by itself: what they take is the measurement's `profile`, by the clock if a precision
@@ -242,8 +242,10 @@ class CallTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A run that ended well: counters of the last call, host seconds of timed calls, outputs.
+    """A run that ended well: counters of a call, host seconds of timed calls, outputs.
 
+    All samples take the same cycles; of a kernel for which they do not, the counters are those of
+    the call that took the most, or the last one on a device whose own library counts.
     `counters` is None on a device that counts nothing, and `sample_cycles` is empty there.
     `wall_time` is there if the job asked for a precision; `profile` has a row for each entry that
     the job's names.
@@ -275,7 +277,7 @@ class Measurement:
 
     @property
     def cycles(self) -> int | None:
-        """Of the last call; None where nothing counts them."""
+        """Of the counters; None where nothing counts them."""
         return None if self.counters is None else self.counters.cycles
 
 

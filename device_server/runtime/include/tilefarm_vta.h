@@ -31,8 +31,9 @@ typedef enum {
   TILEFARM_VTA_NO_MEMORY = 10,      /* the host or the address space is exhausted */
   TILEFARM_VTA_HAZARD = 11, /* two modules touch an element in an order that no token fixes */
   TILEFARM_VTA_UNSUPPORTED =
-      12,                    /* the chosen hardware lacks it or does it differently; see findings */
-  TILEFARM_VTA_TOO_LONG = 13 /* more micro-ops than tilefarm_vta_limit_uops allows */
+      12, /* the chosen hardware lacks it or does it differently; see findings */
+  TILEFARM_VTA_TOO_LONG = 13, /* more micro-ops than tilefarm_vta_limit_uops allows */
+  TILEFARM_VTA_LOST = 14      /* the process that plays the accelerator has ended */
 } tilefarm_vta_status;
 
 /* Whose rules a program is held to. FUNCTIONAL: those of the original's functional simulator. The
@@ -56,10 +57,7 @@ typedef enum {
 
 /* Bits of `features`: the ALU has MUL, which the Chisel and HLS designs lack; micro-ops are managed
  * as the original runtime does, which loads equal ones again for each call site. */
-typedef enum {
-  TILEFARM_VTA_ALU_MUL = 1,
-  TILEFARM_VTA_ORIGINAL_UOP_CACHE = 2
-} tilefarm_vta_feature;
+typedef enum { TILEFARM_VTA_ALU_MUL = 1, TILEFARM_VTA_ORIGINAL_UOP_CACHE = 2 } tilefarm_vta_feature;
 
 /* The keys of vta_config.json (log2 values), then the bus and memory behind it. */
 typedef struct {
@@ -162,6 +160,29 @@ TILEFARM_VTA_API int tilefarm_vta_read_recorded(size_t stream, uint64_t* instruc
 TILEFARM_VTA_API int tilefarm_vta_run_stream(const uint64_t* instructions, size_t count,
                                              uint8_t* dram, size_t dram_nbytes,
                                              tilefarm_vta_counters* out);
+
+/* A reset, counters cleared, and recording of the timeline on or off: a call of a program begins.
+ */
+TILEFARM_VTA_API void tilefarm_vta_begin_call(int record_timeline);
+
+/* An accelerator in a process of its own, whose counters the programs that use it cannot reach.
+ * Both processes are copies of one that has no data buffers, and are given one file in memory, in
+ * which their buffers lie from then on. The one that runs programs then connects: its streams, and
+ * where its calls begin, go to the other end of the socket. The other serves: tilefarm_vta_serve
+ * obeys one request, and returns 0 when there will be no more of them. After the first failure it
+ * refuses all streams until its calls are forgotten; tilefarm_vta_last_error has the reason. */
+TILEFARM_VTA_API int tilefarm_vta_share_memory(int file, uint64_t nbytes);
+TILEFARM_VTA_API int tilefarm_vta_connect(int socket);
+TILEFARM_VTA_API int tilefarm_vta_serve(int socket);
+
+/* Calls that were served, in order; those in a row that count the same are one entry. Reading ends
+ * the last one. Where its timeline was recorded, tilefarm_vta_read_timeline has it. */
+typedef struct {
+  uint64_t calls;
+  tilefarm_vta_counters each;
+} tilefarm_vta_calls;
+TILEFARM_VTA_API size_t tilefarm_vta_read_calls(tilefarm_vta_calls* out, size_t max_entries);
+TILEFARM_VTA_API void tilefarm_vta_forget_calls(void);
 
 /* Version, compiler and vector path: what has an influence on results or speed. */
 TILEFARM_VTA_API const char* tilefarm_vta_build_id(void);

@@ -84,6 +84,14 @@ FilterProgram only_computing(pid_t self, const std::vector<int>& devices) {
   return filter.program(kArchitecture, kForeignCalls, kTrap);
 }
 
+FilterProgram only_serving(pid_t self) {
+  CallFilter filter;
+  allow_computing(filter, self, {});
+  filter.on_bits(kMap, 2, PROT_EXEC, kTrap, kAllow);
+  filter.on_all(kPoll, kAllow);
+  return filter.program(kArchitecture, kForeignCalls, kTrap);
+}
+
 }  // namespace tilefarm::runner
 
 #else
@@ -93,6 +101,7 @@ namespace tilefarm::runner {
 bool knows_calls() { return false; }
 FilterProgram only_loading(pid_t, const std::vector<int>&) { return {}; }
 FilterProgram only_computing(pid_t, const std::vector<int>&) { return {}; }
+FilterProgram only_serving(pid_t) { return {}; }
 
 }  // namespace tilefarm::runner
 

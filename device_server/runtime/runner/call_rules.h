@@ -21,6 +21,9 @@ FilterProgram only_loading(pid_t self, const std::vector<int>& devices);
 // other, signals of the process `self` to itself, and what the drivers of open `devices` are asked.
 FilterProgram only_computing(pid_t self, const std::vector<int>& devices);
 
+// The same without devices, and waiting for several descriptors.
+FilterProgram only_serving(pid_t self);
+
 }  // namespace tilefarm::runner
 
 #endif  // TILEFARM_RUNNER_CALL_RULES_H_

@@ -35,7 +35,7 @@ class Child {
   Reply load(Frame& frame) {
     if (frame.descriptors.size() != 1) fail(FailureKind::kProtocol, "no artifact");
     if (artifact_) fail(FailureKind::kProtocol, "a child serves one artifact");
-    library_.warm_up();
+    if (!library_.is_connected()) library_.warm_up();
     // A file may have no name, so it is opened through its descriptor.
     const Descriptor file = std::move(frame.descriptors[0]);
     const std::string path = "/proc/self/fd/" + std::to_string(file.get());
@@ -45,7 +45,7 @@ class Child {
     name_addresses_within(artifact_->addresses());
     enter_second_stage(devices);
     artifact_->give(share_work());
-    return ready_reply(sandbox_, library_.build_id());
+    return ready_reply(sandbox_, library_.build_id(), library_.is_connected());
   }
 
   VtaLibrary& library_;

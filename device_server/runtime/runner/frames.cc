@@ -60,20 +60,29 @@ Reply& Reply::put_text(const std::string& text) {
   return *this;
 }
 
-Reply ready_reply(const std::string& sandbox, const std::string& build_id) {
-  return Reply(ReplyKind::kReady).put_text(sandbox).put_text(build_id);
+Reply ready_reply(const std::string& sandbox, const std::string& build_id, bool apart) {
+  return Reply(ReplyKind::kReady).put_text(sandbox).put_text(build_id).put(uint8_t{apart});
+}
+
+void put_timeline(Reply& reply, const std::vector<tilefarm_vta_event>& events) {
+  reply.put(static_cast<uint32_t>(events.size()));
+  for (const tilefarm_vta_event& e : events) {
+    reply.put(static_cast<uint8_t>(e.module)).put(e.begin_cycle).put(e.end_cycle);
+    reply.put_text(e.name);
+  }
+}
+
+Reply failure_reply(const Failure& failure) {
+  return Reply(ReplyKind::kFailure).put(static_cast<uint8_t>(failure.kind)).put_text(failure.why);
 }
 
 Reply reply_or_failure(const std::function<Reply()>& serve) {
-  const auto failed = [](const Failure& failure) {
-    return Reply(ReplyKind::kFailure).put(static_cast<uint8_t>(failure.kind)).put_text(failure.why);
-  };
   try {
     return serve();
   } catch (const Failure& failure) {
-    return failed(failure);
+    return failure_reply(failure);
   } catch (const std::bad_alloc&) {
-    return failed({FailureKind::kMemory, "the child's memory is exhausted"});
+    return failure_reply({FailureKind::kMemory, "the child's memory is exhausted"});
   }
 }
 

@@ -12,11 +12,19 @@
 #include <vector>
 
 #include "failure.h"
+#include "tilefarm_vta.h"
 
 namespace tilefarm::runner {
 
-enum class RequestKind : uint8_t { kConfigure = 1, kLoad = 2, kRun = 3, kSpawn = 4 };
-enum class ReplyKind : uint8_t { kReady = 1, kDone = 2, kFailure = 3, kFault = 4, kStarted = 5 };
+enum class RequestKind : uint8_t { kConfigure = 1, kLoad = 2, kRun = 3, kSpawn = 4, kCalls = 5 };
+enum class ReplyKind : uint8_t {
+  kReady = 1,
+  kDone = 2,
+  kFailure = 3,
+  kFault = 4,
+  kStarted = 5,
+  kCalls = 6
+};
 
 // A received descriptor, closed when it goes.
 class Descriptor {
@@ -71,7 +79,12 @@ class Reply {
 };
 
 // What a process is, once it is up, configured or loaded.
-Reply ready_reply(const std::string& sandbox, const std::string& build_id);
+// `apart`: whether a process of its own plays the accelerator.
+Reply ready_reply(const std::string& sandbox, const std::string& build_id, bool apart);
+
+void put_timeline(Reply& reply, const std::vector<tilefarm_vta_event>& events);
+
+Reply failure_reply(const Failure& failure);
 
 // What `serve` gives, or the failure that it throws.
 Reply reply_or_failure(const std::function<Reply()>& serve);

@@ -40,7 +40,9 @@ class Helpers {
     have_crash_stack();
     for (uint64_t seen = 0;;) {
       if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        { const std::lock_guard<std::mutex> lock(mutex_); }
+        {
+          const std::lock_guard<std::mutex> lock(mutex_);
+        }
         ended_.notify_one();
       }
       wait(begun_, [&] { return round_.load(std::memory_order_acquire) != seen; });

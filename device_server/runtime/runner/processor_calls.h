@@ -19,6 +19,7 @@ constexpr int kMap = SYS_mmap;
 constexpr std::initializer_list<int> kOpen = {SYS_open};
 constexpr std::initializer_list<int> kOwnComputing = {};
 constexpr std::initializer_list<int> kStat = {SYS_newfstatat};
+constexpr std::initializer_list<int> kPoll = {SYS_ppoll};
 
 }  // namespace tilefarm::runner
 
@@ -33,6 +34,7 @@ constexpr int kMap = SYS_mmap;
 constexpr std::initializer_list<int> kOpen = {};
 constexpr std::initializer_list<int> kOwnComputing = {};
 constexpr std::initializer_list<int> kStat = {SYS_newfstatat};
+constexpr std::initializer_list<int> kPoll = {SYS_ppoll};
 
 }  // namespace tilefarm::runner
 
@@ -43,7 +45,8 @@ constexpr std::initializer_list<int> kStat = {SYS_newfstatat};
 namespace tilefarm::runner {
 
 // Numbers that are younger than some C libraries' headers: times of 64 bits.
-constexpr int kClockGettime64 = 403, kClockNanosleepTime64 = 407, kFutexTime64 = 422;
+constexpr int kClockGettime64 = 403, kClockNanosleepTime64 = 407, kPpollTime64 = 414,
+              kFutexTime64 = 422;
 // The processor's own calls, which have no SYS_ names.
 constexpr int kCacheFlush = 0x0f0002, kSetTls = 0x0f0005, kGetTls = 0x0f0006;
 
@@ -56,6 +59,7 @@ constexpr std::initializer_list<int> kOwnComputing = {
     SYS__llseek,   SYS_fstat64, kFutexTime64, kClockGettime64, kClockNanosleepTime64,
     SYS_sigreturn, kCacheFlush, kSetTls,      kGetTls};
 constexpr std::initializer_list<int> kStat = {SYS_fstatat64, SYS_statx};
+constexpr std::initializer_list<int> kPoll = {SYS_ppoll, kPpollTime64};
 
 }  // namespace tilefarm::runner
 

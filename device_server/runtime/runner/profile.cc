@@ -58,8 +58,7 @@ std::vector<CallTime> profile(Session& session, const Artifact& artifact, const 
   const double deadline = host.seconds() + request.precision.seconds;
   do {
     run_round(calls, session, library, host);
-  } while (by_clock &&
-           host.seconds() < deadline + (any_untimed(calls) ? kPatienceSeconds : 0));
+  } while (by_clock && host.seconds() < deadline + (any_untimed(calls) ? kPatienceSeconds : 0));
   std::vector<CallTime> found;
   for (const ProfiledCall& each : calls) {
     CallTime time;

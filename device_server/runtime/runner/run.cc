@@ -23,7 +23,7 @@ void put_wall_time(Reply& reply, const std::optional<WallTime>& time) {
 
 Reply run(Frame& frame, VtaLibrary& library, const Artifact& artifact) {
   Request request = Request::taken_from(frame);
-  const bool counts = library.counts();
+  const bool counts = library.has_counters();
   Machine machine;
   const double begin = machine.seconds();
   Session session(request, library, machine);
@@ -39,7 +39,8 @@ Reply run(Frame& frame, VtaLibrary& library, const Artifact& artifact) {
     seconds.push_back(session.repeat(entry, r + 1 == request.repeats));
   }
   const tilefarm_vta_counters counters = library.counters();
-  const auto events = request.timeline ? library.timeline() : std::vector<tilefarm_vta_event>{};
+  const bool has_timeline = counts && request.timeline;
+  const auto events = has_timeline ? library.timeline() : std::vector<tilefarm_vta_event>{};
   std::optional<WallTime> time;
   if (request.precision.seconds > 0) {
     RepeatedEntry repeated(session, entry);
@@ -59,11 +60,7 @@ Reply run(Frame& frame, VtaLibrary& library, const Artifact& artifact) {
     reply.put(call.cycles);
     put_wall_time(reply, call.seconds);
   }
-  reply.put(static_cast<uint32_t>(events.size()));
-  for (const tilefarm_vta_event& e : events) {
-    reply.put(static_cast<uint8_t>(e.module)).put(e.begin_cycle).put(e.end_cycle);
-    reply.put_text(e.name);
-  }
+  put_timeline(reply, events);
   return reply;
 }
 

@@ -56,6 +56,8 @@ void limit_processor_time(const SandboxLimits& limits) {
   limit(RLIMIT_CPU, std::min(limits.load_seconds, limits.run_seconds), limits.run_seconds);
 }
 
+void limit_serving_time(const SandboxLimits& limits) { limit(RLIMIT_CPU, limits.run_seconds); }
+
 void enter_first_stage(const std::string& artifact_path, const std::vector<int>& devices,
                        const std::function<void()>& last_threads) {
   if (!kInstrumented && !allow_reading_only(artifact_path)) {
@@ -73,6 +75,14 @@ void enter_second_stage(const std::vector<int>& devices) {
   if (kInstrumented) return;
   if (seccomp_available() && !allow_only_computing(devices)) {
     fail(FailureKind::kProtocol, "the second system-call filter was refused");
+  }
+}
+
+void enter_serving_stage() {
+  limit(RLIMIT_NPROC, 0);
+  if (kInstrumented) return;
+  if (seccomp_available() && !allow_only_serving()) {
+    fail(FailureKind::kProtocol, "the accelerator's system-call filter was refused");
   }
 }
 

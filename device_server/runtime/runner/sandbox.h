@@ -26,8 +26,9 @@ void die_with(pid_t parent);
 // Gains no rights, has limited resources and no capabilities; its children neither.
 void limit_resources(const SandboxLimits& limits);
 
-// How long this process may compute, its children apart.
+// How long this process may compute, its children apart: until it has loaded, or in all.
 void limit_processor_time(const SandboxLimits& limits);
+void limit_serving_time(const SandboxLimits& limits);
 
 // Right before, and right after, the artifact is loaded. kProtocol failure when a part that
 // `sandbox_level` promised is refused. `last_threads` starts what threads the child will ever have;
@@ -35,6 +36,9 @@ void limit_processor_time(const SandboxLimits& limits);
 void enter_first_stage(const std::string& artifact_path, const std::vector<int>& devices,
                        const std::function<void()>& last_threads);
 void enter_second_stage(const std::vector<int>& devices);
+
+// The same for who plays an accelerator and loads nothing.
+void enter_serving_stage();
 
 // What this build and this kernel can do, in words.
 std::string sandbox_level();

@@ -28,4 +28,6 @@ bool allow_only_computing(const std::vector<int>& devices) {
   return install(only_computing(getpid(), devices));
 }
 
+bool allow_only_serving() { return install(only_serving(getpid())); }
+
 }  // namespace tilefarm::runner

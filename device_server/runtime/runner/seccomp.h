@@ -1,4 +1,4 @@
-// The two system-call filters of the child, installed.
+// The two system-call filters of a child, and that of its accelerator, installed.
 #ifndef TILEFARM_RUNNER_SECCOMP_H_
 #define TILEFARM_RUNNER_SECCOMP_H_
 
@@ -16,6 +16,9 @@ bool allow_only_loading(const std::vector<int>& devices);
 
 // After it is loaded.
 bool allow_only_computing(const std::vector<int>& devices);
+
+// In a process that plays an accelerator.
+bool allow_only_serving();
 
 }  // namespace tilefarm::runner
 

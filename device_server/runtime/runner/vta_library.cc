@@ -96,6 +96,12 @@ VtaLibrary::VtaLibrary(const std::string& path) : handle_(opened(path)) {
   find(handle_, "tilefarm_vta_record_timeline", record_timeline_);
   find(handle_, "tilefarm_vta_read_timeline", read_timeline_);
   find(handle_, "tilefarm_vta_build_id", build_id_);
+  find(handle_, "tilefarm_vta_begin_call", begin_call_);
+  find(handle_, "tilefarm_vta_share_memory", share_memory_);
+  find(handle_, "tilefarm_vta_connect", connect_);
+  find(handle_, "tilefarm_vta_serve", serve_);
+  find(handle_, "tilefarm_vta_read_calls", read_calls_);
+  find(handle_, "tilefarm_vta_forget_calls", forget_calls_);
 }
 
 // A board's own library is what it is; only tilefarm's takes a configuration.
@@ -144,7 +150,34 @@ void VtaLibrary::copy_out(uint8_t* to, const void* buffer, size_t nbytes) {
   if (nbytes > 0) copy_(buffer, 0, to, 0, nbytes, kFromDevice);
 }
 
+bool VtaLibrary::can_be_apart() const {
+  return begin_call_ && share_memory_ && connect_ && serve_ && read_calls_ && forget_calls_;
+}
+
+void VtaLibrary::share_memory(int arena) {
+  const off_t nbytes = lseek(arena, 0, SEEK_END);
+  if (nbytes < 0 || share_memory_(arena, static_cast<uint64_t>(nbytes)) != TILEFARM_VTA_OK) {
+    fail(FailureKind::kProtocol, "buffers cannot be shared");
+  }
+}
+
+void VtaLibrary::connect(int socket) {
+  if (connect_(socket) != TILEFARM_VTA_OK) fail(FailureKind::kProtocol, "no accelerator");
+  connected_ = true;
+}
+
+std::optional<Failure> VtaLibrary::taken_calls(std::vector<tilefarm_vta_calls>& calls,
+                                               std::vector<tilefarm_vta_event>& events) {
+  calls.resize(read_calls_(nullptr, 0));
+  read_calls_(calls.data(), calls.size());
+  events = timeline();
+  const std::optional<Failure> failure = last_failure();
+  forget_calls_();
+  return failure;
+}
+
 void VtaLibrary::before_call(bool record_timeline) {
+  if (connected_) return begin_call_(record_timeline);
   if (reset_) reset_();
   if (clear_counters_) clear_counters_();
   if (record_timeline_) record_timeline_(record_timeline);
@@ -152,9 +185,15 @@ void VtaLibrary::before_call(bool record_timeline) {
 
 void VtaLibrary::after_call() {
   if (check_idle_ == nullptr || check_idle_() == TILEFARM_VTA_OK) return;
+  throw *last_failure();
+}
+
+std::optional<Failure> VtaLibrary::last_failure() const {
   char why[kWhyNbytes];
   const int status = last_error_(why, sizeof why);
-  fail(status == TILEFARM_VTA_NO_MEMORY ? FailureKind::kMemory : FailureKind::kRuntime, why);
+  if (status == TILEFARM_VTA_OK) return std::nullopt;
+  return Failure{status == TILEFARM_VTA_NO_MEMORY ? FailureKind::kMemory : FailureKind::kRuntime,
+                 why};
 }
 
 tilefarm_vta_counters VtaLibrary::counters() const {

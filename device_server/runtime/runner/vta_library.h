@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "failure.h"
 #include "tilefarm_vta.h"
 
 namespace tilefarm::runner {
@@ -23,6 +25,18 @@ class VtaLibrary {
   std::vector<int> devices() const;
   std::string build_id() const;
 
+  // A process of its own may play the accelerator. Both processes share `arena`, and one calls
+  // `connect`: from then on its counters, and its timeline, are with the other, which calls
+  // `serve`.
+  bool can_be_apart() const;
+  void share_memory(int arena);
+  void connect(int socket);
+  bool is_connected() const { return connected_; }
+  bool serve(int socket) { return serve_(socket) != 0; }  // false when there is no more to serve
+  // What was served since this was asked last: why no more is, and the calls.
+  std::optional<Failure> taken_calls(std::vector<tilefarm_vta_calls>& calls,
+                                     std::vector<tilefarm_vta_event>& events);
+
   void* allocate(size_t nbytes);  // kMemory when there is no room
   void release(void* buffer) { free_(buffer); }
   void copy_in(void* buffer, const uint8_t* from, size_t nbytes);
@@ -31,13 +45,20 @@ class VtaLibrary {
   // Around one call of an entry. `after_call` fails with the runtime's reason.
   void before_call(bool record_timeline);
   void after_call();
-  // Whether the library has counters at all; what they are worth the known kernel shows.
-  bool counts() const { return read_counters_ != nullptr && clear_counters_ != nullptr; }
+  // Whether anything counts cycles; what that is worth the known kernel shows.
+  bool counts() const { return connected_ || has_counters(); }
+  // Whether that is the library in this process.
+  bool has_counters() const {
+    return !connected_ && read_counters_ != nullptr && clear_counters_ != nullptr;
+  }
   tilefarm_vta_counters counters() const;
   std::vector<tilefarm_vta_event> timeline() const;
 
  private:
+  std::optional<Failure> last_failure() const;  // of the runtime
+
   void* handle_;
+  bool connected_ = false;
   // The original's functions; always there.
   void* (*alloc_)(size_t);
   void (*free_)(void*);
@@ -53,6 +74,12 @@ class VtaLibrary {
   decltype(&tilefarm_vta_record_timeline) record_timeline_;
   decltype(&tilefarm_vta_read_timeline) read_timeline_;
   decltype(&tilefarm_vta_build_id) build_id_;
+  decltype(&tilefarm_vta_begin_call) begin_call_;
+  decltype(&tilefarm_vta_share_memory) share_memory_;
+  decltype(&tilefarm_vta_connect) connect_;
+  decltype(&tilefarm_vta_serve) serve_;
+  decltype(&tilefarm_vta_read_calls) read_calls_;
+  decltype(&tilefarm_vta_forget_calls) forget_calls_;
 };
 
 }  // namespace tilefarm::runner

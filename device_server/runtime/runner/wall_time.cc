@@ -65,8 +65,7 @@ WallTime summary(std::vector<double> seconds, uint32_t calls, uint32_t rejected)
     const auto last = static_cast<double>(seconds.size() - 1);
     return seconds[static_cast<size_t>(std::lround(share * last))];
   };
-  return {at(0),   at(0.1), at(0.5), at(0.9), calls, static_cast<uint32_t>(seconds.size()),
-          rejected};
+  return {at(0), at(0.1), at(0.5), at(0.9), calls, static_cast<uint32_t>(seconds.size()), rejected};
 }
 
 WallTime wall_time(Timed& timed, const Region& first, const Precision& precision, Host& host) {

@@ -1,6 +1,7 @@
 #include "zygote.h"
 
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,7 +9,9 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <vector>
 
+#include "accelerator.h"
 #include "child.h"
 #include "crash.h"
 #include "frames.h"
@@ -25,12 +28,20 @@ pid_t fork_for_parent() {
   return static_cast<pid_t>(syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
 }
 
+// What a spawn request brings: the sockets on which child and accelerator are spoken to, what the
+// child's standard error is, and the memory in which its buffers lie.
+struct Parts {
+  int child, log, accelerator, memory;
+};
+
 class Zygote {
  public:
   Zygote(int fd, const std::string& library_path, const SandboxLimits& limits, unsigned threads)
       : fd_(fd), library_(library_path), limits_(limits), threads_(threads) {}
 
-  Reply ready() const { return ready_reply(sandbox_, library_.build_id()); }
+  Reply ready() const {
+    return ready_reply(sandbox_, library_.build_id(), library_.can_be_apart());
+  }
 
   Reply serve(Frame& frame) {
     switch (frame.take<RequestKind>()) {
@@ -50,24 +61,56 @@ class Zygote {
     return ready();
   }
 
+  // A child, and beside it its accelerator where that can be a process of its own.
   Reply spawn(Frame& frame) {
-    if (frame.descriptors.size() != 2) fail(FailureKind::kProtocol, "no socket, or no stderr");
+    const Parts parts = parts_of(frame);
+    const bool apart = library_.can_be_apart();
+    int between[2] = {-1, -1};
+    if (apart && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, between) != 0) fail_to_make();
+    const Descriptor ours(between[0]), its(between[1]);
     const pid_t parent = getppid();
     const pid_t child = fork_for_parent();
-    if (child < 0) fail(FailureKind::kProtocol, "no new process: " + std::string(strerror(errno)));
-    if (child == 0) begin_child(frame, parent);
-    return Reply(ReplyKind::kStarted).put(static_cast<int32_t>(child));
+    if (child < 0) fail_to_make();
+    if (child == 0) begin_child(parts, ours.get(), its.get(), parent);
+    const pid_t accelerator = apart ? fork_for_parent() : 0;
+    if (apart && accelerator == 0) begin_accelerator(parts, its.get(), ours.get(), parent);
+    return Reply(ReplyKind::kStarted)
+        .put(static_cast<int32_t>(child))
+        .put(static_cast<int32_t>(accelerator));
   }
 
-  [[noreturn]] void begin_child(const Frame& frame, pid_t parent) {
+  static Parts parts_of(const Frame& frame) {
+    const std::vector<Descriptor>& given = frame.descriptors;
+    if (given.size() != 4) fail(FailureKind::kProtocol, "a child has two sockets, a log, a memory");
+    return {given[0].get(), given[1].get(), given[2].get(), given[3].get()};
+  }
+
+  [[noreturn]] static void fail_to_make() {
+    fail(FailureKind::kProtocol, "no new process: " + std::string(strerror(errno)));
+  }
+
+  // `ours` and `its` are the ends of what lies between child and accelerator; -1 without one. What
+  // fails here ends the new process: it is no zygote.
+  [[noreturn]] void begin_child(const Parts& parts, int ours, int its, pid_t parent) noexcept {
     die_with(parent);
     limit_processor_time(limits_);
     setsid();
-    const int socket = frame.descriptors[0].get(), log = frame.descriptors[1].get();
-    dup2(log, STDERR_FILENO);
-    close(log);
-    close(fd_);
-    be_child(socket, library_, sandbox_, threads_);
+    dup2(parts.log, STDERR_FILENO);
+    for (int others : {parts.log, parts.accelerator, its, fd_}) close(others);
+    if (ours >= 0) {
+      library_.share_memory(parts.memory);
+      library_.connect(ours);
+    }
+    be_child(parts.child, library_, sandbox_, threads_);
+  }
+
+  [[noreturn]] void begin_accelerator(const Parts& parts, int its, int ours,
+                                      pid_t parent) noexcept {
+    die_with(parent);
+    limit_serving_time(limits_);
+    for (int others : {parts.log, parts.child, ours, fd_}) close(others);
+    library_.share_memory(parts.memory);
+    be_accelerator(parts.accelerator, its, library_);
   }
 
   const int fd_;

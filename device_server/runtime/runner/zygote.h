@@ -10,8 +10,9 @@
 namespace tilefarm::runner {
 
 // Serves configure and spawn requests until the other side of `fd` has gone; the exit status. A
-// spawn request brings the new child's socket and its stderr. The child belongs to the zygote's
-// parent, which waits for it.
+// spawn request brings the new child's socket and its stderr, the socket of its accelerator, and
+// the memory of both. They belong to the zygote's parent, which waits for them. The reply has their
+// numbers: an accelerator of 0 is the library in the child, of less could not be made.
 int be_zygote(int fd, const std::string& library, const SandboxLimits& limits, unsigned threads);
 
 }  // namespace tilefarm::runner

@@ -38,12 +38,12 @@ uint8_t* copy_end(const void* end, size_t offset, size_t nbytes, bool device) {
 
 VTA_EXPORT void* VTABufferAlloc(size_t nbytes) {
   void* handle = nullptr;
-  Session::get().guarded([&] { handle = runtime().accelerator().dram().allocate(nbytes); });
+  Session::get().guarded([&] { handle = runtime().allocate(nbytes); });
   return handle;
 }
 
 VTA_EXPORT void VTABufferFree(void* buffer) {
-  Session::get().guarded([&] { runtime().accelerator().dram().release(buffer); });
+  Session::get().guarded([&] { runtime().release(buffer); });
 }
 
 VTA_EXPORT void VTABufferCopy(const void* from, size_t from_offset, void* to, size_t to_offset,
@@ -62,7 +62,10 @@ VTA_EXPORT void* VTATLSCommandHandle() {
   return handle;
 }
 
-VTA_EXPORT void VTARuntimeShutdown() { Session::get().drop_runtime(); }
+// Another process's accelerator cannot be had again.
+VTA_EXPORT void VTARuntimeShutdown() {
+  if (!runtime().is_connected()) Session::get().drop_runtime();
+}
 
 VTA_EXPORT void VTASetDebugMode(void*, int flags) {
   Session::get().guarded([&] { runtime().set_debug(static_cast<uint32_t>(flags)); });

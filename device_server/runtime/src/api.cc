@@ -93,7 +93,7 @@ size_t tilefarm_vta_read_timeline(tilefarm_vta_event* out, size_t max_events) {
   Session& session = Session::get();
   size_t count = 0;
   session.guarded([&] {
-    const auto& timeline = session.runtime().accelerator().timeline();
+    const auto& timeline = session.timeline();
     count = timeline.size();
     for (size_t k = 0; k < std::min(count, max_events); ++k) {
       const tilefarm::TimelineEntry& entry = timeline[k];
@@ -193,6 +193,52 @@ int tilefarm_vta_read_recorded(size_t stream, uint64_t* instructions, uint8_t* b
     recorded.read_after(after);
   });
   return session.errors().status();
+}
+
+void tilefarm_vta_begin_call(int record_timeline) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded([&] { session.runtime().begin_call(record_timeline != 0); });
+}
+
+int tilefarm_vta_share_memory(int file, uint64_t nbytes) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded([&] { session.runtime().accelerator().dram().share({file, nbytes}); });
+  return session.errors().status();
+}
+
+int tilefarm_vta_connect(int socket) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded(
+      [&] { session.runtime().connect(std::make_unique<tilefarm::RemoteAccelerator>(socket)); });
+  return session.errors().status();
+}
+
+int tilefarm_vta_serve(int socket) {
+  Session& session = Session::get();
+  bool goes_on = false;
+  session.guarded([&] { goes_on = session.server().receive(socket); });
+  if (goes_on) session.unless_failed([&] { session.server().obey(); });
+  return goes_on && session.server().answer(socket, session.errors());
+}
+
+size_t tilefarm_vta_read_calls(tilefarm_vta_calls* out, size_t max_entries) {
+  Session& session = Session::get();
+  size_t count = 0;
+  session.guarded([&] {
+    const auto& calls = session.server().calls();
+    count = calls.size();
+    std::copy_n(calls.begin(), std::min(count, max_entries), out);
+  });
+  return count;
+}
+
+void tilefarm_vta_forget_calls(void) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded([&] { session.server().forget(); });
 }
 
 const char* tilefarm_vta_build_id(void) {

@@ -1,6 +1,7 @@
 #include "dram.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -22,12 +23,14 @@ uint64_t round_up(uint64_t value, uint64_t multiple) {
 
 }  // namespace
 
-HostMemory::HostMemory(size_t nbytes) {
-  if (nbytes > kLargestBuffer) fail(TILEFARM_VTA_NO_MEMORY, "a buffer of %zu bytes", nbytes);
+HostMemory::HostMemory(size_t nbytes, const Arena& arena, uint64_t address)
+    : shared_(arena.file >= 0) {
   const size_t used = round_up(std::max<size_t>(nbytes, 1), kHostAlignment);
   map_nbytes_ = round_up(used, kPageNbytes) + kPageNbytes;
-  map_ = mmap(nullptr, map_nbytes_, PROT_READ | PROT_WRITE,
-              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  map_ = shared_ ? mmap(nullptr, map_nbytes_, PROT_READ | PROT_WRITE, MAP_SHARED, arena.file,
+                        static_cast<off_t>(address))
+                 : mmap(nullptr, map_nbytes_, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map_ == MAP_FAILED) {
     fail(TILEFARM_VTA_NO_MEMORY, "the host has no room for a buffer of %zu bytes", nbytes);
   }
@@ -38,15 +41,26 @@ HostMemory::HostMemory(size_t nbytes) {
 
 HostMemory::~HostMemory() { munmap(map_, map_nbytes_); }
 
+void HostMemory::forget() const {
+  if (shared_) madvise(map_, map_nbytes_ - kPageNbytes, MADV_REMOVE);
+}
+
 Dram::Dram(uint64_t alignment) : alignment_(std::max(alignment, kPageNbytes)) {}
 
+// Files are mapped from where a page of the host begins.
+void Dram::share(const Arena& arena) {
+  arena_ = arena;
+  alignment_ = std::max(alignment_, static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
+}
+
 DataBuffer* Dram::allocate(size_t nbytes) {
+  if (nbytes > kLargestBuffer) fail(TILEFARM_VTA_NO_MEMORY, "a buffer of %zu bytes", nbytes);
   DataBuffer buffer;
-  buffer.memory = std::make_unique<HostMemory>(nbytes);
-  buffer.host = buffer.memory->data();
   buffer.nbytes = nbytes;
   buffer.reserved_nbytes = round_up(std::max<size_t>(nbytes, 1), kPageNbytes);
   buffer.address = free_address(buffer.reserved_nbytes);
+  buffer.memory = std::make_unique<HostMemory>(nbytes, arena_, buffer.address);
+  buffer.host = buffer.memory->data();
   return insert(std::move(buffer));
 }
 
@@ -57,13 +71,31 @@ DataBuffer* Dram::reserve(uint64_t nbytes) {
   return insert(std::move(buffer));
 }
 
-void Dram::release(const void* handle) {
+uint64_t Dram::release(const void* handle) {
   const auto found = by_handle_.find(handle);
   if (found == by_handle_.end()) {
     fail(TILEFARM_VTA_BAD_ARGUMENT, "VTABufferFree: %p is not a data buffer", handle);
   }
-  by_address_.erase(found->second->address);
-  by_handle_.erase(found);
+  const uint64_t address = found->second->address;
+  if (found->second->memory) found->second->memory->forget();
+  drop(found->second.get());
+  return address;
+}
+
+// Addresses that are only reserved are nobody's to release. The contents are left alone: in an
+// arena the next buffer of the process that asks may lie there already.
+void Dram::release_at(uint64_t address) {
+  const auto found = by_address_.find(address);
+  if (found == by_address_.end() || !found->second->memory) {
+    fail(TILEFARM_VTA_BAD_ARGUMENT, "no data buffer begins at 0x%llx",
+         static_cast<unsigned long long>(address));
+  }
+  drop(found->second);
+}
+
+void Dram::drop(const DataBuffer* buffer) {
+  by_address_.erase(buffer->address);
+  by_handle_.erase(buffer);
 }
 
 DataBuffer* Dram::find(const void* handle) const {
@@ -100,6 +132,10 @@ DataBuffer* Dram::insert(DataBuffer buffer) {
   return raw;
 }
 
+uint64_t Dram::address_limit() const {
+  return arena_.file < 0 ? kAddressLimit : std::min(kAddressLimit, arena_.nbytes);
+}
+
 // First fit; the gap before the first page keeps address 0 invalid.
 uint64_t Dram::free_address(uint64_t nbytes) const {
   uint64_t candidate = alignment_;
@@ -107,7 +143,7 @@ uint64_t Dram::free_address(uint64_t nbytes) const {
     if (candidate + nbytes <= address) break;
     candidate = round_up(address + buffer->reserved_nbytes, alignment_);
   }
-  if (candidate + nbytes > kAddressLimit) {
+  if (candidate + nbytes > address_limit()) {
     fail(TILEFARM_VTA_NO_MEMORY, "the accelerator's address space is exhausted");
   }
   return candidate;

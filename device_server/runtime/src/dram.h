@@ -13,18 +13,27 @@
 
 namespace tilefarm {
 
-// Anonymous memory, zero at first, that ends at a page nobody may touch.
+// A file in memory that buffers may lie in, at their addresses, for several processes to see.
+struct Arena {
+  int file = -1;  // negative: there is none
+  uint64_t nbytes = 0;
+};
+
+// Memory, zero at first, that ends at a page nobody may touch.
 class HostMemory {
  public:
-  explicit HostMemory(size_t nbytes);  // NO_MEMORY when the host has none
+  // A part of the arena, or anonymous without one. NO_MEMORY when the host has none.
+  HostMemory(size_t nbytes, const Arena& arena, uint64_t address);
   ~HostMemory();
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
   uint8_t* data() const { return data_; }
+  void forget() const;  // zeros again, for the next part of the arena that lies here
 
  private:
   void* map_;
   size_t map_nbytes_;
+  bool shared_;
   uint8_t* data_;
 };
 
@@ -41,9 +50,13 @@ class Dram {
   // Allocations begin at multiples of `alignment`, so that bursts split the same way in every run.
   explicit Dram(uint64_t alignment);
 
+  // From now on buffers are allocated in the arena.
+  void share(const Arena& arena);
+
   DataBuffer* allocate(size_t nbytes);
   DataBuffer* reserve(uint64_t nbytes);        // addresses without memory
-  void release(const void* handle);            // BAD_ARGUMENT for an unknown handle
+  uint64_t release(const void* handle);        // its address; BAD_ARGUMENT for an unknown handle
+  void release_at(uint64_t address);           // BAD_ARGUMENT when no buffer begins there
   DataBuffer* find(const void* handle) const;  // null for an unknown handle
 
   std::vector<const DataBuffer*> occupied() const;  // with memory, by address
@@ -53,11 +66,14 @@ class Dram {
 
  private:
   DataBuffer* insert(DataBuffer buffer);
+  void drop(const DataBuffer* buffer);
+  uint64_t address_limit() const;
   uint64_t free_address(uint64_t nbytes) const;
 
   friend class DramView;
 
   uint64_t alignment_;
+  Arena arena_;
   const DataBuffer* view_ = nullptr;
   std::map<uint64_t, DataBuffer*> by_address_;
   std::unordered_map<const void*, std::unique_ptr<DataBuffer>> by_handle_;

@@ -145,14 +145,41 @@ void Runtime::synchronize() {
   if (recording_ != nullptr) fail(TILEFARM_VTA_BAD_RECORDING, "synchronized inside a kernel");
   (debug_ & kForceSerial) ? queue_.close_serial() : queue_.close();
   if (debug_ & kDumpInstructions) dump_queue();
-  std::vector<uint32_t> image = uop_cache_.image();
-  uop_image_->host = reinterpret_cast<uint8_t*>(image.data());
-  uop_image_->nbytes = image.size() * kUopNbytes;
+  std::vector<uint32_t> uops = uop_cache_.image();
   const std::vector<Word> words = queue_.words();
   drop_queue();
+  remote_ ? remote_->run(words, uops) : execute(words, std::move(uops));
+}
+
+void Runtime::execute(const std::vector<Word>& words, std::vector<uint32_t> uops) {
+  struct Shown {
+    ~Shown() {
+      image.host = nullptr;
+      image.nbytes = 0;
+    }
+    DataBuffer& image;
+  } shown{*uop_image_};
+  shown.image.host = reinterpret_cast<uint8_t*>(uops.data());
+  shown.image.nbytes = uops.size() * kUopNbytes;
   keep_streams_ ? run_recorded(words) : accelerator_.run(words);
-  uop_image_->host = nullptr;
-  uop_image_->nbytes = 0;
+}
+
+DataBuffer* Runtime::allocate(size_t nbytes) {
+  DataBuffer* buffer = accelerator_.dram().allocate(nbytes);
+  if (remote_) remote_->allocate(nbytes);
+  return buffer;
+}
+
+void Runtime::release(const void* handle) {
+  const uint64_t address = accelerator_.dram().release(handle);
+  if (remote_) remote_->release(address);
+}
+
+void Runtime::begin_call(bool record_timeline) {
+  reset();
+  accelerator_.clear_counters();
+  accelerator_.record_timeline(record_timeline);
+  if (remote_) remote_->begin_call(record_timeline);
 }
 
 void Runtime::run_recorded(const std::vector<Word>& words) {
@@ -183,13 +210,18 @@ void Runtime::dump_queue() const {
   }
 }
 
-void Runtime::check_idle() const {
+std::string Runtime::tokens_left() const {
+  return remote_ ? remote_->tokens_left() : accelerator_.describe_tokens();
+}
+
+void Runtime::check_idle() {
+  if (remote_) remote_->flush();
   if (!queue_.empty()) {
     fail(TILEFARM_VTA_TOKENS_LEFT, "%zu instructions or waits were queued but not synchronized",
          queue_.instructions().size());
   }
-  if (accelerator_.tokens_left()) {
-    fail(TILEFARM_VTA_TOKENS_LEFT, "tokens left over: %s", accelerator_.describe_tokens().c_str());
+  if (const std::string tokens = tokens_left(); !tokens.empty()) {
+    fail(TILEFARM_VTA_TOKENS_LEFT, "tokens left over: %s", tokens.c_str());
   }
 }
 

@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "accelerator.h"
 #include "command_queue.h"
 #include "config.h"
 #include "error.h"
+#include "remote/remote_accelerator.h"
 #include "stream_recorder.h"
 #include "uop_cache.h"
 #include "uop_kernel.h"
@@ -44,6 +47,19 @@ class Runtime {
   void pop_dependence(int from, int to);
   void synchronize();
 
+  // Runs a stream, with its micro-ops where the streams of this runtime have them.
+  void execute(const std::vector<Word>& words, std::vector<uint32_t> uops);
+
+  // From now on streams run on an accelerator that another process plays. It sees the buffers
+  // that are allocated from now on, in the arena.
+  void connect(std::unique_ptr<RemoteAccelerator> remote) { remote_ = std::move(remote); }
+  bool is_connected() const { return remote_ != nullptr; }
+
+  DataBuffer* allocate(size_t nbytes);
+  void release(const void* handle);  // BAD_ARGUMENT for an unknown handle
+  // From a reset on: what the accelerator does until the next one belongs together.
+  void begin_call(bool record_timeline);
+
   // Runs a raw stream from a reset on an image at address 0, in place of all data buffers.
   void run_image(const std::vector<Word>& words, uint8_t* image, uint64_t nbytes);
 
@@ -52,7 +68,7 @@ class Runtime {
   const std::vector<RecordedStream>& recorded_streams() const { return recorded_; }
 
   void set_debug(uint32_t flags) { debug_ = flags; }
-  void check_idle() const;  // TOKENS_LEFT unless synchronized and without tokens
+  void check_idle();  // TOKENS_LEFT unless synchronized and without tokens
   void reset();
   void drop_queue();  // instructions that were not run, and resident kernels
 
@@ -62,11 +78,13 @@ class Runtime {
                        int nbytes);
   void append_kernel(UopKernel& kernel);
   void run_recorded(const std::vector<Word>& words);
+  std::string tokens_left() const;
   void append_uop_load(const UopKernel& kernel);
   void synchronize_before_overflow();
   void dump_queue() const;
 
   Accelerator accelerator_;
+  std::unique_ptr<RemoteAccelerator> remote_;
   CommandQueue queue_;
   UopSites sites_;
   UopCache uop_cache_;

@@ -17,6 +17,20 @@ Runtime& Session::runtime() {
   return *runtime_;
 }
 
+AcceleratorServer& Session::server() {
+  if (!server_) server_ = std::make_unique<AcceleratorServer>(runtime());
+  return *server_;
+}
+
+void Session::drop_runtime() {
+  server_.reset();
+  runtime_.reset();
+}
+
+const std::vector<TimelineEntry>& Session::timeline() {
+  return server_ ? server_->timeline() : runtime().accelerator().timeline();
+}
+
 void Session::limit_uops(uint64_t limit) {
   uop_limit_ = limit;
   runtime().accelerator().limit_uops(limit);
@@ -29,7 +43,8 @@ void Session::use_vector_path(const std::string& name) {
 }
 
 void Session::configure(const Config& config) {
-  runtime_.reset();
+  if (is_connected()) fail(TILEFARM_VTA_BAD_ARGUMENT, "the accelerator is another process's");
+  drop_runtime();
   config_ = config;
   errors_.clear();
 }

@@ -6,8 +6,10 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "error.h"
+#include "remote/accelerator_server.h"
 #include "runtime.h"
 
 namespace tilefarm {
@@ -16,11 +18,14 @@ class Session {
  public:
   static Session& get();
 
-  Runtime& runtime();  // made with the current configuration at the first use
+  AcceleratorServer& server();  // likewise
+  Runtime& runtime();           // made with the current configuration at the first use
   ErrorState& errors() { return errors_; }
   void configure(const Config& config);
   const Config& config() const { return config_; }
-  void drop_runtime() { runtime_.reset(); }
+  bool is_connected() const { return runtime_ && runtime_->is_connected(); }
+  const std::vector<TimelineEntry>& timeline();
+  void drop_runtime();
 
   // Both hold for this accelerator and those configured later.
   void limit_uops(uint64_t limit);
@@ -50,6 +55,7 @@ class Session {
   uint64_t uop_limit_ = uint64_t{1} << 31;
   std::string vector_path_;
   std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<AcceleratorServer> server_;  // where this process is the accelerator of another
 };
 
 }  // namespace tilefarm

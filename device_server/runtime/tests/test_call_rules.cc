@@ -44,6 +44,7 @@ constexpr int kDangerous[] = {41,  59,  101, 62, 57, 58, 87, 264, 165, 302, 321,
                               425, 29,  30,  69, 65, 72, 203, 141, 160, 329, 452};
 // What only the loading of an artifact needs: open, openat, newfstatat.
 const std::set<int> kOpening = {2, 257, 262};
+const std::set<int> kWaiting = {271};  // ppoll
 constexpr int kControl = 157, kSeccomp = 317;
 #elif defined(__aarch64__)
 constexpr uint32_t kHere = 0xc00000b7;
@@ -59,6 +60,7 @@ const std::set<int> kComputing = {57,  62,  63,  64,  65,  66,  67,  80,  93,  9
 constexpr int kDangerous[] = {198, 221, 117, 129, 35,  38, 40,  261, 280, 146,
                               425, 194, 196, 189, 193, 25, 122, 140, 288, 452};
 const std::set<int> kOpening = {56, 79};  // openat, newfstatat
+const std::set<int> kWaiting = {73};      // ppoll
 constexpr int kControl = 167, kSeccomp = 277;
 #elif defined(__arm__)
 constexpr uint32_t kHere = 0x40000028;
@@ -77,6 +79,7 @@ constexpr int kDangerous[] = {281, 11,  26,  37,  2,   190, 8,   10,  38,  329, 
                               207, 23,  213, 206, 208, 369, 386, 262, 404, 412, 425, 307,
                               305, 301, 298, 221, 241, 97,  75,  394, 452};
 const std::set<int> kOpening = {5, 322, 327, 397};  // open, openat, fstatat64, statx
+const std::set<int> kWaiting = {336, 414};          // ppoll, ppoll_time64
 constexpr int kControl = 172, kSeccomp = 383;
 #endif
 
@@ -208,6 +211,22 @@ void nothing_else_computes() {
   }
 }
 
+void an_accelerator_waits_for_several_and_does_nothing_else_that_computing_does_not() {
+  const FilterProgram serving = tilefarm::runner::only_serving(kSelf);
+  for (int number = 0; number < kLast; ++number) {
+    uint32_t expected = kTrap;
+    if (kComputing.count(number) || number == kMap || number == kProtect) expected = kAllow;
+    if (kWaiting.count(number)) expected = kAllow;
+    if (number == kAsk) expected = refuse(EPERM);
+    CHECK(verdict(serving, call(number)) == expected);
+  }
+  for (int number : {kMap, kProtect}) {
+    CHECK(verdict(serving, call(number, {0, 4096, PROT_READ | PROT_EXEC})) == kTrap);
+  }
+  CHECK(verdict(serving, call(kAsk, {uint64_t(kDevice)})) == refuse(EPERM));
+  CHECK(verdict(serving, call(kTgkill, {kSelf + 1, kSelf, 6})) == kTrap);
+}
+
 #if defined(__arm__)
 void the_processors_own_calls() {
   constexpr int kOwn = 0x0f0000, kBreakpoint = 1, kCacheFlush = 2, kUser26 = 3, kUser32 = 4;
@@ -241,6 +260,7 @@ int main() {
   a_child_signals_itself_alone();
   drivers_of_open_devices_alone_are_asked();
   nothing_else_computes();
+  an_accelerator_waits_for_several_and_does_nothing_else_that_computing_does_not();
 #if defined(__arm__)
   the_processors_own_calls();
 #endif

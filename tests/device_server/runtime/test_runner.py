@@ -339,7 +339,35 @@ def test_closing_leaves_no_process(blobs: Blobs, compiled: dict[str, Digest]) ->
         child = runner._child
         assert child is not None
         assert child.alive
+        accelerator = child.accelerator
+        assert accelerator is not None
+        assert accelerator.process.poll() is None
     assert not child.alive
+    assert accelerator.process.poll() is not None
+
+
+def test_an_accelerator_that_dies_costs_one_typed_record(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
+    assert runner._child is not None
+    assert runner._child.accelerator is not None
+    os.kill(runner._child.accelerator.process.pid, signal.SIGKILL)
+    failure = failed(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
+    assert failure.status is Status.RUN_CRASH
+    assert failure.why == "the process that plays the accelerator has ended"
+    measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
+
+
+def test_an_accelerator_that_dies_behind_a_kernel_on_the_host_is_noticed(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    job = bad_job(compiled["bad"], "takes_a_tenth_of_a_second")
+    measured(runner.run(job, blobs.path))
+    assert runner._child is not None
+    assert runner._child.accelerator is not None
+    os.kill(runner._child.accelerator.process.pid, signal.SIGKILL)
+    assert failed(runner.run(job, blobs.path)).status is Status.RUN_CRASH
 
 
 def test_an_impossible_target_is_the_users_error(blobs: Blobs) -> None:
@@ -362,7 +390,9 @@ where = lambda digest: Path(sys.argv[1]) / digest.hex
 threading.Thread(target=runner.run, args=(job, where), daemon=True).start()
 while runner._child is None:
     time.sleep(0.01)
-print(runner._child._process.pid, runner._children._zygote._process.pid, flush=True)
+child = runner._child
+pids = child._process.pid, child.accelerator.process.pid, runner._children._zygote._process.pid
+print(*pids, flush=True)
 time.sleep(60)
 """
 
@@ -382,7 +412,7 @@ def test_a_killed_server_leaves_no_child(blobs: Blobs, compiled: dict[str, Diges
                 files.enter_context(os.fdopen(os.pidfd_open(int(pid))))
                 for pid in server.stdout.readline().split()
             ]
-            assert len(alive) == 2
+            assert len(alive) == 3
             server.kill()
             for process in alive:
                 ended, _, _ = select.select([process], [], [], 10)

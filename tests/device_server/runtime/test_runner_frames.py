@@ -9,8 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tilefarm.errors import InfraError
+from tilefarm.measurement import Counters
 
-from device_server.runner.frames import Failed, FailureKind, Fault, Ready, Reply, read_reply
+from device_server.runner.frames import (
+    Account,
+    Calls,
+    Failed,
+    FailureKind,
+    Fault,
+    Ready,
+    Reply,
+    Started,
+    read_reply,
+)
 
 
 class Bytes:
@@ -33,7 +44,14 @@ def text(words: bytes) -> bytes:
 
 
 def test_replies_by_kind() -> None:
-    assert reply_of(b"\x01" + text(b"box") + text(b"id")) == Ready("box", "id")
+    assert reply_of(b"\x01" + text(b"box") + text(b"id") + b"\1") == Ready("box", "id", True)
+    assert reply_of(b"\x05" + struct.pack("<ii", 7, -1)) == Started(7, -1)
+    counters = struct.pack("<Q21Q", 3, 5, *[0] * 20)
+    assert reply_of(b"\x06\0" + struct.pack("<I", 1) + counters + struct.pack("<I", 0)) == Account(
+        None, (Calls(3, Counters(cycles=5)),), ()
+    )
+    failed = b"\x06\1\x02" + text(b"why") + bytes(8)
+    assert reply_of(failed) == Account(Failed(FailureKind.RUNTIME, "why"), (), ())
     assert reply_of(b"\x03\x02" + text(b"why")) == Failed(FailureKind.RUNTIME, "why")
     fault = struct.pack("<BiiQQiB", 4, 11, 1, 16, 2**64 - 1, -1, 0)
     assert reply_of(fault) == Fault(

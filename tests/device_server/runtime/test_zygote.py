@@ -28,7 +28,7 @@ SECONDS = 10.0
 
 CHILDLESS = """
 import os, struct, sys
-ready = struct.pack("<IBII", 9, 1, 0, 0)
+ready = struct.pack("<IBIIB", 10, 1, 0, 0, 0)
 os.write(int(sys.argv[1]), ready + ready)
 sys.exit("no more children")
 """
@@ -69,6 +69,39 @@ def test_children_are_this_process_s_own_and_each_is_another(children: Children)
     assert not other.alive
 
 
+def test_an_accelerator_is_this_process_s_own_and_has_what_its_child_has_not(
+    children: Children,
+) -> None:
+    with children.child() as child, Path("/dev/null").open() as nothing:
+        child.send(load_request(nothing.fileno()))
+        child.loaded(SECONDS)
+        accelerator = child.accelerator
+        assert accelerator is not None
+        accelerator.account(SECONDS)
+        pid = accelerator.process.pid
+        assert parent_of(pid) == os.getpid()
+        try:
+            ours, theirs = (sockets_of(each) for each in (pid_of(child), pid))
+        except PermissionError:
+            pytest.skip("only root may look at what its children have open")
+        assert len(theirs) == 2
+        assert not ours & theirs
+    assert accelerator.process.poll() is not None
+
+
+def test_an_accelerator_tells_its_calls_and_nothing_else(children: Children) -> None:
+    with children.child() as child, Path("/dev/null").open() as nothing:
+        assert child.accelerator is not None
+        reply = child.accelerator._connection.ask(load_request(nothing.fileno()), SECONDS)
+        assert isinstance(reply, Failed)
+        assert "nothing else" in reply.why
+
+
+def sockets_of(pid: int) -> set[str]:
+    targets = (str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir())
+    return {target for target in targets if target.startswith("socket")}
+
+
 def test_a_child_leads_a_session_and_has_no_descriptor_of_its_zygote(children: Children) -> None:
     with children.child() as child, Path("/dev/null").open() as nothing:
         child.send(load_request(nothing.fileno()))
@@ -81,8 +114,9 @@ def test_a_child_leads_a_session_and_has_no_descriptor_of_its_zygote(children: C
         except PermissionError:
             pytest.skip("only root may look at what its children have open")
         sockets = [fd for fd, to in open_ones.items() if str(to).startswith("socket")]
-        assert open_ones.keys() == {0, 1, 2, *sockets}
-        assert len(sockets) == 1
+        buffers = [fd for fd, to in open_ones.items() if "vta-runner-arena" in str(to)]
+        assert open_ones.keys() == {0, 1, 2, *sockets, *buffers}
+        assert (len(sockets), len(buffers)) == (2, 1)
 
 
 def test_children_outlive_their_zygote(
