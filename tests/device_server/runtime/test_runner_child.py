@@ -19,7 +19,7 @@ from tilefarm.measurement import RunJob
 
 from device_server.runner.child import RunnerChild
 from device_server.runner.connection import ChildGone, ChildSilent, Connection
-from device_server.runner.frames import Fault, load_request, run_request
+from device_server.runner.frames import MOST_REPLY_NBYTES, Fault, load_request, run_request
 from device_server.runner.last_words import LastWords
 
 LAST_WORDS = """
@@ -80,9 +80,9 @@ def test_who_speaks_without_end_is_silent_when_its_time_is_over() -> None:
 
 
 def dribble(to: socket.socket) -> None:
-    """A reply of a gibibyte, in pieces that never stop coming."""
+    """The longest reply, in pieces that never stop coming."""
     with contextlib.suppress(OSError):
-        to.sendall((1 << 30).to_bytes(4, "little"))
+        to.sendall(MOST_REPLY_NBYTES.to_bytes(4, "little"))
         while True:
             to.sendall(b"\0" * 16)
             time.sleep(0.01)
