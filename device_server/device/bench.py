@@ -36,6 +36,8 @@ _MAX_RUN_SECONDS: Final = 3600.0
 """No run keeps others from the device for longer, whatever it asks for."""
 _MAX_TIMING_SECONDS: Final = 600.0
 """The median of what was timed for ten minutes is as sure as it will be."""
+MOST_CODE_NBYTES: Final = 64 << 20
+"""Of one artifact, which is looked at in memory; the programs of whole networks have a few MiB."""
 MOST_VERDICTS: Final = 4096
 """On artifacts, that are remembered; then all are forgotten, and looked at again."""
 
@@ -84,6 +86,8 @@ class Bench:
             MissingBlobError: it is not here.
         """
         path = blobs.path(artifact)
+        if artifact not in self._verdicts and blobs.nbytes_of(artifact) > MOST_CODE_NBYTES:
+            return f"it has more than {plural(MOST_CODE_NBYTES, 'byte')}"
         if artifact not in self._verdicts:
             self.judge(artifact, path.read_bytes())
         return self._verdicts[artifact]

@@ -43,6 +43,8 @@ _BROUGHT_ALONG: Final = Version(2, 2)
 """The first version whose devices take blobs with a run."""
 _BATCHES: Final = Version(2, 4)
 """The first version whose devices take several runs in one call."""
+MOST_READ_NBYTES: Final = 512 << 20
+"""Of a blob on a device, which may lie; of an output, as many as it has."""
 _MOST_ALONG_NBYTES: Final = CHUNK_NBYTES
 """More than that is uploaded before the run: an upload that is cut short goes on where it ended."""
 _REMEMBERED: Final = 4096
@@ -162,7 +164,10 @@ class DeviceClient(Closing):
         replies = self._asked(asked)
         for one in asked[: len(replies)]:
             self._remember(one.blobs)
-        return [Answer(self._fetched(reply), reply.unchecked) for reply in replies]
+        return [
+            Answer(self._fetched(reply, one.job), reply.unchecked)
+            for reply, one in zip(replies, asked, strict=False)
+        ]
 
     def confirm(self) -> None:
         """Has the device run its known kernel, if anything ran since it was last right.
@@ -179,20 +184,28 @@ class DeviceClient(Closing):
             methods.CHECK, device_calls.Check(claim=self._claim), timeout_seconds=_CONFIRM_SECONDS
         )
 
-    def read(self, digest: Digest) -> bytes:
-        """The bytes of a blob on the device.
+    def read(self, digest: Digest, most_nbytes: int = MOST_READ_NBYTES) -> bytes:
+        """The bytes of a blob on the device, which are no more than that.
 
         Raises:
             MissingBlobError: it is not there.
             CorruptBlobError: other bytes arrived.
+            AnswerError: they do not end.
         """
         pieces = self._caller.download(
             methods.READ, device_calls.Read(digest=digest), timeout_seconds=_READ_SECONDS
         )
-        content = b"".join(piece.data for piece in pieces)
+        content = bytearray()
+        for piece in pieces:
+            content += piece.data
+            if len(content) > most_nbytes:
+                raise AnswerError(
+                    f"blob {digest.short} does not end after {plural(most_nbytes, 'byte')}",
+                    "read it from another device",
+                )
         if Digest.of(content) != digest:
             raise CorruptBlobError(f"blob {digest.short} arrived damaged", "read it again")
-        return content
+        return bytes(content)
 
     def _asked(self, asked: Sequence[Ask]) -> Sequence[device_calls.RunReply]:
         """The answers; blobs that were believed to be there, and are not any more, are sent again.
@@ -244,13 +257,20 @@ class DeviceClient(Closing):
             note(((TRAILER, reply.served),))
         return batch.replies
 
-    def _fetched(self, reply: device_calls.RunReply) -> Measurement | RunFailure:
-        """How a run ended, with what lies on the device."""
+    def _fetched(self, reply: device_calls.RunReply, job: RunJob) -> Measurement | RunFailure:
+        """How a run ended, with what lies on the device, as far as the job asks for it."""
         if isinstance(reply.outcome, RunFailure):
             return reply.outcome
+        wanted = {
+            buffer.name: buffer.nbytes * job.samples for buffer in job.buffers if buffer.fetch
+        }
         return replace(
             reply.outcome,
-            outputs=tuple((name, self.read(digest)) for name, digest in reply.outputs),
+            outputs=tuple(
+                (name, self.read(digest, wanted[name]))
+                for name, digest in reply.outputs[: len(wanted)]
+                if name in wanted
+            ),
             timeline=self._timeline(reply.timeline) if reply.timeline else (),
         )
 

@@ -13,7 +13,7 @@ import pytest
 from kit.attacks import CODE, CUT, FORGOTTEN, JOB, Found, Lab, attack, refused, refused_by_server
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
-from tilefarm.errors import BusyError, CapacityError, InfraError
+from tilefarm.errors import AnswerError, BusyError, CapacityError, InfraError
 from tilefarm.measurement import BufferSpec, DeviceClock, Role, RunFailure, RunJob, Status, WallTime
 from tilefarm.rpc.device_calls import RunReply
 
@@ -247,6 +247,33 @@ def _(_: Lab) -> Found:
     known.note("bob", [third])
     assert [known.knows("ann", each) for each in (first, second)] == [True, False]
     return FORGOTTEN
+
+
+@attack("an artifact")
+def _(lab: Lab) -> Found:
+    lab.patch.setattr(bench, "MOST_CODE_NBYTES", len(CODE))
+    longer = CODE + b"x"
+    with lab.device() as client:
+        client.ensure({JOB.artifact: CODE, Digest.of(longer): longer})
+        assert not client.load_module(JOB.artifact)
+        ended = client.run(replace(JOB, artifact=Digest.of(longer)), request_id="r")
+    assert isinstance(ended, RunFailure)
+    assert "it has more than" in ended.why
+    assert lab.logged("ran")[-1]["why"] == ended.why
+    return Found(f"the run ends: `{ended.status.value}`", "who asks, and the device's log (`ran`)")
+
+
+@attack("a blob that a client reads")
+def _(lab: Lab) -> Found:
+    data = b"d" * 100
+    output = replace(buffer(Role.OUTPUT, 99), fetch=True)
+    given = BufferSpec(name="x", role=Role.INPUT, nbytes=100, content=Digest.of(data))
+    with lab.device() as client:
+        client.ensure({JOB.artifact: CODE, Digest.of(data): data})
+        assert client.read(Digest.of(data), 100) == data
+        with pytest.raises(AnswerError, match="does not end after 99 bytes"):
+            client.run(replace(JOB, buffers=(given, output)), request_id="r")  # it gives 100
+        return refused(lambda: client.read(Digest.of(data), 99), "does not end after 99 bytes")
 
 
 @attack("verdicts on artifacts")
