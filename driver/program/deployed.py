@@ -84,6 +84,7 @@ def _call(row: dict[str, Any]) -> LayerCall:
         layer=str(row["layer"]),
         kernel=str(row["kernel"]),
         predicted_cycles=None if predicted is None else int(predicted),
+        ideal_cycles=int(row.get("ideal_cycles", 0)),
     )
 
 

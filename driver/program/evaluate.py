@@ -91,6 +91,7 @@ class _Parts:
                 ),
                 blobs=self.program.blobs(chunk),
                 request_id=f"{self.run_id}-network-{self.runs + index}",
+                bounds=self.program.bounds,
             )
             for index, (chunk, size) in enumerate(zip(chunks, sizes, strict=True))
         ]

@@ -24,6 +24,7 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
+from driver.farm.plausible import Bounds
 from driver.graph.grid import Grid
 from driver.integer.network import Network
 
@@ -61,12 +62,14 @@ class LayerCall:
         kernel: the workload that it computes.
         predicted_cycles: what its schedule says of itself; None for work of the processor, or where
             nothing was predicted.
+        ideal_cycles: that its multiplications take at least; 0 where nobody knows.
     """
 
     entry: str
     layer: str
     kernel: str
     predicted_cycles: int | None = None
+    ideal_cycles: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,19 @@ class NetworkProgram:
     def batch(self) -> int:
         """Samples that one run takes."""
         return self.inputs[0].shape[0]
+
+    @property
+    def bounds(self) -> Bounds:
+        """What no run of a batch can be beyond.
+
+        Layers overlap, so that the busiest module of each does not add up; multiplications do.
+        """
+        ideal = tuple(call.ideal_cycles for call in self.calls)
+        return Bounds(
+            least_cycles=sum(ideal),
+            least_profile_cycles=ideal,
+            clock_mhz=self.target.board.clock_mhz,
+        )
 
     @property
     def scratch_nbytes(self) -> int:
@@ -191,11 +207,13 @@ def network_program(
     constants: bytes,
     arena_nbytes: int,
     predicted_cycles: Mapping[Workload, int] = MappingProxyType({}),
+    ideal_cycles: Mapping[Workload, int] = MappingProxyType({}),
 ) -> NetworkProgram:
     """The compiled network with what a caller must know.
 
     Args:
         predicted_cycles: of the schedules, where they are known.
+        ideal_cycles: of the workloads, likewise.
     """
     return NetworkProgram(
         name=network.name,
@@ -226,6 +244,7 @@ def network_program(
                 layer=step.name,
                 kernel=step.workload.name,
                 predicted_cycles=predicted_cycles.get(step.workload),
+                ideal_cycles=ideal_cycles.get(step.workload, 0),
             )
             for entry, step in zip(job.call_entries, network.steps, strict=True)
         ),

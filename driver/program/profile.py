@@ -65,6 +65,7 @@ def profiled(
         blobs=program.blobs(batch),
         request_id=f"{run_id}-network-profile",
         clock=DeviceClock.SECONDS if by_clock else DeviceClock.CYCLES,
+        bounds=program.bounds,
     )
     (done,) = errands.run([order])
     return profile_of(program, good_answer(done))

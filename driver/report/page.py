@@ -140,7 +140,8 @@ def _tiles(summary: RunSummary) -> str:
     if summary.trials_per_second is not None:
         tiles.append((f"{summary.trials_per_second:.1f}", "trials a second"))
     cells = "".join(f"<div class=tile><b>{b}</b><span>{escape(s)}</span></div>" for b, s in tiles)
-    return f"<div class=tiles>{cells}</div>"
+    remark = f"<p class=sub>{escape(summary.remark)}</p>" if summary.remark else ""
+    return f"<div class=tiles>{cells}</div>{remark}"
 
 
 def _kernels(summary: RunSummary) -> tuple[str, str]:

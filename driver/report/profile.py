@@ -7,8 +7,11 @@ clock. Layers that wait for one another take more than the program, in which the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tilefarm.measurement import CallTime
+
+from driver.report.cost import gain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +66,34 @@ class Profile:
         return self.network_cost if self.by_clock else None
 
     @property
+    def remark(self) -> str:
+        """What is odd about the whole program's time; see `remark_on_whole`."""
+        return remark_on_whole(gain(self.network_cost, self.layers_cost))
+
+    @property
     def layers_cost(self) -> float:
         """Of all layers, one by one."""
         return sum(layer.cost or 0.0 for layer in self.layers)
+
+
+MOST_BY_PARTS: Final = 2.0
+"""How many times its parts a program can take. One by one, each of them begins and ends with an
+accelerator that is idle; together they overlap, so that a program takes less than its parts. What
+it has beyond them, micro-ops that are loaded anew, was a tenth at most wherever it was measured."""
+
+
+def remark_on_whole(by_parts: float | None) -> str:
+    """What is odd about a program's time, in words; empty if nothing is, or nobody knows.
+
+    Args:
+        by_parts: its time by that of its parts, one by one.
+    """
+    if by_parts is None or by_parts <= MOST_BY_PARTS:
+        return ""
+    return (
+        f"the whole program takes {by_parts:.1f} times what its parts take one by one: one of these"
+        " times is wrong, or something else keeps the device busy"
+    )
 
 
 def cost_of(took: CallTime) -> float | None:

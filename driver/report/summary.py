@@ -19,7 +19,7 @@ from driver.accuracy.kinds import Kind
 from driver.accuracy.plans import Plan
 from driver.report.cost import cost, gain, total
 from driver.report.noise import NoiseRow
-from driver.report.profile import Profile
+from driver.report.profile import Profile, remark_on_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,6 +287,19 @@ class RunSummary:
     sessions: tuple[SessionRow, ...] = ()
 
     @property
+    def network_by_kernels(self) -> float | None:
+        """What the whole program takes, by what its parts take one by one; None if not known."""
+        if self.network_cycles is not None:
+            return gain(float(self.network_cycles), self.best_cycles)
+        layers = self.profile.layers_cost if self.profile else None
+        return gain(self.network_seconds, layers)
+
+    @property
+    def remark(self) -> str:
+        """What is odd about the whole program's time, in words; empty if nothing is."""
+        return remark_on_whole(self.network_by_kernels)
+
+    @property
     def default_cycles(self) -> int | None:
         """Cycles of all accelerator kernels with the untuned schedules, counts included."""
         return total((w.count, w.default_cycles) for w in self.workloads)
@@ -345,5 +358,7 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
         "default_seconds": summary.default_seconds,
         "best_seconds": summary.best_seconds,
         "speedup": summary.speedup,
+        "network_by_kernels": summary.network_by_kernels,
+        "remark": summary.remark,
         "arena_nbytes": summary.arena.nbytes if summary.arena else None,
     }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.digest import Digest
-from tilefarm.measurement import BufferSpec, Precision, Role, RunJob
+from tilefarm.measurement import BufferSpec, Precision, Role, RunJob, Status, Trial
 from tilefarm.space import Point, SearchSpace
 from tilefarm.target import Target
 from tilefarm.trace import Trace
@@ -80,6 +81,23 @@ class Task:
     def bounds(self, artifact: Artifact) -> Bounds:
         """What no answer of a device can be beyond that has run the artifact."""
         return kernel_bounds(artifact, self.target, self.least_cycles)
+
+    def believed(self, trial: Trial) -> Trial:
+        """A trial out of records, which versions before this one may have written unseen."""
+        seconds = trial.wall_time.minimum_seconds if trial.wall_time else math.inf
+        least = Bounds(least_cycles=self.least_cycles, clock_mhz=self.target.board.clock_mhz)
+        if not (trial.cycles or math.inf) < least.least_cycles and not (
+            seconds < least.least_seconds(least.least_cycles)
+        ):
+            return trial
+        took = f"{seconds:.3g} s" if trial.wall_time else f"{trial.cycles} cycles"
+        return replace(
+            trial,
+            status=Status.IMPLAUSIBLE,
+            cycles=None,
+            wall_time=None,
+            why=f"device {trial.device} said {took}, and no schedule takes so little",
+        )
 
     def run_job(
         self,

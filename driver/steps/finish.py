@@ -119,7 +119,8 @@ class Finish:
             for name, task in self._prepared.tasks.items()
             if (cycles := _predicted_cycles(task, self._best[name])) is not None
         }
-        return network_program(network, job, artifact, constants, arena.nbytes, predicted)
+        ideal = {task.workload: task.ideal_cycles for task in self._prepared.tasks.values()}
+        return network_program(network, job, artifact, constants, arena.nbytes, predicted, ideal)
 
     def _timeline(self) -> KernelTimeline | None:
         """The slowest of the best kernels once more, with its instructions' times."""
@@ -138,6 +139,7 @@ class Finish:
             ),
             blobs={artifact.digest: artifact.code, **task.blobs},
             request_id=f"{self._stages.run_id}-timeline",
+            bounds=task.bounds(artifact),
         )
         errands = self._errands()
         with self._stages.watch.waiting(errands.waits_for):

@@ -31,7 +31,11 @@ class Prepared:
 
 def trials_of(task: Task, store: Store) -> list[Trial]:
     """The task's trials whose point still means the schedule that was measured."""
-    return [trial for trial in store.trials(task.workload.digest) if _means_the_same(task, trial)]
+    return [
+        task.believed(trial)
+        for trial in store.trials(task.workload.digest)
+        if _means_the_same(task, trial)
+    ]
 
 
 def best_of(task: Task, store: Store) -> Trial | None:

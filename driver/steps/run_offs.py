@@ -110,6 +110,7 @@ class _RunOff:
                 blobs={artifact.digest: artifact.code, **self._task.blobs},
                 request_id=f"{self._stages.run_id}-{self._task.digest.short}-{attempt}-{turn}-{at}",
                 clock=DeviceClock.SECONDS,
+                bounds=self._task.bounds(artifact),
             )
             for turn in range(_ROUNDS)
             for at, artifact in enumerate(artifacts)

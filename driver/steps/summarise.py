@@ -90,10 +90,11 @@ def trial_rows(
     """The trials in the order of asking; those that ended before `wall_origin` have no time."""
     by_digest = {task.workload.digest: task for task in tasks.values()}
     rows: list[TrialRow] = []
-    for trial in trials:
-        task = by_digest.get(trial.workload)
+    for told in trials:
+        task = by_digest.get(told.workload)
         if task is None:
             continue
+        trial = task.believed(told)
         ended = max((end for _, _, end in trial.spans), default=-math.inf) - wall_origin
         rows.append(
             TrialRow(

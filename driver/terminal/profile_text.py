@@ -23,6 +23,8 @@ def profile_lines(profile: Profile) -> Iterator[str]:
     yield from text_table(titles, rows)
     yield ""
     yield against_the_whole(profile)
+    if profile.remark:
+        yield profile.remark
     if profile.by_clock:
         if profile.mhz:
             yield f"ratio: to the predicted cycles at {profile.mhz:.4g} MHz"
@@ -58,6 +60,7 @@ def profile_document(profile: Profile) -> dict[str, Any]:
         ],
         "layers_cost": profile.layers_cost,
         "network": _took(profile.network),
+        "remark": profile.remark,
     }
 
 

@@ -255,6 +255,8 @@ def _verdict(summary: RunSummary) -> str:
     if summary.network_cycles is not None:
         text += f"\none image through the program: {number(summary.network_cycles)} cycles"
         text += f", {summary.network_time}" if summary.network_time else ""
+    if summary.remark:
+        text += f"\n{summary.remark}"
     return text
 
 

@@ -202,3 +202,12 @@ def test_a_manifest_of_something_else_is_refused(text: str, tmp_path: Path) -> N
         read_program(tmp_path)
     with pytest.raises(ModelError, match="No such file"):
         read_program(tmp_path / "absent")
+
+
+def test_a_program_is_held_to_the_multiplications_of_its_layers() -> None:
+    program = a_program()
+    assert program.bounds.least_cycles == 0, "nobody knows"
+    first, *others = program.calls
+    known = replace(program, calls=(replace(first, ideal_cycles=7), *others))
+    assert known.bounds.least_cycles == 7
+    assert known.bounds.least_profile_cycles == (7, *(0 for _ in others))

@@ -23,7 +23,7 @@ from driver.report.gantt import busy_seconds
 from driver.report.noise import NoiseRow
 from driver.report.profile import Profile
 from driver.report.progress import progress_chart
-from driver.report.summary import Span
+from driver.report.summary import Span, brief
 from driver.report.svg import Scale, short
 from driver.report.timeline import drawable, merged
 from driver.report.trace import chrome_trace
@@ -226,3 +226,15 @@ def test_the_trace_has_an_event_per_span_and_instruction() -> None:
     complete = [e for e in events if e["ph"] == "X"]
     assert len(complete) == len(summary.spans) + len(summary.timeline.events)
     assert all(e["dur"] >= 0 for e in complete)
+
+
+def test_a_program_that_takes_many_times_its_kernels_is_told_everywhere() -> None:
+    usual = a_summary()
+    assert usual.best_cycles is not None
+    odd = replace(usual, network_cycles=40 * usual.best_cycles)
+    said = "the whole program takes 40.0 times what its parts take one by one"
+    assert said in page(odd)
+    assert said not in page(usual)
+    assert brief(odd)["network_by_kernels"] == 40.0
+    assert brief(odd)["remark"].startswith(said)
+    assert brief(usual)["remark"] == ""

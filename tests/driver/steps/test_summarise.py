@@ -97,3 +97,35 @@ def test_a_window_is_told_however_many_planes_weights_have() -> None:
     for planes in (1, 2):
         work = conv2d(2, 1, 5, 7, stride=(2, 1), planes=planes)
         assert shape_text(work) == "1x2x5x7x1x16 -> 1x1x3x7x1x16, 3x3 stride 2x1"
+
+
+BOUNDED = replace(TASK, least_cycles=100)
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (trial(1, 99), "said 99 cycles, and no schedule"),
+        (trial(1, 1), "said 1 cycles, and no schedule"),
+        (replace(trial(1, 7), cycles=None, wall_time=timed(9e-9)), "said 9e-09 s, and no schedule"),
+    ],
+)
+def test_a_record_of_what_cannot_be_is_no_result(told: Trial, why: str) -> None:
+    """Versions that held nothing against a device have kept such ones, as the best there are."""
+    believed = BOUNDED.believed(replace(told, device="sim0"))
+    assert (believed.status, believed.cost) == (Status.IMPLAUSIBLE, None)
+    assert believed.why.startswith(f"device sim0 {why}")
+    (row,) = trial_rows({TASK.name: BOUNDED}, [told], 0.0)
+    assert (row.status, row.cycles, row.kernel_seconds) == ("implausible", None, None)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        trial(1, 100),
+        trial(1, None),
+        replace(trial(1, 7), cycles=None, wall_time=timed(1.1e-8)),
+    ],
+)
+def test_any_other_record_is_what_it_was(told: Trial) -> None:
+    assert BOUNDED.believed(told) is told

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from kit.profiles import counted_profile, timed_profile
+from tilefarm.measurement import CallTime
 
 from driver.terminal.profile_text import profile_document, profile_lines
 
@@ -53,3 +55,11 @@ def test_a_document_has_the_same_for_machines() -> None:
     row = timed["layers"][0]
     assert "cycles" not in row
     assert (row["median_seconds"], row["regions"], row["rejected"]) == (1e-6, 900, 7)
+
+
+def test_a_program_that_takes_many_times_its_layers_is_told() -> None:
+    odd = replace(counted_profile(), network=CallTime(cycles=160_000))
+    said = "the whole program takes 40.0 times what its parts take one by one"
+    assert any(line.startswith(said) for line in profile_lines(odd))
+    assert profile_document(odd)["remark"].startswith(said)
+    assert profile_document(counted_profile())["remark"] == ""

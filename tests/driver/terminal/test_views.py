@@ -174,3 +174,17 @@ def test_devices_without_counters_show_microseconds() -> None:
     (row,) = (line for line in text.splitlines() if line.startswith(" conv2d"))
     assert "900.0 us  300.0 us  3.00x" in row
     assert "cycles:" not in text
+
+
+def test_the_end_says_that_a_program_takes_many_times_its_kernels() -> None:
+    usual = a_summary()
+    assert usual.best_cycles is not None
+    odd = replace(usual, network_cycles=40 * usual.best_cycles)
+    texts = []
+    for summary in (usual, odd):
+        stream = io.StringIO()
+        with PlainLines(stream) as view:
+            view(Ended(summary=summary, paths=(), seconds=8.0))
+        texts.append(" ".join(stream.getvalue().split()))
+    said = "the whole program takes 40.0 times what its parts take one by one"
+    assert [said in text for text in texts] == [False, True]
