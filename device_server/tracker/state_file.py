@@ -28,7 +28,7 @@ from device_server.tracker.table_state import Holding, Standing, TableChanges, T
 _T = TypeVar("_T")
 
 _VERSION: Final = 4
-_LOG_PAGES: Final = 4096
+MOST_LOG_PAGES: Final = 4096
 """Of changes, 16 MiB, before they move from SQLite's log into the file: all calls wait for that."""
 
 _TABLES: Final = ("tracker", "device", "lease", "standing")
@@ -145,7 +145,7 @@ class TrackerState:
         # One file that grows and a wait for the disk now and then, not at every change.
         query("PRAGMA journal_mode = WAL")
         query("PRAGMA synchronous = NORMAL")
-        query(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+        query(f"PRAGMA wal_autocheckpoint = {MOST_LOG_PAGES}")
         query("BEGIN EXCLUSIVE")
         query("COMMIT")
         (verdict,) = query("PRAGMA quick_check").fetchone()

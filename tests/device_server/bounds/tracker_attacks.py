@@ -31,7 +31,7 @@ from tilefarm.rpc.tracker_calls import (
     Waiting,
 )
 
-from device_server.tracker import deadlines, idle, rates, registry, standings, waiting
+from device_server.tracker import deadlines, idle, rates, registry, standings, state_file, waiting
 from device_server.tracker.admission import (
     LONGEST_PORTRAIT,
     LONGEST_REASON,
@@ -361,3 +361,44 @@ def _(lab: Lab) -> Found:
     with pytest.raises(BusyError):
         kept.take("ann")
     return Found("the oldest are forgotten", "nobody: they may call as if they had been quiet")
+
+
+@attack("pages of a state file's log")
+def _(lab: Lab) -> Found:
+    lab.patch.setattr(state_file, "MOST_LOG_PAGES", 16)
+    path, table = lab.folder / "state", new_table()
+    file = TrackerState(path, lab.farm.log)
+    for number in range(500):
+        table.register(register(f"d{number % 3}", f"e{number}"))
+        file.save(table.changes())
+    assert path.stat().st_size < 100_000
+    assert path.with_name("state-wal").stat().st_size < 16 * 4096 * 2
+    file.close()
+    return Found("moved into the file", "nobody")
+
+
+@attack("changes that a full disk does not take")
+def _(lab: Lab) -> Found:
+    table = new_table()
+    table.register(register())
+    file = TrackerState(lab.folder / "state", lab.farm.log)
+    file.save(table.changes())
+    file._database.execute("PRAGMA query_only = ON")
+    for number in range(100):
+        table.register(register("p", f"e{number}"))
+        lease = table.acquire(replace(WISH, request_id=f"{number}"))
+        assert lease is not None
+        table.release(lease.lease_id)
+        table.deregister("p", f"e{number}")
+        file.save(table.changes())
+        pending = file._pending
+        assert len(pending.leases) + len(pending.devices) + len(pending.until) <= 3
+    assert len(lab.logged("state_fails")) == 1
+    file._database.execute("PRAGMA query_only = OFF")
+    table.drain("d", "repair")
+    file.save(table.changes())
+    found = file.load()
+    file.close()
+    assert (found.fence, found.leases) == (table.state.fence, ())
+    assert [call.device.name for call in found.devices] == ["d"]
+    return Found("kept until it does, of what lives", "the tracker's log (`state_fails`)")
