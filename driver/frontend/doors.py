@@ -1,4 +1,4 @@
-"""Inputs of integers: the network gets the reals that they stand for to those who read them."""
+"""Inputs on grids: the reals that integers stand for to those who read them, or become first."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from dataclasses import replace
 
 from driver.frontend.call import Scope
 from driver.frontend.integers.grids import give_range
+from driver.graph.grid import Grid
 
 
 def open_doors(scope: Scope, wanted: set[str]) -> None:
-    """Gives every input of integers its grid.
+    """Gives every input of integers its grid, and one of reals that to which it is rounded.
 
-    It is that on which all nodes read the input, if they agree: then the integers become these
-    reals before the network begins. Otherwise they are whole numbers to the network, too.
+    That of integers is the one on which all nodes read the input, if they agree: then the integers
+    become these reals before the network begins. Otherwise they are whole numbers to the network,
+    too.
 
     Args:
         scope: of a model whose nodes have all been taken.
@@ -20,6 +22,7 @@ def open_doors(scope: Scope, wanted: set[str]) -> None:
     """
     for name in scope.inputs:
         if name not in scope.grids:
+            scope.inputs[name] = replace(scope.inputs[name], rounding=_rounding(scope, name))
             continue
         for (source, _, grid), reading in scope.readings.items():
             if source == name and reading not in wanted and _is_all(scope, name, reading):
@@ -28,6 +31,12 @@ def open_doors(scope: Scope, wanted: set[str]) -> None:
         grid = scope.grids[name]
         scope.inputs[name] = replace(scope.inputs[name], grid=grid)
         give_range(scope, name, grid)
+
+
+def _rounding(scope: Scope, name: str) -> Grid | None:
+    """The grid that the model brings an input of reals to, if it is only one."""
+    grids = [grid for (source, grid), made in scope.pairs.items() if source == name == made]
+    return grids[0] if len(grids) == 1 else None
 
 
 def _is_all(scope: Scope, name: str, reading: str) -> bool:

@@ -25,12 +25,15 @@ def _values(given: GraphInput, graph: Graph, samples: int, rng: np.random.Genera
     if given.grid is not None:
         reals = rng.uniform(*_ends(given.grid, reach), shape)
         return given.grid.reals(given.grid.integers(reals))
-    values = rng.standard_normal(shape) if reach is None else rng.uniform(-reach, reach, shape)
+    if given.rounding is not None:
+        values = rng.uniform(*_ends(given.rounding, reach), shape)
+    else:
+        values = rng.standard_normal(shape) if reach is None else rng.uniform(-reach, reach, shape)
     return values.astype(np.float32)
 
 
 def _ends(grid: Grid, reach: float | None) -> tuple[float, float]:
-    """The least and the largest real of an input of integers.
+    """The least and the largest real of an input of integers, or one that is rounded to them.
 
     Ids are entries of what they name. Of other wide integers, masks and kinds of tokens, 0 and 1
     are what any network has a meaning for.

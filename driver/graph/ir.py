@@ -302,13 +302,15 @@ class GraphInput:
 
     `axes` is the permutation that brings the user's layout to `shape`; for a model that takes NHWC
     images and transposes them first it is (0, 3, 1, 2). `grid` says of a model that takes integers
-    which reals these stand for; the network works on the reals.
+    which reals these stand for; the network works on the reals. `rounding` is the grid of a model
+    that takes reals and brings them to it first.
     """
 
     name: str
     shape: Shape
     axes: tuple[int, ...]
     grid: Grid | None = None
+    rounding: Grid | None = None
 
     @property
     def given_shape(self) -> Shape:

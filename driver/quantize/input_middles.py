@@ -1,8 +1,8 @@
 """Where the middle of what the user gives is: said by the model, or seen in the calibration data.
 
 Images of 256 levels become the very same integers, where around zero every second level would be
-lost. A model that rounds its inputs itself has said how far they go, but not what is to become of
-the values beyond: these stay around zero, with room for them.
+lost. So do the inputs of a model that was quantized before, whether it takes integers or rounds
+reals to them: what is beyond their ends becomes an end, as it does in the model.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ def input_middles(
     found = {}
     for i in graph.inputs:
         middle = None
-        if i.grid is not None and i.grid.hi - i.grid.lo <= (LEVELS + 0.5) * i.grid.scale:
-            middle = middle_of_ends(i.grid.lo, i.grid.hi)
+        grid = i.grid or i.rounding
+        if grid is not None and grid.hi - grid.lo <= (LEVELS + 0.5) * grid.scale:
+            middle = middle_of_ends(grid.lo, grid.hi)
         elif calibration is not None and i.name not in graph.ranges:
             middle = _middle_of_values(calibration[i.name], ranges[i.name])
         if middle is not None:

@@ -43,6 +43,7 @@ from driver.integer.real_views import places_of
 from driver.quantize.centering import with_rounded_middles
 from driver.quantize.float_form import FloatForm, form_of
 from driver.quantize.floats import float_nodes
+from driver.quantize.made_up_images import made_up_images
 from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from driver.quantize.refining import Refinement, refined, refined_without_data
 from driver.quantize.rules import Surroundings, rescale_rule, rule_for
@@ -113,9 +114,13 @@ def quantize(
         fits=how.fit_weights,
         corrects=how.correct_bias is not False,
     )
-    if calibration is None:
-        return refined_without_data(quantized, graph, wanted)
-    return refined(quantized, graph, calibration, wanted)
+    if calibration is not None:
+        return refined(quantized, graph, calibration, wanted)
+    quantized = refined_without_data(quantized, graph, wanted)
+    images = made_up_images(graph)
+    if images is None:
+        return quantized
+    return refined(quantized, graph, images, replace(wanted, shares=False, fits=False))
 
 
 def require_layers(graph: Graph, how: Quantization) -> None:

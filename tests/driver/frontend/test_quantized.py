@@ -54,6 +54,31 @@ def test_a_grid_that_begins_at_zero_is_a_relu(tmp_path: Path) -> None:
     assert [second.lo, second.hi] == pytest.approx([-131 * 0.05, 124 * 0.05])
 
 
+def test_an_input_is_rounded_to_the_very_integers_of_the_model(tmp_path: Path) -> None:
+    """Its own step and zero point; what is beyond the ends becomes an end."""
+    graph = import_model(saved(two_convolutions(layer_weights()), tmp_path))
+    grid = Grid(float(np.float32(0.02)), 120, "uint8")
+    assert graph.inputs[0].rounding == grid
+    x = np.concatenate([X, 9 * X])
+    stored = run(quantize(graph, None), {"x": x}, keep=True)["x.centered"]
+    assert (stored == grid.integers(x).astype(int) - 128).all()
+    assert {int(stored.min()), int(stored.max())} == {-128, 127}
+
+
+def test_an_input_that_is_rounded_in_two_ways_keeps_its_reals(tmp_path: Path) -> None:
+    nodes = [
+        *pair("x", "x", "x.r"),
+        *pair("x", "h", "h.r"),
+        node("Conv", ["x.r", "k"], "c"),
+        node("Conv", ["h.r", "k"], "d"),
+        node("Add", ["c", "d"], "s"),
+        *pair("s", "y", "y"),
+    ]
+    weights = layer_weights() | {"k": np.ones((2, 3, 1, 1), np.float32)}
+    graph = import_model(saved(model(nodes, weights, x=(1, 3, 8, 8)), tmp_path))
+    assert graph.inputs[0].rounding is None
+
+
 def test_given_ranges_become_the_scales(tmp_path: Path) -> None:
     graph = import_model(saved(two_convolutions(layer_weights()), tmp_path))
     quantized = quantize(graph, None, Quantization(activations="symmetric"))
