@@ -22,6 +22,7 @@ from tilefarm.measurement import (
     RunJob,
     WallTime,
 )
+from tilefarm.plural import plural
 
 _FASTEST_MHZ: Final = 10_000
 """No accelerator's clock is faster, whatever a target says of it."""
@@ -138,7 +139,7 @@ def _of_samples(cycles: Sequence[int], job: RunJob, bounds: Bounds) -> Iterator[
     if not any(cycles):
         return
     if len(cycles) != job.samples:
-        yield f"cycles of {len(cycles)} samples, not of {job.samples}"
+        yield f"cycles of {plural(len(cycles), 'sample')}, not of {job.samples}"
     least, most = min(cycles), max(cycles)
     if most > _MOST_UNLIKE * least:
         yield f"{least} cycles and {most} for calls that do the same"
@@ -153,7 +154,7 @@ def _of_clock(
         yield f"{time.minimum_seconds:.3g} s, where no schedule takes less than {least:.3g} s"
     half = -(-time.regions // 2)
     yield from _too_long(
-        f"{half} regions of {time.calls} calls",
+        f"{plural(half, 'region')} of {plural(time.calls, 'call')}",
         half * time.calls * time.median_seconds,
         waited_seconds,
     )

@@ -62,7 +62,6 @@ def test_a_compile_process(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("executed")
 @pytest.mark.whole
-@pytest.mark.timeout(200)
 def test_rays_host_its_daemons_and_its_workers() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="t-") as short,  # sockets have short names

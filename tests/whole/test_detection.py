@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from driver import cli
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.whole
 
 Tune = Callable[..., dict[str, Any]]
 

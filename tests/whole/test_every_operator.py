@@ -25,7 +25,6 @@ def test_the_device_means_what_the_operator_means(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("target", [TARGETS["sim-mul"], PAIRS], ids=lambda target: target.name)
 @pytest.mark.parametrize("operator", STRATEGIES, ids=lambda operator: operator.__name__)
 @settings(max_examples=20, deadline=None)

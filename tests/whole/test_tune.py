@@ -23,7 +23,7 @@ from kit.shared import shared_folder
 from driver.demo import TEST
 from driver.processes import descendants
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.whole
 
 ZOO = shared_folder()
 

@@ -21,7 +21,7 @@ from driver.compiling.places import PlaceLost, PlaceTimedOut
 from driver.compiling.workers import RayHost, RayPlace, RayWhenUp
 from driver.processes import descendants
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.whole
 
 BAD = CompileJob(workload=toy_workload(), trace=Trace((Step("nosuch"),)), target=SIM)
 

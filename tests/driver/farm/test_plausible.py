@@ -89,7 +89,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "faster than its clock": ({"wall_time": timed(3e-7)}, "3e-07 s, where no schedule takes less"),
     "more regions than fit": (
         {"wall_time": replace(timed(1e-3), regions=1200)},
-        "600 regions of 1 calls took 0.6 s",
+        "600 regions of 1 call took 0.6 s",
     ),
     "more calls than fit": (
         {"wall_time": replace(timed(1e-3), calls=10_000)},

@@ -121,7 +121,6 @@ BREAKS: tuple[Callable[[Fault, pytest.MonkeyPatch], None], ...] = (
 
 
 @pytest.mark.whole
-@pytest.mark.timeout(100)
 @pytest.mark.parametrize("break_", BREAKS, ids=lambda b: b.__name__)
 def test_a_run_with_a_broken_thread_ends_and_keeps_its_records(
     break_: Callable[[Fault, pytest.MonkeyPatch], None],
