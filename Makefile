@@ -13,12 +13,13 @@ help:  ## this list
 
 setup: $(STAMP)  ## virtual environment, dependencies and the C++ library
 
-$(STAMP): pyproject.toml $(NATIVE)
+$(STAMP): pyproject.toml deploy/locks/dev.txt $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "tilefarm needs Python 3.11 or newer; try: make PYTHON=python3.11 setup"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "setting up $(VENV) (once; a minute or two) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r deploy/locks/dev.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(STAMP)  ## tune, assemble, run and report the network in driver/demo

@@ -14,13 +14,18 @@ RUN apt-get update \
 WORKDIR /source
 COPY pyproject.toml ./
 COPY deploy/device deploy/device
-COPY deploy/images/constraints.txt deploy/images/
+COPY deploy/locks deploy/locks
 COPY device_server device_server
 COPY proto proto
+# Nothing is installed whose hash is not in a lock file.
 RUN python3 -m venv --without-pip /opt/tilefarm \
  && python3 -m venv /opt/tools \
+ && /opt/tools/bin/pip install --no-cache-dir --require-hashes -r deploy/locks/build.txt \
+ && /opt/tools/bin/pip wheel --no-cache-dir --no-deps \
+      --no-build-isolation --wheel-dir /wheels ./deploy/device \
  && /opt/tools/bin/pip --python /opt/tilefarm/bin/python install --no-cache-dir \
-      --constraint deploy/images/constraints.txt './deploy/device[metrics]'
+      --require-hashes -r deploy/locks/device.txt \
+ && /opt/tools/bin/pip --python /opt/tilefarm/bin/python install --no-deps --no-index /wheels/*.whl
 
 FROM ${BASE}
 # hadolint ignore=DL3008

@@ -13,16 +13,21 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY LICENSE README.md pyproject.toml ./
-COPY deploy/images/constraints.txt deploy/images/
+COPY deploy/locks deploy/locks
 COPY compile_worker compile_worker
 COPY device_server device_server
 COPY driver driver
 COPY proto proto
 COPY tuner tuner
+# Nothing is installed whose hash is not in a lock file.
 RUN python3 -m venv --without-pip /opt/tilefarm \
  && python3 -m venv /opt/tools \
+ && /opt/tools/bin/pip install --no-cache-dir --require-hashes -r deploy/locks/build.txt \
+ && /opt/tools/bin/pip wheel --no-cache-dir --no-deps \
+      --no-build-isolation --wheel-dir /wheels . \
  && /opt/tools/bin/pip --python /opt/tilefarm/bin/python install --no-cache-dir \
-      --constraint deploy/images/constraints.txt '.[cluster]'
+      --require-hashes -r deploy/locks/driver.txt \
+ && /opt/tools/bin/pip --python /opt/tilefarm/bin/python install --no-deps --no-index /wheels/*.whl
 
 FROM ${BASE}
 # procps and wget are what KubeRay's probes of Ray's nodes call.

@@ -188,7 +188,7 @@ def test_all_nodes_of_ray_have_the_version_of_the_images() -> None:
         for each in everything(document)
         if isinstance(each, Mapping) and "rayVersion" in each
     }
-    constraints = (DEPLOY / "images" / "constraints.txt").read_text()
+    constraints = (DEPLOY / "locks" / "constraints.txt").read_text()
     (version,) = versions
     assert f"\nray=={version}\n" in constraints
 
