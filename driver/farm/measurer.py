@@ -151,7 +151,7 @@ class Measurer:
         self._client.confirm()
         self._implausible.add(order.job.artifact)
         if len(self._implausible) > 1:
-            raise ImplausibleError(f"{why}; and what cannot be of another kernel as well")
+            raise ImplausibleError(f"{why}; and what cannot be of another kernel too")
         failure = RunFailure(
             artifact=order.job.artifact,
             status=Status.IMPLAUSIBLE,

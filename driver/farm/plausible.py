@@ -42,12 +42,14 @@ class Bounds:
 
     Attributes:
         least_cycles: no schedule takes fewer for a call; 0 if nobody knows.
+        most_cycles: nor can this one take more; 0 if nobody knows.
         least_profile_cycles: likewise for each entry of the job's profile.
         clock_mhz: of the board, as its target says; 0 if it does not.
         counts: counters that the code alone determines, with what they are for a call.
     """
 
     least_cycles: int = 0
+    most_cycles: int = 0
     least_profile_cycles: tuple[int, ...] = ()
     clock_mhz: int = 0
     counts: tuple[tuple[str, int], ...] = ()
@@ -86,7 +88,7 @@ def _reasons(
     yield from _too_long("the timed calls", sum(outcome.seconds), waited_seconds)
     if outcome.counters is not None:
         yield from _of_counters(outcome.counters, bounds)
-        yield from _of_samples(outcome.sample_cycles, job, bounds)
+        yield from _of_samples(outcome.sample_cycles, outcome.counters.cycles, job, bounds)
     if outcome.wall_time is not None:
         yield from _of_clock(outcome.wall_time, bounds, bounds.least_cycles, waited_seconds)
     parts = bounds.least_profile_cycles or (0,) * len(outcome.profile)
@@ -108,7 +110,7 @@ def _too_long(what: str, seconds: float, waited_seconds: float) -> Iterator[str]
 
 def _too_few(cycles: int, least: int) -> Iterator[str]:
     if 0 < cycles < least:
-        yield f"{cycles} cycles, where no schedule takes fewer than {least}"
+        yield f"{plural(cycles, 'cycle')}, where no schedule takes fewer than {least}"
 
 
 def _of_counters(counters: Counters, bounds: Bounds) -> Iterator[str]:
@@ -117,12 +119,14 @@ def _of_counters(counters: Counters, bounds: Bounds) -> Iterator[str]:
     if not cycles:
         return
     yield from _too_few(cycles, bounds.least_cycles)
+    if 0 < bounds.most_cycles < cycles:
+        yield f"{plural(cycles, 'cycle')}, where there is work for {bounds.most_cycles} at most"
     executed = counters.gemm_uops + counters.alu_uops
     if executed > cycles:
-        yield f"{cycles} cycles for {executed} micro-ops"
+        yield f"{plural(cycles, 'cycle')} for {plural(executed, 'micro-op')}"
     for module, spent in _spent(counters):
         if spent > cycles:
-            yield f"{cycles} cycles, and {spent} that {module} was busy or stalled"
+            yield f"{plural(cycles, 'cycle')}, and {spent} that {module} was busy or stalled"
     for name, value in bounds.counts:
         if (found := getattr(counters, name)) != value:
             yield f"{found} {name}, where the kernel has {value}"
@@ -135,14 +139,16 @@ def _spent(counters: Counters) -> Iterator[tuple[str, int]]:
         yield module, sum(getattr(counters, name) for name in names)
 
 
-def _of_samples(cycles: Sequence[int], job: RunJob, bounds: Bounds) -> Iterator[str]:
+def _of_samples(
+    cycles: Sequence[int], last_cycles: int, job: RunJob, bounds: Bounds
+) -> Iterator[str]:
     if not any(cycles):
         return
     if len(cycles) != job.samples:
         yield f"cycles of {plural(len(cycles), 'sample')}, not of {job.samples}"
-    least, most = min(cycles), max(cycles)
+    least, most = min(*cycles, last_cycles), max(*cycles, last_cycles)
     if most > _MOST_UNLIKE * least:
-        yield f"{least} cycles and {most} for calls that do the same"
+        yield f"{plural(least, 'cycle')} and {most} for calls that do the same"
     yield from _too_few(least, bounds.least_cycles)
 
 

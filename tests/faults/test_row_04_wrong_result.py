@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,13 @@ from kit.doubtful_search import (
     searched,
 )
 from kit.farm import CREDENTIALS, Farm, eventually
-from tilefarm.measurement import Status
+from tilefarm.digest import Digest
+from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 
+from device_server.device.known_kernel import ENTRY
+from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
-from driver.terminal.events import Notice
+from driver.terminal.events import DeviceLeft, Notice
 from tuner.store import Store
 
 
@@ -61,3 +66,33 @@ def test_what_it_gave_to_a_driver_that_was_killed_is_not_kept_either(tmp_path: P
             kept = search.store.trials()
     assert {(t.status, t.cycles) for t in kept} == {(Status.OK, RIGHT_CYCLES)}
     assert len(kept) == CANDIDATES
+
+
+class Boasting(CountingRunner):
+    """Says of every kernel but the known one that it took a cycle, for several micro-ops."""
+
+    def run(
+        self, job: RunJob, blob: Callable[[Digest], Path], tenancy: Tenancy = OWN
+    ) -> Measurement | RunFailure:
+        outcome = CountingRunner.run(self, job, blob, tenancy)
+        if job.entry == ENTRY or not isinstance(outcome, Measurement):
+            return outcome
+        return replace(outcome, counters=Counters(cycles=1, gemm_uops=5))
+
+
+def test_nothing_that_cannot_be_is_kept_though_the_known_kernel_is_right(tmp_path: Path) -> None:
+    with Farm(tmp_path / "farm") as farm:
+        tracker = farm.tracker()
+        boasting, sound = Boasting(kernel=KERNEL), CountingRunner(kernel=KERNEL)
+        farm.device("boasting", tracker=tracker, runner=boasting)
+        farm.device("sound", tracker=tracker, runner=sound)
+        with searched(farm, tracker, tmp_path, devices=2) as search:
+            kept = search.store.trials()
+    assert search.result.why == "exhausted"
+    assert {(t.status, t.cycles) for t in kept} == {(Status.OK, RIGHT_CYCLES)}
+    assert len(kept) == CANDIDATES
+    assert len(boasting.seen) <= 16, "a few, and what it was asked for together with them"
+    (left,) = {e.why for e in search.events if isinstance(e, DeviceLeft)}
+    assert left == (
+        "device boasting says 1 cycle for 5 micro-ops; and what cannot be of another kernel too"
+    )

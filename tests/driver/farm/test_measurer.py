@@ -243,7 +243,7 @@ def test_what_cannot_be_is_done_again_and_the_device_proves_itself() -> None:
     assert isinstance(done.result, RunFailure)
     assert done.result.status is Status.IMPLAUSIBLE
     assert done.result.why == (
-        "device d says 1 cycles, where no schedule takes fewer than 64; its known kernel is right"
+        "device d says 1 cycle, where no schedule takes fewer than 64; its known kernel is right"
     )
     assert done.is_spoiled
     assert done.unchecked, "what it gave before is as sure as it was"
@@ -270,7 +270,7 @@ def test_a_device_that_says_so_of_another_kernel_too_is_not_believed() -> None:
     measurer = device.measurer()
     measurer.run(doubtful(4))
     device.outcome = one_cycle(5)
-    with pytest.raises(ImplausibleError, match=r"device d says 1 cycles.* of another kernel"):
+    with pytest.raises(ImplausibleError, match=r"device d says 1 cycle.* of another kernel"):
         measurer.run(doubtful(5))
     assert measurer.number == 5
 

@@ -33,6 +33,7 @@ JOB = RunJob(
 )
 BOUNDS = Bounds(
     least_cycles=64,
+    most_cycles=1 << 51,
     least_profile_cycles=(24, 40),
     clock_mhz=100,
     counts=(("gemm_uops", 60), ("out_store_nbytes", 256)),
@@ -70,18 +71,23 @@ def counting(**changes: int) -> dict[str, Any]:
 
 
 LIES: dict[str, tuple[dict[str, Any], str]] = {
-    "one cycle": (counting(cycles=1), "1 cycles, where no schedule takes fewer than 64"),
+    "one cycle": (counting(cycles=1), "1 cycle, where no schedule takes fewer than 64"),
     "too few": (counting(cycles=63), "63 cycles, where no schedule"),
+    "too many": (counting(cycles=1 << 52), "4503599627370496 cycles, where there is work for"),
     "too many micro-ops": (counting(cycles=69), "69 cycles for 70 micro-ops"),
     "busier than it ran": (counting(load_busy_cycles=101), "101 that load was busy or stalled"),
     "stalled for longer": (counting(compute_queue_stall_cycles=1), "101 that compute was busy"),
     "work left out": (counting(gemm_uops=59), "59 gemm_uops, where the kernel has 60"),
     "work made up": (counting(gemm_uops=61), "61 gemm_uops, where the kernel has 60"),
     "nothing stored": (counting(out_store_nbytes=0), "0 out_store_nbytes, where"),
-    "a sample of one cycle": ({"sample_cycles": (1, 100)}, "1 cycles and 100 for calls"),
+    "a sample of one cycle": ({"sample_cycles": (1, 100)}, "1 cycle and 100 for calls"),
     "a sample too short": ({"sample_cycles": (63, 100)}, "63 cycles, where no schedule"),
     "a sample of no cycles": ({"sample_cycles": (0, 100)}, "0 cycles and 100 for calls"),
     "a sample of very many": ({"sample_cycles": (100, 1 << 53)}, "for calls that do the same"),
+    "another last call": (
+        {"sample_cycles": (1001, 1001)},
+        "100 cycles and 1001 for calls that do the same",
+    ),
     "a sample too many": ({"sample_cycles": (100, 100, 100)}, "cycles of 3 samples, not of 2"),
     "longer than we waited": ({"run_seconds": 0.6}, "the run took 0.7 s, in 0.5 s that we waited"),
     "a year to load": ({"load_seconds": 3e7}, "the run took 3e+07 s"),

@@ -6,10 +6,11 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from kit.search_scene import Scene
 from kit.stand_ins import (
     StandInClient,
     StandInDevices,
@@ -17,9 +18,8 @@ from kit.stand_ins import (
     cycles_of_tile,
     losing_first,
     seconds_of_tile,
-    toy_task,
 )
-from tilefarm.clock import Clock, SystemClock
+from tilefarm.clock import SystemClock
 from tilefarm.errors import ClockError, DeviceLostError, DeviceSilentError, SuspectError
 from tilefarm.lease import Lease
 from tilefarm.measurement import (
@@ -29,82 +29,13 @@ from tilefarm.measurement import (
     RunFailure,
     RunJob,
     Status,
-    Trial,
 )
 from tilefarm.trace import Trace
 
-from driver.report.summary import Span
 from driver.search import loop
 from driver.search.campaign import Windows
-from driver.search.loop import Loop
 from driver.search.slots import Slots
-from driver.search.terms import SearchResult, SearchSettings
-from driver.stop import StopSwitch
-from driver.terminal.events import DeviceLeft, Notice, Progress, TrialEnded
-from tuner.lookahead import Lookahead
-from tuner.session import Task as SessionTask
-from tuner.session import TuningSession
-from tuner.store import Place
-
-
-@dataclass
-class Scene:
-    """One search over toys."""
-
-    devices: StandInDevices
-    executor: StandInExecutor = field(default_factory=StandInExecutor)
-    trials: int = 20
-    extent: int = 12
-    lookahead: int = 40
-    device_wait: float = 5.0
-    count: int = 1
-    kept: list[Trial] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    events: list[Progress | Span] = field(default_factory=list)
-    stop: StopSwitch = field(default_factory=StopSwitch)
-    windows: Windows = field(default_factory=lambda: Windows(workers=2))
-    on_trial: Callable[[], None] = lambda: None
-    clock: Clock = field(default_factory=SystemClock)
-    least_cycles: int = 0
-
-    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
-        assert place is not None
-        self.kept.append(trial)
-        self.places.append(place.number)
-        self.on_trial()
-        return True
-
-    def play(self) -> SearchResult:
-        toys = (toy_task(lanes, self.extent) for lanes in (1, 2))
-        tasks = {t.name: replace(t, least_cycles=self.least_cycles) for t in toys}
-        session = TuningSession(
-            {name: SessionTask(task.space, task.count) for name, task in tasks.items()},
-            trials=self.trials,
-            proposer="random",
-            lookahead=Lookahead(self.lookahead),
-        )
-        self.loop = Loop(
-            tasks=tasks,
-            session=session,
-            records=self,
-            executor=self.executor,
-            devices=self.devices,
-            settings=SearchSettings(
-                devices=self.count,
-                windows=self.windows,
-                device_wait_seconds=self.device_wait,
-                run_timeout_seconds=5.0,
-                run_id="run-1",
-                proposer="random",
-            ),
-            clock=self.clock,
-            wall_origin=0.0,
-            listen=self.events.append,
-        )
-        return self.loop.run(self.stop)
-
-    def ended(self) -> list[TrialEnded]:
-        return [e for e in self.events if isinstance(e, TrialEnded)]
+from driver.terminal.events import DeviceLeft, Notice
 
 
 def test_every_point_of_every_space_is_measured_once() -> None:
@@ -483,11 +414,11 @@ def test_a_device_that_says_what_cannot_be_is_used_no_more(monkeypatch: pytest.M
     assert ends(scene) == ends(honest), "the same as without it"
     (left,) = (e for e in scene.events if isinstance(e, DeviceLeft))
     assert left.device == "sim0"
-    assert "device sim0 says 1 cycles" in left.why
-    assert "of another kernel as well" in left.why
+    assert "device sim0 says 1 cycle" in left.why
+    assert "of another kernel too" in left.why
     assert ("sim0", True) in scene.devices.released
     notices = [e.text for e in scene.events if isinstance(e, Notice)]
-    assert any(text.startswith("not believed: device sim0 says 1 cycles") for text in notices)
+    assert any(text.startswith("not believed: device sim0 says 1 cycle") for text in notices)
 
 
 def ends(scene: Scene) -> set[tuple[str, str, int | None]]:

@@ -106,7 +106,7 @@ BOUNDED = replace(TASK, least_cycles=100)
     ("told", "why"),
     [
         (trial(1, 99), "said 99 cycles, and no schedule"),
-        (trial(1, 1), "said 1 cycles, and no schedule"),
+        (trial(1, 1), "said 1 cycle, and no schedule"),
         (replace(trial(1, 7), cycles=None, wall_time=timed(9e-9)), "said 9e-09 s, and no schedule"),
     ],
 )
