@@ -57,7 +57,8 @@ void add(Runtime& runtime, DataBuffer* from, DataBuffer* to, int32_t value, void
 // A client's runtime and, in a thread, the accelerator that serves it.
 class Pair {
  public:
-  Pair() : arena_(memfd_create("arena", 0)), server(accelerator) {
+  explicit Pair(size_t most_entries = AcceleratorServer::kMostEntries)
+      : arena_(memfd_create("arena", 0)), server(accelerator, most_entries) {
     CHECK(ftruncate(arena_, kArenaNbytes) == 0);
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     client.accelerator().dram().share({arena_, kArenaNbytes});
@@ -175,6 +176,22 @@ void calls_that_differ_are_told_apart() {
   CHECK((uops == std::vector<uint64_t>{1, 2, 0, 1}));
 }
 
+void an_account_has_an_end() {
+  void* site = nullptr;
+  Pair pair(2);
+  DataBuffer* from = pair.client.allocate(kTileNbytes);
+  DataBuffer* to = pair.client.allocate(kTileNbytes / 4);
+  for (int runs : {1, 0, 1, 0}) {
+    pair.client.begin_call(false);
+    for (int run = 0; run < runs; ++run) add(pair.client, from, to, 1, &site);
+    pair.client.check_idle();
+  }
+  pair.finish();
+  CHECK(pair.errors.status() == TILEFARM_VTA_NO_MEMORY);
+  CHECK(pair.errors.why() == "2 calls that differ from the one before");
+  CHECK(pair.server.calls().size() == 2);
+}
+
 void a_failure_is_told_to_both_sides_and_nothing_runs_after_it() {
   void* site = nullptr;
   Pair pair;
@@ -247,6 +264,7 @@ int main() {
   memory_is_zero_again_for_the_next_buffer();
   what_is_written_before_the_request_is_read_is_kept();
   calls_that_differ_are_told_apart();
+  an_account_has_an_end();
   a_failure_is_told_to_both_sides_and_nothing_runs_after_it();
   tokens_that_are_left_are_seen_on_both_sides();
   no_stream_runs_outside_of_a_call();

@@ -77,10 +77,10 @@ void AcceleratorServer::end_call() {
       !calls_.empty() && std::memcmp(&calls_.back().each, &counters, sizeof counters) == 0;
   if (again) {
     ++calls_.back().calls;
-  } else if (calls_.size() < kMostEntries) {
+  } else if (calls_.size() < most_entries_) {
     calls_.push_back({1, counters});
   } else {
-    fail(TILEFARM_VTA_NO_MEMORY, "%zu calls that differ from the one before", kMostEntries);
+    fail(TILEFARM_VTA_NO_MEMORY, "%zu calls that differ from the one before", most_entries_);
   }
   runtime_.check_idle();
 }

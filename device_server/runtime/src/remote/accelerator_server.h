@@ -18,7 +18,11 @@ namespace tilefarm {
 // process may write at any time, hold nothing but numbers to compute with.
 class AcceleratorServer {
  public:
-  explicit AcceleratorServer(Runtime& runtime) : runtime_(runtime) {}
+  // Who asks for calls without end gets no memory without end: of the account so many entries.
+  static constexpr size_t kMostEntries = size_t{1} << 16;
+
+  explicit AcceleratorServer(Runtime& runtime, size_t most_entries = kMostEntries)
+      : runtime_(runtime), most_entries_(most_entries) {}
 
   // What one request brings is received whole; false when there is none, or when it is none.
   bool receive(int socket);
@@ -34,14 +38,12 @@ class AcceleratorServer {
   const std::vector<TimelineEntry>& timeline() const { return timeline_; }
   void forget();
 
-  // Of entries, so that who asks for calls without end gets no memory without end.
-  static constexpr size_t kMostEntries = size_t{1} << 16;
-
  private:
   void begin_call(bool record_timeline);
   void end_call();
 
   Runtime& runtime_;
+  const size_t most_entries_;
   Request request_{};
   std::vector<Word> words_;
   std::vector<uint32_t> uops_;
