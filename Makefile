@@ -25,6 +25,8 @@ $(STAMP): pyproject.toml deploy/locks/dev.txt $(NATIVE)
 demo: $(STAMP)  ## tune, assemble, run and report the network in driver/demo
 	@$(BIN)/tilefarm demo
 
+# They start hundreds of Pythons: without byte code each would compile all of tilefarm anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)  ## the tests
 	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
