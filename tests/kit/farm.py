@@ -64,7 +64,8 @@ class FakeRunner:
             case "slow":
                 time.sleep(0.2)
             case "stuck":
-                self.release.wait(10)
+                with tenancy.stopping(self.release.set):
+                    self.release.wait(10)
         return self._echo(job, blob)
 
     def known(self, job: RunJob) -> Measurement | RunFailure:

@@ -1,0 +1,42 @@
+"""A lease that nobody renews ends what goes on under it, also when nobody else wants the device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kit.elves import Elf
+from kit.farm import CREDENTIALS, FakeRunner, Farm
+from tilefarm.digest import Digest
+from tilefarm.errors import LeaseError
+from tilefarm.measurement import Measurement, RunJob
+
+from device_server.device.client import DeviceClient
+from device_server.tracker.client import TrackerClient
+from device_server.tracker.limits import TableLimits
+
+CODE = Elf().build()
+JOB = RunJob(artifact=Digest.of(CODE), entry="stuck", buffers=(), timeout_seconds=100.0)
+BLOBS = {Digest.of(CODE): CODE}
+
+
+def test_a_lease_that_is_not_renewed_takes_its_run_along(farm: Farm) -> None:
+    tracker = farm.tracker(limits=TableLimits(device_ttl_seconds=3.0, lease_ttl_seconds=1.0))
+    runner = FakeRunner(target=farm.target)
+    farm.device(tracker=tracker, runner=runner)
+    with TrackerClient(tracker.address, CREDENTIALS) as client:
+        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="driver that dies")
+        assert lease is not None
+        with (
+            DeviceClient(lease, CREDENTIALS) as device,
+            pytest.raises(LeaseError, match="given back or has expired"),
+        ):
+            device.run(JOB, request_id="r", blobs=BLOBS)
+        assert runner.release.is_set(), "it was told to stop"
+        (state,) = client.states()
+        assert state.owner == ""
+        newer = client.acquire(farm.target.digest, wait_seconds=10.0, owner="another")
+        assert newer is not None
+        with DeviceClient(newer, CREDENTIALS) as device:
+            echo = replace(JOB, entry="echo")
+            assert isinstance(device.run(echo, request_id="r", blobs=BLOBS), Measurement)
