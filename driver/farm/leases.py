@@ -24,7 +24,7 @@ from tilefarm.errors import (
     LeaseError,
     NoDeviceError,
 )
-from tilefarm.lease import Lease, clock_label
+from tilefarm.lease import DeviceInfo, Lease, clock_label
 from tilefarm.measurement import DeviceClock
 from tilefarm.names import IdSource, RandomIds
 from tilefarm.rpc.tracker_calls import DeviceState
@@ -177,7 +177,7 @@ class Leases:
             self._clocks = _NOT_ASKED  # One of another kind has come since.
             self.release(lease)
             raise self._missing(tracker, wait_seconds)
-        if why := self._unbelieved.get((lease.device.name, lease.device.epoch)):
+        if why := self._why_not(lease.device):
             self.release(lease, device_lost=True, why=why)
             raise ImplausibleError(why, _UNBELIEVED)
         return lease
@@ -336,10 +336,11 @@ class Leases:
         if labelled and clock and not any(s.device.clock is clock for s in labelled):
             return ClockError(f"{wanted}: {_OTHERWISE[clock]}", _ANOTHER_FOLDER)
         if labelled:
-            uses = "; ".join(f"{s.device.name} {in_words(s)}" for s in labelled)
+            uses = "; ".join(map(self._use, labelled))
             in_use = any(s.owner and not (s.draining or s.quarantine) for s in labelled)
             kind = DevicesInUseError if in_use else NoDeviceError
-            return kind(f"{wanted}: {uses}", "wait longer: --device-wait")
+            vain = all(self._why_not(s.device) for s in labelled)
+            return kind(f"{wanted}: {uses}", _UNBELIEVED if vain else "wait longer: --device-wait")
         hint = f"`tilefarm device --target {self._target.name} …` serves one"
         if fitting:
             found = f"{len(fitting)} registered, none with all of --label and --require-sandbox"
@@ -348,6 +349,16 @@ class Leases:
         else:
             found = "none is registered"
         return NoDeviceError(f"{wanted}: {found}", hint)
+
+    def _why_not(self, device: DeviceInfo) -> str:
+        """Why this run takes a device no more; empty if it does."""
+        return self._unbelieved.get((device.name, device.epoch), "")
+
+    def _use(self, state: DeviceState) -> str:
+        """A device with what it is doing, or why that does not matter."""
+        why = self._why_not(state.device)
+        said = f"is not believed any more: {why}" if why else in_words(state)
+        return f"{state.device.name} {said}"
 
     def _renew(self) -> None:
         while not self._closing:

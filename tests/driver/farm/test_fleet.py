@@ -254,5 +254,8 @@ def test_a_device_that_is_given_back_for_good_is_not_taken_again(farm: Farm) -> 
         leases.acquire(10.0)
     assert "another device" in refused.value.hint
     assert others.acquire(10.0).device.name == "sim0", "whom it has not lied to"
+    with pytest.raises(NoDeviceError, match=r"sim0 is not believed any more: .*1 cycle") as none:
+        leases.acquire(0.1)
+    assert "another device" in none.value.hint, "waiting longer is in vain"
     others.close()
     leases.close()
