@@ -75,7 +75,7 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         type=_names,
         metavar="NAME[,NAME...]",
         help="layers with weights of 16 bits instead of 8, named in the same way: convolutions"
-        " without groups and dense layers. They stay on the accelerator and take up to twice the"
+        " and dense layers. They stay on the accelerator and take up to twice the"
         " cycles; good where `tilefarm explain` says that noise comes from weights (default: where"
         " far too many answers would change, the fewest with which few do)",
     )

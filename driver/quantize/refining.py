@@ -72,8 +72,8 @@ Reals: TypeAlias = NDArray[np.float64]
 
 _ROUNDING: Final = 1 / 12
 """The variance of what rounding adds to a result, in its steps."""
-_MAY_ADD: Final = 0.25
-"""Of the noise that a layer has with shifts of its channels: what shared ones may add, 1 dB."""
+_MAY_ADD: Final = 0.5
+"""Of the noise that a layer has with shifts of its channels: what shared ones may add, 1.8 dB."""
 _MOST_ADDED: Final = 1.0
 """Of the variance of rounding a result: what they may add to any one channel."""
 _SHOWS: Final = 0.02
