@@ -43,7 +43,7 @@ from driver.integer.real_views import places_of
 from driver.quantize.centering import with_rounded_middles
 from driver.quantize.float_form import FloatForm, form_of
 from driver.quantize.floats import float_nodes
-from driver.quantize.made_up_images import made_up_images
+from driver.quantize.made_up_inputs import made_up_inputs
 from driver.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from driver.quantize.refining import Refinement, refined, refined_without_data
 from driver.quantize.rules import Surroundings, rescale_rule, rule_for
@@ -117,10 +117,10 @@ def quantize(
     if calibration is not None:
         return refined(quantized, graph, calibration, wanted)
     quantized = refined_without_data(quantized, graph, wanted)
-    images = made_up_images(graph)
-    if images is None:
+    made_up = made_up_inputs(graph)
+    if made_up is None:
         return quantized
-    return refined(quantized, graph, images, replace(wanted, shares=False, fits=False))
+    return refined(quantized, graph, made_up, replace(wanted, shares=False, fits=False))
 
 
 def require_layers(graph: Graph, how: Quantization) -> None:

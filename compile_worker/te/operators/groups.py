@@ -20,7 +20,8 @@ def groups_of(workload: Workload) -> int:
 def is_depthwise(workload: Workload) -> bool:
     """Whether every output block reads the one input block at its own place."""
     groups, weight = groups_of(workload), workload.inputs[1]
-    return groups > 1 and (weight.shape[0], weight.shape[-5]) == (groups, 1)
+    planes = (workload.planes,) if workload.planes > 1 else ()
+    return groups > 1 and weight.shape[:-4] == (groups, *planes, 1)
 
 
 def by_group(workload: Workload) -> Workload:

@@ -1,4 +1,4 @@
-"""Images that nobody took: which networks get them, what they look like, what they are good for."""
+"""Inputs that nobody gave: which networks get them, what they look like, what they are good for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driver.graph.grid import Grid
 from driver.graph.ir import Graph
 from driver.integer.reference import run
 from driver.quantize.calibrate import calibrate
-from driver.quantize.made_up_images import made_up_images
+from driver.quantize.made_up_inputs import made_up_inputs
 from driver.quantize.options import Quantization
 from driver.quantize.quantizer import quantize
 
@@ -50,11 +50,11 @@ def pictures(samples: int, shape: tuple[int, ...], grid: Grid) -> NDArray[np.flo
 
 def test_they_are_within_what_the_model_says_and_always_the_same() -> None:
     graph = three_layers()
-    (images,) = (made_up_images(graph) or {}).values()
+    (images,) = (made_up_inputs(graph) or {}).values()
     assert images.shape == (16, 3, 32, 40)
     assert BYTES.lo <= images.min() < images.max() <= BYTES.hi
     assert (BYTES.reals(BYTES.integers(images)) == images).all()
-    again = made_up_images(three_layers())
+    again = made_up_inputs(three_layers())
     assert again is not None
     assert images.tobytes() == again["x"].tobytes()
     means = images.mean(axis=(1, 2, 3))
@@ -62,9 +62,18 @@ def test_they_are_within_what_the_model_says_and_always_the_same() -> None:
 
 
 def test_neighbouring_pixels_are_alike() -> None:
-    (images,) = (made_up_images(three_layers()) or {}).values()
+    (images,) = (made_up_inputs(three_layers()) or {}).values()
     steps = np.square(np.diff(images, axis=3)).mean()
     assert steps < 0.5 * 2 * images.var(axis=(1, 2, 3)).mean()
+
+
+def test_vectors_are_anywhere_between_the_ends() -> None:
+    graph = three_layers()
+    given = replace(graph.inputs[0], shape=(1, 640))
+    (vectors,) = (made_up_inputs(replace(graph, inputs=(given,))) or {}).values()
+    assert vectors.shape == (16, 640)
+    assert (vectors.min(), vectors.max()) == pytest.approx((BYTES.lo, BYTES.hi))
+    assert vectors.mean(axis=1) == pytest.approx((BYTES.lo + BYTES.hi) / 2, abs=0.3)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +92,7 @@ def test_other_networks_get_none(shape: tuple[int, ...], grid: Grid | None) -> N
     ranges = three_layers((1, 3, 32, 32)).ranges
     graph = b.graph("x")
     given = replace(graph.inputs[0], rounding=grid)
-    assert made_up_images(replace(graph, inputs=(given,), ranges=ranges)) is None
+    assert made_up_inputs(replace(graph, inputs=(given,), ranges=ranges)) is None
 
 
 def test_biases_are_better_for_pictures_that_were_not_seen() -> None:
