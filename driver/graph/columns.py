@@ -105,7 +105,10 @@ def _one_product(view: NDArray[Any], kernel: NDArray[Any]) -> NDArray[Any]:
     """[N, Co, OH, OW] of the elements under every place of the window and the weights [Co, K]."""
     n, _, oh, ow, _, _ = view.shape
     columns = view.transpose(1, 4, 5, 0, 2, 3).reshape(kernel.shape[1], n * oh * ow)
-    return np.asarray(kernel @ columns).reshape(-1, n, oh, ow).transpose(1, 0, 2, 3)
+    # OpenBLAS may say so of lanes beyond small matrices (numpy/numpy#24067, OpenBLAS#1924).
+    with np.errstate(invalid="ignore"):
+        sums = np.asarray(kernel @ columns)
+    return sums.reshape(-1, n, oh, ow).transpose(1, 0, 2, 3)
 
 
 def _runs(count: int, most: int) -> Iterator[slice]:

@@ -16,7 +16,8 @@ MOST_SHOWN: Final = 300
 """Characters of one name or reason; nobody reads on."""
 
 _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
-_KEPT: Final = frozenset("\n\t")
+_KEPT: Final = frozenset("\n\t\u202f")
+"""The last one is the narrow space between the digits of a long number."""
 
 _T = TypeVar("_T")
 

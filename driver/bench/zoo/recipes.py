@@ -120,8 +120,8 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         task="odd sounds",
         data=_SOUNDS,
         metric="auc",
+        gate=0.8,  # two points below ONNX Runtime's, as the AUC of 62 clips
         published="0.859 of 248 clips",
-        peer=0.821,
     ),
     "mnist-8": Recipe(
         task="digits",

@@ -58,6 +58,7 @@ def test_what_is_printable_is_one_line(words: str) -> None:
 def test_what_is_harmless_stays_as_it_is() -> None:
     assert printable("naïve 名前 🙂 \\x1b") == "naïve 名前 🙂 \\x1b"
     assert printable("\x1b[2J\u202e\n\udcff") == r"\x1b[2J\u202e\n\udcff"
+    assert printable_lines("12\u202f345 cycles") == "12\u202f345 cycles", "a number of ours"
     assert printable_lines("a\n\tb\x1b[31m!\x1b[0m\x1b[2J") == "a\n\tb!\\x1b[2J"
     assert page_text("<b>\u202e\n") == "&lt;b&gt;\\u202e\n"
 

@@ -125,7 +125,7 @@ def test_resnet8_that_was_quantized_before(zoo: Path) -> None:
     integers = run(quantized, data.inputs)["output"]
     assert data.correct(integers) >= 168
     floats = run_float(graph, data.inputs)["output"]
-    assert (floats.argmax(axis=1) == integers.argmax(axis=1)).mean() > 0.94
+    assert (floats.argmax(axis=1) == integers.argmax(axis=1)).mean() > 0.92  # ONNX Runtime's: 0.96
     one = {name: values[:1] for name, values in data.inputs.items()}
     network = partition(quantized, TARGETS["sim"])
     assert run_network(network, one)["output"].tobytes() == integers[0].tobytes()
