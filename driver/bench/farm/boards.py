@@ -53,5 +53,6 @@ def measure_boards(trials: int, *, tls: bool, scratch: FilePath, clock: Clock) -
             workers=_WORKERS,
             ray=False,
         )
-        done = search_with(settings, trials, records=scratch / "boards.sqlite", clock=clock)
+        records = scratch / "boards.sqlite"
+        done = search_with(settings, trials, records=records, clock=clock, are_asleep=True)
     return shares(done)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tilefarm.clock import Clock
 
 from driver.bench.farm.devices import TARGET
-from driver.bench.farm.searching import Plan, Searched, layer_tasks, search
+from driver.bench.farm.searching import Plan, Searched, asleep, layer_tasks, search
 from driver.farm.farmhouse import Farmhouse, Folders
 from driver.settings import FarmSettings
 
@@ -19,18 +19,22 @@ def search_with(
     records: Path,
     clock: Clock,
     farm: tuple[int, ...] = (),
+    are_asleep: bool = False,
 ) -> Searched:
     """Search for so many trials; logs and scratch files lie beside the records.
 
-    The work of the processes `farm` counts as the farm's.
+    The work of the processes `farm` counts as the farm's. Devices that `are_asleep` run nothing.
 
     Raises:
         NoDeviceError, FarmFault: see `searching.search`.
     """
+    tasks = layer_tasks(TARGET)
+    if are_asleep:
+        tasks = {name: asleep(task) for name, task in tasks.items()}
     folders = Folders(scratch=records.parent, log=records.parent)
     with Farmhouse(settings, TARGET, folders, owner="bench", clock=clock) as house:
         return search(
-            layer_tasks(TARGET),
+            tasks,
             house.executor,
             house.leases,
             Plan(devices=settings.devices, workers=settings.workers, trials=trials),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
 from tilefarm.lease import Lease
 from tilefarm.measurement import Trial
@@ -19,6 +20,7 @@ from driver.bench.farm.usage import ThreadWatch, tree_seconds
 from driver.compiling.executor import Executor
 from driver.farm.lease_source import LeaseSource
 from driver.farm.patient import Client
+from driver.farm.plausible import UNKNOWN, Bounds
 from driver.report.summary import Span
 from driver.search.campaign import Windows
 from driver.search.loop import Loop
@@ -107,6 +109,20 @@ def layer_tasks(target: Target) -> dict[str, Task]:
         for layer in LAYERS
     ]
     return {task.name: task for task in tasks}
+
+
+class AsleepTask(Task):
+    """One whose kernels sleep: what an honest device would count is not held against it."""
+
+    __slots__ = ()
+
+    def bounds(self, artifact: Artifact) -> Bounds:  # noqa: ARG002
+        return UNKNOWN
+
+
+def asleep(task: Task) -> Task:
+    """The same workload for devices that do not run it."""
+    return AsleepTask(**{f.name: getattr(task, f.name) for f in fields(task) if f.init})
 
 
 def search(
