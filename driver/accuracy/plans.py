@@ -112,9 +112,8 @@ def plans_for(
 
     Remedies are taken in their order, twice as many each time, until the limit is kept; bisection
     finds the fewest. Few samples make a score jump, so these may be more than needed: the first
-    ones are tried alone, and if none is enough, parts are tried without. Layers in float cost most:
-    where there are some, those of the other remedies that are enough are looked for, and the fewest
-    layers in float alone. What is best so far is tried with savings too. Nothing is tried twice.
+    ones are tried alone, and if none is enough, parts are tried without. What is best so far is
+    tried with savings too. Nothing is tried twice.
 
     Args:
         remedies: those first that are worth most, see `driver.accuracy.remedies.remedies`.
@@ -131,33 +130,21 @@ def plans_for(
             tried[key] = Plan(remedies=needed, points=found.points, cycles=found.cycles)
         return tried[key].points <= limit
 
-    _fewest(remedies, keeps)
-    best = best_plan(list(tried.values()), limit)
-    if best is not None and best.floats:
-        for is_float in (False, True):
-            some = [remedy for remedy in remedies if (remedy.kind == "float") is is_float]
-            if len(some) < len(remedies):
-                _fewest(some, keeps)
+    enough, too_few = _first_that_keeps(remedies, keeps)
+    if enough is not None:
+        while enough - too_few > 1:
+            middle = (enough + too_few) // 2
+            if keeps(remedies[:middle]):
+                enough = middle
+            else:
+                too_few = middle
+        if not any(keeps([remedy]) for remedy in remedies[: min(enough, _MOST_ALONE)]):
+            _drop(list(remedies[:enough]), keeps)
     for saving in savings:
         best = best_plan(list(tried.values()), limit)
         if best is not None:
             keeps((*best.remedies, saving))
     return list(tried.values())
-
-
-def _fewest(remedies: Sequence[Remedy], keeps: Callable[[Sequence[Remedy]], bool]) -> None:
-    """Tries the first ones until the fewest that keep the limit are known, and fewer of these."""
-    enough, too_few = _first_that_keeps(remedies, keeps)
-    if enough is None:
-        return
-    while enough - too_few > 1:
-        middle = (enough + too_few) // 2
-        if keeps(remedies[:middle]):
-            enough = middle
-        else:
-            too_few = middle
-    if not any(keeps([remedy]) for remedy in remedies[: min(enough, _MOST_ALONE)]):
-        _drop(list(remedies[:enough]), keeps)
 
 
 def _without_vain(chosen: Sequence[Remedy]) -> tuple[Remedy, ...]:

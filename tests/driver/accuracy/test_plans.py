@@ -108,43 +108,6 @@ def test_the_cheapest_plan_is_that_of_the_fewest_cycles() -> None:
     assert best_plan([dear, cheap, broken], 1.0) is cheap
 
 
-def test_all_that_stays_on_the_accelerator_is_enough_where_floats_are_worth_more() -> None:
-    """Each takes a part away, and any six of them, or three of the others, are enough."""
-    on_accelerator = [
-        Remedy(layer=f"l{at}", kind="wide", share=0.01, cycles=10, macs=0) for at in range(6)
-    ]
-    found = [*layers(*(0.5 for _ in range(4))), *on_accelerator]
-
-    def judge(chosen: tuple[Remedy, ...]) -> Outcome:
-        floats = sum(each.kind == "float" for each in chosen)
-        enough = floats >= 3 or len({each.layer for each in chosen}) >= 6
-        return Outcome(points=0.0 if enough else 2.0, cycles=1000 * floats + len(chosen))
-
-    best = best_plan(plans_for(found, judge, 0.5), 0.5)
-    assert best is not None
-    assert best.wide == tuple(f"l{at}" for at in range(6))
-    assert best.floats == ()
-
-
-def test_few_layers_in_float_are_enough_where_more_bits_made_a_score_jump() -> None:
-    """More bits anywhere lose an answer that only all floats would bring back."""
-    on_accelerator = [
-        Remedy(layer=f"w{at}", kind="wide", share=0.9, cycles=1, macs=0) for at in range(4)
-    ]
-    found = [*on_accelerator, *layers(*(0.1 for _ in range(8)))]
-
-    def judge(chosen: tuple[Remedy, ...]) -> Outcome:
-        floats = sum(each.kind == "float" for each in chosen)
-        jumps = any(each.kind == "wide" for each in chosen) and floats < 8
-        kept = floats >= 3 and not jumps
-        return Outcome(points=0.0 if kept else 1.0, cycles=1000 * floats + len(chosen))
-
-    best = best_plan(plans_for(found, judge, 0.5), 0.5)
-    assert best is not None
-    assert len(best.floats) == 3
-    assert best.wide == ()
-
-
 def test_what_cannot_be_kept() -> None:
     def judge(chosen: tuple[Remedy, ...]) -> Outcome:
         names = names_of(chosen)
