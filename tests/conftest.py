@@ -1,9 +1,17 @@
 """Fixtures and options that every test may use."""
 
+import pytest
 from hypothesis import settings
 from kit.golden import golden, pytest_addoption
+from kit.quarantine import set_apart
 
-__all__ = ["golden", "pytest_addoption"]
+__all__ = ["golden", "pytest_addoption", "pytest_collection_modifyitems"]
+
+pytest_plugins = ["pytester"]
 
 settings.register_profile("tilefarm", deadline=None)  # no test is timed: machines may be busy
 settings.load_profile("tilefarm")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    set_apart(items)
