@@ -83,7 +83,7 @@ class TuningSession:
     or was spent by other searches of which a task has no trial.
 
     Args:
-        tasks: by name; a plain tuple does as well.
+        tasks: by name.
         trials: how many trials there may be in all, those of `history` and `ended` included.
         proposer: a name of `tuner.PROPOSERS`.
         history: trials of other searches, by task: they count towards the budget and teach the
@@ -107,19 +107,18 @@ class TuningSession:
         history: Mapping[str, Sequence[Trial]] | None = None,
         ended: Mapping[int, tuple[str, Trial]] | None = None,
     ) -> None:
-        named = {name: Task(*task) for name, task in tasks.items()}
         self._searches = {
             name: _Search(
                 Sampler(task.space), make_proposer(proposer, task.space, _seed_of(seed, name))
             )
-            for name, task in named.items()
+            for name, task in tasks.items()
         }
         experience = Experience()
         for search in self._searches.values():
             if isinstance(search.proposer, Learner):
                 search.proposer.join(experience)
         self.lookahead = lookahead
-        self._budget = max(trials, len(named))
+        self._budget = max(trials, len(tasks))
         self._scheduler = TaskScheduler(
             {
                 name: Stake(
@@ -127,9 +126,9 @@ class TuningSession:
                     lower_bound_cycles=task.lower_bound_cycles,
                     lower_bound_seconds=task.lower_bound_seconds,
                 )
-                for name, task in named.items()
+                for name, task in tasks.items()
             },
-            warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(named))))),
+            warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(tasks))))),
         )
         self._earlier = 0
         self._asked: list[str] = []

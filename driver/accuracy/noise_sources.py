@@ -91,11 +91,10 @@ class TensorNoise:
     sources: NoiseSources | None
 
     def __add__(self, other: TensorNoise) -> TensorNoise:
-        known = self.sources is not None and other.sources is not None
-        return TensorNoise(
-            noise=self.noise + other.noise,
-            sources=self.sources + other.sources if known else None,  # type: ignore[operator]
-        )
+        sources = None
+        if self.sources is not None and other.sources is not None:
+            sources = self.sources + other.sources
+        return TensorNoise(noise=self.noise + other.noise, sources=sources)
 
 
 def noise_sources(

@@ -33,18 +33,19 @@ def _cycles(program: Program, result: StreamResult) -> Iterator[str]:
 
 def _first_late(program: Program, result: StreamResult) -> str:
     """Where time first went another way, if file and run both have a timeline."""
-    if program.spans is None or result.spans is None:
+    spans = program.spans
+    if spans is None or result.spans is None:
         return ""
-    different = (program.spans != result.spans).any(axis=1)
+    different = (spans != result.spans).any(axis=1)
     rows = np.flatnonzero(different)
     if not rows.size:
         return ""
-    first = min(rows.tolist(), key=lambda row: int(program.spans[row, 0]))  # type: ignore[index]
+    first = min(rows.tolist(), key=lambda row: int(spans[row, 0]))
     record = disassemble(
         program.instructions[first : first + 1], InstructionSet(program.target.vta)
     )[0]
     begin, end = result.spans[first]
-    wanted_begin, wanted_end = program.spans[first]
+    wanted_begin, wanted_end = spans[first]
     return (
         f" (first at instruction {' '.join(line(first, record).split()[:3])}:"
         f" {begin}..{end}, expected {wanted_begin}..{wanted_end})"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -229,7 +230,7 @@ def release(scene: Scene) -> None:
     scene.spoil()
     for _ in range(2):
         lease = scene.lease()
-        scene.insist(lambda lost=lease: scene.user.release(lost, device_lost=True, why="gone"))  # type: ignore[misc]
+        scene.insist(partial(scene.user.release, lease, device_lost=True, why="gone"))
     with pytest.raises(LeaseError):
         scene.admin.renew(lease)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, get_args
 
@@ -99,6 +99,11 @@ def _ends(draw: st.DrawFn) -> dict[str, int]:
     return {"lo": lo, "hi": draw(st.sampled_from([127, 6, 1]))}
 
 
+def _four(pads: Iterable[int]) -> tuple[int, int, int, int]:
+    top, left, bottom, right = pads
+    return top, left, bottom, right
+
+
 def _window(draw: st.DrawFn, height: int, width: int, *, dilated: bool = True) -> Window:
     """A window that fits, padded on each side by less than it reaches."""
     kernel, dilation = [], []
@@ -110,7 +115,7 @@ def _window(draw: st.DrawFn, height: int, width: int, *, dilated: bool = True) -
     return Window(
         kernel=(kernel[0], kernel[1]),
         stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
-        pad=tuple(draw(st.integers(0, most)) for most in (*reach, *reach)),  # type: ignore[arg-type]
+        pad=_four(draw(st.integers(0, most)) for most in (*reach, *reach)),
         dilation=(dilation[0], dilation[1]),
     )
 
@@ -137,9 +142,9 @@ def _transposed(draw: st.DrawFn, rng: np.random.Generator) -> Made:
     kernel = draw(st.integers(1, min(2, h))), draw(st.integers(1, min(2, w)))
     stride = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     co = draw(st.sampled_from([1, 5, 17]))
-    pad = tuple(draw(st.integers(0, most - 1)) for most in (*kernel, *kernel))
+    pad = _four(draw(st.integers(0, most - 1)) for most in (*kernel, *kernel))
     weight = _weights(rng, co, *stride, c, *kernel)
-    op = QConvTranspose2d(weight=weight, pad=pad, **_layer(draw, rng, co))  # type: ignore[arg-type]
+    op = QConvTranspose2d(weight=weight, pad=pad, **_layer(draw, rng, co))
     return op, ((n, c, h, w),)
 
 

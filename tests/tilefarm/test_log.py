@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+from typing import Any
 
 import pytest
 from tilefarm.clock import ManualClock
@@ -14,10 +15,10 @@ from tilefarm.watch.work import Work, doing
 AT = ManualClock(1_700_000_000.25)
 
 
-def written(style: LogStyle, *, work: Work | None = None, **fields: object) -> str:
+def written(style: LogStyle, *, work: Work | None = None, **fields: Any) -> str:
     stream = io.StringIO()
     with doing(work):
-        LineLog("sim 0", stream, style=style, clock=AT)("ran", **fields)  # type: ignore[arg-type]
+        LineLog("sim 0", stream, style=style, clock=AT)("ran", **fields)
     return stream.getvalue()
 
 

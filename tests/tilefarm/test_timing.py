@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import pytest
 from hypothesis import given
@@ -54,7 +54,7 @@ def test_work_is_done_within_its_block() -> None:
 
 
 def test_work_of_a_generator_that_is_thrown_away_ends_elsewhere() -> None:
-    async def answers() -> AsyncIterator[int]:
+    async def answers() -> AsyncGenerator[int]:
         with serving(WORK, "sim0", ManualClock()):
             yield 1
             yield 2
@@ -64,8 +64,8 @@ def test_work_of_a_generator_that_is_thrown_away_ends_elsewhere() -> None:
         assert await anext(some) == 1
         await asyncio.create_task(end(some))  # as gRPC does when a caller goes away
 
-    async def end(some: AsyncIterator[int]) -> None:
-        await some.aclose()  # type: ignore[attr-defined]
+    async def end(some: AsyncGenerator[int]) -> None:
+        await some.aclose()
 
     asyncio.run(client())
 

@@ -59,11 +59,6 @@ def test_every_task_gets_its_default_even_on_a_tiny_budget() -> None:
     assert [p.task for p in asked] == ["a", "b", "c"]
 
 
-def test_plain_tuples_are_tasks_too() -> None:
-    session = TuningSession({"p": (pair_space(), 1, 0)}, trials=3, proposer="grid")  # type: ignore[dict-item]
-    assert len(run_pairs(session)) == 3
-
-
 def run_pairs(session: TuningSession) -> list[Point]:
     points: list[Point] = []
     while proposals := session.ask(2):

@@ -345,6 +345,10 @@ def _(lab: Lab) -> Found:
     return Found("refused: RESOURCE_EXHAUSTED", "who asks")
 
 
+def _rotated(lab: Lab, times: int) -> bool:
+    return len(lab.logged("certificates")) == times
+
+
 @attack("servers at one port, under earlier certificates")
 def _(lab: Lab) -> Found:
     lab.patch.setattr(listening, "MOST_SERVERS", 2)
@@ -354,7 +358,7 @@ def _(lab: Lab) -> Found:
     port = int(lab.farm.tracker().address.rpartition(":")[2])
     for rotations in range(1, 5):
         parties.issue(FarmRole.TRACKER, "hub", out=hub)
-        eventually(lambda count=rotations: len(lab.logged("certificates")) == count)  # type: ignore[misc]
+        eventually(partial(_rotated, lab, rotations))
     eventually(lambda: listening_sockets(port) == 2)
     return Found("the oldest is stopped", "the server's log (`certificates`), of each new one")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -162,11 +163,15 @@ def test_a_higher_priority_is_served_first_and_the_line_can_be_seen(farm: Farm) 
             client.release(lease)
 
     with TrackerClient(tracker.address, CREDENTIALS) as client:
+
+        def waits(count: int) -> bool:
+            return len(client.overview().waiting) == count
+
         threads = []
         for count, (owner, priority) in enumerate((("low", 0), ("high", 5)), 1):
             threads.append(threading.Thread(target=wait, args=(owner, priority)))
             threads[-1].start()
-            eventually(lambda n=count: len(client.overview().waiting) == n)  # type: ignore[misc]
+            eventually(partial(waits, count))
         assert [waiting.owner for waiting in client.overview().waiting] == ["high", "low"]
         client.release(first)
     for thread in threads:

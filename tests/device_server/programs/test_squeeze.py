@@ -41,7 +41,9 @@ def test_a_stream_without_its_hole_does_the_same_in_the_same_time(
     np.testing.assert_array_equal(again.dram, after)
     assert again.counters == wanted.counters
     found = after[GRANULE_NBYTES + 48 :][: 16 * ROWS]
-    np.testing.assert_array_equal(found, dense_program().expected_image()[OUT_AT:][: 16 * ROWS])  # type: ignore[index]
+    expected = dense_program().expected_image()
+    assert expected is not None
+    np.testing.assert_array_equal(found, expected[OUT_AT:][: 16 * ROWS])
 
 
 def test_what_has_no_hole_stays_as_it_is() -> None:

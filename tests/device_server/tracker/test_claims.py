@@ -159,8 +159,8 @@ class SharedFarm:
         return [len(job.leases) for job in self.jobs]
 
 
-def job(name: str, wants: int = 8, *, user: str = "", priority: int = 0, **more: object) -> Job:
-    return replace(Job(Claimant(user, name), wants, priority), **more)  # type: ignore[arg-type]
+def job(name: str, wants: int = 8, *, user: str = "", priority: int = 0, **more: Any) -> Job:
+    return replace(Job(Claimant(user, name), wants, priority), **more)
 
 
 def shared(farm: SharedFarm, *jobs: Job) -> list[Job]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from driver.accuracy.kinds import Kind
 from driver.graph.ir import Graph, GraphInput, GraphOutput
 
 
-def network(*shapes: tuple[int, ...], names: str = "ab", given: int = 32) -> Graph:
+def network(*shapes: tuple[int, ...], names: Sequence[str] = "ab", given: int = 32) -> Graph:
     """Outputs of these shapes for pictures of `given` pixels a side."""
     image = GraphInput(name="x", shape=(1, 3, given, given), axes=(0, 1, 2, 3))
     outputs = [GraphOutput(name=n, tensor=f"t.{n}") for n in names[: len(shapes)]]
@@ -176,7 +177,7 @@ def test_values_that_are_no_classes_in_disguise() -> None:
 
 def test_boxes_are_found_by_name_where_shapes_are_alike() -> None:
     for names in (("boxes", "scores"), ("scores", "boxes"), ("loc", "conf")):
-        found = box_outputs(network(SCORES, BOXES, names=names))  # type: ignore[arg-type]
+        found = box_outputs(network(SCORES, BOXES, names=names))
         assert found is not None
         assert found.boxes in ("boxes", "loc")
         assert found.scores in ("scores", "conf")

@@ -13,7 +13,7 @@ from driver.accuracy.noise_sources import NoiseSources, TensorNoise, noise_sourc
 from driver.graph.ir import Add, Affine, Conv2d, Dense, Graph, Reshape, Softmax, Unary
 from driver.integer.qir import QDense, QuantGraph
 from driver.quantize.float_form import float_form
-from driver.quantize.options import Quantization
+from driver.quantize.options import Activations, Quantization
 from driver.quantize.quantizer import quantize, quantize_with
 
 EXACT = np.arange(-127, 128, 2).astype(np.float32).reshape(-1, 1)
@@ -100,7 +100,7 @@ def test_parts_of_the_samples_add_up() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["symmetric", "asymmetric"])
-def test_the_steps_add_up_to_the_noise(scheme: str) -> None:
+def test_the_steps_add_up_to_the_noise(scheme: Activations) -> None:
     """For every operator with weights, adds and tables; overlaps of the steps are small."""
     rng = np.random.default_rng(0)
     b = Builder((1, 6, 5, 5))
@@ -118,7 +118,7 @@ def test_the_steps_add_up_to_the_noise(scheme: str) -> None:
     graph = b.graph(b.put(Softmax(), scores))
     x = rng.normal(size=(40, 6, 5, 5)).astype(np.float32)
     how = Quantization(
-        activations=scheme,  # type: ignore[arg-type]
+        activations=scheme,
         correct_bias=False,  # which takes back a part of what comes before
         fit_weights=False,
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import grpc
 import pytest
 from kit.farm import TOKEN
 from kit.ray_dashboard import CLUSTER_TOKEN, RayDashboard
@@ -177,8 +178,8 @@ def test_an_error_of_a_server(
 
 def test_an_error_that_comes_over_the_network_is_one_line(words: str) -> None:
     class Failure(Exception):
-        def code(self) -> object:
-            return None
+        def code(self) -> grpc.StatusCode:
+            return grpc.StatusCode.UNAVAILABLE
 
         def details(self) -> str:
             return words
@@ -186,7 +187,7 @@ def test_an_error_that_comes_over_the_network_is_one_line(words: str) -> None:
         def trailing_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
             return (("tilefarm-error", "DeviceLostError"), ("tilefarm-hint-bin", words.encode()))
 
-    error = error_from(Failure(), peer="device", lost=DeviceLostError)  # type: ignore[arg-type]
+    error = error_from(Failure(), peer="device", lost=DeviceLostError)
     assert_harmless(error.what)
     assert_harmless(error.hint)
     assert "\n" not in error.what

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kit.stand_ins import SIM, toy_workload
@@ -79,9 +80,9 @@ def test_a_node_with_other_code_is_named() -> None:
         ({"ray_address": "head"}, "'head' is not host:port"),
     ],
 )
-def test_options_that_contradict_are_refused(settings: dict[str, object], words: str) -> None:
+def test_options_that_contradict_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
-        FarmSettings(**settings)  # type: ignore[arg-type]
+        FarmSettings(**settings)
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ class DoublingDevices(StandInDevices):
         super().__init__(count)
         self.samples: list[int] = []
 
-    def connect(self, lease):  # type: ignore[no-untyped-def]
+    def connect(self, lease: Lease) -> StandInClient:
         client = super().connect(lease)
 
         def run(code: bytes, job: RunJob) -> Measurement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kit.elves import Elf
@@ -37,7 +38,7 @@ CODE = Elf().build()
 DATA = bytes(range(256)) * 40
 
 
-def order(data: bytes = DATA, *, outputs: int = 1, **changes: object) -> Order:
+def order(data: bytes = DATA, *, outputs: int = 1, **changes: Any) -> Order:
     """A run that gives its input back; `outputs` times."""
     buffers = [BufferSpec(name="x", role=Role.INPUT, nbytes=len(data), content=Digest.of(data))]
     buffers += [
@@ -47,7 +48,7 @@ def order(data: bytes = DATA, *, outputs: int = 1, **changes: object) -> Order:
     job = RunJob(
         artifact=Digest.of(CODE), entry="echo", buffers=tuple(buffers), timeout_seconds=5.0
     )
-    job = replace(job, **changes)  # type: ignore[arg-type]
+    job = replace(job, **changes)
     blobs = {Digest.of(content): content for content in (CODE, data)}
     return Order(number=0, job=job, blobs=blobs, request_id=f"r{len(data)}")
 
@@ -144,15 +145,13 @@ class Refusing(StandInClient):
 
 
 def refusing(refusal: TilefarmError, *, ahead: bool) -> StandInDevices:
-    devices = StandInDevices(1)
+    class Devices(StandInDevices):
+        def connect(self, lease: Lease) -> StandInClient:
+            client = Refusing(lease.device.name, cycles_of_tile)
+            client.refusal, client.ahead = refusal, ahead
+            return client
 
-    def connect(lease: Lease) -> StandInClient:
-        client = Refusing(lease.device.name, cycles_of_tile)
-        client.refusal, client.ahead = refusal, ahead
-        return client
-
-    devices.connect = connect  # type: ignore[method-assign]
-    return devices
+    return Devices(1)
 
 
 @pytest.mark.parametrize("ahead", [False, True], ids=["run", "upload"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -231,12 +232,9 @@ def test_json_of_another_schema_is_refused() -> None:
         Plan.from_json('{"schema": 2}')
 
 
-def changed(found: Plan, name: str, **fields: int) -> Plan:
+def changed(found: Plan, name: str, **fields: Any) -> Plan:
     """The plan with one placement changed, and its peak made to agree."""
-    placements = tuple(
-        replace(p, **fields) if p.buffer == name else p  # type: ignore[arg-type]
-        for p in found.placements
-    )
+    placements = tuple(replace(p, **fields) if p.buffer == name else p for p in found.placements)
     return replace(found, placements=placements, peak_nbytes=max(p.end for p in placements))
 
 

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from kit.networks import window
 from kit.onnx_models import model, node, saved
 from tilefarm.target import TARGETS
 
@@ -246,7 +247,7 @@ def test_shifts_in_words() -> None:
     assert shift_words(replace(dense(7), factor=factors[:1]), 2) == "x90>>7"
     assert shift_words(QAdd(mul_a=3, mul_b=-4, shift=2), 2) == "(3a-4b)>>2"
     assert shift_words(QRescale(mul=9, shift=4), 2) == "9x>>4"
-    pool = QAvgPool2d(window=None, mul=np.ones((1, 1), np.int32), shift=5)  # type: ignore[arg-type]
+    pool = QAvgPool2d(window=window(2, 2, 0), mul=np.ones((1, 1), np.int32), shift=5)
     assert shift_words(pool, 2) == "sum>>5"
 
 

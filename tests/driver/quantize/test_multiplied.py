@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import networks, samples_for
+from kit.networks import Builder, networks, samples_for
 from numpy.typing import NDArray
 from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS
@@ -185,5 +185,5 @@ def test_the_gain_of_a_layer() -> None:
 
 def test_a_target_without_mul_is_named_with_those_that_have_it() -> None:
     with pytest.raises(SettingsError, match="--requantize mul: the ALU of sim has no MUL") as no:
-        quantize_for(TARGETS["sim"], None, None, MUL)  # type: ignore[arg-type]
+        quantize_for(TARGETS["sim"], Builder((1, 1)).graph("x"), None, MUL)
     assert no.value.hint.startswith("--target sim-mul, ")

@@ -170,9 +170,10 @@ def test_weights_stay_as_they_are_where_it_is_not_they_that_make_the_noise() -> 
     """The input has an outlier; steps of it are larger than all other values."""
     graph, data = with_large_weights()
     layer = graph.nodes[0].op
-    layer.weight[:, 0] = 0  # type: ignore[union-attr]
+    assert isinstance(layer, Dense)
+    layer.weight[:, 0] = 0
     data["x"][:, 1] = 1e4
-    layer.weight[:, 1] = 0  # type: ignore[union-attr]
+    layer.weight[:, 1] = 0
     seen: list[Quantization] = []
     assert not chosen_way(graph, data, AS_USUAL, by(graph, seen)).how.wide
     assert any(how.wide for how in seen)

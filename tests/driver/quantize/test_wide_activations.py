@@ -24,7 +24,7 @@ from driver.quantize.fitting import quantize_for
 from driver.quantize.float_form import float_form
 from driver.quantize.floats import KEPT
 from driver.quantize.integer_bias import fits_int32
-from driver.quantize.options import AS_USUAL, Quantization
+from driver.quantize.options import AS_USUAL, Activations, Quantization
 from driver.quantize.quantizer import quantize
 from driver.quantize.shift_exact import INT8, Largest, bounds, layer_parameters
 from driver.quantize.wide_activations import largest_results, reasons, wide_results, with_spare
@@ -159,9 +159,9 @@ def test_rounding_adds_no_noise_and_clipping_is_told_from_it() -> None:
 
 
 @pytest.mark.parametrize("activations", ["symmetric", "mixed", "asymmetric"])
-def test_they_have_no_middle(activations: str) -> None:
+def test_they_have_no_middle(activations: Activations) -> None:
     graph = mixed()
-    how = replace(ALL_WIDE, activations=activations)  # type: ignore[arg-type]
+    how = replace(ALL_WIDE, activations=activations)
     quantized = quantize(graph, samples_for(graph, 0), how)
     assert [*wide_tensors(quantized)] == ABLE
     assert all(not quantized.tensors[f"t{name[1:]}"].middle for name in ABLE)

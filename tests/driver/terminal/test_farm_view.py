@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kit.golden import Golden
@@ -16,7 +17,7 @@ from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage, Waiting
 from driver.terminal.farm_view import farm_view
 
 
-def device(name: str, **use: object) -> DeviceState:
+def device(name: str, **use: Any) -> DeviceState:
     info = DeviceInfo(
         name=name,
         address="10.0.0.7:9191",
@@ -26,7 +27,7 @@ def device(name: str, **use: object) -> DeviceState:
         epoch="1",
         labels=(("board", "pynq"), ("site", "lab")),
     )
-    return DeviceState(device=info, **use)  # type: ignore[arg-type]
+    return DeviceState(device=info, **use)
 
 
 def did(runs: int, busy_seconds: float) -> Usage:
