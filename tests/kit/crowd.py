@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import grpc
-from tilefarm.closing import Closing
+from kit.throng import Throng
 from tilefarm.errors import UnreachableError
 from tilefarm.trust.tls import Credentials, TlsFolder
 
@@ -90,7 +90,7 @@ def ask(client: TrackerClient) -> int:
 
 
 @dataclass(slots=True)
-class Crowd(Closing):
+class Crowd(Throng):
     """Clients of a tracker that call as often as they can, until the end of the context.
 
     Attributes:
@@ -108,20 +108,10 @@ class Crowd(Closing):
     answered: Counter[str] = field(default_factory=Counter)
     tried_again: int = 0
     errors: list[Exception] = field(default_factory=list)
-    _ended: threading.Event = field(default_factory=threading.Event)
-    _threads: list[threading.Thread] = field(default_factory=list)
 
-    def __enter__(self) -> Crowd:
-        for kind, clients in ((self._come_and_go, self.fresh), (self._stay, self.staying)):
-            self._threads += [threading.Thread(target=self._guarded(kind)) for _ in range(clients)]
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def close(self) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
+    def bodies(self) -> list[Callable[[], None]]:
+        come_and_go = [self._guarded(self._come_and_go)] * self.fresh
+        return come_and_go + [self._guarded(self._stay)] * self.staying
 
     def _guarded(self, kind: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from kit.c_kernels import Y, blobs, job
-from tilefarm.closing import Closing
+from kit.throng import Throng
 from tilefarm.errors import TilefarmError
 from tilefarm.measurement import Measurement
 from tilefarm.target import Target
@@ -26,7 +26,7 @@ _LOOKS: Final = 4
 
 
 @dataclass(slots=True)
-class Guests(Closing):
+class Guests(Throng):
     """One thread for each of the guests, until the end of the context.
 
     Attributes:
@@ -41,22 +41,9 @@ class Guests(Closing):
     seed: int
     met: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    _ended: threading.Event = field(default_factory=threading.Event)
-    _threads: list[threading.Thread] = field(default_factory=list)
 
-    def __enter__(self) -> Guests:
-        self._threads += [
-            threading.Thread(target=self._come, args=(number, shown), name=f"guest {number}")
-            for number, shown in enumerate(self.who)
-        ]
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def close(self) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
+    def bodies(self) -> list[Callable[[], None]]:
+        return [partial(self._come, number, shown) for number, shown in enumerate(self.who)]
 
     def _come(self, number: int, shown: Credentials) -> None:
         chance = random.Random(1000 * self.seed + number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -134,42 +135,35 @@ def _(lab: Lab) -> Found:
     return FORGOTTEN
 
 
-@attack("answers of a device")
-def _(lab: Lab) -> Found:
+def times_run(journal: RunJournal, requests: Sequence[str], reply: RunReply) -> int:
+    """How often a job is run that is asked for under these names, one after another."""
+    runs = []
+
+    async def run() -> RunReply:
+        runs.append(1)
+        return reply
+
     async def story() -> None:
-        journal, runs = RunJournal(capacity=2), []
-
-        async def run() -> RunReply:
-            runs.append(1)
-            return FAILED
-
-        for request in ("r1", "r2", "r3", "r3", "r2", "r1"):
-            assert await journal.answer(OWN, request, JOB, run) == FAILED
+        for request in requests:
+            assert await journal.answer(OWN, request, JOB, run) == reply
             await asyncio.sleep(0)
-        assert len(runs) == 4
 
     asyncio.run(story())
+    return len(runs)
+
+
+@attack("answers of a device")
+def _(lab: Lab) -> Found:
+    requests = ("r1", "r2", "r3", "r3", "r2", "r1")
+    assert times_run(RunJournal(capacity=2), requests, FAILED) == 4
     return FORGOTTEN
 
 
 @attack("bytes of a device's answers")
 def _(lab: Lab) -> Found:
     crash = RunFailure(artifact=JOB.artifact, status=Status.RUN_CRASH, why="x" * 600)
-    long = RunReply(outcome=crash)
-
-    async def story() -> None:
-        journal, runs = RunJournal(capacity_nbytes=KIB), []
-
-        async def run() -> RunReply:
-            runs.append(1)
-            return long
-
-        for request in ("r1", "r2", "r2", "r1"):
-            assert await journal.answer(OWN, request, JOB, run) == long
-            await asyncio.sleep(0)
-        assert len(runs) == 3
-
-    asyncio.run(story())
+    requests = ("r1", "r2", "r2", "r1")
+    assert times_run(RunJournal(capacity_nbytes=KIB), requests, RunReply(outcome=crash)) == 3
     return FORGOTTEN
 
 
