@@ -46,7 +46,7 @@ class Case:
 
         The scales are 1, so that every int8 value can be given.
         """
-        made = _Made()
+        made = IntegerGraph()
         operands = [
             self._operand(made, f"x{index}", shape) for index, shape in enumerate(self.shapes)
         ]
@@ -70,7 +70,7 @@ class Case:
         ends = rng.choice(_EXTREMES, shape)
         return np.where(rng.random(shape) < 0.5, ends, any_int8).astype(np.float32)
 
-    def _operand(self, made: _Made, name: str, shape: Shape) -> str:
+    def _operand(self, made: IntegerGraph, name: str, shape: Shape) -> str:
         made.give(name, shape)
         if isinstance(self.op, Quantize | Real):
             return name
@@ -84,10 +84,11 @@ class Case:
         return result
 
 
-class _Made:
+class IntegerGraph:
     """Makes a graph node by node; a node is named as its result."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "case") -> None:
+        self.name = name
         self.inputs: list[GraphInput] = []
         self.nodes: list[QuantNode] = []
         self.tensors: dict[str, QuantTensor] = {}
@@ -107,7 +108,7 @@ class _Made:
 
     def graph(self, result: str) -> QuantGraph:
         return QuantGraph(
-            name="case",
+            name=self.name,
             inputs=tuple(self.inputs),
             outputs=(GraphOutput(name="y", tensor=result),),
             nodes=tuple(self.nodes),
