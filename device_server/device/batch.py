@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, RunFailure, RunJob
 from tilefarm.rpc import device_calls
-from tilefarm.trust.signing import sign
+from tilefarm.trust.signing import Signer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ def fitting(
     claim: device_calls.Claim,
     there: Collection[Digest],
     most_nbytes: int,
-    signing_key: bytes | None,
+    sign: Signer,
 ) -> list[device_calls.Run]:
     """The first ones, as calls that together bring no more than that; one at least.
 
@@ -58,7 +58,7 @@ def fitting(
                 claim=claim,
                 request_id=one.request_id,
                 job=one.job,
-                signature=sign(signing_key, one.job.artifact),
+                signature=sign(one.job.artifact),
                 blobs=brought,
                 candidate=one.candidate,
             )

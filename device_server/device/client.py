@@ -26,7 +26,7 @@ from tilefarm.rpc.nothing import Nothing
 from tilefarm.rpc.served import TRAILER
 from tilefarm.rpc.timing import calling_for
 from tilefarm.rpc.version import UNNAMED, Version, require_understood
-from tilefarm.trust.signing import sign
+from tilefarm.trust.signing import Signer, unsigned
 from tilefarm.trust.tls import Credentials
 
 from device_server.device.batch import Answer, Ask, fitting
@@ -54,6 +54,9 @@ _REMEMBERED: Final = 4096
 class DeviceClient(Closing):
     """One leased device; used from one thread at a time; a context manager.
 
+    Args:
+        sign: signs the artifacts that it sends.
+
     Every method raises:
         DeviceLostError: the device is gone, or hangs; DeviceSilentError if it does not answer, and
             may do so when asked again.
@@ -62,10 +65,10 @@ class DeviceClient(Closing):
         AccessError: the device does not know who calls, or their role does not do that.
     """
 
-    def __init__(self, lease: Lease, credentials: Credentials) -> None:
+    def __init__(self, lease: Lease, credentials: Credentials, *, sign: Signer = unsigned) -> None:
         self._lease = lease
         self._claim = device_calls.Claim.of(lease)
-        self._signing_key = credentials.signing_key
+        self._sign = sign
         self._caller = Caller(
             lease.device.address,
             credentials,
@@ -127,7 +130,7 @@ class DeviceClient(Closing):
             device_calls.LoadModule(
                 claim=self._claim,
                 artifact=artifact,
-                signature=sign(self._signing_key, artifact),
+                signature=self._sign(artifact),
             ),
             timeout_seconds=_CALL_SECONDS,
         ).rejection
@@ -242,7 +245,7 @@ class DeviceClient(Closing):
             claim=self._claim,
             there=self._there,
             most_nbytes=_MOST_ALONG_NBYTES,
-            signing_key=self._signing_key,
+            sign=self._sign,
         )
         within_seconds = max(run.job.limit_seconds for run in runs) + _RUN_MARGIN_SECONDS
         if len(runs) == 1:

@@ -164,7 +164,7 @@ def _token(args: argparse.Namespace) -> int:
 
 
 def _key(args: argparse.Namespace) -> int:
-    from driver.farm.signing_keys import create_key_pair
+    from driver.farm.signing import create_key_pair
 
     public = args.out.with_name(f"{args.out.name}.pub")
     create_key_pair(args.out, public)

@@ -23,6 +23,7 @@ from driver.compiling.workers import RayHost, RayPlace, RayWhenUp
 from driver.farm.fleet import Farm, LocalFarm, RemoteFarm
 from driver.farm.held import HeldLeases
 from driver.farm.leases import Leases
+from driver.farm.signing import signer
 from driver.settings import FarmSettings
 from driver.targets import require_playable
 
@@ -164,6 +165,7 @@ class Farmhouse(Closing):
         if settings.tracker is not None:
             assert settings.token_file is not None
             shown = credentials(settings.token_file, settings.tls, settings.signing_key)
+            signer(shown.signing_key)  # one that cannot sign is told before anything starts
             return RemoteFarm(settings.tracker, shown)
         return LocalFarm(
             target,

@@ -35,6 +35,7 @@ from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
 from driver.farm.fleet import Farm
 from driver.farm.held import HeldLeases
+from driver.farm.signing import signer
 
 _RENEWALS_PER_TTL: Final = 3
 _RETURN_SECONDS: Final = 0.5
@@ -184,7 +185,8 @@ class Leases:
 
     def connect(self, lease: Lease) -> DeviceClient:
         """A client of a leased device, for one thread."""
-        return DeviceClient(lease, self._farm.credentials)
+        shown = self._farm.credentials
+        return DeviceClient(lease, shown, sign=signer(shown.signing_key))
 
     def lost(self, lease: Lease) -> str:
         """Why the tracker no longer knows a lease; empty while it is good."""

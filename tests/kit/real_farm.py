@@ -34,6 +34,7 @@ from driver.farm.device_messages import Done, Order
 from driver.farm.errands import Errands
 from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
+from driver.farm.signing import signer
 from driver.processes import descendants
 
 _END_SECONDS: Final = 10.0
@@ -179,7 +180,7 @@ class RealFarm(Closing):
 
     def use(self, lease: Lease) -> DeviceClient:
         """A client of a leased device, closed at the end."""
-        client = DeviceClient(lease, self.credentials)
+        client = DeviceClient(lease, self.credentials, sign=signer(self.credentials.signing_key))
         self._stack.callback(client.close)
         return client
 

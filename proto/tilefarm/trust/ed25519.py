@@ -1,8 +1,7 @@
-"""Ed25519 signatures (RFC 8032, section 5.1) in plain Python, for boards that have nothing else.
+"""Checks Ed25519 signatures (RFC 8032, section 5.1) in plain Python: boards have nothing else.
 
-How long a signature takes tells something of the key to whoever can measure it on the same machine;
-a check has no secrets. The first use of a key makes a table of its multiples, which makes later
-ones some ten times as fast.
+A check has no secrets, so it need not take the same time for all keys; nothing is signed here. The
+first use of a key makes a table of its multiples, which makes later ones some ten times as fast.
 """
 
 from __future__ import annotations
@@ -27,22 +26,6 @@ _REMEMBERED: Final = 16
 """Keys; a farm has few."""
 
 
-@lru_cache(_REMEMBERED)
-def public_key(private: bytes) -> bytes:
-    """The public half of a private key of 32 random bytes."""
-    return _encoded(_times(_expanded(private)[0], _BASE))
-
-
-def sign(private: bytes, message: bytes) -> bytes:
-    """The signature of a message, 64 bytes."""
-    scalar, prefix = _expanded(private)
-    public = public_key(private)
-    nonce = _number(prefix, message)
-    commitment = _encoded(_times(nonce, _BASE))
-    answer = (nonce + _number(commitment, public, message) * scalar) % _ORDER
-    return commitment + answer.to_bytes(KEY_NBYTES, "little")
-
-
 def is_signature(public: bytes, message: bytes, signature: bytes) -> bool:
     """Whether a signature is that of a message under a public key; whatever the bytes are."""
     if len(signature) != SIGNATURE_NBYTES:
@@ -56,15 +39,6 @@ def is_signature(public: bytes, message: bytes, signature: bytes) -> bool:
     # R = S*B - k*A, compared as it is encoded: another encoding of R is another signature.
     found = _sum(_times(answer, _BASE), _times(challenge, (-x % _P, y, z, -t % _P)))
     return _encoded(found) == commitment
-
-
-def _expanded(private: bytes) -> tuple[int, bytes]:
-    """The scalar of a private key, and what its nonces begin with."""
-    if len(private) != KEY_NBYTES:
-        raise ValueError(f"a key of {len(private)} bytes, not {KEY_NBYTES}")
-    digest = hashlib.sha512(private).digest()
-    scalar = int.from_bytes(digest[:32], "little")
-    return scalar & ((1 << 254) - 8) | 1 << 254, digest[32:]
 
 
 def _number(*parts: bytes) -> int:

@@ -2,7 +2,8 @@
 
 A signature is that of the artifact's digest, Ed25519: who submits has the private key, devices have
 its public half, which signs nothing. Farms from before 2.1 have one secret on both sides, and
-HMAC-SHA256; it is still understood. Keys are texts in files, and travel on no wire.
+HMAC-SHA256; it is still understood. Keys are texts in files, and travel on no wire. Here is what a
+device needs, which checks; `driver.farm.signing` signs.
 """
 
 from __future__ import annotations
@@ -10,45 +11,27 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from tilefarm.digest import Digest
 from tilefarm.errors import ForbiddenError, SettingsError
 from tilefarm.trust import ed25519
 
 _PURPOSE: Final = b"tilefarm artifact "
-_PRIVATE: Final = b"ed25519-private:"
-_PUBLIC: Final = b"ed25519-public:"
+PRIVATE: Final = b"ed25519-private:"
+PUBLIC: Final = b"ed25519-public:"
+"""What the texts of keys begin with; 32 bytes in base64 follow."""
+
 _REMEMBERED: Final = 4096
 
-
-def key_pair(secret: bytes) -> tuple[str, str]:
-    """The texts of a private key and of its public half.
-
-    Args:
-        secret: 32 random bytes.
-    """
-    halves = ((_PRIVATE, secret), (_PUBLIC, ed25519.public_key(secret)))
-    private, public = ((kind + base64.b64encode(key)).decode() for kind, key in halves)
-    return private, public
+Signer: TypeAlias = Callable[[Digest], bytes]
+"""The signature of an artifact."""
 
 
-def sign(key: bytes | None, artifact: Digest) -> bytes:
-    """The signature of an artifact; empty without a key.
-
-    Raises:
-        SettingsError: the key is a public one, or damaged.
-    """
-    if key is None:
-        return b""
-    if key.startswith(_PUBLIC):
-        raise SettingsError(
-            "--signing-key: a public key signs nothing",
-            "devices take FILE.pub of `tilefarm pki key --out FILE`; who submits takes FILE",
-        )
-    if key.startswith(_PRIVATE):
-        return ed25519.sign(_key_in(key, _PRIVATE), _message(artifact))
-    return hmac.digest(key, _message(artifact), "sha256")
+def unsigned(_: Digest) -> bytes:
+    """The signature of who has no key: none."""
+    return b""
 
 
 class Signatures:
@@ -63,14 +46,14 @@ class Signatures:
     """
 
     def __init__(self, key: bytes | None) -> None:
-        if key is not None and key.startswith(_PRIVATE):
+        if key is not None and key.startswith(PRIVATE):
             raise SettingsError(
                 "--signing-key: a private key is none for a device, whose host others may get into",
                 "give them FILE.pub of `tilefarm pki key --out FILE`",
             )
         self._key = key
-        public = key is not None and key.startswith(_PUBLIC)
-        self._public = _key_in(key, _PUBLIC) if key is not None and public else None
+        public = key is not None and key.startswith(PUBLIC)
+        self._public = key_in(key, PUBLIC) if key is not None and public else None
         self._good: set[tuple[Digest, bytes]] = set()
 
     def require(self, artifact: Digest, signature: bytes) -> None:
@@ -93,15 +76,26 @@ class Signatures:
 
     def _is_good(self, key: bytes, artifact: Digest, signature: bytes) -> bool:
         if self._public is not None:
-            return ed25519.is_signature(self._public, _message(artifact), signature)
-        return hmac.compare_digest(sign(key, artifact), signature)
+            return ed25519.is_signature(self._public, signed_text(artifact), signature)
+        return hmac.compare_digest(secret_signature(key, artifact), signature)
 
 
-def _message(artifact: Digest) -> bytes:
+def secret_signature(secret: bytes, artifact: Digest) -> bytes:
+    """The signature of farms that have one secret on both sides."""
+    return hmac.digest(secret, signed_text(artifact), "sha256")
+
+
+def signed_text(artifact: Digest) -> bytes:
+    """What is signed, so that no signature for another purpose is one of an artifact."""
     return _PURPOSE + artifact.hex.encode()
 
 
-def _key_in(text: bytes, kind: bytes) -> bytes:
+def key_in(text: bytes, kind: bytes) -> bytes:
+    """The 32 bytes of a key's text of that kind.
+
+    Raises:
+        SettingsError: it is damaged.
+    """
     try:
         key = base64.b64decode(text.removeprefix(kind), validate=True)
     except binascii.Error:

@@ -17,7 +17,6 @@ from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunJob
 from tilefarm.rpc.security import Security
 from tilefarm.trust.access import FarmRole
-from tilefarm.trust.signing import key_pair
 from tilefarm.trust.tls import Credentials
 from tilefarm.trust.tokens import TokenEntry, TokenTable, table_text
 
@@ -25,6 +24,7 @@ from device_server.device import registration
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
+from driver.farm.signing import key_pair, signer
 from driver.whole_file import write_whole
 
 CODE = Elf().build()
@@ -180,7 +180,7 @@ def test_a_higher_priority_is_served_first_and_the_line_can_be_seen(farm: Farm) 
 
 
 SECRET = (b"k" * 32, b"k" * 32, b"x" * 32)
-PAIR = (*(half.encode() for half in key_pair(b"k" * 32)), key_pair(b"x" * 32)[0].encode())
+PAIR = (*key_pair(), key_pair()[0])
 
 
 @pytest.mark.parametrize(("ours", "devices", "others"), [SECRET, PAIR], ids=["secret", "pair"])
@@ -193,7 +193,7 @@ def test_unsigned_artifacts_do_not_run_on_a_device_with_a_key(
     farm.device(tracker=tracker, runner=runner)
     lease = leased(farm, tracker)
     for key, reason in ((None, "is not signed"), (others, "signed with another key")):
-        with DeviceClient(lease, replace(CREDENTIALS, signing_key=key)) as device:
+        with DeviceClient(lease, CREDENTIALS, sign=signer(key)) as device:
             device.ensure(BLOBS)
             with pytest.raises(ForbiddenError, match=reason) as refused:
                 device.run(JOB, request_id="r")
@@ -201,7 +201,7 @@ def test_unsigned_artifacts_do_not_run_on_a_device_with_a_key(
             with pytest.raises(ForbiddenError, match=reason):
                 device.load_module(Digest.of(CODE))
     assert not runner.seen
-    with DeviceClient(lease, replace(CREDENTIALS, signing_key=ours)) as device:
+    with DeviceClient(lease, CREDENTIALS, sign=signer(ours)) as device:
         assert device.load_module(Digest.of(CODE)) == ""
         assert isinstance(device.run(JOB, request_id="r"), Measurement)
 

@@ -14,13 +14,14 @@ from tilefarm.rpc.security import security
 from tilefarm.trust.access import CertificateName, FarmRole
 from tilefarm.trust.credentials import credentials, read_token
 from tilefarm.trust.revoked import RevokedCertificates, read_revoked
-from tilefarm.trust.signing import Signatures, sign
+from tilefarm.trust.signing import Signatures
 from tilefarm.trust.tls import TlsFolder
 from tilefarm.trust.tokens import TokenTable, read_table
 from tilefarm.trust.validity import require_current
 
 from driver import cli
 from driver.farm.authority import certificate_in
+from driver.farm.signing import signer
 
 
 class Pki:
@@ -173,7 +174,7 @@ def test_signing_keys_are_made_and_shown(pki: Pki) -> None:
         for name in ("farm.key", "farm.key.pub")
     )
     artifact = Digest.of(b"code")
-    Signatures(public).require(artifact, sign(private, artifact))
+    Signatures(public).require(artifact, signer(private)(artifact))
     assert "File exists" in pki.refused("key", "--out", pki.at("farm.key"))
 
 
