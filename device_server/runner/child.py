@@ -26,8 +26,8 @@ class RunnerChild(Closing):
 
     Args:
         connection: its other side is the child's; log: the child's standard error.
-        accelerator: the process that plays its accelerator, which dies with it; None where the
-            child's own library does.
+        accelerator: the process that plays its accelerator, which dies with it unless it is
+            released; None where the child's own library does.
         threads: how many compute in it.
         asked_seconds: since when it may have requests, by the monotonic clock.
     """
@@ -98,6 +98,11 @@ class RunnerChild(Closing):
         self._process.kill()
         if self.accelerator is not None:
             self.accelerator.process.kill()
+
+    def release_accelerator(self) -> Accelerator | None:
+        """Its accelerator, which outlives it, for the next child; call `close` then."""
+        released, self.accelerator = self.accelerator, None
+        return released
 
     def close(self) -> None:
         """Kill the child and let go of everything. May be called again."""

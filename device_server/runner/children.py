@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 from tilefarm.closing import Closing
 from tilefarm.errors import InfraError, TargetError
 from tilefarm.target import Target
 
+from device_server.runner.accelerator import Accelerator
 from device_server.runner.child import RunnerChild
 from device_server.runner.connection import ChildGone, ChildSilent
 from device_server.runner.frames import Failed, Fault, Ready, Request
@@ -57,14 +59,20 @@ class Children(Closing):
         assert self._ready is not None
         return self._ready
 
-    def child(self, first: Sequence[Request] = ()) -> RunnerChild:
-        """A new child, which finds its `first` requests as soon as it lives."""
+    def child(
+        self, first: Sequence[Request] = (), accelerator: Accelerator | None = None
+    ) -> RunnerChild:
+        """A new child, which finds its `first` requests as soon as it lives.
+
+        Args:
+            accelerator: one that is free, which the child has from now on; None for a new one.
+        """
         try:
-            return self._living().spawn(self._limits.start_seconds, first)
+            return self._spawned(first, accelerator)
         except (ChildGone, ChildSilent):
             self._drop()  # Somebody has killed it: the next one may live.
         try:
-            return self._living().spawn(self._limits.start_seconds, first)
+            return self._spawned(first, None)
         except (ChildGone, ChildSilent):
             raise self._silent() from None
 
@@ -72,6 +80,19 @@ class Children(Closing):
         """End the zygote. May be called again."""
         self._drop()
         self._starter.shutdown()
+
+    def _spawned(self, first: Sequence[Request], accelerator: Accelerator | None) -> RunnerChild:
+        with ExitStack() as owned:
+            if accelerator is not None:
+                owned.enter_context(accelerator)
+            zygote = self._living()
+            assert self._ready is not None
+            if accelerator is None and self._ready.apart:
+                accelerator = zygote.accelerator(self._limits.start_seconds)
+                owned.enter_context(accelerator)
+            child = zygote.spawn(self._limits.start_seconds, first, accelerator)
+            owned.pop_all()
+        return child
 
     def _living(self) -> Zygote:
         if self._zygote is None:

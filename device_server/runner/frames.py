@@ -96,13 +96,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A new child, and the process that plays its accelerator, by their numbers.
-
-    The accelerator's is 0 where it is a part of the child, and less where it could not be made.
-    """
+    """A new process, by its number."""
 
     pid: int
-    accelerator: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +169,28 @@ def run_request(job: RunJob, contents: Sequence[int], results: int) -> Request:
     return Request(_framed(b"".join(parts)), (*contents, results))
 
 
-def spawn_request(theirs: int, log: int, accelerator: int, memory: int) -> Request:
+def spawn_request(theirs: int, log: int, apart: tuple[int, int] | None) -> Request:
     """Make a child with that side of a socket, and that standard error.
 
     Args:
-        accelerator: a side of the socket on which its accelerator is spoken to.
-        memory: a file in which the buffers of both lie.
+        apart: its side of a socket to its accelerator, and a file in which the buffers of both
+            lie; None where the accelerator is a part of the child.
     """
-    return Request(_framed(b"\x04"), (theirs, log, accelerator, memory))
+    return Request(_framed(b"\x04"), (theirs, log, *(apart or ())))
+
+
+def spawn_accelerator_request(theirs: int) -> Request:
+    """Make a process that plays the accelerator, with that side of a socket."""
+    return Request(_framed(b"\x06"), (theirs,))
+
+
+def serve_request(child: int, memory: int) -> Request:
+    """Serve another child from now on, of which nothing was seen before; there is no reply.
+
+    Args:
+        child: the other side of the child's socket; memory: the file for the buffers of both.
+    """
+    return Request(_framed(b"\x07"), (child, memory))
 
 
 def account_request() -> Request:
@@ -326,8 +336,8 @@ def _fault(cursor: _Cursor) -> Fault:
 
 
 def _started(cursor: _Cursor) -> Started:
-    pid, accelerator = cursor.numbers("ii")
-    return Started(pid, accelerator)
+    (pid,) = cursor.numbers("i")
+    return Started(pid)
 
 
 def _account(cursor: _Cursor) -> Account:

@@ -18,6 +18,7 @@ from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from device_server.library.native import find_executable, find_library
+from device_server.runner.accelerator import Accelerator
 from device_server.runner.accounts import Counted, counted, profiled
 from device_server.runner.child import RunnerChild
 from device_server.runner.children import Children, LibraryError
@@ -60,8 +61,9 @@ class Runner(Closing):
     """One accelerator to run on. Keeps at most one child; a bad kernel costs that child only.
 
     A child serves one artifact of one tenancy, however often it is run: once the artifact is loaded
-    the child can open nothing more. It dies when the tenancy ends, also while it does nothing. Not
-    thread safe: one job at a time, as on a board.
+    the child can open nothing more. It dies when the tenancy ends, also while it does nothing. The
+    process that plays its accelerator loads nothing and goes on to the next child of the tenancy,
+    if the one before ended well. Not thread safe: one job at a time, as on a board.
 
     Args:
         target: the accelerator; a board's own library ignores it.
@@ -306,10 +308,11 @@ class Runner(Closing):
             child.send(request)
             return None
         begin = self._clock.seconds()
-        self._drop_child()
         try:
             with _opened(blob(job.artifact)) as artifact:
-                self._child = self._children.child([load_request(artifact), request])
+                first = [load_request(artifact), request]
+                accelerator = self._freed_accelerator(tenancy, job.limit_seconds)
+                self._child = self._children.child(first, accelerator)
             self._ending.enter_context(tenancy.stopping(self._child.kill))
             reply = self._child.loaded(self._limits.start_seconds)
         except ChildSilent:
@@ -324,6 +327,21 @@ class Runner(Closing):
         self._child.schedule(timed=job.precision is not None)
         self._loaded = job.artifact, tenancy
         self._load_seconds = self._clock.seconds() - begin
+        return None
+
+    def _freed_accelerator(self, tenancy: Tenancy, within_seconds: float) -> Accelerator | None:
+        """Drop the child, but not its accelerator if it may serve the next one of the tenancy.
+
+        A child that lives has had its answers, so its accelerator has nothing more to do.
+        """
+        child = self._child
+        freed = None
+        if child is not None and child.alive and self._loaded and self._loaded[1] is tenancy:
+            freed = child.release_accelerator()
+        self._drop_child()
+        if freed is None or (freed.alive and freed.process.has_time_for(within_seconds)):
+            return freed
+        freed.close()
         return None
 
     def _explain(self, reply: Reply) -> Problem:

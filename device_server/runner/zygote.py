@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,7 @@ from device_server.runner.frames import (
     Request,
     Started,
     configure_request,
+    spawn_accelerator_request,
     spawn_request,
 )
 from device_server.runner.last_words import LastWords
@@ -102,8 +104,32 @@ class Zygote(Closing):
     def configure(self, target: Target, within_seconds: float) -> Reply:
         return self._connection.ask(configure_request(hardware_words(target)), within_seconds)
 
-    def spawn(self, within_seconds: float, first: Sequence[Request] = ()) -> RunnerChild:
+    def accelerator(self, within_seconds: float) -> Accelerator:
+        """A new process that plays the accelerator; of a library that can be apart.
+
+        Raises:
+            InfraError: there can be none.
+            ChildGone, ChildSilent: the zygote is dead, or as good as.
+        """
+        with ExitStack() as owned:
+            connection = owned.enter_context(Connection())
+            self._connection.send(spawn_accelerator_request(connection.theirs.fileno()))
+            connection.theirs.close()
+            accelerator = Accelerator(self._started(within_seconds), connection)
+            owned.pop_all()
+        return accelerator
+
+    def spawn(
+        self,
+        within_seconds: float,
+        first: Sequence[Request] = (),
+        accelerator: Accelerator | None = None,
+    ) -> RunnerChild:
         """A new child, which finds its `first` requests as soon as it lives.
+
+        Args:
+            accelerator: it has that one from now on, and nobody else has it; None where the library
+                in the child is its accelerator.
 
         Raises:
             InfraError: there can be none.
@@ -111,34 +137,40 @@ class Zygote(Closing):
         """
         begin = time.monotonic()
         with ExitStack() as owned:
-            connection, beside = (owned.enter_context(Connection()) for _ in range(2))
+            connection = owned.enter_context(Connection())
             log = owned.enter_context(LastWords())
-            with arena(self._memory_nbytes) as memory:
-                theirs = connection.theirs.fileno(), beside.theirs.fileno()
-                self._connection.send(spawn_request(theirs[0], log.descriptor, theirs[1], memory))
+            with ExitStack() as lent:
+                apart = None if accelerator is None else lent.enter_context(self._met(accelerator))
+                theirs = connection.theirs.fileno()
+                self._connection.send(spawn_request(theirs, log.descriptor, apart))
             connection.theirs.close()
-            beside.theirs.close()
             for request in first:
                 connection.send(request)
-            reply = self._connection.reply(within_seconds)
-            if not isinstance(reply, Started):
-                raise InfraError(f"the runner starts no child: {reply}")
+            pid = self._started(within_seconds)
             owned.pop_all()
-        accelerator = Accelerator(reply.accelerator, beside) if reply.accelerator > 0 else None
-        if accelerator is None:
-            beside.close()
-        child = RunnerChild(
-            reply.pid,
+        return RunnerChild(
+            pid,
             connection,
             log,
             accelerator=accelerator,
             threads=self._threads,
             asked_seconds=begin,
         )
-        if reply.accelerator < 0:
-            child.close()
-            raise InfraError("the runner starts no process for an accelerator")
-        return child
+
+    @contextmanager
+    def _met(self, accelerator: Accelerator) -> Iterator[tuple[int, int]]:
+        """A socket to an accelerator, which has its other side, and the memory of both sides."""
+        ours, its = socket.socketpair()
+        with ours, its, arena(self._memory_nbytes) as memory:
+            accelerator.serve(its.fileno(), memory)
+            yield ours.fileno(), memory
+
+    def _started(self, within_seconds: float) -> int:
+        """The number of the process that was asked for last."""
+        reply = self._connection.reply(within_seconds)
+        if not isinstance(reply, Started):
+            raise InfraError(f"the runner starts no process: {reply}")
+        return reply.pid
 
     def last_words(self) -> str:
         """The end of what it wrote to its standard error."""

@@ -166,10 +166,11 @@ TILEFARM_VTA_API int tilefarm_vta_run_stream(const uint64_t* instructions, size_
 TILEFARM_VTA_API void tilefarm_vta_begin_call(int record_timeline);
 
 /* An accelerator in a process of its own, whose counters the programs that use it cannot reach.
- * Both processes are copies of one that has no data buffers, and are given one file in memory, in
- * which their buffers lie from then on. The one that runs programs then connects: its streams, and
- * where its calls begin, go to the other end of the socket. The other serves: tilefarm_vta_serve
- * obeys one request, and returns 0 when there will be no more of them. After the first failure it
+ * Both processes are copies of one, and are given one file in memory, in which their buffers lie
+ * from then on; whatever was allocated, called or failed before is forgotten. The one that runs
+ * programs then connects: its streams, and where its calls begin, go to the other end of the
+ * socket. The other serves: tilefarm_vta_serve obeys one request, and returns 0 when there will be
+ * no more of them; given another file, it may serve another process. After the first failure it
  * refuses all streams until its calls are forgotten; tilefarm_vta_last_error has the reason. */
 TILEFARM_VTA_API int tilefarm_vta_share_memory(int file, uint64_t nbytes);
 TILEFARM_VTA_API int tilefarm_vta_connect(int socket);

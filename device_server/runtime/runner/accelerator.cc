@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "crash.h"
@@ -28,34 +29,68 @@ Reply calls_reply(VtaLibrary& library) {
   return reply;
 }
 
-Reply answer(Frame& frame, VtaLibrary& library) {
-  if (frame.take<RequestKind>() != RequestKind::kCalls) {
-    fail(FailureKind::kProtocol, "an accelerator tells its calls, and nothing else");
+class Accelerator {
+ public:
+  Accelerator(int server, VtaLibrary& library) : channel_(server), library_(library) {}
+
+  [[noreturn]] void serve() {
+    for (;;) {
+      pollfd ends[] = {{channel_.fd(), POLLIN, 0}, {child(), POLLIN, 0}};
+      if (ppoll(ends, 2, nullptr, nullptr) < 0) continue;
+      ends[0].revents != 0 ? obey_server() : obey_child();
+    }
   }
-  return calls_reply(library);
-}
+
+ private:
+  int child() const { return sides_.empty() ? -1 : sides_[0].get(); }  // -1 is not waited for
+
+  void obey_child() {
+    if (!library_.serve(child())) sides_.clear();
+  }
+
+  void obey_server() {
+    Frame frame;
+    if (!channel_.receive(frame)) _exit(0);
+    const auto kind = frame.take<RequestKind>();
+    if (kind == RequestKind::kServe) return begin_anew(std::move(frame.descriptors));
+    channel_.send(reply_or_failure([&] { return calls(kind); }));
+  }
+
+  // What the child before has asked and was not heard of is dropped with its socket.
+  void begin_anew(std::vector<Descriptor> sides) {
+    if (sides.size() != 2) _exit(1);
+    sides_ = std::move(sides);
+    library_.share_memory(sides_[1].get());
+  }
+
+  // What the child asked before its own answer belongs to the account of that.
+  Reply calls(RequestKind kind) {
+    if (kind != RequestKind::kCalls) {
+      fail(FailureKind::kProtocol, "an accelerator tells its calls, and nothing else");
+    }
+    for (pollfd end = {child(), POLLIN, 0}; end.fd >= 0; end.fd = child()) {
+      const timespec at_once{};
+      if (ppoll(&end, 1, &at_once, nullptr) <= 0) break;
+      obey_child();
+    }
+    return calls_reply(library_);
+  }
+
+  Channel channel_;
+  VtaLibrary& library_;
+  std::vector<Descriptor> sides_;  // a child's socket and memory; none before and after it
+};
 
 }  // namespace
 
-void be_accelerator(int server, int child, VtaLibrary& library) {
+void be_accelerator(int server, VtaLibrary& library) {
   report_crashes_to(server);
-  Channel channel(server);
   try {
     enter_serving_stage();
+    Accelerator(server, library).serve();
   } catch (const Failure& failure) {
-    channel.send(failure_reply(failure));
+    Channel(server).send(failure_reply(failure));
     _exit(1);
-  }
-  pollfd ends[] = {{server, POLLIN, 0}, {child, POLLIN, 0}};
-  for (Frame frame;;) {
-    if (ppoll(ends, 2, nullptr, nullptr) < 0) continue;
-    // The child first: what it asked before its own answer belongs to the account of that.
-    if (ends[1].revents != 0) {
-      if (!library.serve(child)) ends[1] = {-1, 0, 0};  // a negative one is not waited for
-    } else if (ends[0].revents != 0) {
-      if (!channel.receive(frame)) _exit(0);
-      channel.send(reply_or_failure([&] { return answer(frame, library); }));
-    }
   }
 }
 

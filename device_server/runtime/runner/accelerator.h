@@ -1,5 +1,5 @@
-// The process that plays the accelerator for one child: it never maps the artifact, so that what it
-// counts is out of a kernel's reach.
+// The process that plays the accelerator for one child after the other: it never maps an artifact,
+// so that what it counts is out of a kernel's reach.
 #ifndef TILEFARM_RUNNER_ACCELERATOR_H_
 #define TILEFARM_RUNNER_ACCELERATOR_H_
 
@@ -7,9 +7,10 @@
 
 namespace tilefarm::runner {
 
-// Obeys what the child asks on `child`, and tells `server` what was done whenever that asks, until
-// the server has gone.
-[[noreturn]] void be_accelerator(int server, int child, VtaLibrary& library);
+// Until the server has gone: obeys the child of the server's last serve request, which brings the
+// other end of the child's socket and the memory of both, and tells what was done for it whenever
+// the server asks. It begins with nothing of the child before.
+[[noreturn]] void be_accelerator(int server, VtaLibrary& library);
 
 }  // namespace tilefarm::runner
 

@@ -16,7 +16,15 @@
 
 namespace tilefarm::runner {
 
-enum class RequestKind : uint8_t { kConfigure = 1, kLoad = 2, kRun = 3, kSpawn = 4, kCalls = 5 };
+enum class RequestKind : uint8_t {
+  kConfigure = 1,
+  kLoad = 2,
+  kRun = 3,
+  kSpawn = 4,
+  kCalls = 5,
+  kSpawnAccelerator = 6,
+  kServe = 7
+};
 enum class ReplyKind : uint8_t {
   kReady = 1,
   kDone = 2,

@@ -1,7 +1,6 @@
 #include "zygote.h"
 
 #include <sched.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,10 +27,11 @@ pid_t fork_for_parent() {
   return static_cast<pid_t>(syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
 }
 
-// What a spawn request brings: the sockets on which child and accelerator are spoken to, what the
-// child's standard error is, and the memory in which its buffers lie.
+// What a spawn request brings: the socket on which the child is spoken to, and what its standard
+// error is; where its accelerator is apart, the socket to that, and the memory in which its buffers
+// lie.
 struct Parts {
-  int child, log, accelerator, memory;
+  int child, log, accelerator = -1, memory = -1;
 };
 
 class Zygote {
@@ -47,6 +47,7 @@ class Zygote {
     switch (frame.take<RequestKind>()) {
       case RequestKind::kConfigure: return configure(frame);
       case RequestKind::kSpawn: return spawn(frame);
+      case RequestKind::kSpawnAccelerator: return spawn_accelerator(frame);
       default: fail(FailureKind::kProtocol, "this is no child: it loads and runs nothing");
     }
   }
@@ -61,56 +62,58 @@ class Zygote {
     return ready();
   }
 
-  // A child, and beside it its accelerator where that can be a process of its own.
   Reply spawn(Frame& frame) {
     const Parts parts = parts_of(frame);
-    const bool apart = library_.can_be_apart();
-    int between[2] = {-1, -1};
-    if (apart && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, between) != 0) fail_to_make();
-    const Descriptor ours(between[0]), its(between[1]);
     const pid_t parent = getppid();
     const pid_t child = fork_for_parent();
-    if (child < 0) fail_to_make();
-    if (child == 0) begin_child(parts, ours.get(), its.get(), parent);
-    const pid_t accelerator = apart ? fork_for_parent() : 0;
-    if (apart && accelerator == 0) begin_accelerator(parts, its.get(), ours.get(), parent);
-    return Reply(ReplyKind::kStarted)
-        .put(static_cast<int32_t>(child))
-        .put(static_cast<int32_t>(accelerator));
+    if (child == 0) begin_child(parts, parent);
+    return started(child);
+  }
+
+  Reply spawn_accelerator(Frame& frame) {
+    if (frame.descriptors.size() != 1) fail(FailureKind::kProtocol, "an accelerator has a socket");
+    const pid_t parent = getppid();
+    const pid_t accelerator = fork_for_parent();
+    if (accelerator == 0) begin_accelerator(frame.descriptors[0].get(), parent);
+    return started(accelerator);
+  }
+
+  static Reply started(pid_t process) {
+    if (process < 0) {
+      fail(FailureKind::kProtocol, "no new process: " + std::string(strerror(errno)));
+    }
+    return Reply(ReplyKind::kStarted).put(static_cast<int32_t>(process));
   }
 
   static Parts parts_of(const Frame& frame) {
     const std::vector<Descriptor>& given = frame.descriptors;
-    if (given.size() != 4) fail(FailureKind::kProtocol, "a child has two sockets, a log, a memory");
-    return {given[0].get(), given[1].get(), given[2].get(), given[3].get()};
+    switch (given.size()) {
+      case 2: return {given[0].get(), given[1].get()};
+      case 4: return {given[0].get(), given[1].get(), given[2].get(), given[3].get()};
+      default: fail(FailureKind::kProtocol, "a child has a socket, a log, and may have two more");
+    }
   }
 
-  [[noreturn]] static void fail_to_make() {
-    fail(FailureKind::kProtocol, "no new process: " + std::string(strerror(errno)));
-  }
-
-  // `ours` and `its` are the ends of what lies between child and accelerator; -1 without one. What
-  // fails here ends the new process: it is no zygote.
-  [[noreturn]] void begin_child(const Parts& parts, int ours, int its, pid_t parent) noexcept {
+  // What fails in these ends the new process: it is no zygote.
+  [[noreturn]] void begin_child(const Parts& parts, pid_t parent) noexcept {
     die_with(parent);
     limit_processor_time(limits_);
     setsid();
     dup2(parts.log, STDERR_FILENO);
-    for (int others : {parts.log, parts.accelerator, its, fd_}) close(others);
-    if (ours >= 0) {
+    close(parts.log);
+    close(fd_);
+    if (parts.accelerator >= 0) {
       library_.share_memory(parts.memory);
-      library_.connect(ours);
+      library_.connect(parts.accelerator);
     }
     be_child(parts.child, library_, sandbox_, threads_);
   }
 
-  [[noreturn]] void begin_accelerator(const Parts& parts, int its, int ours,
-                                      pid_t parent) noexcept {
+  [[noreturn]] void begin_accelerator(int server, pid_t parent) noexcept {
     die_with(parent);
     limit_serving_time(limits_);
-    for (int others : {parts.log, parts.child, ours, fd_}) close(others);
-    library_.share_memory(parts.memory);
-    be_accelerator(parts.accelerator, its, library_);
+    close(fd_);
+    be_accelerator(server, library_);
   }
 
   const int fd_;

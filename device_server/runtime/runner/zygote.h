@@ -10,9 +10,9 @@
 namespace tilefarm::runner {
 
 // Serves configure and spawn requests until the other side of `fd` has gone; the exit status. A
-// spawn request brings the new child's socket and its stderr, the socket of its accelerator, and
-// the memory of both. They belong to the zygote's parent, which waits for them. The reply has their
-// numbers: an accelerator of 0 is the library in the child, of less could not be made.
+// spawn request for an accelerator brings its socket; one for a child brings the child's socket and
+// its stderr, and where its accelerator is apart, the socket to that and the memory of both. The
+// new process belongs to the zygote's parent, which waits for it; the reply has its number.
 int be_zygote(int fd, const std::string& library, const SandboxLimits& limits, unsigned threads);
 
 }  // namespace tilefarm::runner

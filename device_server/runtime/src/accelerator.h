@@ -42,6 +42,7 @@ class Accelerator {
   const Encoding& encoding() const { return encoding_; }
   const tilefarm_vta_counters& counters() const { return counters_; }
   void clear_counters();
+  void forget_times() { memo_.forget(); }  // of streams that ran before
   const std::vector<TimelineEntry>& timeline() const { return timeline_; }
   void record_timeline(bool on) { recording_ = on; }
   const std::vector<Finding>& findings() const { return findings_.all(); }

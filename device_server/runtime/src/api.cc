@@ -203,8 +203,7 @@ void tilefarm_vta_begin_call(int record_timeline) {
 
 int tilefarm_vta_share_memory(int file, uint64_t nbytes) {
   Session& session = Session::get();
-  session.errors().clear();
-  session.guarded([&] { session.runtime().accelerator().dram().share({file, nbytes}); });
+  session.guarded([&] { session.begin_anew({file, nbytes}); });
   return session.errors().status();
 }
 

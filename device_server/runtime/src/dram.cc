@@ -49,6 +49,11 @@ Dram::Dram(uint64_t alignment) : alignment_(std::max(alignment, kPageNbytes)) {}
 
 // Files are mapped from where a page of the host begins.
 void Dram::share(const Arena& arena) {
+  std::vector<const DataBuffer*> gone;
+  for (const auto& [address, buffer] : by_address_) {
+    if (buffer->memory) gone.push_back(buffer);
+  }
+  for (const DataBuffer* buffer : gone) drop(buffer);
   arena_ = arena;
   alignment_ = std::max(alignment_, static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
 }

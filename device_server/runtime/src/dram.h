@@ -50,7 +50,8 @@ class Dram {
   // Allocations begin at multiples of `alignment`, so that bursts split the same way in every run.
   explicit Dram(uint64_t alignment);
 
-  // From now on buffers are allocated in the arena.
+  // From now on buffers are allocated in the arena. Those that there are go; what is only reserved
+  // stays.
   void share(const Arena& arena);
 
   DataBuffer* allocate(size_t nbytes);

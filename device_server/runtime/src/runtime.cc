@@ -164,6 +164,14 @@ void Runtime::execute(const std::vector<Word>& words, std::vector<uint32_t> uops
   keep_streams_ ? run_recorded(words) : accelerator_.run(words);
 }
 
+void Runtime::begin_anew(const Arena& arena) {
+  reset();
+  accelerator_.clear_counters();
+  accelerator_.record_timeline(false);
+  accelerator_.forget_times();
+  accelerator_.dram().share(arena);
+}
+
 DataBuffer* Runtime::allocate(size_t nbytes) {
   DataBuffer* buffer = accelerator_.dram().allocate(nbytes);
   if (remote_) remote_->allocate(nbytes);

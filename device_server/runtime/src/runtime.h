@@ -55,6 +55,9 @@ class Runtime {
   void connect(std::unique_ptr<RemoteAccelerator> remote) { remote_ = std::move(remote); }
   bool is_connected() const { return remote_ != nullptr; }
 
+  // As new, but for its configuration and limits; its buffers lie in the arena from now on.
+  void begin_anew(const Arena& arena);
+
   DataBuffer* allocate(size_t nbytes);
   void release(const void* handle);  // BAD_ARGUMENT for an unknown handle
   // From a reset on: what the accelerator does until the next one belongs together.

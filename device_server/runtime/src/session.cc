@@ -27,6 +27,12 @@ void Session::drop_runtime() {
   runtime_.reset();
 }
 
+void Session::begin_anew(const Arena& arena) {
+  errors_.clear();
+  server_.reset();
+  runtime().begin_anew(arena);
+}
+
 const std::vector<TimelineEntry>& Session::timeline() {
   return server_ ? server_->timeline() : runtime().accelerator().timeline();
 }

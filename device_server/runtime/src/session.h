@@ -26,6 +26,8 @@ class Session {
   bool is_connected() const { return runtime_ && runtime_->is_connected(); }
   const std::vector<TimelineEntry>& timeline();
   void drop_runtime();
+  // The accelerator of another process, or of the next one: nothing is left of what was before.
+  void begin_anew(const Arena& arena);
 
   // Both hold for this accelerator and those configured later.
   void limit_uops(uint64_t limit);

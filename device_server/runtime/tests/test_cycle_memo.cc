@@ -75,10 +75,18 @@ void what_is_remembered_has_a_limit() {
   CHECK(memo.find({CycleMemo::kMostStreams, CycleMemo::kMostStreams}) != nullptr);
 }
 
+void what_is_forgotten_is_unknown() {
+  CycleMemo memo;
+  memo.keep(CycleMemo::Key{1, 1}, of(1));
+  memo.forget();
+  CHECK(memo.find({1, 1}) == nullptr);
+}
+
 }  // namespace
 
 int main() {
   a_network_of_millions_of_instructions_is_remembered();
   streams_that_differ_have_keys_that_differ();
   what_is_remembered_has_a_limit();
+  what_is_forgotten_is_unknown();
 }

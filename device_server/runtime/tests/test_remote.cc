@@ -250,6 +250,33 @@ void buffers_that_are_none_are_refused() {
   }
 }
 
+void nothing_is_left_for_the_next_process() {
+  void* site = nullptr;
+  Runtime runtime{tilefarm::Config{}};
+  uint64_t addresses[2];
+  for (uint64_t& address : addresses) {
+    const int arena = memfd_create("arena", 0);
+    CHECK(ftruncate(arena, kArenaNbytes) == 0);
+    runtime.begin_anew({arena, kArenaNbytes});
+    CHECK(runtime.accelerator().dram().occupied().empty());
+    CHECK(runtime.accelerator().counters().instructions == 0);
+    CHECK(runtime.accelerator().timeline().empty());
+    CHECK(runtime.accelerator().describe_tokens().empty());
+    DataBuffer* from = runtime.allocate(kTileNbytes);
+    DataBuffer* to = runtime.allocate(kTileNbytes / 4);
+    address = from->address;
+    CHECK(from->host[0] == 0);
+    from->host[0] = 1;
+    runtime.accelerator().record_timeline(true);
+    runtime.push_dependence(2, 1);
+    add(runtime, from, to, 1, &site);
+    CHECK(to->host[0] == 2);
+    CHECK(!runtime.accelerator().describe_tokens().empty());
+    close(arena);
+  }
+  CHECK(addresses[0] == addresses[1]);
+}
+
 void who_has_gone_is_lost() {
   Pair pair;
   shutdown(pair.ends[kServer], SHUT_RDWR);
@@ -270,5 +297,6 @@ int main() {
   no_stream_runs_outside_of_a_call();
   nonsense_ends_the_connection();
   buffers_that_are_none_are_refused();
+  nothing_is_left_for_the_next_process();
   who_has_gone_is_lost();
 }

@@ -25,6 +25,7 @@ import device_server
 from device_server.device.memory_file import MemoryFile
 from device_server.library.native import find_library
 from device_server.runner.runner import Runner
+from device_server.tenancy import Tenancy
 
 from .conftest import KERNELS, Blobs
 
@@ -357,6 +358,70 @@ def test_an_accelerator_that_dies_costs_one_typed_record(
     assert failure.status is Status.RUN_CRASH
     assert failure.why == "the process that plays the accelerator has ended"
     measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
+
+
+def accelerator_of(runner: Runner) -> int:
+    assert runner._child is not None
+    assert runner._child.accelerator is not None
+    return runner._child.accelerator.process.pid
+
+
+def test_children_of_one_tenancy_have_one_accelerator_which_begins_anew_for_each(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    tenancy = Tenancy(lease="one", fence=1)
+    job = dense_job(blobs, compiled["good"])
+    alone = measured(runner.run(job, blobs.path))
+    first = accelerator_of(runner)
+    idle = bad_job(compiled["bad"], "takes_a_tenth_of_a_second")
+    seen = set()
+    for _ in range(2):
+        found = measured(runner.run(job, blobs.path, tenancy))
+        assert found.load_seconds > 0, "another child"
+        assert (found.counters, found.sample_cycles) == (alone.counters, alone.sample_cycles)
+        seen.add(accelerator_of(runner))
+        assert measured(runner.run(idle, blobs.path, tenancy)).counted.instructions == 0
+        seen.add(accelerator_of(runner))
+    assert len(seen) == 1
+    assert first not in seen
+
+
+def test_an_accelerator_ends_with_its_tenancy(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    tenancy = Tenancy(lease="one", fence=1)
+    measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path, tenancy))
+    idle = bad_job(compiled["bad"], "takes_a_tenth_of_a_second")
+    measured(runner.run(idle, blobs.path, tenancy))
+    assert runner._child is not None
+    accelerator = runner._child.accelerator
+    assert accelerator is not None
+    tenancy.end("it was given back")
+    assert accelerator.process.wait(5.0) is not None
+
+
+@pytest.mark.parametrize("entry", ["segfault", "endless"])
+def test_an_accelerator_of_a_kernel_that_fails_is_not_used_again(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest], entry: str
+) -> None:
+    job = dense_job(blobs, compiled["good"])
+    measured(runner.run(job, blobs.path))
+    before = accelerator_of(runner)
+    failed(runner.run(bad_job(compiled["bad"], entry, timeout_seconds=0.2), blobs.path))
+    measured(runner.run(job, blobs.path))
+    assert accelerator_of(runner) != before
+
+
+def test_an_accelerator_that_died_meanwhile_is_no_fault_of_the_next_kernel(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
+) -> None:
+    measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
+    assert runner._child is not None
+    assert runner._child.accelerator is not None
+    os.kill(runner._child.accelerator.process.pid, signal.SIGKILL)
+    assert runner._child.accelerator.process.wait(5.0) is not None
+    idle = bad_job(compiled["bad"], "takes_a_tenth_of_a_second")
+    measured(runner.run(idle, blobs.path))
 
 
 def test_an_accelerator_that_dies_behind_a_kernel_on_the_host_is_noticed(

@@ -45,7 +45,7 @@ def text(words: bytes) -> bytes:
 
 def test_replies_by_kind() -> None:
     assert reply_of(b"\x01" + text(b"box") + text(b"id") + b"\1") == Ready("box", "id", True)
-    assert reply_of(b"\x05" + struct.pack("<ii", 7, -1)) == Started(7, -1)
+    assert reply_of(b"\x05" + struct.pack("<i", 7)) == Started(7)
     counters = struct.pack("<Q21Q", 3, 5, *[0] * 20)
     assert reply_of(b"\x06\0" + struct.pack("<I", 1) + counters + struct.pack("<I", 0)) == Account(
         None, (Calls(3, Counters(cycles=5)),), ()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +18,11 @@ from tilefarm.measurement import Measurement, RunJob
 from tilefarm.target import TARGETS
 
 from device_server.library.native import find_executable, find_library
+from device_server.runner.arena import arena
 from device_server.runner.child import RunnerChild
 from device_server.runner.children import Children
 from device_server.runner.connection import Connection
-from device_server.runner.frames import Failed, load_request
+from device_server.runner.frames import Account, Failed, load_request
 from device_server.runner.runner import Runner
 from device_server.runner.zygote import RunnerLimits, Zygote
 
@@ -95,6 +99,33 @@ def test_an_accelerator_tells_its_calls_and_nothing_else(children: Children) -> 
         reply = child.accelerator._connection.ask(load_request(nothing.fileno()), SECONDS)
         assert isinstance(reply, Failed)
         assert "nothing else" in reply.why
+
+
+def test_an_accelerator_hears_nothing_more_of_a_child_once_it_serves_the_next(
+    children: Children,
+) -> None:
+    """What a killed child has asked and was not heard of is nobody's."""
+    begin_call = struct.pack("<IIQ", 3, 0, 0)
+    children.ready()
+    with zygote_of(children).accelerator(SECONDS) as accelerator:
+        for _ in range(2):
+            ours, its = socket.socketpair()
+            with ours, its, arena(1 << 20) as memory:
+                accelerator.serve(its.fileno(), memory)
+                its.close()
+                ours.sendall(begin_call)
+                account = accelerator.account(SECONDS)
+                assert isinstance(account, Account)
+                assert [entry.calls for entry in account.calls] == [1]
+                ours.sendall(1000 * begin_call)
+                last, its = socket.socketpair()
+                with last, its:
+                    accelerator.serve(its.fileno(), memory)
+                    its.close()
+                    assert accelerator.account(SECONDS) == Account(None, (), ())
+                ours.settimeout(SECONDS)
+                with contextlib.suppress(ConnectionResetError):
+                    assert ours.recv(1) == b""
 
 
 def sockets_of(pid: int) -> set[str]:

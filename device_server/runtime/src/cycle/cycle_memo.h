@@ -23,6 +23,8 @@ class CycleMemo {
   const CycleResult* find(const Key& key) const;  // without spans; valid until the next `keep`
   const CycleResult& keep(const Key& key, CycleResult result);
 
+  void forget() { results_.clear(); }
+
   static constexpr size_t kMostStreams = size_t{1} << 14;
 
  private:
