@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml deploy/locks/dev.txt $(NATIVE)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(STAMP)  ## tune, assemble, run and report the network in driver/demo
+demo: $(STAMP)  ## tune, assemble, run and report the network in driver/network/examples
 	@$(BIN)/tilefarm demo
 
 # They start hundreds of Pythons: without byte code each would compile all of tilefarm anew.

@@ -4,10 +4,56 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
+from collections.abc import Mapping
 from typing import Final
 
-from driver.bench import BENCHMARKS
+from tilefarm.errors import SettingsError
+
 from driver.commands import Command
+
+BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
+    "board": ("driver.benchmarks.board", "searches by a noisy clock, judged by exact cycles"),
+    "compare": (
+        "driver.jobs.nightly.compare",
+        "cycles of one night against another's, with verdicts",
+    ),
+    "compiler": ("driver.benchmarks.compiler", "time from trace to shared object, by stage"),
+    "cpu": ("driver.benchmarks.cpu", "seconds of operators on the processor, by vector unit"),
+    "demo": ("driver.benchmarks.demo", "whole runs of the demo, from nothing to the tuned program"),
+    "farm": ("driver.benchmarks.farm.command", "what a farm costs, and what gives way first"),
+    "kernels": (
+        "driver.benchmarks.kernels",
+        "cycles of ResNet-18's convolutions, against the old flow",
+    ),
+    "large": (
+        "driver.benchmarks.large",
+        "large networks, from file to program: seconds and memory",
+    ),
+    "network": ("driver.benchmarks.network", "cycles of a whole network, a row a step, by cause"),
+    "promise": (
+        "driver.benchmarks.promise.command",
+        "promises of accuracy: kept on other samples too, and at which cost",
+    ),
+    "quantize": (
+        "driver.benchmarks.quantize",
+        "time from a float network to integers, beside the plainest way",
+    ),
+    "seed": (
+        "driver.benchmarks.seed",
+        "the same search many times, under load and kills: one result",
+    ),
+    "simulator": (
+        "driver.benchmarks.simulator",
+        "speed of the simulator on ResNet-18's convolutions",
+    ),
+    "validity": (
+        "driver.benchmarks.validity",
+        "what a space allows is right, the rest really fails",
+    ),
+    "zoo": ("driver.benchmarks.zoo.command", "accuracy of trained networks, from file to device"),
+}
+"""Name of the benchmark: (module, caption)."""
 
 _EPILOG: Final = """\
 examples:
@@ -22,6 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     benchmarks = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     for name, (module, caption) in BENCHMARKS.items():
+        if not _is_installed(module):
+            # No word of what was asked for looks like an option: whatever it is, `run` answers.
+            one = benchmarks.add_parser(name, help=caption, prefix_chars="\0", add_help=False)
+            one.add_argument("words", nargs="*")
+            continue
         one = benchmarks.add_parser(
             name,
             help=caption,
@@ -33,8 +84,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it; the exit code."""
-    return _load(BENCHMARKS[args.what][0]).run(args)
+    """Do it; the exit code.
+
+    Raises:
+        SettingsError: the benchmark is not installed.
+    """
+    module, _ = BENCHMARKS[args.what]
+    if not _is_installed(module):
+        raise SettingsError(
+            f"bench {args.what} is not installed: benchmarks are a part of tilefarm's source tree,"
+            " not of its wheel",
+            "in a checkout of tilefarm: pip install --editable .",
+        )
+    return _load(module).run(args)
+
+
+def _is_installed(module: str) -> bool:
+    """Whether the room of the module is there; wheels are made without benchmarks."""
+    return importlib.util.find_spec(module.rpartition(".")[0]) is not None
 
 
 def _load(module: str) -> Command:

@@ -16,12 +16,12 @@ from tilefarm.plural import form, plural
 from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
 
-from driver.options.networks import MODEL, SEEDED, add_network_options, source_of
+from driver.commands.options.networks import MODEL, SEEDED, add_network_options, source_of
 
 if TYPE_CHECKING:
-    from driver.integer.noise import Noise
-    from driver.proof.checking import Checked
-    from driver.proof.golden import StepCheck
+    from driver.commands.validation.checking import Checked
+    from driver.commands.validation.golden import StepCheck
+    from driver.network.integer.noise import Noise
 
 _IMAGES = 2
 EXIT_DIFFERS = 1
@@ -68,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
     if args.images < 1:
         raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
     quiet_libraries()
-    from driver.networks import forms_of
-    from driver.proof.checking import checked
+    from driver.commands.validation.checking import checked
+    from driver.network.forms import forms_of
     from driver.targets import playable_target
 
     args.calibrate = args.calibrate or args.data

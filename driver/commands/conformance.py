@@ -14,7 +14,7 @@ from tilefarm.plural import plural
 from tilefarm.system_errors import unwritable
 
 if TYPE_CHECKING:
-    from driver.frontend.conformance.conformance import Result
+    from driver.network.frontend.conformance.conformance import Result
 
 EXIT_FAILED = 1
 
@@ -26,7 +26,7 @@ examples:
 
 The cases of the onnx package: one operator each as the format's authors made them (float and
 integer), and layers that PyTorch exported (converted). A case is skipped if the importer refuses
-it; why is in driver/frontend/conformance/conformance.json. One that is taken must give the
+it; why is in driver/network/frontend/conformance/conformance.json. One that is taken must give the
 published answers, in float32, to a thousandth; those in bfloat16, to a 128th of the largest.
 
 exit codes: 0 none failed; 1 a case failed; 2 the folder cannot be used
@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from driver.frontend.conformance.cases import cases
-    from driver.frontend.conformance.conformance import reasons_text, results
+    from driver.network.frontend.conformance.cases import cases
+    from driver.network.frontend.conformance.conformance import reasons_text, results
 
     found = list(results(cases(args.cases)))
     if args.reasons is not None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from tilefarm.digest import Digest
 from tilefarm.quiet import quiet_libraries
 
+from driver.commands.options.farm import add_farm_options
+from driver.commands.options.quantizing import add_quantization_options
 from driver.commands.tune import add_search_options, tune_with
-from driver.demo import CALIBRATION, MODEL, TEST
-from driver.options.quantizing import add_quantization_options
-from driver.settings import add_farm_options
+from driver.network.examples import CALIBRATION, MODEL, TEST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is None:
         args.out = Path("tilefarm-out") / "demo"
     quiet_libraries()
-    from driver.steps.output import OutputFolder
+    from driver.tune.output import OutputFolder
 
     folder = OutputFolder(args.out)
     if args.fresh or folder.is_of_another_model(Digest.of(MODEL.read_bytes())):

@@ -21,8 +21,8 @@ from tilefarm.trust.access import is_name
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.audit import AuditEntry, read_audit
 
-from driver.settings import add_tracker_options
-from driver.terminal.ago import ago
+from driver.commands.options.farm import add_tracker_options
+from driver.report.terminal.ago import ago
 
 if TYPE_CHECKING:
     from tilefarm.rpc.tracker_calls import DeviceState, RefusedRun

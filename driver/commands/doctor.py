@@ -13,7 +13,7 @@ from tilefarm.printable import printable_words
 from tilefarm.quiet import quiet_libraries
 from tilefarm.trust.credentials import credentials
 
-from driver.settings import add_tracker_options
+from driver.commands.options.farm import add_tracker_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,10 +15,10 @@ from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
 from tilefarm.system_errors import unwritable
 
-from driver.options.networks import MODEL, SEEDED, add_network_options, source_of
+from driver.commands.options.networks import MODEL, SEEDED, add_network_options, source_of
 
 if TYPE_CHECKING:
-    from driver.proof.explaining import Explanation, Layer
+    from driver.commands.validation.explaining import Explanation, Layer
 
 _IMAGES = 32
 
@@ -70,10 +70,10 @@ def run(args: argparse.Namespace) -> int:
     if args.images < 1:
         raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
     quiet_libraries()
-    from driver.accuracy.noise_sources import noise_sources
-    from driver.networks import forms_of
-    from driver.proof.explaining import explain
-    from driver.proof.telling import lines
+    from driver.commands.validation.explaining import explain
+    from driver.commands.validation.telling import lines
+    from driver.network.accuracy.noise_sources import noise_sources
+    from driver.network.forms import forms_of
     from driver.targets import usable_target
 
     forms = forms_of(source_of(args), usable_target(args.target))
@@ -121,7 +121,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
 
 
 def _write_page(path: Path, told: Explanation) -> None:
-    from driver.proof.page import page
+    from driver.commands.validation.page import page
 
     try:
         path.write_text(page(told), encoding="utf-8")

@@ -51,8 +51,8 @@ def _run(args: argparse.Namespace) -> int:
     os.chdir(place)  # Ray's folder of the job is Ray's to remove
     settings = replace(settings, farm=replace(settings.farm, ray_address="auto"))
     quiet_libraries()
-    from driver.steps.tune import tune
-    from driver.terminal.views import stdout_view
+    from driver.report.terminal.views import stdout_view
+    from driver.tune.tune import tune
 
     with stdout_view(as_json=False) as view:
         return tune(settings, view, began=began)

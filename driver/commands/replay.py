@@ -13,8 +13,8 @@ from tilefarm.command_line import MOST_SECONDS
 from tilefarm.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from driver.compiling.kept import KeptCompile
-    from driver.compiling.replaying import Verdict
+    from driver.farm.compiling.kept import KeptCompile
+    from driver.farm.compiling.replaying import Verdict
 
 _MOST_MIB: Final = 1 << 24
 _EPILOG = """\
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
             f" {MOST_SECONDS:g} seconds and {_MOST_MIB} MiB",
             "leave them out for the defaults",
         )
-    from driver.compiling.replaying import ReplayLimits, kept_compile, replay
+    from driver.farm.compiling.replaying import ReplayLimits, kept_compile, replay
 
     folders = _folders(args.out)
     if args.digest is None:
@@ -83,7 +83,7 @@ def _folders(out: Path | None) -> list[Path]:
 
 
 def _list(folders: list[Path], *, as_json: bool) -> int:
-    from driver.compiling.replaying import rows
+    from driver.farm.compiling.replaying import rows
 
     titles = ("digest", "job", "status", "compiles")
     found = list(rows(folders))
@@ -100,7 +100,7 @@ def _list(folders: list[Path], *, as_json: bool) -> int:
 def _lines(kept: KeptCompile, verdict: Verdict, *, with_ir: bool) -> Iterator[str]:
     from tilefarm.measurement import Status
 
-    from driver.compiling.replaying import title
+    from driver.farm.compiling.replaying import title
 
     is_good = verdict.status is Status.OK
     yield f"job      {kept.job.digest.short}: {title(kept.job)}"
@@ -116,7 +116,7 @@ def _lines(kept: KeptCompile, verdict: Verdict, *, with_ir: bool) -> Iterator[st
 
 
 def _document(kept: KeptCompile, verdict: Verdict) -> dict[str, Any]:
-    from driver.compiling.job_json import job_document
+    from driver.farm.compiling.job_json import job_document
 
     return {
         "job": kept.job.digest.hex,

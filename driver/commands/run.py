@@ -12,7 +12,8 @@ from tilefarm.errors import TargetError
 from tilefarm.plural import plural
 from tilefarm.quiet import quiet_libraries
 
-from driver.settings import FarmSettings, add_device_options, farm_settings
+from driver.commands.options.farm import add_device_options, farm_settings
+from driver.farm.settings import FarmSettings
 
 if TYPE_CHECKING:
     from driver.program.evaluate import ProgramRun
@@ -110,7 +111,7 @@ def _answers(
 def _as_text(
     program: NetworkProgram, answer: ProgramRun, profile: Profile | None, out: Path | None
 ) -> str:
-    from driver.terminal.profile_text import profile_lines
+    from driver.report.terminal.profile_text import profile_lines
 
     samples = len(next(iter(answer.outputs.values())))
     cycles = (
@@ -128,7 +129,7 @@ def _as_text(
 def _as_json(
     program: NetworkProgram, answer: ProgramRun, profile: Profile | None, out: Path | None
 ) -> str:
-    from driver.terminal.profile_text import profile_document
+    from driver.report.terminal.profile_text import profile_document
 
     document = {
         "program": program.name,

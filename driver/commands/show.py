@@ -14,17 +14,17 @@ from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
 from tilefarm.system_errors import unwritable
 
-from driver.options.networks import MODEL, add_network_options, source_of
+from driver.commands.options.networks import MODEL, add_network_options, source_of
 
 if TYPE_CHECKING:
     from tilefarm.target import Target
     from tilefarm.trace import Trace
     from tilefarm.workload import Workload
 
-    from driver.show.choosing import Listed
-    from driver.show.steps import Compile
-    from driver.show.stream import Stream
-    from driver.vta.schedules import Choice
+    from driver.commands.compile_steps.choosing import Listed
+    from driver.commands.compile_steps.steps import Compile
+    from driver.commands.compile_steps.stream import Stream
+    from driver.program.vta.schedules import Choice
 
 _EPILOG = """\
 examples:
@@ -91,22 +91,22 @@ def run(args: argparse.Namespace) -> int:
             f"--list: {args.workload} is one workload, not a network", "leave out --list"
         )
     if from_file:
-        from driver.show.workload_file import read_workload
+        from driver.commands.compile_steps.workload_file import read_workload
 
         return _one(args, read_workload(Path(args.workload), target), target)
     rows = _rows(args, target)
     if args.list or (args.workload is None and len(rows) > 1):
         return _listing(args, rows, target)
-    from driver.show.choosing import chosen
+    from driver.commands.compile_steps.choosing import chosen
 
     return _one(args, chosen(rows, args.workload).workload, target)
 
 
 def _rows(args: argparse.Namespace, target: Target) -> list[Listed]:
     """The network's workloads."""
-    from driver.demo.zoo import zoo_names
-    from driver.networks import forms_of
-    from driver.show.choosing import listed
+    from driver.commands.compile_steps.choosing import listed
+    from driver.network.examples.zoo import zoo_names
+    from driver.network.forms import forms_of
 
     if args.model is None:
         raise SettingsError(
@@ -117,8 +117,8 @@ def _rows(args: argparse.Namespace, target: Target) -> list[Listed]:
 
 def _listing(args: argparse.Namespace, rows: list[Listed], target: Target) -> int:
     """Every workload with its part of the network's arithmetic and the size of its space."""
-    from driver.show.choosing import points_in_space
-    from driver.terminal.text_table import text_table
+    from driver.commands.compile_steps.choosing import points_in_space
+    from driver.report.terminal.text_table import text_table
 
     total = sum(row.macs for row in rows) or 1
     points = [points_in_space(row.workload, target) for row in rows]
@@ -157,9 +157,9 @@ def _listing(args: argparse.Namespace, rows: list[Listed], target: Target) -> in
 
 def _one(args: argparse.Namespace, workload: Workload, target: Target) -> int:
     """The compile of one workload."""
-    from driver.show.steps import ALL, compiled
-    from driver.show.user_passes import with_user_passes
-    from driver.vta.schedules import Choice, trace_of
+    from driver.commands.compile_steps.steps import ALL, compiled
+    from driver.commands.compile_steps.user_passes import with_user_passes
+    from driver.program.vta.schedules import Choice, trace_of
 
     choice = Choice(trace=args.trace, point=args.point, best_of=args.best)
     trace = trace_of(choice, workload, target)
@@ -193,9 +193,9 @@ def _add_stream(
     args: argparse.Namespace, made: Compile, workload: Workload, trace: Trace, target: Target
 ) -> Stream | None:
     """Run the kernel where its instructions are wanted; they become the compile's last step."""
-    from driver.partition.misfits import is_accelerated
-    from driver.show.steps import ALL, STREAM, Shown
-    from driver.show.stream import stream_of
+    from driver.commands.compile_steps.steps import ALL, STREAM, Shown
+    from driver.commands.compile_steps.stream import stream_of
+    from driver.network.partition.misfits import is_accelerated
 
     wanted = args.after in (STREAM, ALL) or args.html is not None or args.json
     on_processor = not is_accelerated(workload, target)
@@ -220,9 +220,9 @@ def _lines(
     choice: Choice,
     target: Target,
 ) -> Iterator[str]:
-    from driver.show.steps import ALL, compiled, difference
-    from driver.vta.schedules import Choice as OtherChoice
-    from driver.vta.schedules import trace_of
+    from driver.commands.compile_steps.steps import ALL, compiled, difference
+    from driver.program.vta.schedules import Choice as OtherChoice
+    from driver.program.vta.schedules import trace_of
 
     if args.against is not None:
         other = trace_of(OtherChoice(trace=args.against), workload, target)
@@ -240,8 +240,8 @@ def _lines(
 
 def _overview(made: Compile, workload: Workload, choice: Choice) -> Iterator[str]:
     """A row a step: what it is, how long the text is, and how many lines it changed."""
-    from driver.show.steps import counted
-    from driver.terminal.text_table import text_table
+    from driver.commands.compile_steps.steps import counted
+    from driver.report.terminal.text_table import text_table
 
     yield workload.name
     for spec in workload.tensors:
@@ -278,7 +278,7 @@ def _write_page(
     choice: Choice,
     stream: Stream | None,
 ) -> None:
-    from driver.show.page import page_of
+    from driver.commands.compile_steps.page import page_of
 
     try:
         args.html.write_text(page_of(made, workload, choice.words, stream), encoding="utf-8")

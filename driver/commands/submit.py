@@ -15,16 +15,12 @@ from tilefarm.names import RandomIds
 from tilefarm.printable import printable
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
+from driver.commands.options.farm import add_farm_options, farm_settings, given
+from driver.commands.options.judging import add_judge_option, add_promise_option
+from driver.commands.options.networks import MODEL, add_network_options
+from driver.commands.options.quantizing import quantization
 from driver.commands.tune import add_trial_options
-from driver.options.judging import add_judge_option, add_promise_option
-from driver.options.networks import MODEL, add_network_options
-from driver.options.quantizing import quantization
-from driver.settings import (
-    TuneSettings,
-    add_farm_options,
-    farm_settings,
-    given,
-)
+from driver.tune.settings import TuneSettings
 
 _FOLDER: Final = "~/tilefarm-jobs"
 _DEVICE_WAIT_SECONDS: Final = 3600.0
@@ -67,14 +63,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from driver.compiling.cluster import MOST_WORKERS
-    from driver.demo.zoo import model_files, short_name
-    from driver.frontend import import_model
-    from driver.frontend.extents import read_extents
-    from driver.frontend.whole_model import files_beside
+    from driver.farm.compiling.cluster import MOST_WORKERS
     from driver.jobs.shipping import interpreter, send
     from driver.jobs.spec import JobSpec
     from driver.jobs.watching import begun
+    from driver.network.examples.zoo import model_files, short_name
+    from driver.network.frontend import import_model
+    from driver.network.frontend.extents import read_extents
+    from driver.network.frontend.whole_model import files_beside
 
     dashboard = dashboard_of(args)
     title = short_name(args.model)

@@ -12,7 +12,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.quiet import quiet_libraries
 from tilefarm.trust.credentials import credentials
 
-from driver.settings import add_tracker_options
+from driver.commands.options.farm import add_tracker_options
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
             return 0
         from rich.console import Console
 
-        from driver.terminal.farm_view import farm_view
+        from driver.report.terminal.farm_view import farm_view
 
         console = Console()
         if args.once or not console.is_terminal:
@@ -72,7 +72,7 @@ def watch(tracker: TrackerClient, console: Console, *, every_seconds: float) -> 
     """Shows it on a terminal, again and again, until Ctrl-C."""
     from rich.live import Live
 
-    from driver.terminal.farm_view import farm_view
+    from driver.report.terminal.farm_view import farm_view
 
     def now() -> RenderableType:
         return farm_view(tracker.overview(), width=console.width, height=console.height)

@@ -9,16 +9,11 @@ from tilefarm.clock import SystemClock
 from tilefarm.quiet import quiet_libraries
 from tilefarm.watch.operations import add_operation_options, operations
 
-from driver.options.judging import add_judge_option, add_promise_option
-from driver.options.networks import MODEL, add_network_options
-from driver.options.quantizing import quantization
-from driver.settings import (
-    DEFAULT_TRIALS,
-    TuneSettings,
-    add_farm_options,
-    farm_settings,
-    given,
-)
+from driver.commands.options.farm import add_farm_options, farm_settings, given
+from driver.commands.options.judging import add_judge_option, add_promise_option
+from driver.commands.options.networks import MODEL, add_network_options
+from driver.commands.options.quantizing import quantization
+from driver.tune.settings import DEFAULT_TRIALS, TuneSettings
 from tuner.lookahead import USUAL
 
 _EPILOG = """\
@@ -96,8 +91,8 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from driver.demo.zoo import model_files, short_name
-    from driver.frontend.extents import read_extents
+    from driver.network.examples.zoo import model_files, short_name
+    from driver.network.frontend.extents import read_extents
 
     if args.out is None:
         args.out = Path("tilefarm-out") / short_name(args.model)
@@ -117,8 +112,8 @@ def tune_with(args: argparse.Namespace) -> int:
     )
     began = SystemClock().wall_seconds()
     quiet_libraries()
-    from driver.steps.tune import tune
-    from driver.terminal.views import stdout_view
+    from driver.report.terminal.views import stdout_view
+    from driver.tune.tune import tune
 
     with stdout_view(as_json=args.json) as view:
         return tune(settings, view, began=began)

@@ -10,10 +10,16 @@ from typing import Final
 from driver.commands import Command
 
 ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
-    "check": ("driver.vta.check", "compare cycles and memory with what program files promise"),
-    "run": ("driver.vta.run", "run a program file on the simulator"),
-    "show": ("driver.vta.show", "print a program's instructions and what they do"),
-    "dump": ("driver.vta.dump", "compile a layer and write what it runs as program files"),
+    "check": (
+        "driver.commands.vta_actions.check",
+        "compare cycles and memory with what program files promise",
+    ),
+    "run": ("driver.commands.vta_actions.run", "run a program file on the simulator"),
+    "show": ("driver.commands.vta_actions.show", "print a program's instructions and what they do"),
+    "dump": (
+        "driver.commands.vta_actions.dump",
+        "compile a layer and write what it runs as program files",
+    ),
 }
 """Name of the action: (module, caption)."""
 

@@ -15,16 +15,16 @@ from tilefarm.target import Target
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.log import PLAIN, LogStyle
 
-from driver.compiling.alone import ALONE_NBYTES
-from driver.compiling.executor import Executor, Workers
-from driver.compiling.kept import KeptCompiles
-from driver.compiling.places import Place, ProcessPlace
-from driver.compiling.workers import RayHost, RayPlace, RayWhenUp
+from driver.farm.compiling.alone import ALONE_NBYTES
+from driver.farm.compiling.executor import Executor, Workers
+from driver.farm.compiling.kept import KeptCompiles
+from driver.farm.compiling.places import Place, ProcessPlace
+from driver.farm.compiling.workers import RayHost, RayPlace, RayWhenUp
 from driver.farm.fleet import Farm, LocalFarm, RemoteFarm
 from driver.farm.held import HeldLeases
 from driver.farm.leases import Leases
+from driver.farm.settings import FarmSettings
 from driver.farm.signing import signer
-from driver.settings import FarmSettings
 from driver.targets import require_playable
 
 

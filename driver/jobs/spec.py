@@ -21,9 +21,10 @@ from tilefarm.sandbox import SandboxLevel
 from tilefarm.system_errors import unreadable
 from tilefarm.target import TARGETS
 
-from driver.quantize.options import Quantization
-from driver.settings import FarmSettings, TuneSettings
-from driver.steps.machine import versions
+from driver.farm.settings import FarmSettings
+from driver.network.quantize.options import Quantization
+from driver.tune.machine import versions
+from driver.tune.settings import TuneSettings
 
 _PATHS: Final = ("token_file", "tls", "signing_key")
 _OF_THE_RUN: Final = ("proposer", "seed")

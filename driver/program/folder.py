@@ -14,7 +14,7 @@ from typing import Any, Final
 from tilefarm.digest import Digest
 
 from device_server.library.native import hardware_words
-from driver.graph.grid import Grid
+from driver.network.graph.grid import Grid
 from driver.program.model import NetworkProgram, Parameter
 
 MANIFEST_SCHEMA: Final = 3

@@ -25,8 +25,8 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from driver.farm.plausible import Bounds
-from driver.graph.grid import Grid
-from driver.integer.network import Network
+from driver.network.graph.grid import Grid
+from driver.network.integer.network import Network
 
 _LEAST_ALIGNMENT: Final = 256
 
@@ -37,9 +37,9 @@ _ARENA, _CONSTANTS, _FIRST_INPUT = range(3)
 class Parameter:
     """An input or an output of the program: one sample's float32 values in the logical shape.
 
-    `axes` of an input are those of `driver.graph.ir.GraphInput`; `scale` is the value of one step
-    of the integers that it becomes or was, None where there are none. `grid` is there where the
-    model itself takes or gives integers; the program has the reals that they stand for.
+    `axes` of an input are those of `driver.network.graph.ir.GraphInput`; `scale` is the value of
+    one step of the integers that it becomes or was, None where there are none. `grid` is there
+    where the model itself takes or gives integers; the program has the reals they stand for.
     """
 
     name: str

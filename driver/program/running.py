@@ -16,13 +16,13 @@ from tilefarm.names import RandomIds
 
 from driver.farm.errands import Errands
 from driver.farm.lease_source import LeaseSource
-from driver.frontend import load_data
-from driver.graph.ir import Graph, GraphInput
+from driver.farm.settings import FarmSettings
+from driver.network.frontend import load_data
+from driver.network.graph.ir import Graph, GraphInput
 from driver.program.evaluate import ProgramRun, run_program
 from driver.program.model import NetworkProgram
 from driver.program.profile import profiled
 from driver.report.profile import Profile
-from driver.settings import FarmSettings
 from driver.whole_file import write_whole
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tilefarm.printable import page_text as escape
 
-from driver.accuracy.plans import CYCLES_ARE, Plan
+from driver.network.accuracy.plans import CYCLES_ARE, Plan
 from driver.report.svg import Scale, axes, drawing, element, short, steps
 
 _WIDTH, _HEIGHT = 1100, 300

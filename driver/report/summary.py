@@ -13,10 +13,10 @@ from typing import Any
 
 from tilefarm.measurement import TimelineEvent
 
-from driver.accuracy.judgement import Judgement
-from driver.accuracy.judging import Compared
-from driver.accuracy.kinds import Kind
-from driver.accuracy.plans import Plan
+from driver.network.accuracy.judgement import Judgement
+from driver.network.accuracy.judging import Compared
+from driver.network.accuracy.kinds import Kind
+from driver.network.accuracy.plans import Plan
 from driver.report.cost import cost, gain, total
 from driver.report.noise import NoiseRow
 from driver.report.profile import Profile, remark_on_whole
@@ -210,7 +210,7 @@ class Accuracy:
     Attributes:
         images: samples that were run.
         labelled: how many of them have a label: all or none.
-        kind: what the network answers, see `driver.accuracy.kinds`.
+        kind: what the network answers, see `driver.network.accuracy.kinds`.
         compared: all measures; the first one says most.
         differing: samples whose device output is not bit for bit the integer reference's.
         judgement: of the promise, on samples that did not calibrate; None where they say nothing.
@@ -251,7 +251,7 @@ class RunSummary:
         trials_per_second: of this session's search; None when it measured nothing.
         first_measured_seconds: from the start of the command to its first measured kernel.
         noise: of every layer, if the promise was broken at first.
-        plans: what was tried to keep it, see `driver.accuracy.plans`.
+        plans: what was tried to keep it, see `driver.network.accuracy.plans`.
         facts: (name, value) of anything else worth a line: versions, seed, host.
         interrupted: whether the search was stopped before its budget was spent.
     """

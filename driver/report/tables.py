@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from tilefarm.plural import form, plural
 from tilefarm.printable import page_text as escape
 
-from driver.accuracy.measure import Unit, value_text
-from driver.accuracy.plans import CYCLES_ARE, Plan
+from driver.network.accuracy.measure import Unit, value_text
+from driver.network.accuracy.plans import CYCLES_ARE, Plan
 from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 

@@ -24,9 +24,9 @@ from device_server.device import elf
 from device_server.device.canary import Canary
 from device_server.device.known_kernel import KNOWN_CYCLES, known_kernel
 from device_server.runner.runner import Runner, RunnerLimits
-from driver.bench.farm.searching import layer_tasks
+from driver.benchmarks.farm.searching import layer_tasks
+from driver.campaign.measuring import Task
 from driver.program.simulated import on_simulator
-from driver.search.measuring import Task
 
 KERNELS = Path(__file__).parents[1] / "device_server" / "runtime" / "kernels"
 ALLOW, TRAP, REFUSE = 0x7FFF0000, 0x00030000, 0x00050001

@@ -17,9 +17,9 @@ from tilefarm.artifact import BuildFailure, CompileJob
 from tilefarm.trace import Step, Trace
 
 from compile_worker.codegen.hosts import known_names
-from driver.bench.isolated import isolated
-from driver.compiling.places import ProcessPlace
-from driver.compiling.workers import RayHost, RayPlace
+from driver.benchmarks.isolated import isolated
+from driver.farm.compiling.places import ProcessPlace
+from driver.farm.compiling.workers import RayHost, RayPlace
 from driver.farm.fleet import LocalFarm
 from driver.jobs import shipping
 

@@ -9,8 +9,10 @@ import pytest
 from tilefarm.errors import SettingsError
 from tilefarm.trust.credentials import create_token, read_token
 
-from driver.quantize.options import Quantization
-from driver.settings import FarmSettings, TuneSettings, add_farm_options, farm_settings
+from driver.commands.options.farm import add_farm_options, farm_settings
+from driver.farm.settings import FarmSettings
+from driver.network.quantize.options import Quantization
+from driver.tune.settings import TuneSettings
 
 
 def parsed(*words: str) -> FarmSettings:

@@ -17,13 +17,13 @@ from tilefarm.trust.tokens import read_table
 
 from compile_worker.space import generate
 from device_server.device.hooks import load_hooks
-from driver.bench.nights import read_night
+from driver.commands.compile_steps.workload_file import read_workload
+from driver.jobs.nightly.nights import read_night
 from driver.program.deployed import read_program
 from driver.program.folder import MANIFEST_FILE
-from driver.show.workload_file import read_workload
-from driver.steps.output import Identity, OutputFolder
-from driver.vta.layers import Convolution
-from driver.vta.schedules import read_point, read_trace
+from driver.program.vta.layers import Convolution
+from driver.program.vta.schedules import read_point, read_trace
+from driver.tune.output import Identity, OutputFolder
 
 SIM: Final = TARGETS["sim"]
 NOTHING: Final = Digest.of(b"")

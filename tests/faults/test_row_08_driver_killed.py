@@ -16,7 +16,7 @@ from kit.real_farm import RealFarm
 from kit.tuning import Tuning, tuning
 from tilefarm.measurement import Trial
 
-from driver.search.campaign import Windows
+from driver.campaign.campaign import Windows
 from tuner.store import Store
 
 TRIALS = 40

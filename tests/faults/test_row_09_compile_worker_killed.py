@@ -20,11 +20,11 @@ from tilefarm.measurement import Status
 from tilefarm.trace import Trace
 
 from compile_worker.worker import Result
-from driver.compiling import workers as ray_workers
-from driver.compiling.executor import Builds, Workers
-from driver.compiling.kept import KeptCompiles
-from driver.compiling.places import CHILD, Place, PlaceLost, ProcessPlace
-from driver.compiling.workers import RayHost, RayPlace
+from driver.farm.compiling import workers as ray_workers
+from driver.farm.compiling.executor import Builds, Workers
+from driver.farm.compiling.kept import KeptCompiles
+from driver.farm.compiling.places import CHILD, Place, PlaceLost, ProcessPlace
+from driver.farm.compiling.workers import RayHost, RayPlace
 from driver.processes import descendants
 
 pytestmark = pytest.mark.timeout(600)

@@ -15,7 +15,7 @@ from tilefarm.rpc.nothing import Nothing
 
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.waiting import MOST
-from driver.bench.farm.clients import percentile
+from driver.benchmarks.farm.clients import percentile
 
 CROWD = MOST + 100
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from kit.networks import Builder, conv, window
 
-from driver.graph.ir import (
+from driver.network.graph.ir import (
     Add,
     Affine,
     Gather,

@@ -9,7 +9,7 @@ from pathlib import Path
 from kit.bad_compiler import misbehave
 
 from compile_worker.worker import Job, Result, compile_all
-from driver.compiling import ray_child
+from driver.farm.compiling import ray_child
 
 _start = ray_child._start
 

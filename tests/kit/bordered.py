@@ -7,9 +7,9 @@ from typing import Final
 from kit.nests import SIM, border, conv2d, workload
 from tilefarm.dtype import DType
 
-from driver.graph.ir import GraphInput
-from driver.integer.network import Network, NetworkOutput, NetworkStep, NetworkTensor
-from driver.integer.samples import sample_inputs
+from driver.network.graph.ir import GraphInput
+from driver.network.integer.network import Network, NetworkOutput, NetworkStep, NetworkTensor
+from driver.network.integer.samples import sample_inputs
 
 BORDERED: Final = conv2d(2, 2, 4, 3, border=(1, 2, 0, 1))
 FILL: Final = -7

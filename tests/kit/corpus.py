@@ -26,11 +26,11 @@ from tilefarm.watch.audit import AuditEntry, AuditFile, read_audit
 
 from device_server.tracker.state_file import TrackerState
 from device_server.tracker.table_state import Holding, Standing, TableChanges, TableState
-from driver.graph.grid import Grid
+from driver.network.graph.grid import Grid
 from driver.program.deployed import read_program
 from driver.program.folder import CODE_FILE, CONSTANTS_FILE, MANIFEST_FILE
 from driver.program.model import NetworkProgram, Parameter
-from driver.steps.output import OutputFolder
+from driver.tune.output import OutputFolder
 from tuner.store import Place, Store
 
 CORPUS: Final = Path(__file__).resolve().parents[1] / "tilefarm" / "corpus"

@@ -10,15 +10,15 @@ from kit.simulated import program_of
 from numpy.typing import NDArray
 from tilefarm.target import Target
 
-import driver.demo
-from driver.frontend import import_model
-from driver.partition.partitioner import partition
+import driver.network.examples
+from driver.network.frontend import import_model
+from driver.network.partition.partitioner import partition
+from driver.network.quantize.fitting import quantize_for
+from driver.network.quantize.options import AS_USUAL
+from driver.network.rewrites.fold import fold
 from driver.program.model import NetworkProgram
-from driver.quantize.fitting import quantize_for
-from driver.quantize.options import AS_USUAL
-from driver.rewrites.fold import fold
 
-_DEMO: Final = Path(driver.demo.__path__[0])
+_DEMO: Final = Path(driver.network.examples.__path__[0])
 
 
 def demo_program(target: Target) -> tuple[NetworkProgram, dict[str, NDArray[Any]]]:

@@ -19,16 +19,16 @@ from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob
 
 from device_server.device.known_kernel import ENTRY, known_kernel
 from device_server.tenancy import OWN, Tenancy
-from driver.compiling.executor import Builds, Deliver
+from driver.campaign.campaign import Windows
+from driver.campaign.loop import Loop
+from driver.campaign.terms import SearchResult, SearchSettings
+from driver.farm.compiling.executor import Builds, Deliver
 from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
 from driver.report.summary import Span
-from driver.search.campaign import Windows
-from driver.search.loop import Loop
-from driver.search.terms import SearchResult, SearchSettings
-from driver.steps.continued import LOOKAHEAD, continued
+from driver.report.terminal.events import Progress, TrialEnded
 from driver.stop import StopSwitch
-from driver.terminal.events import Progress, TrialEnded
+from driver.tune.continued import LOOKAHEAD, continued
 from tuner.store import Store
 
 KERNEL: Final = known_kernel(SIM, b"an artifact that nobody loads")

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from driver.compiling import ray_child
+from driver.farm.compiling import ray_child
 
 _start = ray_child._start
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tilefarm.target import TARGETS
 
-from driver.frontend import import_model
-from driver.graph.float_run import run_float
-from driver.graph.ir import FloatArray, Graph, GraphInput
-from driver.integer.reference import run, run_network
-from driver.partition.partitioner import partition
-from driver.quantize.quantizer import quantize
+from driver.network.frontend import import_model
+from driver.network.graph.float_run import run_float
+from driver.network.graph.ir import FloatArray, Graph, GraphInput
+from driver.network.integer.reference import run, run_network
+from driver.network.partition.partitioner import partition
+from driver.network.quantize.quantizer import quantize
 
 
 def agrees_with_onnx(made: onnx.ModelProto, folder: Path) -> Graph:

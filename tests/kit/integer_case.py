@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
 
-from driver.graph.ir import GraphInput, GraphOutput, Shape
-from driver.integer.qir import (
+from driver.network.graph.ir import GraphInput, GraphOutput, Shape
+from driver.network.integer.qir import (
     Dequantize,
     QAffine,
     QRescale,
@@ -21,7 +21,7 @@ from driver.integer.qir import (
     QuantTensor,
     Real,
 )
-from driver.integer.reference import apply
+from driver.network.integer.reference import apply
 
 _EXTREMES: Final = (-128, -127, -64, -2, -1, 0, 1, 2, 64, 126, 127)
 _REALS: Final = (0.0, -0.0, 0.5, 1.5, -0.5, -2.5, 1e-38, 1e38, -1e38, 127.5, -128.5)

@@ -12,8 +12,8 @@ from kit.integer_case import Case
 from kit.real_operators import reals
 from numpy.typing import NDArray
 
-from driver.graph.ir import Shape, Window
-from driver.integer.qir import (
+from driver.network.graph.ir import Shape, Window
+from driver.network.integer.qir import (
     MAX_WIDE,
     Dequantize,
     QAdd,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from driver.compiling import ray_child
+from driver.farm.compiling import ray_child
 
 CPUS = {"10.0.0.3:6379": 3, "10.0.0.9:6379": 100_000}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from driver.graph.ir import (
+from driver.network.graph.ir import (
     Add,
     Affine,
     AvgPool2d,
@@ -35,7 +35,7 @@ from driver.graph.ir import (
     Unary,
     Window,
 )
-from driver.graph.shapes import graph_of, result_shape
+from driver.network.graph.shapes import graph_of, result_shape
 
 
 class Builder:

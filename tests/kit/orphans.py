@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from driver.compiling.pipes import far_ends
+from driver.farm.compiling.pipes import far_ends
 
 LEAVES = """
 import subprocess

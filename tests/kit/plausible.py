@@ -8,8 +8,8 @@ from tilefarm.target import Target
 from tilefarm.workload import Workload
 
 from compile_worker.space import lower_bound_cycles
+from driver.campaign.measuring import kernel_bounds
 from driver.farm.plausible import implausibility
-from driver.search.measuring import kernel_bounds
 
 
 def accusation(work: Workload, target: Target, artifact: Artifact, counters: Counters) -> str:

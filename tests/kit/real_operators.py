@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kit.networks import conv, dense, transposed
 from numpy.typing import NDArray
 
-from driver.graph.ir import (
+from driver.network.graph.ir import (
     Add,
     Affine,
     AvgPool2d,

@@ -9,12 +9,12 @@ from kit.stand_ins import StandInDevices, StandInExecutor, toy_task
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.measurement import Trial
 
+from driver.campaign.campaign import Windows
+from driver.campaign.loop import Loop
+from driver.campaign.terms import SearchResult, SearchSettings
 from driver.report.summary import Span
-from driver.search.campaign import Windows
-from driver.search.loop import Loop
-from driver.search.terms import SearchResult, SearchSettings
+from driver.report.terminal.events import Progress, TrialEnded
 from driver.stop import StopSwitch
-from driver.terminal.events import Progress, TrialEnded
 from tuner.lookahead import Lookahead
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession

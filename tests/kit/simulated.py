@@ -18,10 +18,10 @@ from compile_worker.compiler import compile_program
 from compile_worker.space import generate
 from device_server.library.native import find_executable, find_library
 from device_server.runner.runner import Runner
-from driver.integer.network import Network
-from driver.integer.qir import QuantGraph
-from driver.integer.reference import run
-from driver.partition.partitioner import partition
+from driver.network.integer.network import Network
+from driver.network.integer.qir import QuantGraph
+from driver.network.integer.reference import run
+from driver.network.partition.partitioner import partition
 from driver.program.arena import plan_arena
 from driver.program.evaluate import differing_samples
 from driver.program.model import NetworkProgram, network_program, program_job

@@ -29,8 +29,8 @@ from tilefarm.trace import Step, Trace
 from tilefarm.workload import TensorSpec, Workload
 
 from device_server.device.batch import Answer, Ask
-from driver.compiling.executor import Build, Builds, Deliver
-from driver.search.measuring import Task
+from driver.campaign.measuring import Task
+from driver.farm.compiling.executor import Build, Builds, Deliver
 
 SIM = TARGETS["sim"]
 

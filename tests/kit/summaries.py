@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from tilefarm.measurement import TimelineEvent
 
-from driver.accuracy.judgement import Judgement
-from driver.accuracy.judging import Compared
-from driver.accuracy.promise import Promise
+from driver.network.accuracy.judgement import Judgement
+from driver.network.accuracy.judging import Compared
+from driver.network.accuracy.promise import Promise
 from driver.report.summary import (
     Accuracy,
     ArenaPlan,

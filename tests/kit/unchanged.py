@@ -43,7 +43,7 @@ from compile_worker.codegen.emit import Kernel, kernel_text
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.ir.func import Func
 from compile_worker.space import generate, has_space
-from driver.integer.qir import (
+from driver.network.integer.qir import (
     Dequantize,
     QAdd,
     QAvgPool2d,
@@ -58,7 +58,7 @@ from driver.integer.qir import (
     QuantGraph,
     Quantize,
 )
-from driver.partition.partitioner import partition
+from driver.network.partition.partitioner import partition
 from driver.program.arena import plan_arena
 from driver.program.model import program_job
 from tuner.sampler import Sampler

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from driver.graph.ir import Graph
-from driver.quantize.options import Quantization
-from driver.quantize.wide_activations import reasons
-from driver.quantize.wide_weights import has_no_wide_form
+from driver.network.graph.ir import Graph
+from driver.network.quantize.options import Quantization
+from driver.network.quantize.wide_activations import reasons
+from driver.network.quantize.wide_weights import has_no_wide_form
 
 
 def all_wide(graph: Graph, *, weights: bool = True, activations: bool = True) -> Quantization:

@@ -10,8 +10,8 @@ import pytest
 from tilefarm.real import COMBINATIONS, FUNCTIONS, is_exact
 from tilefarm.real_arrays import applied, combined
 
-from driver.graph.functions import FUNCTIONS as REALS
-from driver.graph.functions import evaluate
+from driver.network.graph.functions import FUNCTIONS as REALS
+from driver.network.graph.functions import evaluate
 
 NEAR_ZERO: Final = np.linspace(-12, 12, 4001)
 FAR: Final = np.concatenate([np.linspace(-110, 95, 2001), 10.0 ** np.linspace(-44, 38, 500)])

@@ -24,18 +24,18 @@ from compile_worker.compiler import compile_kernel
 from compile_worker.space import generate
 from device_server.device import elf
 from device_server.library.library import VtaError, VtaLibrary
-from driver.bench.zoo.attempt import attempt
-from driver.bench.zoo.recipes import RECIPES
-from driver.bench.zoo.records import Attempt, Tried
-from driver.graph.ir import Clip, Conv2d, Dense, Graph, MatMul
-from driver.integer.qir import QConv2d, QMatMul
-from driver.integer.reference import run_workload
-from driver.integer.samples import sample_inputs
+from driver.benchmarks.zoo.attempt import attempt
+from driver.benchmarks.zoo.recipes import RECIPES
+from driver.benchmarks.zoo.records import Attempt, Tried
+from driver.network.graph.ir import Clip, Conv2d, Dense, Graph, MatMul
+from driver.network.integer.qir import QConv2d, QMatMul
+from driver.network.integer.reference import run_workload
+from driver.network.integer.samples import sample_inputs
+from driver.network.quantize.fitting import quantize_for
+from driver.network.quantize.options import AS_USUAL
+from driver.network.quantize.quantizer import quantize
+from driver.network.rewrites.fold import fold
 from driver.program.simulated import on_simulator
-from driver.quantize.fitting import quantize_for
-from driver.quantize.options import AS_USUAL
-from driver.quantize.quantizer import quantize
-from driver.rewrites.fold import fold
 from tuner.sampler import Sampler
 
 pytestmark = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")

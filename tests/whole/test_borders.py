@@ -14,10 +14,10 @@ from tilefarm.target import TARGETS, Target
 
 from compile_worker.space import generate, lower_bound_cycles
 from device_server.library.library import VtaLibrary
-from driver.bench.measuring import Bench
-from driver.integer.reference import run_network
-from driver.proof.golden import checked_steps
-from driver.vta.layers import (
+from driver.benchmarks.measuring import Bench
+from driver.commands.validation.golden import checked_steps
+from driver.network.integer.reference import run_network
+from driver.program.vta.layers import (
     BIASED,
     MOBILENET_DEPTHWISE,
     RESNET18,

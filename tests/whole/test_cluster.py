@@ -24,7 +24,7 @@ from kit.ray_cluster import RayCluster, free_port
 from kit.simulated import unbuilt
 
 from driver import cli
-from driver.demo import CALIBRATION, MODEL
+from driver.network.examples import CALIBRATION, MODEL
 
 pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(900)]
 

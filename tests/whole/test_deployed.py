@@ -18,18 +18,18 @@ from tilefarm.errors import InfraError
 from tilefarm.target import TARGETS, Target
 
 from device_server.library.native import find_library
-from driver.demo import CALIBRATION, MODEL
-from driver.frontend import import_model, load_data
-from driver.graph.grid import Grid
-from driver.graph.ir import Graph, Normalize, Product, Reduce, Softmax
-from driver.integer.reference import run
-from driver.partition.partitioner import partition
+from driver.network.examples import CALIBRATION, MODEL
+from driver.network.frontend import import_model, load_data
+from driver.network.graph.grid import Grid
+from driver.network.graph.ir import Graph, Normalize, Product, Reduce, Softmax
+from driver.network.integer.reference import run
+from driver.network.partition.partitioner import partition
+from driver.network.quantize.options import Quantization
+from driver.network.quantize.quantizer import quantize
+from driver.network.rewrites.fold import fold
 from driver.program.model import NetworkProgram
 from driver.program.running import in_types_of_model
-from driver.quantize.options import Quantization
-from driver.quantize.quantizer import quantize
-from driver.rewrites.fold import fold
-from driver.steps.output import OutputFolder
+from driver.tune.output import OutputFolder
 
 SIM: Final = TARGETS["sim"]
 Arrays = dict[str, NDArray[Any]]

@@ -8,7 +8,7 @@ from kit.networks import Builder, conv, dense, samples_for, window
 from kit.simulated import PAIRS, Simulators
 from tilefarm.target import TARGETS, Target
 
-from driver.graph.ir import (
+from driver.network.graph.ir import (
     Add,
     Affine,
     Gather,
@@ -21,9 +21,9 @@ from driver.graph.ir import (
     Softmax,
     Unary,
 )
-from driver.quantize.options import Quantization
-from driver.quantize.quantizer import quantize
-from driver.rewrites.fold import fold
+from driver.network.quantize.options import Quantization
+from driver.network.quantize.quantizer import quantize
+from driver.network.rewrites.fold import fold
 
 
 def attention() -> Graph:

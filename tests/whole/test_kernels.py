@@ -24,7 +24,7 @@ from compile_worker.limits import uop_capacity
 from compile_worker.space import generate
 from device_server.library.native import find_executable, find_library
 from device_server.runner.runner import Runner
-from driver.integer.reference import run_workload
+from driver.network.integer.reference import run_workload
 from tuner.sampler import Sampler
 
 Arrays = Mapping[str, npt.NDArray[Any]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tilefarm.clock import SystemClock
 
-from driver.bench.large import measure
-from driver.demo.topologies import LARGE
+from driver.benchmarks.large import measure
+from driver.network.examples.topologies import LARGE
 
 TRIALS = 160
 SAMPLES = 3

@@ -28,9 +28,9 @@ from compile_worker.compiler import compile_kernel, lowered
 from compile_worker.features import features_of
 from compile_worker.space import generate
 from device_server.library.library import VtaLibrary
-from driver.bench.sandboxed import Sandbox
-from driver.integer.reference import run_workload
-from driver.integer.samples import sample_inputs
+from driver.benchmarks.sandboxed import Sandbox
+from driver.network.integer.reference import run_workload
+from driver.network.integer.samples import sample_inputs
 from tuner.sampler import Sampler
 
 SIM: Final = TARGETS["sim"]

@@ -8,7 +8,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.ir.interpret import interpret
 from compile_worker.te import nest_of
-from driver.integer.reference import run_workload
+from driver.network.integer.reference import run_workload
 
 
 def agree(work: Workload, seed: int) -> None:

@@ -13,13 +13,13 @@ from kit.simulated import PAIRS, Simulators
 from kit.wide import all_wide
 from tilefarm.target import TARGETS, Target
 
-from driver.demo.topologies import SMALL, images, write_topology
-from driver.frontend import import_model
-from driver.graph.ir import Graph
-from driver.quantize.fitting import quantize_for
-from driver.quantize.options import Quantization, Requantize
-from driver.quantize.quantizer import quantize
-from driver.rewrites.fold import fold
+from driver.network.examples.topologies import SMALL, images, write_topology
+from driver.network.frontend import import_model
+from driver.network.graph.ir import Graph
+from driver.network.quantize.fitting import quantize_for
+from driver.network.quantize.options import Quantization, Requantize
+from driver.network.quantize.quantizer import quantize
+from driver.network.rewrites.fold import fold
 
 SIM: Final = TARGETS["sim"]
 

@@ -11,10 +11,10 @@ from kit.onnx_models import saved
 from kit.simulated import PAIRS, Simulators
 from tilefarm.target import TARGETS, Target
 
-from driver.frontend import import_model
-from driver.graph.float_run import run_float
-from driver.integer.reference import run
-from driver.quantize.quantizer import quantize
+from driver.network.frontend import import_model
+from driver.network.graph.float_run import run_float
+from driver.network.integer.reference import run
+from driver.network.quantize.quantizer import quantize
 
 RNG = np.random.default_rng(3)
 

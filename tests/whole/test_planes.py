@@ -20,10 +20,10 @@ from compile_worker.passes import lower
 from compile_worker.schedule import replay
 from compile_worker.space import generate
 from compile_worker.te import nest_of
-from driver.bench.kinds import workloads
-from driver.bench.tuning import Tuned, TuningTask, tune_workload
-from driver.integer.reference import run_workload
-from driver.integer.samples import sample_inputs
+from driver.benchmarks.kinds import workloads
+from driver.benchmarks.tuning import Tuned, TuningTask, tune_workload
+from driver.network.integer.reference import run_workload
+from driver.network.integer.samples import sample_inputs
 
 SIM = TARGETS["sim"]
 WIDE = (

@@ -14,8 +14,8 @@ from tilefarm.target import TARGETS
 from compile_worker.compiler import compile_kernel
 from compile_worker.space import generate
 from device_server.library.library import VtaLibrary
-from driver.bench.kinds import workloads
-from driver.integer.samples import sample_inputs
+from driver.benchmarks.kinds import workloads
+from driver.network.integer.samples import sample_inputs
 from tuner.sampler import Sampler
 
 pytestmark = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")

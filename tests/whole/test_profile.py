@@ -18,11 +18,11 @@ from tilefarm.target import TARGETS
 
 from device_server.library.native import find_stand_in
 from device_server.runner.runner import Runner
-from driver.partition.partitioner import partition
+from driver.network.partition.partitioner import partition
+from driver.network.quantize.quantizer import quantize
+from driver.network.rewrites.fold import fold
 from driver.program.model import NetworkProgram
 from driver.program.profile import profile_of
-from driver.quantize.quantizer import quantize
-from driver.rewrites.fold import fold
 
 MHZ = 100
 

@@ -14,10 +14,10 @@ from kit.simulated import Simulators
 from kit.wide import all_wide
 from tilefarm.target import Limits, Target, VtaConfig, impossibilities
 
-from driver.graph.ir import Graph
-from driver.quantize.fitting import quantize_for
-from driver.quantize.options import Activations
-from driver.rewrites.fold import fold
+from driver.network.graph.ir import Graph
+from driver.network.quantize.fitting import quantize_for
+from driver.network.quantize.options import Activations
+from driver.network.rewrites.fold import fold
 
 _ELEMENTS: Final = st.integers(0, 7)
 

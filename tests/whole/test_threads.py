@@ -16,7 +16,7 @@ from tilefarm.trace import Step, Trace
 from compile_worker.compiler import compile_kernel
 from device_server.library.native import find_executable, find_library
 from device_server.runner.runner import Runner, RunnerLimits
-from driver.integer.reference import run_workload
+from driver.network.integer.reference import run_workload
 
 
 def _unbuilt() -> str:

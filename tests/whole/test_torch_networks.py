@@ -12,11 +12,11 @@ import pytest
 from kit.simulated import Simulators
 from tilefarm.target import TARGETS
 
-from driver.frontend import import_model
-from driver.frontend.seeded import seeded_data
-from driver.graph.float_run import run_float
-from driver.graph.ir import FloatArray, GraphInput
-from driver.quantize.quantizer import quantize
+from driver.network.frontend import import_model
+from driver.network.frontend.seeded import seeded_data
+from driver.network.graph.float_run import run_float
+from driver.network.graph.ir import FloatArray, GraphInput
+from driver.network.quantize.quantizer import quantize
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("torchvision", reason="torchvision is not installed")

@@ -12,9 +12,9 @@ from kit.simulated import Simulators
 from kit.transformers import vision_transformer
 from tilefarm.target import TARGETS
 
-from driver.frontend import import_model
-from driver.graph.ir import Graph
-from driver.quantize.quantizer import quantize
+from driver.network.frontend import import_model
+from driver.network.graph.ir import Graph
+from driver.network.quantize.quantizer import quantize
 
 
 def random_inputs(graph: Graph, samples: int) -> dict[str, np.ndarray]:

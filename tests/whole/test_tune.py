@@ -20,7 +20,7 @@ from kit.observed import assert_logs_agree, assert_sound_trace, bars_of
 from kit.onnx_models import model, node, saved
 from kit.shared import shared_folder
 
-from driver.demo import TEST
+from driver.network.examples import TEST
 from driver.processes import descendants
 
 pytestmark = pytest.mark.whole
@@ -288,7 +288,7 @@ def below(command: Command, words: str) -> list[int]:
     [
         ("--name sim0", False),
         ("vta-runner", False),
-        ("driver.compiling.places", False),
+        ("driver.farm.compiling.places", False),
         ("raylet", True),
     ],
 )

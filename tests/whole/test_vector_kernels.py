@@ -19,8 +19,8 @@ from compile_worker.compiler import compile_kernel
 from compile_worker.space import generate
 from device_server.library.library import Strictness, VtaLibrary
 from device_server.library.native import find_library
-from driver.integer.reference import run_workload
-from driver.integer.samples import sample_inputs
+from driver.network.integer.reference import run_workload
+from driver.network.integer.samples import sample_inputs
 from tuner.sampler import Sampler
 
 NO_PAD = (0, 0, 0, 0)

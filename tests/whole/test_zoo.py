@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from kit.shared import zoo_folder
 
-from driver.bench.zoo.attempt import attempt
-from driver.bench.zoo.recipes import RECIPES
-from driver.bench.zoo.records import Attempt, Tried
-from driver.quantize.options import AS_USUAL
+from driver.benchmarks.zoo.attempt import attempt
+from driver.benchmarks.zoo.recipes import RECIPES
+from driver.benchmarks.zoo.records import Attempt, Tried
+from driver.network.quantize.options import AS_USUAL
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import PARAMETERS, Workload
 
 from compile_worker.compiler import compile_kernel
-from driver.integer.reference import run_workload
+from driver.network.integer.reference import run_workload
 
 CASES: Final = {
     **{name: work for name, work in EXAMPLES.items() if name.startswith("real")},

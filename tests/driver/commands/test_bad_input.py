@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from tilefarm.target import TARGETS
 
 from driver import cli
-from driver.demo import CALIBRATION, MODEL, TEST
+from driver.network.examples import CALIBRATION, MODEL, TEST
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_promises_and_kinds_that_there_are_not(tune: Callable[..., str]) -> None
 def test_a_promise_that_cannot_be_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("driver.steps.judged.has_no_kernel", lambda _op: "for this test")
+    monkeypatch.setattr("driver.tune.judged.has_no_kernel", lambda _op: "for this test")
     out = tmp_path / "out"
     words = ["tune", str(MODEL), "--calibrate", str(CALIBRATION), "--evaluate", str(TEST)]
     words += ["--calibration", "percentile:50", "--max-loss", "0.5", "--out", str(out)]

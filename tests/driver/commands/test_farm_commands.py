@@ -26,7 +26,7 @@ from driver import cli
 from driver.commands import top
 from driver.farm.fleet import RemoteFarm
 from driver.farm.leases import Leases
-from driver.terminal.farm_view import farm_view
+from driver.report.terminal.farm_view import farm_view
 
 
 @pytest.fixture

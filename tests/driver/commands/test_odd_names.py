@@ -12,9 +12,10 @@ from tilefarm.errors import SettingsError
 from tilefarm.readable import readable
 
 from driver.cli import main
-from driver.demo import CALIBRATION, MODEL, TEST
+from driver.farm.settings import FarmSettings
 from driver.jobs.spec import JobSpec
-from driver.settings import FarmSettings, TuneSettings
+from driver.network.examples import CALIBRATION, MODEL, TEST
+from driver.tune.settings import TuneSettings
 
 ODD = os.fsdecode(b"n\xff\xc3")
 

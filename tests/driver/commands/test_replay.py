@@ -13,7 +13,7 @@ from tilefarm.trace import Step, Trace
 
 from compile_worker.trail import STEPS, LastStep
 from driver import cli
-from driver.compiling.kept import KeptCompile, KeptCompiles
+from driver.farm.compiling.kept import KeptCompile, KeptCompiles
 
 REFUSED = CompileJob(workload=EXAMPLES["add"], trace=Trace((Step("nosuch"),)), target=SIM)
 GOOD = CompileJob(workload=EXAMPLES["add"], trace=Trace(), target=SIM)

@@ -14,10 +14,10 @@ from tilefarm.target import TARGETS
 
 import device_server.library.native
 from driver import cli
-from driver.graph.grid import Grid
+from driver.network.graph.grid import Grid
 from driver.program.deployed import read_program
 from driver.program.model import NetworkProgram, Parameter
-from driver.steps.output import OutputFolder
+from driver.tune.output import OutputFolder
 
 PROGRAM = NetworkProgram(
     name="two",

@@ -18,8 +18,8 @@ from tilefarm.digest import Digest
 
 from driver import cli
 from driver.commands import cancel
-from driver.demo import CALIBRATION, MODEL
 from driver.jobs.answers import Job
+from driver.network.examples import CALIBRATION, MODEL
 
 Said = Callable[..., str]
 

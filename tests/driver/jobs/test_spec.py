@@ -10,9 +10,10 @@ from tilefarm.digest import Digest
 from tilefarm.errors import CorruptBlobError, DataError, ModelError, ProtocolError, SettingsError
 from tilefarm.sandbox import SandboxLevel
 
+from driver.farm.settings import FarmSettings
 from driver.jobs.spec import JobSpec
-from driver.quantize.options import Quantization
-from driver.settings import FarmSettings, TuneSettings
+from driver.network.quantize.options import Quantization
+from driver.tune.settings import TuneSettings
 
 
 def settings(folder: Path) -> TuneSettings:

@@ -16,15 +16,15 @@ from tilefarm.measurement import Role
 from tilefarm.target import TARGETS
 from tilefarm.trace import Trace
 
-from driver.graph.ir import Concat, Graph
-from driver.integer.network import Network
-from driver.integer.reference import run_network, run_workload
-from driver.partition.partitioner import partition
+from driver.network.graph.ir import Concat, Graph
+from driver.network.integer.network import Network
+from driver.network.integer.reference import run_network, run_workload
+from driver.network.partition.partitioner import partition
+from driver.network.quantize.quantizer import quantize
 from driver.program.arena import plan_arena
 from driver.program.deployed import read_program
 from driver.program.model import NetworkProgram, alignment, network_program, program_job
-from driver.quantize.quantizer import quantize
-from driver.steps.output import OutputFolder
+from driver.tune.output import OutputFolder
 
 SIM = TARGETS["sim"]
 

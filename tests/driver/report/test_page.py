@@ -15,9 +15,9 @@ from kit.profiles import counted_profile, timed_profile
 from kit.summaries import a_summary, by_the_clock
 from tilefarm.measurement import TimelineEvent
 
-from driver.accuracy.plans import Plan
-from driver.accuracy.promise import Promise
-from driver.accuracy.remedies import Remedy
+from driver.network.accuracy.plans import Plan
+from driver.network.accuracy.promise import Promise
+from driver.network.accuracy.remedies import Remedy
 from driver.report import page, write_report
 from driver.report.gantt import busy_seconds
 from driver.report.noise import NoiseRow

@@ -1,0 +1,234 @@
+"""One network: a promise kept on half of the samples, and judged on the other half."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.errors import TilefarmError
+from tilefarm.target import Target
+from tilefarm.watch.operations import UNWATCHED
+
+from driver.benchmarks.zoo.attempt import in_reals
+from driver.benchmarks.zoo.recipes import Recipe
+from driver.benchmarks.zoo.samples import Noise, Samples, read
+from driver.network.accuracy.blame import Blamed
+from driver.network.accuracy.choosing import kind_of
+from driver.network.accuracy.price import estimated_cycles
+from driver.network.frontend import Dataset, import_model
+from driver.network.frontend.held_out import held_out
+from driver.network.frontend.whole_model import model_digest
+from driver.network.graph.float_run import run_float
+from driver.network.graph.parts import Arrays
+from driver.network.integer.qir import QuantGraph
+from driver.network.integer.reference import run
+from driver.network.partition.partitioner import partition
+from driver.network.quantize.fitting import Fitted, fit, quantize_for
+from driver.network.quantize.floats import has_no_kernel
+from driver.stop import StopSwitch
+from driver.targets import usable_target
+from driver.tune.files import Files
+from driver.tune.judged import Judged, judge_promise
+from driver.tune.settings import TuneSettings
+from driver.tune.stages import Stages
+from driver.tune.watched import watched
+
+_SPREADS: Final = 2.0
+"""Standard errors within which a loss on other samples is no other loss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to try: see `driver.benchmarks.zoo.records.Attempt`; `most` samples in each half."""
+
+    name: str
+    model: Path
+    recipe: Recipe
+    data: Path
+    points: float
+    most: int
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A network with some layers in float.
+
+    Attributes:
+        layers: that are in float.
+        cycles: estimated, see `driver.network.accuracy.price`.
+        chosen: points lost on the samples that layers were chosen by; other: on the others.
+        spread: a standard error of `other`, by the samples that the two networks disagree on.
+    """
+
+    layers: int
+    cycles: int
+    chosen: float
+    other: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What came of a promise.
+
+    Attributes:
+        samples: in the half that nothing was chosen by.
+        how: what was done to keep it, in words.
+        floats: accuracy of the float network on the other samples, %.
+        integers: with no layer in float; kept: as the promise is kept; bad: with every layer in
+            float that adds more noise than layers do on average.
+    """
+
+    name: str
+    points: float
+    samples: int
+    how: str
+    floats: float
+    integers: Way
+    kept: Way
+    bad: Way
+
+    @property
+    def holds(self) -> bool:
+        """Kept on the samples that it was judged on, and on others as far as these can tell."""
+        others = self.kept.other - _SPREADS * self.kept.spread
+        return max(self.kept.chosen, others) <= self.points + 1e-9
+
+    @property
+    def share(self) -> float:
+        """Of the cycles with all bad layers in float."""
+        return self.kept.cycles / self.bad.cycles
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A network for which it cannot be kept, or that cannot be tried, and why."""
+
+    name: str
+    why: str
+
+
+def keep(wanted: Wanted, clock: Clock | None = None) -> Kept | Broken:
+    """Keep the promise of one network; a typed error becomes a reason."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="tilefarm-promise-") as folder:
+            return _kept(wanted, Path(folder), clock or SystemClock())
+    except TilefarmError as error:
+        return Broken(wanted.name, error.what)
+
+
+def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
+    target, graph = usable_target(wanted.target), import_model(wanted.model)
+    calibration, chosen, other = (
+        Dataset(in_reals(each, wanted.recipe, graph, wanted.data).inputs, each.labels)
+        for each in _parts(wanted)
+    )
+    files = Files(
+        graph=graph,
+        calibration=calibration,
+        evaluation=chosen,
+        is_seeded=False,
+        held_out=held_out(chosen, calibration),
+        kind=kind_of(graph, chosen.labels),
+        model_digest=model_digest(wanted.model),
+    )
+    settings = TuneSettings(model=wanted.model, out=scratch, max_loss=wanted.points)
+    fitted = fit(target, graph, calibration.inputs, settings.quantization)
+    plain = fitted.quantized
+    judged = _judged(settings, files, target, fitted, scratch, clock)
+    measured = _Measured(files, other, target)
+    bad = [layer for layer in _bad(judged.blamed) if _has_kernel(files, layer)]
+    in_float = fitted.how.with_float([layer.name for layer in bad])
+    worst = quantize_for(target, graph, calibration.inputs, in_float) if bad else plain
+    best = judged.best
+    return Kept(
+        name=wanted.name,
+        points=wanted.points,
+        samples=other.samples,
+        how=best.counted() if best else "",
+        floats=float(measured.floats_other.mean()),
+        integers=measured.way(plain),
+        kept=measured.way(judged.quantized, layers=len(best.floats) if best else 0),
+        bad=measured.way(worst, layers=len(bad)),
+    )
+
+
+def _parts(wanted: Wanted) -> tuple[Samples, Samples, Samples]:
+    """What calibrates, and every second of the rest each: to choose by, and to judge."""
+    source = wanted.recipe.data
+    if isinstance(source, Noise):
+        raise ValueError("recipes of promises have data")
+    every = read(source, wanted.data)
+    rest = every.after(wanted.recipe.calibrate)
+    chosen, other = (Samples(rest.x[at::2], rest.labels[at::2]).first(wanted.most) for at in (0, 1))
+    return every.first(wanted.recipe.calibrate), chosen, other
+
+
+def _judged(
+    settings: TuneSettings,
+    files: Files,
+    target: Target,
+    fitted: Fitted,
+    scratch: Path,
+    clock: Clock,
+) -> Judged:
+    """As `tilefarm tune --max-loss` does it, in silence."""
+    began = clock.wall_seconds()
+    with watched(
+        UNWATCHED, lambda _event: None, run_id="promise", clock=clock, wall_origin=began
+    ) as watch:
+        stages = Stages(
+            settings=settings,
+            clock=clock,
+            watch=watch,
+            stop=StopSwitch(),
+            scratch=scratch,
+            run_id="promise",
+            wall_origin=began,
+        )
+        return judge_promise(stages, files, target, fitted, partition(fitted.quantized, target))
+
+
+def _bad(layers: Sequence[Blamed]) -> list[Blamed]:
+    """Those that add more noise than layers do on average."""
+    return [layer for layer in layers if layer.share * len(layers) > 1]
+
+
+def _has_kernel(files: Files, layer: Blamed) -> bool:
+    return any(n.name == layer.name and not has_no_kernel(n.op) for n in files.graph.nodes)
+
+
+class _Measured:
+    """Networks on both halves."""
+
+    def __init__(self, files: Files, other: Dataset, target: Target) -> None:
+        self._chosen, self._other, self._target = files.evaluation, other, target
+        self._fresh = files.held_out
+        self._floats_chosen = _right(run_float(files.graph, self._chosen.inputs), self._chosen)
+        self.floats_other = _right(run_float(files.graph, other.inputs), other)
+
+    def way(self, quantized: QuantGraph, *, layers: int = 0) -> Way:
+        """One of them."""
+        chosen = self._floats_chosen - _right(run(quantized, self._chosen.inputs), self._chosen)
+        other = self.floats_other - _right(run(quantized, self._other.inputs), self._other)
+        return Way(
+            layers=layers,
+            cycles=estimated_cycles(partition(quantized, self._target)),
+            chosen=float(chosen[self._fresh].mean()),
+            other=float(other.mean()),
+            spread=float(other.std() / np.sqrt(len(other))),
+        )
+
+
+def _right(answers: Arrays, data: Dataset) -> NDArray[Any]:
+    """100 for each sample whose label has the highest score, else 0."""
+    scores = next(iter(answers.values()))
+    right = scores.reshape(len(scores), -1).argmax(axis=1) == data.labels
+    return np.where(right, 100.0, 0.0)

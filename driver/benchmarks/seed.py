@@ -1,0 +1,173 @@
+"""`tilefarm bench seed`: the same search many times, under load and with kills: one result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tilefarm.errors import InfraError
+from tilefarm.interpreter import python_command
+from tilefarm.plural import plural
+
+from driver.benchmarks.figures import Figure, figure_table
+from driver.benchmarks.gate import add_gate, add_number, gated
+from driver.farm.scratch import scratch_folder
+from driver.processes import kill_descendants
+from driver.tune.machine import machine
+from tuner.store import Store
+
+_RUNS: Final = 30
+_TRIALS: Final = 120
+_LOAD: Final = 4
+_MOST_KILLS: Final = 3
+_BUSY: Final = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    sum(range(100_000))
+"""
+"""Computes for as long as whoever has started it lives."""
+
+_EPILOG: Final = f"""\
+examples:
+  tilefarm bench seed --gate
+  tilefarm bench seed --runs 4 --trials 60 --load 0
+
+Whole searches of the demo, each a process with a folder of its own. The first is left alone. All
+others run beside --load processes that do nothing but compute; every second one of them is killed
+(as `kill -9` does, with all that is below it) between one and {_MOST_KILLS} times after a random
+trial, and started again with the same command. In the end all folders must name the same best
+schedule for every workload, and hold the same trials: as many, in the same order of asking, with
+the same ends and cycles.
+
+exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options and the examples."""
+    for name, default, least, what in (
+        ("runs", _RUNS, 2, "searches"),
+        ("trials", _TRIALS, 2, "of each search"),
+        ("load", _LOAD, 0, "processes that compute beside"),
+        ("seed", 0, 0, "of all searches, and of the moments of the kills"),
+    ):
+        add_number(parser, name, what, default=default, least=least)
+    add_gate(parser)
+    parser.epilog = _EPILOG
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    chance = random.Random(args.seed)
+    searches: list[Searched] = []
+    with scratch_folder() as scratch, ExitStack() as beside:
+        for number in range(args.runs):
+            if number == 1:
+                beside.enter_context(_load(args.load))
+            kills = chance.randrange(1, _MOST_KILLS + 1) if number and number % 2 == 0 else 0
+            after = sorted(chance.randrange(1, args.trials) for _ in range(kills))
+            searches.append(_searched(scratch / f"{number}", args.trials, args.seed, after))
+            if not args.json:
+                print(f"search {number + 1}: {searches[-1]}", flush=True)
+    figures = list(seed_figures(searches))
+    if args.json:
+        document = {"machine": machine(), "load": args.load}
+        rows = {"figures": [f.row() for f in figures], "searches": list(map(asdict, searches))}
+        print(json.dumps(document | rows))
+    else:
+        print("\n".join(figure_table(figures)))
+    return gated(args, figures)
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search found.
+
+    Attributes:
+        best: the trace of the best schedule of each workload.
+        trials: of each, as asked for: workload, trace, how it ended and its cycles.
+        kills: how often it was killed.
+        seconds: from its first start to its end.
+    """
+
+    best: tuple[tuple[str, str], ...]
+    trials: tuple[tuple[Any, ...], ...]
+    kills: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{plural(len(self.trials), 'trial')} in {self.seconds:.0f} s, killed {self.kills}x"
+
+
+def seed_figures(searches: Sequence[Searched]) -> Iterator[Figure]:
+    """How many different results there are; the rates are of those that were not killed."""
+    alone, *others = searches
+    yield Figure(name="searches", value=len(searches), unit="")
+    yield Figure(name="  kills", value=sum(each.kills for each in searches), unit="")
+    bests, ends = ({each.best for each in searches}, {each.trials for each in searches})
+    yield Figure(name="distinct best schedules", value=len(bests), unit="", goal=1)
+    yield Figure(name="distinct trials", value=len(ends), unit="", goal=1)
+    yield Figure(name="left alone", value=len(alone.trials) / alone.seconds, unit="trials/s")
+    loaded = [len(each.trials) / each.seconds for each in others if not each.kills]
+    if loaded:
+        yield Figure(name="under load", value=sum(loaded) / len(loaded), unit="trials/s")
+
+
+@contextmanager
+def _load(count: int) -> Iterator[None]:
+    """So many processes that keep processors busy, within the block."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            process = stack.enter_context(subprocess.Popen(python_command("-c", _BUSY)))
+            stack.callback(process.kill)
+        yield
+
+
+def _searched(out: Path, trials: int, seed: int, kills: Sequence[int]) -> Searched:
+    """One search, killed after these trials.
+
+    Raises:
+        InfraError: it failed.
+    """
+    began = time.monotonic()
+    killed = sum(_session(out, trials, seed, after) for after in (*kills, None))
+    seconds = time.monotonic() - began
+    with Store(out / "records.sqlite", read_only=True) as store:
+        ended = store.trials()
+        workloads = dict.fromkeys(trial.workload for trial in ended)
+        best = [(w.hex, trial.trace.hex) for w in workloads if (trial := store.best(w))]
+    return Searched(
+        best=tuple(best),
+        trials=tuple((t.workload.hex, t.trace.hex, t.status.value, t.cycles) for t in ended),
+        kills=killed,
+        seconds=seconds,
+    )
+
+
+def _session(out: Path, trials: int, seed: int, kill_after: int | None) -> bool:
+    """Let a process search, and kill it after a trial; whether it was killed."""
+    words = ["demo", "--json", "--no-ray", "--workers", "2", "--devices", "2", "--out", str(out)]
+    words += ["--trials", str(trials), "--seed", str(seed)]
+    with subprocess.Popen(
+        python_command("-m", "driver.cli", *words), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told = json.loads(line)
+            if kill_after and told["event"] == "trial" and told["number"] >= kill_after:
+                kill_descendants(process.pid)
+                process.kill()
+                return True
+    if process.returncode:
+        alone = f"`tilefarm {' '.join(words)}` does the same alone"
+        raise InfraError(f"the search ended with exit code {process.returncode}", alone)
+    return False

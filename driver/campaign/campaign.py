@@ -1,0 +1,165 @@
+"""The state of a search under way, as a value, and what holds in every such state."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from driver.campaign.live import Job, Jobs, Stage
+from driver.campaign.moves import JobId
+from tuner.lookahead import USUAL, Lookahead
+
+BATCH_SECONDS: Final = 0.25
+"""A compile task shorter than this costs more in handling than it saves in latency."""
+
+HAND_SECONDS: Final = 0.2
+"""What a device has in hand shall last so long: its runs are asked for several at a time."""
+
+RERUN_SECONDS: Final = 1.0
+"""What is to be run again when a device turns out to be wrong lasts so long: a small loss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """How much may be under way at once.
+
+    Attributes:
+        workers: compile tasks that run at the same time; one more is queued so that none idles;
+        out_per_worker, out_per_device: candidates that are out when all are busy, for each;
+        run_ahead: candidates that a device has to run, the running one included;
+        run_limit: so many when they are short.
+        attempts: runs of one candidate that the farm may spoil before it is given up.
+        batch_limit: candidates in one compile task at most.
+    """
+
+    workers: int = 2
+    out_per_worker: int = 8
+    out_per_device: int = 4
+    run_ahead: int = 2
+    run_limit: int = 16
+    attempts: int = 3
+    batch_limit: int = 10
+
+    def busy_lookahead(self, devices: int) -> Lookahead:
+        """How far to ask ahead so that so many devices and all workers are busy.
+
+        While each worker has a compile task and one more is queued, there has to be room for those
+        that run and wait to be confirmed.
+        """
+        return Lookahead(self.out_per_worker * (self.workers + 2) + self.out_per_device * devices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """The whole state of a search under way, as a value.
+
+    Attributes:
+        lookahead: of the tuner.
+        jobs: live jobs by number, oldest first.
+        devices: names of the devices that are up.
+        last_job: the highest number ever proposed.
+        batches: compile tasks ever begun.
+        build_seconds, run_seconds: running means; None before the first build, and the first run.
+        confirming: devices that were told to confirm what they gave.
+        asking: an `Ask` is unanswered.
+        dry: the tuner has nothing more.
+        stopping: begin nothing new.
+        finished: `Finish` was given.
+    """
+
+    windows: Windows = field(default_factory=Windows)
+    lookahead: Lookahead = USUAL
+    jobs: Jobs = field(default_factory=Jobs)
+    devices: tuple[str, ...] = ()
+    last_job: JobId = 0
+    batches: int = 0
+    build_seconds: float | None = None
+    run_seconds: float | None = None
+    confirming: frozenset[str] = frozenset()
+    asking: bool = False
+    dry: bool = False
+    stopping: bool = False
+    finished: bool = False
+
+    @property
+    def batch(self) -> int:
+        """Candidates in a compile task that is worth its handling."""
+        if not self.build_seconds:
+            return 1
+        return min(math.ceil(BATCH_SECONDS / self.build_seconds), self.windows.batch_limit)
+
+    @property
+    def hand(self) -> int:
+        """Candidates that a device may have to run."""
+        if not self.run_seconds:
+            return self.windows.run_ahead
+        worth = min(math.ceil(HAND_SECONDS / self.run_seconds), self.windows.run_limit)
+        return max(worth, self.windows.run_ahead)
+
+    @property
+    def unconfirmed(self) -> int:
+        """Ends that a busy device may have before it confirms them."""
+        if not self.run_seconds:
+            return 1
+        return min(math.ceil(RERUN_SECONDS / self.run_seconds), self.windows.run_limit)
+
+    @property
+    def room(self) -> int:
+        """How many jobs the tuner will propose when it is asked now: it has to know some ends."""
+        ended = self.last_job if self.jobs.oldest is None else self.jobs.oldest - 1
+        return self.lookahead.limit(ended) - self.last_job
+
+    @property
+    def is_starved(self) -> bool:
+        """Workers and devices have nothing to do, and the lookahead lets nothing more be out."""
+        idle = self.jobs.open_batches < self.windows.workers and not self.jobs.at(Stage.WAITING)
+        may_ask = self.room > 0 or self.dry or self.stopping
+        return idle and not may_ask and any(not self.jobs.load(d) for d in self.devices)
+
+    @property
+    def in_words(self) -> str:
+        """What is under way and on which devices."""
+        stages = Counter(job.stage.value for job in self.jobs.values())
+        waiting = ", ".join(f"{count} {stage}" for stage, count in stages.items()) or "none live"
+        devices = ", ".join(self.devices) or "none just now"
+        return f"candidates: {waiting}; devices: {devices}"
+
+    def with_job(self, number: JobId, job: Job) -> Campaign:
+        """As it is, but for what a job is now."""
+        return replace(self, jobs=self.jobs.with_({number: job}))
+
+    def violations(self) -> list[str]:
+        """Broken promises in words; empty in every state that `step` can reach."""
+        running = [(n, j) for n, j in self.jobs.items() if j.stage is Stage.RUNNING]
+        broken = [
+            f"job {n} runs on {j.device}: not up"
+            for n, j in running
+            if j.device not in self.devices
+        ]
+        broken += [
+            f"{device} has {self.jobs.load(device)} jobs to run"
+            for device in self.devices
+            if self.jobs.load(device) > max(self.windows.run_ahead, self.windows.run_limit)
+        ]
+        broken += [
+            f"job {n} has {len(j.strikes)} strikes"
+            for n, j in self.jobs.items()
+            if len(j.strikes) >= self.windows.attempts
+        ]
+        broken += [f"job {n} was never proposed" for n in self.jobs if n > self.last_job]
+        if self.jobs.open_batches > self.windows.workers + 1:
+            broken.append(f"{self.jobs.open_batches} compile tasks at once")
+        if self.finished and self.jobs:
+            broken.append("finished with live jobs")
+        held = [n for n, job in self.jobs.items() if job.stage is Stage.HELD]
+        broken += [f"job {n} is held without an end" for n in held if not self.jobs[n].outcome]
+        broken += [f"{d} has to confirm: not up" for d in self.jobs.held if d not in self.devices]
+        broken += [f"{d} confirms: not up" for d in self.confirming if d not in self.devices]
+        if list(self.jobs) != sorted(self.jobs):
+            broken.append("a job is not where its number says")
+        idle = [d for d in self.devices if self.jobs.load(d) == 0]
+        if idle and self.jobs.at(Stage.READY) and not self.stopping:
+            broken.append(f"{idle[0]} idles while jobs are ready")
+        return broken

@@ -1,0 +1,336 @@
+"""Carries a campaign's commands out: tuner, compile workers, devices and the clock meet only here.
+
+Everything that happens elsewhere arrives as a message in one queue; the loop's thread alone touches
+the campaign, the tuning session and the records.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tilefarm.artifact import Artifact
+from tilefarm.clock import Clock
+from tilefarm.measurement import Measurement, RunFailure, Status
+from tilefarm.watch.log import Log
+
+from driver.campaign import moves
+from driver.campaign.campaign import Campaign
+from driver.campaign.candidate import Candidate
+from driver.campaign.live import Stage
+from driver.campaign.measuring import Task
+from driver.campaign.moves import Command, Event, JobId
+from driver.campaign.results import Results
+from driver.campaign.scores import Scores
+from driver.campaign.settled import settled
+from driver.campaign.slots import Slots
+from driver.campaign.starved import Starvation
+from driver.campaign.step import step
+from driver.campaign.terms import Records, SearchResult, SearchSettings
+from driver.campaign.timesheet import Timesheet
+from driver.campaign.tuner_thread import Proposals, TunerThread
+from driver.farm import device_messages
+from driver.farm.compiling.executor import Build, Builds, Executor
+from driver.farm.device_messages import (
+    Confirmed,
+    Done,
+    Lent,
+    Lost,
+    NoDevice,
+    Up,
+)
+from driver.farm.lease_source import LeaseSource
+from driver.report.summary import Span
+from driver.report.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
+from driver.stop import StopSwitch
+from tuner.session import TuningSession
+
+Message = Builds | BaseException | Proposals | device_messages.Message | moves.Stop
+
+_LOOK_SECONDS: Final = 1.0
+_STILL_LOOKS: Final = 4
+"""So often in a row nothing is found to be under way before the search is given up."""
+_BROKEN_SECONDS: Final = 2.0
+"""Runs under way may take so long to end once a search is broken."""
+
+
+class Loop:
+    """One search.
+
+    Args:
+        tasks: by the names that the session uses.
+        session: belongs to the loop from now on.
+        wall_origin: wall seconds of the command's begin; spans and events are counted from it.
+        scores: what earlier sessions have measured.
+        log: gets the story of every trial.
+    """
+
+    def __init__(
+        self,
+        *,
+        tasks: Mapping[str, Task],
+        session: TuningSession,
+        records: Records,
+        executor: Executor,
+        devices: LeaseSource,
+        settings: SearchSettings,
+        clock: Clock,
+        wall_origin: float,
+        listen: Listener,
+        scores: Scores | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._tasks = tasks
+        self._tuner = TunerThread(session, report=self._put, clock=clock)
+        self._results = Results(
+            tuner=self._tuner,
+            records=records,
+            scores=scores or Scores({}, {}),
+            settings=settings,
+            told=session.told,
+            budget=session.budget,
+            listen=listen,
+            now=self._now,
+            log=log,
+        )
+        self._times = Timesheet(wall_origin, listen)
+        self._executor = executor
+        self._settings = settings
+        self._clock = clock
+        self._origin = wall_origin
+        self._listen = listen
+        self._source = devices
+        self._campaign = Campaign(windows=settings.windows, lookahead=session.lookahead)
+        self._candidates: dict[JobId, Candidate] = {}
+        self._slots = Slots(settings, devices, report=self._put, clock=clock)
+        self._starvation = Starvation(clock)
+        self._result: str | None = None
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """Who did what for which candidate so far."""
+        return self._times.spans
+
+    def run(self, stop: StopSwitch) -> SearchResult:
+        """Search until the budget is spent, the spaces are exhausted, or it is stopped.
+
+        Raises:
+            FarmFault: compiling is not possible any more.
+            Exception: whatever a thread died of; a fault of ours.
+        """
+        began = self._clock.seconds()
+        close_seconds = _BROKEN_SECONDS
+        stop.connect(lambda: self._messages.put(moves.Stop()))
+        try:
+            self._tuner.start()
+            self._slots.open()
+            with settled():
+                while self._result is None:
+                    self._hear(self._next())
+            close_seconds = self._settings.run_timeout_seconds
+        finally:
+            stop.connect(None)
+            self._tuner.close()
+            self._slots.close(close_seconds)
+        return SearchResult(
+            why=self._result,
+            trials=self._results.trials,
+            lookahead=self._campaign.lookahead.most,
+            first_measured_seconds=self._times.first_measured_seconds,
+            seconds=self._clock.seconds() - began,
+            split=self._times.split,
+            error=self._slots.error if self._result == "no device" else None,
+        )
+
+    # ---- messages in -----------------------------------------------------------------------------
+
+    def _put(self, message: Message) -> None:
+        self._messages.put(message)
+
+    def _next(self) -> Message:
+        """The next message.
+
+        Raises:
+            RuntimeError: none can come any more.
+        """
+        looks = 0
+        while looks < _STILL_LOOKS:
+            with contextlib.suppress(queue.Empty):
+                return self._messages.get(timeout=_LOOK_SECONDS)
+            looks = looks + 1 if self._is_still else 0
+        raise RuntimeError(f"nothing is under way in a search that is not over; {self.waits_for()}")
+
+    @property
+    def _is_still(self) -> bool:
+        """Whether nobody has been given anything to do, nor looks for a device."""
+        at_work = self._campaign.asking or self._campaign.jobs.at(Stage.COMPILING)
+        return not at_work and self._slots.idle
+
+    def _hear(self, message: Message) -> None:
+        match message:
+            case Builds(builds):
+                self._built(builds)
+            case Proposals():
+                self._proposed(message)
+            case Up():
+                self._joined(message)
+            case Done():
+                self._ran(message)
+            case Confirmed(device=device):
+                self._feed(moves.Confirmed(device))
+            case Lost():
+                self._left(message)
+            case Lent():
+                self._lent(message)
+            case NoDevice():
+                self._missed(message)
+            case moves.Stop():
+                self._feed(message)
+            case BaseException():
+                raise message
+
+    def _joined(self, up: Up) -> None:
+        device = up.lease.device
+        if (earlier := self._slots.get(device.name)) is not None:
+            why = "leased anew before its loss was told"
+            self._left(Lost(slot=earlier.slot, device=device.name, number=0, why=why))
+        self._slots.take(up)
+        self._listen(
+            DeviceJoined(
+                device=device.name,
+                sandbox=device.sandbox,
+                runtime=device.runtime,
+                clock=device.clock.value,
+                seconds=self._now(),
+            )
+        )
+        self._feed(moves.DeviceUp(device.name))
+
+    def _missed(self, none: NoDevice) -> None:
+        self._slots.wait_in_vain(none)
+        if self._slots.all_empty:
+            self._feed(moves.DevicesGone(none.error.what))
+
+    def _left(self, lost: Lost) -> None:
+        if not self._slots.lose(lost.device, lost.slot):
+            return
+        self._listen(DeviceLeft(device=lost.device, why=lost.why, seconds=self._now()))
+        self._feed(moves.DeviceLost(lost.device, lost.why, lost.number, lost.perhaps))
+
+    def _lent(self, lent: Lent) -> None:
+        if not self._slots.lose(lent.device, lent.slot):
+            return
+        why = "others have a fairer claim, or it goes out of service"
+        self._listen(DeviceLeft(device=lent.device, why=why, seconds=self._now(), lent=True))
+        self._feed(moves.DeviceLent(lent.device))
+
+    def _built(self, builds: Sequence[Build]) -> None:
+        events: list[Event] = []
+        for build in builds:
+            candidate = self._candidates.get(build.number)
+            if candidate is None:
+                continue
+            began, ended = build.began_seconds, build.ended_seconds
+            candidate.digest = build.result.job
+            self._times.note(candidate, "compile", build.lane, began, ended)
+            if isinstance(build.result, Artifact):
+                candidate.artifact = build.result
+                events.append(moves.Built(build.number, ended - began))
+            else:
+                events.append(moves.BuildFailed(build.number, build.result))
+        self._feed(*events)
+
+    def _ran(self, done: Done) -> None:
+        candidate = self._candidates.get(done.number)
+        if candidate is None:
+            return
+        began, sent, ended = done.began_seconds, done.sent_seconds, done.ended_seconds
+        self._times.note(candidate, "transfer", done.device, began, sent)
+        self._times.note(candidate, "run", done.device, sent, ended)
+        unconfirmed = done.unchecked > 0
+        match done.result:
+            case Measurement() as measurement:
+                self._feed(
+                    moves.Measured(
+                        done.number, done.device, measurement, unconfirmed, ended - began
+                    )
+                )
+            case RunFailure() as failure:
+                if failure.status is Status.IMPLAUSIBLE:
+                    self._say(f"not believed: {failure.why}")
+                self._feed(moves.RunFailed(done.number, done.device, failure, unconfirmed))
+        if not unconfirmed:
+            self._feed(moves.Confirmed(done.device))
+
+    # ---- commands out ----------------------------------------------------------------------------
+
+    def _feed(self, *events: Event) -> None:
+        self._campaign, commands = step(self._campaign, *events)
+        for command in commands:
+            self._obey(command)
+        if note := self._starvation.look(self._campaign):
+            self._say(note)
+
+    def _obey(self, command: Command) -> None:
+        match command:
+            case moves.Ask(count):
+                self._tuner.ask(count)
+            case moves.Compile(jobs):
+                self._compile(jobs)
+            case moves.Measure(device, job, alone):
+                self._measure(device, job, alone=alone)
+            case moves.Tell(job, outcome, story):
+                self._results.tell(job, self._candidates.pop(job), outcome, story)
+            case moves.Confirm(device):
+                self._slots.confirm(device)
+            case moves.Repeat(jobs, why):
+                self._say(f"measured again, as it was not confirmed: {len(jobs)} ({why})")
+            case moves.Finish(why):
+                self._result = why
+
+    def _proposed(self, answer: Proposals) -> None:
+        for each in answer.given_up:
+            self._say(f"{each.task} is given up: {each.why}")
+        began, ended = answer.began_seconds, answer.ended_seconds
+        for at, proposal in enumerate(answer.proposals):
+            task = self._tasks[proposal.task]
+            candidate = Candidate.of(task, proposal.point)
+            self._candidates[proposal.number] = candidate
+            share = (ended - began) / len(answer.proposals)
+            since = began + share * at
+            self._times.note(candidate, "propose", "driver", since, since + share)
+        self._feed(moves.Proposed(tuple(proposal.number for proposal in answer.proposals)))
+
+    def _compile(self, jobs: Sequence[JobId]) -> None:
+        batch = [
+            (number, candidate.task.compile_job(candidate.trace))
+            for number in jobs
+            for candidate in (self._candidates[number],)
+        ]
+        self._executor.submit(batch, self._messages.put)
+
+    def _measure(self, device: str, number: JobId, *, alone: bool) -> None:
+        settings = self._settings
+        order = self._candidates[number].order(
+            number,
+            run_id=settings.run_id,
+            timeout_seconds=settings.run_timeout_seconds,
+            clock=self._slots.clock(device),
+            alone=alone,
+        )
+        self._slots.put(device, order)
+
+    # ---- the rest --------------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        return self._clock.wall_seconds() - self._origin
+
+    def _say(self, text: str) -> None:
+        self._listen(Notice(text=text, seconds=self._now()))
+
+    def waits_for(self) -> str:
+        """What is under way and on which devices, in words; for any thread."""
+        return self._campaign.in_words

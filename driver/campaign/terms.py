@@ -1,0 +1,63 @@
+"""What a search is given and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from tilefarm.errors import AccessError, NoDeviceError
+from tilefarm.measurement import Trial
+
+from driver.campaign.campaign import Windows
+from driver.report.summary import Split
+from tuner.store import Place
+
+
+class Records(Protocol):
+    """Where trials are kept."""
+
+    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
+        """Store one trial for good, with its place in the order; False if it is there already."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSettings:
+    """How candidates are treated.
+
+    Attributes:
+        devices: how many to lease.
+        device_wait_seconds: for each of them.
+        run_timeout_seconds: for one candidate's own time on a device.
+        run_id: names this run in records and requests.
+        proposer: noted in every trial;
+        search: as well, for their order.
+    """
+
+    devices: int
+    windows: Windows
+    device_wait_seconds: float
+    run_timeout_seconds: float
+    run_id: str
+    proposer: str = ""
+    search: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """How a search ended, and where its time went.
+
+    Attributes:
+        why: "exhausted", "stopped" or "no device"; only the last one comes with an `error`.
+        trials: that ended in this search.
+        lookahead: candidates that were out at most.
+        first_measured_seconds: from the begin of the command; None if nothing was measured.
+    """
+
+    why: str
+    trials: int
+    lookahead: int
+    first_measured_seconds: float | None
+    seconds: float
+    split: Split
+    error: NoDeviceError | AccessError | None = None

@@ -1,0 +1,58 @@
+"""The options that say which network: the same ones in every command that takes a model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from driver.commands.options.quantizing import add_quantization_options, quantization
+
+if TYPE_CHECKING:
+    from driver.network.forms import Source
+
+MODEL: Final = "MODEL.onnx|zoo:NAME"
+
+SEEDED: Final = "no data were given: the samples are random, and their noise says little"
+"""Said where a model gives every range and the user nothing."""
+
+
+def add_network_options(parser: argparse.ArgumentParser) -> None:
+    """The options beside the model itself."""
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        metavar="DATA.npz",
+        help="inputs whose ranges decide the int8 scales; zoo: networks have some,"
+        " quantized models that give every scale need none",
+    )
+    add_shape_option(parser)
+    add_quantization_options(parser)
+
+
+def add_shape_option(parser: argparse.ArgumentParser) -> None:
+    """The option `--shape`."""
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=EXTENTS",
+        help="fixes what the model leaves open: batch=1, or input=1x3x224x224; may be repeated",
+    )
+
+
+def source_of(args: argparse.Namespace) -> Source:
+    """What `model` and the options say.
+
+    Raises:
+        SettingsError: an option is impossible.
+    """
+    from driver.network.forms import Source
+    from driver.network.frontend.extents import read_extents
+
+    return Source(
+        model=args.model,
+        calibration=args.calibrate,
+        extents=read_extents(args.shape),
+        how=quantization(args),
+    )

@@ -1,0 +1,89 @@
+"""The page of `tilefarm explain`: a bar of work and a bar of noise for each layer."""
+
+from __future__ import annotations
+
+import math
+
+from tilefarm.plural import plural
+from tilefarm.printable import page_text as escape
+
+from driver.commands.validation.explaining import Explanation, Layer
+from driver.commands.validation.telling import principal
+from driver.report.noise import noise_chart
+from driver.report.page import STYLE
+from driver.report.tables import bar, count, share_bar, table
+
+_BEST_DB = 60.0
+"""A full bar: int8 cannot do much better."""
+
+
+def page(told: Explanation) -> str:
+    """The whole page. Every name in it is escaped: models are untrusted text."""
+    name = escape(told.name)
+    head = ("layer", "place", "why", "made from", "MACs", "share", "SQNR, dB", "scale", "shift")
+    rows = table(head, [_cells(layer, told.macs) for layer in told.layers], words=4)
+    crossing = ", ".join(map(escape, told.crossings)) or "none"
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        "style-src 'unsafe-inline'; img-src data:\">"
+        '<meta name=viewport content="width=device-width, initial-scale=1">'
+        f"<title>{name} · tilefarm</title><style>{STYLE}td{{white-space:normal}}</style></head>"
+        f"<body><h1>{name}</h1><p class=sub>target {escape(told.target)} · noise over "
+        f"{plural(told.samples, 'sample')}</p>{_tiles(told)}"
+        f"<h2>Noise, and where it comes from</h2>{noise_chart(told.noise_rows)}"
+        f"<h2>Layers</h2>{rows}"
+        f"<h2>Subgraphs, in order</h2>{_subgraphs(told)}"
+        f"<h2>Crossings between accelerator and processor</h2><p>{crossing}</p></body></html>\n"
+    )
+
+
+def _subgraphs(told: Explanation) -> str:
+    head = ("place", "from", "to", "why", "layers", "MACs")
+    rows = [
+        (
+            f'<span class="{each.place}">{each.place}</span>',
+            escape(each.first),
+            escape(each.last),
+            escape("; ".join(each.why)),
+            str(each.layers),
+            count(each.macs) if each.macs else "",
+        )
+        for each in told.subgraphs
+    ]
+    return table(head, rows, words=4)
+
+
+def _tiles(told: Explanation) -> str:
+    on = [layer.place for layer in told.layers]
+    tiles = (
+        (f"{100 * told.share_on_accelerator:.2f} %", "of the MACs on the accelerator"),
+        (count(told.macs), "MACs"),
+        (str(on.count("accelerator")), "layers on the accelerator"),
+        (str(on.count("cpu")), "on the processor"),
+        (str(len(told.crossings)), "crossings"),
+    )
+    cells = "".join(f"<div class=tile><b>{b}</b><span>{s}</span></div>" for b, s in tiles)
+    return f"<div class=tiles>{cells}</div>"
+
+
+def _zero(layer: Layer) -> str:
+    return f"<small>real 0 is {layer.zero}</small>" if layer.zero else ""
+
+
+def _cells(layer: Layer, macs: int) -> tuple[str, ...]:
+    ratio = layer.noise.ratio_db if layer.noise else None
+    made_from = ", ".join(f"{each.name} ({each.operator})" for each in principal(layer.made_from))
+    exact = ratio is not None and math.isinf(ratio) and ratio > 0
+    kind = {"accelerator": "accelerator", "cpu": "cpu"}.get(layer.place, "sub")
+    return (
+        f"{escape(layer.name)}<small>{escape(layer.operator)}</small>",
+        f'<span class="{kind}">{escape(layer.place)}</span>',
+        escape(layer.why),
+        escape(made_from),
+        count(layer.macs) if layer.macs else "",
+        share_bar(layer.macs / macs if layer.macs else None),
+        "" if ratio is None else bar(ratio / _BEST_DB, "exact" if exact else f"{ratio:.1f}"),
+        "" if layer.scale is None else f"{layer.scale:.4g}" + _zero(layer),
+        escape(layer.shift),
+    )

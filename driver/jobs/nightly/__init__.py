@@ -1,0 +1,1 @@
+"""The nightly job: one night's cycles against another's, with verdicts."""

@@ -1,0 +1,1 @@
+"""The network compiler: trained networks in, kernel calls for one target out."""

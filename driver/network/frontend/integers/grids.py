@@ -1,0 +1,123 @@
+"""Names of a model that hold integers: which reals they stand for, and who may read them.
+
+The graph has the reals. A reader that takes the integers at another scale or zero point than they
+were made at gets what these mean to it: reals times and plus a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope
+from driver.network.frontend.integers import units, whole
+from driver.network.frontend.operators.lanes import with_constants
+from driver.network.graph.grid import Grid
+
+_READ_INTEGERS: Final = frozenset(
+    {"Cast", "ConvInteger", "DequantizeLinear", "MatMulInteger", "MatMulIntegerToFloat", "QGemm"}
+)
+_READ_SHAPES: Final = frozenset({"Shape", "Size"})
+_READ_INTEGERS_TOO: Final = "QLinear"
+"""How the names of further ones begin."""
+
+
+def check(call: Call, scope: Scope) -> None:
+    """Refuses an operator that reads integers as if they were reals, or scales that it must not.
+
+    Raises:
+        RefusedError: the text says what to do.
+    """
+    units.after(call, scope)
+    grids = _grids_of(call.inputs, scope)
+    reads = call.operator in _READ_INTEGERS or call.operator.startswith(_READ_INTEGERS_TOO)
+    if reads or call.operator in _READ_SHAPES or not any(grids):
+        return
+    if call.operator in whole.ARITHMETIC and all(each is None or each.is_whole for each in grids):
+        return
+    if call.operator not in units.MOVES:
+        raise RefusedError("reads quantized values; put DequantizeLinear before it")
+    if len(set(_grids_of(_moved(call), scope))) > 1:
+        raise RefusedError("reads values of different scales or zero points")
+
+
+def pass_on(call: Call, scope: Scope) -> None:
+    """Notes what follows of the operands for the results."""
+    scope.units |= dict.fromkeys(call.outputs, units.after(call, scope))
+    if all(scope.is_constant(name) for name in call.outputs if name):
+        return
+    if call.operator in whole.ARITHMETIC:
+        grid = whole.result_grid(call, scope)
+    else:
+        grid = _moved_grid(call, scope)
+    if grid is not None:
+        scope.grids |= dict.fromkeys(call.outputs, grid)
+
+
+def _moved_grid(call: Call, scope: Scope) -> Grid | None:
+    """That of the operand which an operator moves."""
+    if call.operator not in units.MOVES:
+        return None
+    return next((grid for grid in _grids_of(_moved(call), scope) if grid is not None), None)
+
+
+def _moved(call: Call) -> tuple[str, ...]:
+    """The operands whose elements an operator moves; others say where to."""
+    return call.inputs if call.operator == "Concat" else call.inputs[:1]
+
+
+def _grids_of(names: tuple[str, ...], scope: Scope) -> list[Grid | None]:
+    """What the activations among these stand for."""
+    return [scope.grids.get(name) for name in names if name and not scope.is_constant(name)]
+
+
+def grid_at(call: Call, scope: Scope, index: int = 0) -> Grid:
+    """The grid of the integers at that input.
+
+    Raises:
+        RefusedError: there are reals.
+    """
+    scope.activation(call, index)
+    grid = scope.grids.get(call.inputs[index])
+    if grid is None:
+        raise RefusedError(f"no QuantizeLinear stands before its input {index}")
+    return grid
+
+
+def read_as(call: Call, scope: Scope, index: int, grid: Grid) -> str:
+    """The reals that the integers at that input stand for to a reader with this grid.
+
+    Raises:
+        RefusedError: there are reals.
+    """
+    name, before = scope.activation(call, index), grid_at(call, scope, index)
+    grid = replace(grid, dtype=before.dtype)
+    if grid == before:
+        return name
+    if (name, before, grid) not in scope.readings:
+        factor = grid.scale / before.scale
+        addend = (before.zero - grid.zero) * grid.scale
+        scaled = Lowered(
+            with_constants(scope.held(name), np.float32(factor), np.float32(addend)),
+            (name,),
+            scope.shapes[name],
+        )
+        made = scope.beside(f"read{index}", scaled, call)
+        scope.readings[name, before, grid] = made
+        give_range(scope, made, grid)
+    return scope.readings[name, before, grid]
+
+
+def noted(call: Call, scope: Scope, what: str, values: Array) -> str:
+    """Makes the values a constant under a name that no ONNX tensor has."""
+    name = f"{call.outputs[0]}\0{what}"
+    scope.constants[name] = values
+    return name
+
+
+def give_range(scope: Scope, name: str, grid: Grid) -> None:
+    """Notes the range of a tensor; of two, the wider."""
+    if not grid.is_counted:
+        scope.ranges[name] = max(scope.ranges.get(name, 0.0), grid.reach)

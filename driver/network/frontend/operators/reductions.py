@@ -1,0 +1,122 @@
+"""Reductions along axes: sums, means, extremes, norms, and what is computed from them."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from driver.network.frontend.call import Call, Lowered, Scope, axis_within
+from driver.network.frontend.held import Along, along
+from driver.network.graph.ir import (
+    Add,
+    AvgPool2d,
+    Clip,
+    MaxPool2d,
+    Operator,
+    Reduce,
+    ReduceKind,
+    Reshape,
+    Shape,
+    Softmax,
+    Unary,
+    Window,
+)
+
+_SOFTMAX_AXIS_CHANGED: Final = 13
+_IMAGE_RANKS: Final = (3, 4, 5)
+_LEAST: Final = float(np.finfo(np.float32).tiny)
+_SQUARE: Final = Unary(function="power", parameters=(2.0,))
+
+KINDS: Final[dict[str, tuple[tuple[Operator, ...], ReduceKind, tuple[Operator, ...]]]] = {
+    "ReduceL1": ((Unary(function="abs"),), "sum", ()),
+    "ReduceL2": ((_SQUARE,), "sum", (Unary(function="sqrt"),)),
+    "ReduceLogSum": ((), "sum", (Unary(function="log"),)),
+    "ReduceMax": ((), "max", ()),
+    "ReduceMean": ((), "mean", ()),
+    "ReduceMin": ((), "min", ()),
+    "ReduceProd": ((), "prod", ()),
+    "ReduceSum": ((), "sum", ()),
+    "ReduceSumSquare": ((_SQUARE,), "sum", ()),
+}
+"""What is done to every element, what is taken along the axes, and what is done to the result."""
+
+
+def reduction(call: Call, scope: Scope) -> Lowered:
+    """Any of the operators above, along constant axes."""
+    name = scope.activation(call)
+    shape, axes = scope.shapes[name], _axes(call, scope)
+    first, kind, last = KINDS[call.operator]
+    form = along(shape, axes, scope.batch)
+    middle = _reduced(form, kind) if axes else ()
+    return Lowered((*form.before, *first, *middle, *last), (name,), _left(call, shape, axes))
+
+
+def log_sum_exp(call: Call, scope: Scope) -> Lowered:
+    """ReduceLogSumExp: m + log(sum(exp(x - m))), m the largest."""
+    name = scope.activation(call)
+    shape, axes = scope.shapes[name], _axes(call, scope)
+    form = along(shape, axes, scope.batch)
+    kept = tuple(1 if axis in form.axes else e for axis, e in enumerate(form.shape))
+    x = scope.beside("x", Lowered(form.before, (name,), form.shape), call)
+    largest = scope.beside(
+        "largest", Lowered((Reduce(kind="max", axes=form.axes),), (x,), kept), call
+    )
+    below = Lowered((Add(subtracts=True), Unary(function="exp")), (x, largest), form.shape)
+    powers = scope.beside("powers", below, call)
+    chain = (Reduce(kind="sum", axes=form.axes), Unary(function="log"))
+    logs = scope.beside("logs", Lowered(chain, (powers,), kept), call)
+    return Lowered((Add(),), (logs, largest), _left(call, shape, axes))
+
+
+def softmax(call: Call, scope: Scope) -> Lowered:
+    """Softmax along an axis; before opset 13 along this one and all behind it together."""
+    name = scope.activation(call)
+    shape = scope.shapes[name]
+    together = call.opset < _SOFTMAX_AXIS_CHANGED
+    axis = axis_within(call.integer("axis", 1 if together else -1), len(shape))
+    rows = (*shape[:axis], math.prod(shape[axis:])) if together else shape
+    form = along(rows, (axis,), scope.batch)
+    flat: tuple[Operator, ...] = (Reshape(shape=form.shape[1:]),)
+    before = form.before or (flat if len(rows) < len(shape) else ())
+    return Lowered((*before, Softmax(axis=form.axes[0])), (name,), shape)
+
+
+def log_softmax(call: Call, scope: Scope) -> Lowered:
+    """LogSoftmax: what float32 cannot tell from a probability of 0 counts as its least one."""
+    found = softmax(call, scope)
+    logs = (Clip(lo=_LEAST, hi=math.inf), Unary(function="log"))
+    return Lowered((*found.chain, *logs), found.operands, found.shape)
+
+
+def _axes(call: Call, scope: Scope) -> tuple[int, ...]:
+    """The axes from the input or the attribute; where none is given, all of them or none."""
+    rank = len(scope.shapes[scope.activation(call)])
+    given = scope.integers(call, 1, "axes") if call.has_input(1) else call.integers("axes")
+    if not given:
+        return () if call.integer("noop_with_empty_axes", 0) else tuple(range(rank))
+    return tuple(sorted({axis_within(axis, rank) for axis in given}))
+
+
+def _left(call: Call, shape: Shape, axes: tuple[int, ...]) -> Shape:
+    """The shape of the result in the file."""
+    if call.integer("keepdims", 1):
+        return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+
+
+def _reduced(form: Along, kind: ReduceKind) -> tuple[Operator, ...]:
+    """The reduction; that of whole images is a pooling, which the accelerator has."""
+    rank = len(form.shape)
+    of_images = rank in _IMAGE_RANKS and form.axes == tuple(range(2, rank))
+    if not of_images or kind in ("min", "prod"):
+        return (Reduce(kind=kind, axes=form.axes),)
+    channels, *extents = form.shape[1:]
+    height, width = extents if rank == 4 else (1, math.prod(extents))
+    before = () if rank == 4 else (Reshape(shape=(channels, height, width)),)
+    window, area = Window(kernel=(height, width)), height * width
+    if kind == "max":
+        return (*before, MaxPool2d(window=window))
+    divisor = np.full((1, 1), area if kind == "mean" else 1, np.float32)
+    return (*before, AvgPool2d(window=window, divisor=divisor))

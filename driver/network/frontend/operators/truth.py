@@ -1,0 +1,112 @@
+"""Comparisons and what is made of their results: true is 1, and false is 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from driver.network.frontend.call import Call, Lowered, Result, Scope
+from driver.network.frontend.operators import binary
+from driver.network.frontend.operators.lanes import with_constants
+from driver.network.graph.ir import Clip, Node, Operator, Reshape, Softmax, Unary
+
+_POSITIVE: Final = Unary(function="positive")
+_ZERO: Final = Unary(function="zero")
+
+
+def less(call: Call, scope: Scope) -> Lowered:
+    """Less: whether b - a is above 0."""
+    return _followed(binary.subtract(_exchanged(call), scope), _POSITIVE)
+
+
+def greater(call: Call, scope: Scope) -> Lowered:
+    """Greater: whether a - b is above 0."""
+    return _followed(binary.subtract(call, scope), _POSITIVE)
+
+
+def at_most(call: Call, scope: Scope) -> Lowered:
+    """LessOrEqual: not Greater."""
+    return _negated(greater(call, scope), call, scope)
+
+
+def at_least(call: Call, scope: Scope) -> Lowered:
+    """GreaterOrEqual: not Less."""
+    return _negated(less(call, scope), call, scope)
+
+
+def equal(call: Call, scope: Scope) -> Lowered:
+    """Equal: whether a - b is 0."""
+    return _followed(binary.subtract(call, scope), _ZERO)
+
+
+def both(call: Call, scope: Scope) -> Lowered:
+    """And: the product."""
+    return binary.multiply(call, scope)
+
+
+def either(call: Call, scope: Scope) -> Lowered:
+    """Or: the sum, at most 1."""
+    return _followed(binary.add(call, scope), Clip(lo=0.0, hi=1.0))
+
+
+def one_of_two(call: Call, scope: Scope) -> Lowered:
+    """Xor: the difference without its sign."""
+    return _followed(binary.subtract(call, scope), Unary(function="abs"))
+
+
+def negation(call: Call, scope: Scope) -> Lowered:
+    """Not: 1 - x."""
+    name = scope.activation(call)
+    return Lowered(with_constants(scope.held(name), -1.0, 1.0), (name,), scope.shapes[name])
+
+
+def truth(call: Call, scope: Scope) -> Lowered:
+    """Cast to truth values: whether x is anything but 0."""
+    name = scope.activation(call)
+    return _negated(Lowered((_ZERO,), (name,), scope.shapes[name]), call, scope)
+
+
+def is_nan(call: Call, scope: Scope) -> Result:
+    """IsNaN: never of a softmax, for masks here are large numbers instead of infinities."""
+    name = scope.activation(call)
+    if _is_softmax(name, scope):
+        return np.zeros(scope.shapes[name], np.bool_)
+    return Lowered((Unary(function="nan"),), (name,))
+
+
+def _is_softmax(name: str, scope: Scope) -> bool:
+    made: Node | None = next((n for n in reversed(scope.nodes) if n.output == name), None)
+    if made is not None and isinstance(made.op, Reshape):
+        return _is_softmax(made.inputs[0], scope)
+    return made is not None and isinstance(made.op, Softmax)
+
+
+def _exchanged(call: Call) -> Call:
+    return replace(call, inputs=call.inputs[::-1])
+
+
+def _followed(found: Lowered, *chain: Operator) -> Lowered:
+    return replace(found, chain=(*found.chain, *chain))
+
+
+def _negated(found: Lowered, call: Call, scope: Scope) -> Lowered:
+    name = scope.beside("opposite", found, call)
+    return Lowered(with_constants(scope.held(name), -1.0, 1.0), (name,), scope.shapes[name])
+
+
+RULES: Final[Mapping[str, Callable[[Call, Scope], Result]]] = {
+    "And": both,
+    "Equal": equal,
+    "Greater": greater,
+    "GreaterOrEqual": at_least,
+    "IsNaN": is_nan,
+    "Less": less,
+    "LessOrEqual": at_most,
+    "Not": negation,
+    "Or": either,
+    "Xor": one_of_two,
+}
+"""What each operator of this kind becomes."""

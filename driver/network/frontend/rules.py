@@ -1,0 +1,135 @@
+"""Which function takes which ONNX operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from driver.network.frontend.call import Call, RefusedError, Result, Scope
+from driver.network.frontend.constants import CONSTANT_OPERATORS
+from driver.network.frontend.integers import layers, pairs, qlinear
+from driver.network.frontend.operators import (
+    arithmetic,
+    attention,
+    binary,
+    choosing,
+    combined,
+    entries,
+    functions,
+    joining,
+    matrices,
+    microsoft,
+    moves,
+    normalizing,
+    padding,
+    reductions,
+    reshapes,
+    resizing,
+    sampling,
+    taking,
+    transposed,
+    truth,
+    windows,
+)
+from driver.network.frontend.operators.lines import also_of_lines
+from driver.network.frontend.steps import Composition
+
+Rule: TypeAlias = Callable[[Call, Scope], Result | tuple[Result, ...]]
+
+RULES: Final[Mapping[str, Rule]] = {
+    "Add": binary.add,
+    "AveragePool": also_of_lines(windows.average_pool),
+    "BatchNormalization": arithmetic.batch_norm,
+    "CastLike": arithmetic.cast_like,
+    "Clip": arithmetic.clip,
+    "Concat": joining.concat,
+    "Conv": also_of_lines(windows.conv),
+    "ConvTranspose": also_of_lines(transposed.conv_transpose),
+    "DepthToSpace": moves.depth_to_space,
+    "Div": binary.divide,
+    "Dropout": arithmetic.dropout,
+    "Einsum": matrices.einsum,
+    "Expand": moves.expand,
+    "Flatten": reshapes.flatten,
+    "Gemm": matrices.gemm,
+    "GatherElements": moves.gather_elements,
+    "GlobalAveragePool": also_of_lines(windows.global_average_pool),
+    "GlobalMaxPool": also_of_lines(windows.global_max_pool),
+    "Identity": arithmetic.same,
+    "LogSoftmax": reductions.log_softmax,
+    "MatMul": matrices.matmul,
+    "Max": binary.larger,
+    "MaxPool": also_of_lines(windows.max_pool),
+    "Mean": binary.mean,
+    "Min": binary.smaller,
+    "Mul": binary.multiply,
+    "Pad": padding.pad,
+    "ReduceLogSumExp": reductions.log_sum_exp,
+    "Relu": arithmetic.relu,
+    "Reshape": reshapes.reshape,
+    "Resize": resizing.resize,
+    "Slice": reshapes.slice_channels,
+    "Softmax": reductions.softmax,
+    "SpaceToDepth": moves.space_to_depth,
+    "Split": reshapes.split,
+    "Squeeze": reshapes.squeeze,
+    "Sub": binary.subtract,
+    "Sum": binary.add,
+    "Tile": moves.tile,
+    "Transpose": reshapes.transpose,
+    "Unsqueeze": reshapes.unsqueeze,
+    "Where": binary.where,
+    "Upsample": resizing.upsample,
+    **functions.RULES,
+    **layers.RULES,
+    **normalizing.RULES,
+    **qlinear.RULES,
+    **pairs.RULES,
+    **taking.RULES,
+    **truth.RULES,
+    **dict.fromkeys(reductions.KINDS, reductions.reduction),
+}
+"""What each operator on activations becomes, for one output or for each of several.
+
+Operators on constants are in `constants`.
+"""
+
+COMPOSITIONS: Final[Mapping[str, Composition]] = {
+    **attention.COMPOSITIONS,
+    **choosing.COMPOSITIONS,
+    **combined.COMPOSITIONS,
+    **entries.COMPOSITIONS,
+    **sampling.COMPOSITIONS,
+}
+"""What operators that stand for several others are written as, some of them in some forms only."""
+
+SEVERAL_OUTPUTS: Final = frozenset({"Attention", "DynamicQuantizeLinear", "Split"})
+"""The operators of which several outputs may be used."""
+
+
+def rule_of(call: Call) -> Rule:
+    """The function that takes a call.
+
+    Raises:
+        RefusedError: it is supported on constants only.
+    """
+    if call.domain:
+        return microsoft.RULES[call.operator]
+    if call.operator not in RULES:
+        raise RefusedError("operator is supported on constants only")
+    return RULES[call.operator]
+
+
+def check_supported(call: Call) -> None:
+    """Refuses operators that no rule knows.
+
+    Raises:
+        RefusedError: the operator is unknown, or one of another domain.
+    """
+    if call.domain == "com.microsoft" and call.operator in microsoft.RULES:
+        return
+    if call.domain:
+        raise RefusedError(f"operators of the domain {call.domain!r} are not supported")
+    known = (RULES, COMPOSITIONS, CONSTANT_OPERATORS)
+    if not any(call.operator in each for each in known):
+        raise RefusedError("operator is not supported")

@@ -1,0 +1,167 @@
+"""Runs a float network in numpy, many samples at once: what integers are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+
+from driver.network.graph.columns import (
+    correlate_groups,
+    correlate_phases,
+    gathered,
+    multiplied,
+    padded,
+    pooled,
+    taken,
+)
+from driver.network.graph.functions import evaluate
+from driver.network.graph.ir import (
+    Add,
+    Affine,
+    AvgPool2d,
+    Centered,
+    Clip,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    FloatArray,
+    Gather,
+    Graph,
+    MatMul,
+    MaxPool2d,
+    Node,
+    Normalize,
+    Operator,
+    Product,
+    Reduce,
+    ReduceKind,
+    Reshape,
+    Slice,
+    Slopes,
+    Softmax,
+    Take,
+    Unary,
+)
+from driver.network.graph.parts import in_parts, samples_at_once, threads_for
+
+
+def look_away(_name: str, _values: FloatArray) -> None:
+    """The observer that observes nothing."""
+
+
+def run_float(
+    graph: Graph,
+    inputs: Mapping[str, FloatArray],
+    *,
+    observe: Callable[[str, FloatArray], None] = look_away,
+    heard: Callable[[int], None] | None = None,
+) -> dict[str, FloatArray]:
+    """The outputs by name, float32 [samples, ...], for inputs [samples, ...] in the graph's layout.
+
+    `observe` sees every tensor, the inputs included, a part of the samples at a time, in order;
+    `heard` gets the number of samples of a part that is done.
+    """
+    most = samples_at_once(graph.shapes.values())
+    threads = threads_for(most) if observe is look_away else 1
+    return in_parts(
+        lambda part: _run_part(graph, part, observe), inputs, most, heard, threads=threads
+    )
+
+
+def _run_part(
+    graph: Graph, inputs: Mapping[str, FloatArray], observe: Callable[[str, FloatArray], None]
+) -> dict[str, FloatArray]:
+    values: dict[str, FloatArray] = {}
+    for i in graph.inputs:
+        values[i.name] = np.asarray(inputs[i.name], np.float32)
+        observe(i.name, values[i.name])
+    last_use = {name: node for node in graph.nodes for name in node.inputs}
+    wanted = {output.tensor for output in graph.outputs}
+    for node in graph.nodes:
+        result = apply(node.op, *(values[name] for name in node.inputs))
+        observe(node.output, result)
+        values[node.output] = result
+        _forget(values, node, last_use, wanted)
+    return {output.name: values[output.tensor] for output in graph.outputs}
+
+
+def apply(op: Operator, *operands: FloatArray) -> FloatArray:
+    """The result of one operator on float32 operands."""
+    x = operands[0]
+    match op:
+        case Conv2d(weight=weight, bias=bias, window=window, groups=groups):
+            sums = correlate_groups(x, weight, window, groups)
+            return _clip(sums + bias[:, None, None], op.lo, op.hi)
+        case ConvTranspose2d(weight=weight, bias=bias, pad=pad):
+            return _clip(correlate_phases(x, weight, pad) + bias[:, None, None], op.lo, op.hi)
+        case Dense(weight=weight, bias=bias):
+            return _clip(x @ weight.T + bias, op.lo, op.hi)
+        case MatMul(groups=groups, scale=scale):
+            return np.asarray(multiplied(x, operands[1], groups) * np.float32(scale), np.float32)
+        case Add(subtracts=subtracts):
+            total = x - operands[1] if subtracts else x + operands[1]
+            return _clip(total, op.lo, op.hi)
+        case Affine(mul=mul, add=add):
+            lanes = (-1, *(1,) * (x.ndim - 2))
+            return _clip(x * mul.reshape(lanes) + add.reshape(lanes), op.lo, op.hi)
+        case Clip():
+            return _clip(x, op.lo, op.hi)
+        case Centered(middle=middle):
+            return x - np.float32(middle)
+        case Unary(function=function, parameters=parameters):
+            return evaluate(function, x, parameters).astype(np.float32)
+        case Slopes(slope=slope):
+            return np.where(x < 0, x * slope.reshape(-1, *(1,) * (x.ndim - 2)), x)
+        case Product(divides=divides):
+            return x / operands[1] if divides else x * operands[1]
+        case Gather(index=index, fill=fill):
+            return gathered(x, index, fill)
+        case Take(table=table):
+            return taken(x, operands[1] if table is None else table[None])
+        case MaxPool2d(window=window):
+            return pooled(padded(x, window, -np.inf), window, np.maximum)
+        case AvgPool2d(window=window, divisor=divisor):
+            total = pooled(padded(x, window), window, np.add)
+            return _clip(total / divisor, op.lo, op.hi)
+        case Concat():
+            return np.concatenate(operands, axis=1)
+        case Slice(start=start, stop=stop):
+            return x[:, start:stop]
+        case Reshape(shape=shape):
+            return x.reshape(x.shape[0], *shape)
+        case Reduce(kind=kind, axes=axes):
+            return np.asarray(_REDUCTIONS[kind](x, axis=axes, keepdims=True), np.float32)
+        case Normalize(axes=axes, epsilon=epsilon, centered=centered):
+            away = x - x.mean(axis=axes, keepdims=True) if centered else x
+            spread = np.square(away).mean(axis=axes, keepdims=True) + np.float32(epsilon)
+            return np.asarray(away / np.sqrt(spread), np.float32)
+        case Softmax(axis=axis):
+            powers = np.exp(x - x.max(axis=axis, keepdims=True))
+            return np.asarray(powers / powers.sum(axis=axis, keepdims=True), np.float32)
+
+
+_REDUCTIONS: Final[Mapping[ReduceKind, Callable[..., FloatArray]]] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "max": np.max,
+    "min": np.min,
+    "prod": np.prod,
+}
+
+
+def _clip(x: FloatArray, lo: float, hi: float) -> FloatArray:
+    if lo == -np.inf and hi == np.inf:
+        return x
+    return np.clip(x, np.float32(lo), np.float32(hi))
+
+
+def _forget(
+    values: dict[str, FloatArray], node: Node, last_use: Mapping[str, Node], wanted: set[str]
+) -> None:
+    """Drops what nobody reads any more: whole calibration sets of activations are large."""
+    for name in {*node.inputs, node.output}:
+        if name not in wanted and last_use.get(name, node) is node:
+            values.pop(name, None)

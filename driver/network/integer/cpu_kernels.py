@@ -1,0 +1,157 @@
+"""Right answers of the operators next to the accelerator, on blocked arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.workload import Workload
+
+from driver.network.graph.columns import gathered, padded
+from driver.network.integer import arithmetic as integer
+from driver.network.integer.blocks import from_blocks, lanes_from_blocks, to_blocks
+from driver.network.integer.borders import border
+from driver.network.integer.real import REAL_KERNELS
+from driver.network.integer.workload_window import window_of
+
+Array: TypeAlias = NDArray[Any]
+Arrays: TypeAlias = Mapping[str, Array]
+
+
+def quantize(workload: Workload, arrays: Arrays) -> Array:
+    """Blocked int8 of a plain float32 tensor."""
+    return to_blocks(_quantized(workload, arrays["x"]), *_tile(workload))
+
+
+def quantize_windows(workload: Workload, arrays: Arrays) -> Array:
+    """Blocked int8 [N, Kh*Kw*C, OH, OW]: windows of a plain image, its channels innermost."""
+    steps = _quantized(workload, arrays["x"])
+    window = window_of(workload, workload.attr_ints("kernel"))
+    channels = integer.window_channels(padded(steps, window, int(workload.fill)), window)
+    return to_blocks(channels, *_tile(workload))
+
+
+def dequantize(workload: Workload, arrays: Arrays) -> Array:
+    """Plain float32 of a blocked int8 tensor."""
+    kept = from_blocks(arrays["x"], workload.outputs[0].shape)
+    return integer.dequantize(kept, scale=workload.attr_float("scale"))
+
+
+def softmax(workload: Workload, arrays: Arrays) -> Array:
+    """Plain float32 [N, C]; absent channels take no part."""
+    return integer.softmax(from_blocks(arrays["x"], workload.outputs[0].shape), arrays["table"])
+
+
+def relayout(workload: Workload, arrays: Arrays) -> Array:
+    """The same elements under another logical shape."""
+    logical = from_blocks(arrays["x"], workload.attr_ints("logical_in"))
+    return to_blocks(logical.reshape(workload.attr_ints("logical_out")), *_tile(workload))
+
+
+def lookup(workload: Workload, arrays: Arrays) -> Array:
+    """A function of every element by a table, or by one for each channel."""
+    del workload
+    x, table = arrays["x"], arrays["table"]
+    entry = x.astype(np.int64) + 128
+    if table.ndim == 1:
+        return np.asarray(table[entry])
+    blocks = np.arange(table.shape[0]).reshape(1, -1, *(1,) * (x.ndim - 2))
+    return np.asarray(table[blocks, np.arange(table.shape[1]), entry])
+
+
+def product(workload: Workload, arrays: Arrays) -> Array:
+    """One tensor times a function of another."""
+    attr = workload.attr_int
+    return integer.product(
+        arrays["a"],
+        arrays["b"],
+        arrays["table"],
+        shift=attr("shift"),
+        lo=attr("lo"),
+        hi=attr("hi"),
+    )
+
+
+def gather(workload: Workload, arrays: Arrays) -> Array:
+    """Elements from the places of an index."""
+    return gathered(arrays["x"], arrays["index"], workload.fill)
+
+
+def concat(workload: Workload, arrays: Arrays) -> Array:
+    """Rows next to one another."""
+    return np.concatenate([arrays[spec.name] for spec in workload.inputs], axis=1)
+
+
+def add(workload: Workload, arrays: Arrays) -> Array:
+    """A weighted sum of two tensors."""
+    attr = workload.attr_int
+    return integer.add(
+        arrays["a"],
+        arrays["b"],
+        mul_a=attr("mul_a"),
+        mul_b=attr("mul_b"),
+        shift=attr("shift"),
+        lo=attr("lo"),
+        hi=attr("hi"),
+    )
+
+
+def affine(workload: Workload, arrays: Arrays) -> Array:
+    """A scale, an offset and a shift for every channel; absent lanes are computed like others."""
+    lanes = [lanes_from_blocks(arrays[name]) for name in ("mul", "add", "shift")]
+    lo, hi = workload.attr_int("lo"), workload.attr_int("hi")
+    return to_blocks(
+        integer.affine(from_blocks(arrays["x"]), *lanes, lo=lo, hi=hi), *_tile(workload)
+    )
+
+
+def max_pool2d(workload: Workload, arrays: Arrays) -> Array:
+    """The largest element under a window."""
+    window = window_of(workload, workload.attr_ints("kernel"))
+    return to_blocks(integer.max_pool2d(from_blocks(arrays["x"]), window=window), *_tile(workload))
+
+
+def avg_pool2d(workload: Workload, arrays: Arrays) -> Array:
+    """The mean under a window, by a multiplier for every place."""
+    attr = workload.attr_int
+    means = integer.avg_pool2d(
+        from_blocks(arrays["x"]),
+        arrays["mul"],
+        window=window_of(workload, workload.attr_ints("kernel")),
+        shift=attr("shift"),
+        lo=attr("lo"),
+        hi=attr("hi"),
+    )
+    return to_blocks(means, *_tile(workload))
+
+
+def _quantized(workload: Workload, x: Array) -> Array:
+    scale, offset = workload.attr_float("inv_scale"), workload.offset
+    return integer.quantize(x, inv_scale=scale, offset=offset)
+
+
+def _tile(workload: Workload) -> tuple[int, int]:
+    """The batch and block of the workload's blocked output."""
+    batch, block = workload.outputs[0].shape[-2:]
+    return batch, block
+
+
+CPU_KERNELS: Final[Mapping[str, Callable[[Workload, Arrays], Array]]] = {
+    "quantize": quantize,
+    "quantize_windows": quantize_windows,
+    "dequantize": dequantize,
+    "add": add,
+    "affine": affine,
+    "max_pool2d": max_pool2d,
+    "avg_pool2d": avg_pool2d,
+    "relayout": relayout,
+    "softmax": softmax,
+    "lookup": lookup,
+    "product": product,
+    "border": border,
+    "gather": gather,
+    "concat": concat,
+    **REAL_KERNELS,
+}

@@ -1,0 +1,181 @@
+"""A network as it grows: kernel calls, the tensors between them, and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.dtype import DType
+from tilefarm.target import Target
+from tilefarm.workload import ACCELERATED, AttrValue, TensorSpec, Workload
+
+from driver.network.graph.ir import Shape
+from driver.network.integer.blocks import blocked_shape, plane_shape
+from driver.network.integer.network import (
+    Network,
+    NetworkOutput,
+    NetworkStep,
+    NetworkTensor,
+    TensorKind,
+)
+from driver.network.integer.qir import QuantGraph, QuantTensor
+from driver.network.partition.borders import with_early_borders
+from driver.network.partition.misfits import misfit
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant operand by its name in the network; equal names with equal values are one."""
+
+    name: str
+    values: NDArray[Any]
+
+
+class Assembly:
+    """Collects steps, tensors and constants of one network."""
+
+    def __init__(self, graph: QuantGraph, target: Target) -> None:
+        self._graph = graph
+        self._target = target
+        self._steps: dict[str, NetworkStep] = {}
+        self._constants: dict[str, NDArray[Any]] = {}
+        self.tensors: dict[str, NetworkTensor] = {}
+        for i in graph.inputs:
+            self.declare(i.name, i.shape, DType.FLOAT32, "input")
+
+    def call(
+        self,
+        name: str,
+        operator: str,
+        data: Mapping[str, tuple[str, Shape]],
+        constants: Mapping[str, Constant],
+        attrs: Mapping[str, AttrValue],
+        *,
+        result: str,
+        shape: Shape,
+        why: str,
+        dtype: DType = DType.INT8,
+        macs: int = 0,
+    ) -> None:
+        """Adds a step.
+
+        Args:
+            name: of the step; lengthened where another step has it.
+            operator: of `tilefarm.workload.OPERATORS`.
+            data: tensor and shape, as the kernel sees it, of every operand that is computed.
+            constants: the other operands, by the names of the kernel's parameters like `data`.
+            attrs: of the workload.
+            result: the tensor that is written; one that nobody declared is made.
+            shape: the result's, as the kernel sees it.
+            why: the reason for the step's place, see `NetworkStep`; what the accelerator has an
+                operator for, but no room, is on the processor for that reason.
+            dtype: the result's.
+            macs: useful multiply-accumulates.
+        """
+        if result not in self.tensors:
+            self.declare(result, shape, dtype, "intermediate")
+        names = [self.constant(each) for each in constants.values()]
+        while name in self._steps:
+            name += "_"
+        workload = self.workload(operator, data, constants, attrs, shape, dtype)
+        has_operator = operator in ACCELERATED
+        refusal = misfit(workload, self._target) if has_operator else ""
+        self._steps[name] = NetworkStep(
+            name=name,
+            workload=workload,
+            inputs=(*(tensor for tensor, _ in data.values()), *names),
+            outputs=(result,),
+            place="accelerator" if has_operator and not refusal else "cpu",
+            why=refusal or why,
+            macs=macs,
+        )
+
+    def workload(
+        self,
+        operator: str,
+        data: Mapping[str, tuple[str, Shape]],
+        constants: Mapping[str, Constant],
+        attrs: Mapping[str, AttrValue],
+        shape: Shape,
+        dtype: DType = DType.INT8,
+    ) -> Workload:
+        """The workload of a step, see `call`."""
+        computed = [
+            TensorSpec(parameter, seen, self.tensors[tensor].dtype)
+            for parameter, (tensor, seen) in data.items()
+        ]
+        fixed = [
+            TensorSpec(parameter, each.values.shape, DType(str(each.values.dtype)))
+            for parameter, each in constants.items()
+        ]
+        out = TensorSpec("out", shape, dtype)
+        return Workload(operator, (*computed, *fixed), (out,), tuple(attrs.items()))
+
+    def declare(
+        self,
+        name: str,
+        shape: Shape,
+        dtype: DType,
+        kind: TensorKind,
+        *,
+        parent: str = "",
+        offset: int = 0,
+    ) -> str:
+        """Makes a tensor known, or changes what is known of it; gives its name."""
+        self.tensors[name] = NetworkTensor(
+            name=name, shape=shape, dtype=dtype, kind=kind, parent=parent, offset=offset
+        )
+        return name
+
+    def constant(self, constant: Constant) -> str:
+        """The tensor that holds the constant."""
+        name, values = constant.name, np.ascontiguousarray(constant.values)
+        while name in self.tensors or name in self._graph.tensors:
+            known = self._constants.get(name)
+            if known is not None and known.tobytes() == values.tobytes():
+                return name
+            name += "_"
+        self._constants[name] = values
+        return self.declare(name, values.shape, DType(str(values.dtype)), "constant")
+
+    def fresh(self, name: str) -> str:
+        """A tensor's name that is not taken."""
+        while name in self.tensors or name in self._graph.tensors:
+            name += "_"
+        return name
+
+    def blocked(self, shape: Shape) -> Shape:
+        """The shape in memory of a logical int8 tensor."""
+        return blocked_shape(shape, self._target.vta.batch, self._target.vta.block)
+
+    def stored(self, tensor: QuantTensor) -> Shape:
+        """The shape in memory of a logical tensor: float32 as it is, int8 in blocks.
+
+        int16 is two planes of int8 in blocks.
+        """
+        if tensor.dtype is DType.FLOAT32:
+            return tensor.shape
+        shape = self.blocked(tensor.shape)
+        return plane_shape(shape) if tensor.dtype is DType.INT16 else shape
+
+    def network(self, outputs: tuple[NetworkOutput, ...]) -> Network:
+        """The network of everything added so far."""
+        return Network(
+            name=self._graph.name,
+            target=self._target,
+            inputs=self._graph.inputs,
+            outputs=outputs,
+            steps=with_early_borders(self._steps.values()),
+            tensors=self.tensors,
+            constants=self._constants,
+        )
+
+
+def as_image(shape: Shape) -> Shape:
+    """[N, C, ...] as [N, C, H, W], the same bytes when blocked."""
+    n, c, *rest = shape
+    height = rest[0] if rest else 1
+    return (n, c, height, int(np.prod(rest[1:], initial=1)))

@@ -1,0 +1,99 @@
+"""The float network that the integers stand for: equalized and centered, and its ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from driver.network.graph.ir import FloatArray, Graph
+from driver.network.quantize.calibrate import by_name
+from driver.network.quantize.centering import Middle, centered, input_ranges, middles, ranges_around
+from driver.network.quantize.equalize import equalized
+from driver.network.quantize.floats import float_nodes
+from driver.network.quantize.input_middles import input_middles
+from driver.network.quantize.observed import Calibration
+from driver.network.quantize.options import Quantization
+from driver.network.quantize.ranges import ranges_of
+from driver.network.quantize.wide_activations import wide_results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FloatForm:
+    """The float network that integers stand for, and the ranges of its tensors.
+
+    It takes most of the time where nothing is fitted, and is the same for all ways that
+    `Quantization.of_floats` does not tell apart.
+
+    Attributes:
+        middle: what was taken from its tensors to center them.
+        wide_results: the layers whose results have 16 bits.
+    """
+
+    graph: Graph
+    middle: Mapping[str, Middle]
+    ranges: Mapping[str, float]
+    wide_results: frozenset[str]
+
+
+def form_of(
+    graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
+) -> FloatForm:
+    """What `quantize.quantizer.quantize` makes integers of; errors as there."""
+    graph, middle, ranges, wide = _float_form(graph, calibration, how)
+    return FloatForm(
+        graph=graph,
+        middle=middle,
+        ranges=ranges or ranges_of(graph, calibration, how.method) | input_ranges(graph, middle),
+        wide_results=wide,
+    )
+
+
+def float_form(
+    graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
+) -> Graph:
+    """The float network that the integers stand for, tensor by tensor.
+
+    Its outputs are those of `graph`, to rounding; channels are equalized and activations centered
+    if so wanted.
+    """
+    return _float_form(graph, calibration, how)[0]
+
+
+def _float_form(
+    graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
+) -> tuple[Graph, Mapping[str, Middle], Mapping[str, float], frozenset[str]]:
+    """`float_form`, what `FloatForm` says of it, and its ranges if they are known."""
+    if how.equalize and calibration is not None:
+        graph = equalized(graph, calibration)
+    wide = wide_results(graph, how.wide_activations or (), float_nodes(graph, how.keep_float))
+    if how.activations == "symmetric":
+        return graph, {}, {}, wide
+    ranges = ranges_of(graph, calibration, how.method)
+    middle = middles(
+        graph,
+        ranges,
+        inputs=_middles_of_inputs(graph, ranges, calibration, how),
+        copies=how.activations == "asymmetric",
+        wide=[node.output for node in graph.nodes if node.name in wide],
+    )
+    made = centered(graph, middle)
+    if how.method.kind != "minmax" and middle:  # around another zero other values are rare
+        return made, middle, {}, wide
+    if isinstance(calibration, Calibration) and calibration.observed is not None:
+        reals = {name: each.real for name, each in middle.items()}
+        calibration.observed = calibration.observed.centered(made, reals)
+    return made, middle, ranges_around(made, ranges, middle), wide
+
+
+def _middles_of_inputs(
+    graph: Graph,
+    ranges: Mapping[str, float],
+    calibration: FloatArray | Mapping[str, FloatArray] | None,
+    how: Quantization,
+) -> dict[str, Middle]:
+    """Of the inputs that no layer reads in float."""
+    floats = float_nodes(graph, how.keep_float)
+    data = None if calibration is None else by_name(graph, calibration)
+    read = {name for node in graph.nodes if node.name in floats for name in node.inputs}
+    found = input_middles(graph, ranges, data)
+    return {name: middle for name, middle in found.items() if name not in read}

@@ -1,0 +1,230 @@
+"""The integer form of one operator at given scales: a rule for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driver.network.graph.ir import (
+    Add,
+    Affine,
+    AvgPool2d,
+    Clip,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    FloatArray,
+    Gather,
+    MatMul,
+    MaxPool2d,
+    Operator,
+    Product,
+    Shape,
+    Slice,
+    Slopes,
+    Unary,
+)
+from driver.network.integer.qir import (
+    QAdd,
+    QAffine,
+    QAvgPool2d,
+    QConv2d,
+    QConvTranspose2d,
+    QDense,
+    QGather,
+    QLookup,
+    QMatMul,
+    QMaxPool2d,
+    QProduct,
+    QRescale,
+    QSlice,
+    QuantOperator,
+)
+from driver.network.quantize.multiplied import multiplied_parameters
+from driver.network.quantize.shift_exact import (
+    BYTES,
+    INT8,
+    LARGEST_INPUT,
+    MAX_MUL,
+    MAX_SHIFT,
+    WIDE,
+    Largest,
+    LayerParameters,
+    bounds,
+    layer_parameters,
+    least_out_scale,
+    mean_parameters,
+    product_parameters,
+    rescale_parameters,
+    sum_parameters,
+)
+from driver.network.quantize.tables import factor_table, slopes_table, unary_table
+from driver.network.quantize.whole_weights import added_noise, exact_out_scales
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What became of one operator: its integer form and the scale of its result."""
+
+    op: QuantOperator
+    scale: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a rule knows of its place: scales and shape of the operands, the scale that is wanted.
+
+    `block` is the number of channels in a vector of the target. A result that `may_be_coarser` may
+    have a larger scale for the sake of the weights, see `quantize.whole_weights`. Where sums
+    are `multiplied`, scales stay as wanted; weights that `were_whole` may stay so. No shift behind
+    sums of weights is above `max_shift`. Where it `is_wide`, weights have 16 bits; `largest` says
+    where activations have them. Neither goes with factors.
+    """
+
+    in_scales: tuple[float, ...]
+    in_shape: Shape
+    wanted: float
+    block: int
+    may_be_coarser: bool = False
+    multiplied: bool = False
+    were_whole: bool = False
+    max_shift: int = MAX_SHIFT
+    is_wide: bool = False
+    largest: Largest = INT8
+
+
+def rule_for(op: Operator, at: Surroundings) -> Rule:
+    """The integer form of an operator.
+
+    Raises:
+        OverflowError: its sums cannot be kept within 32 bits.
+    """
+    match op:
+        case Conv2d() | ConvTranspose2d() | Dense():
+            return _layer(op, at)
+        case Affine(mul=mul, add=add):
+            return _lanes(op, mul, add, at)
+        case Clip():
+            ones = np.ones(at.in_shape[1], np.float32)
+            return _lanes(op, ones, np.zeros_like(ones), at)
+        case MatMul(groups=groups, scale=scale):
+            product_scale = at.in_scales[0] * at.in_scales[1] * scale
+            down, out_scale = product_parameters(
+                product_scale, at.in_shape[1] // groups, out_scale=at.wanted
+            )
+            return Rule(QMatMul(groups=groups, shift=down), out_scale)
+        case Add(lo=lo, hi=hi, subtracts=subtracts):
+            total = sum_parameters(at.in_scales[0], at.in_scales[1], at.wanted)
+            low, high = bounds(lo, hi, total.out_scale)
+            mul_a, mul_b, shift = total.mul_a, total.mul_b, total.shift
+            mul_b = -mul_b if subtracts else mul_b
+            sum_op = QAdd(mul_a=mul_a, mul_b=mul_b, shift=shift, lo=low, hi=high)
+            return Rule(sum_op, total.out_scale)
+        case Unary():
+            return Rule(QLookup(table=unary_table(op, at.in_scales[0], at.wanted)), at.wanted)
+        case Slopes():
+            return Rule(QLookup(table=slopes_table(op, at.in_scales[0], at.wanted)), at.wanted)
+        case Product(divides=divides):
+            factors, down = factor_table(
+                at.in_scales[0], at.in_scales[1], at.wanted, divides=divides
+            )
+            return Rule(QProduct(table=factors, shift=down), at.wanted)
+        case Gather(index=index, fill=fill):
+            (in_scale,) = at.in_scales
+            whole, _ = bounds(fill, fill, in_scale)
+            return Rule(QGather(index=index, fill=whole), in_scale)
+        case AvgPool2d(window=window, divisor=divisor, lo=lo, hi=hi):
+            muls, shift, scale = mean_parameters(
+                divisor,
+                int(np.prod(window.kernel)),
+                in_scale=at.in_scales[0],
+                out_scale=at.wanted,
+            )
+            low, high = bounds(lo, hi, scale)
+            return Rule(QAvgPool2d(window=window, mul=muls, shift=shift, lo=low, hi=high), scale)
+        case MaxPool2d(window=window):
+            return Rule(QMaxPool2d(window=window), at.in_scales[0])
+        case Slice(start=start, stop=stop):
+            return Rule(QSlice(start=start, stop=stop), at.in_scales[0])
+    raise TypeError(f"no quantization rule for {type(op).__name__}")
+
+
+def rescale_rule(in_scale: float, out_scale: float) -> Rule:
+    """The same values at another, larger scale, as nearly as a 7-bit multiplier has it."""
+    mul, shift = rescale_parameters(in_scale, out_scale)
+    return Rule(QRescale(mul=mul, shift=shift), out_scale)
+
+
+def _layer(op: Conv2d | ConvTranspose2d | Dense, at: Surroundings) -> Rule:
+    layer, scale = _parameters(op.weight, op.bias, at)
+    lo, hi = bounds(op.lo, op.hi, scale, at.largest.result)
+    common: dict[str, Any] = {
+        "weight": layer.weight,
+        "bias": layer.bias,
+        "factor": layer.factor,
+        "shift": layer.shift,
+        "lo": lo,
+        "hi": hi,
+    }
+    match op:
+        case Conv2d(window=window, groups=groups):
+            return Rule(QConv2d(**common, window=window, groups=groups), scale)
+        case ConvTranspose2d(pad=pad):
+            return Rule(QConvTranspose2d(**common, pad=pad), scale)
+    return Rule(QDense(**common), scale)
+
+
+def _lanes(op: Affine | Clip, mul: FloatArray, add: FloatArray, at: Surroundings) -> Rule:
+    layer, scale = _parameters(mul[:, None], add, at)
+    lo, hi = bounds(op.lo, op.hi, scale)
+    mul32 = layer.weight[:, 0].astype(np.int32)
+    affine = QAffine(
+        mul=mul32, add=layer.bias, shift=layer.shift, factor=layer.factor, lo=lo, hi=hi
+    )
+    return Rule(affine, scale)
+
+
+def _parameters(
+    weight: FloatArray, bias: FloatArray, at: Surroundings
+) -> tuple[LayerParameters, float]:
+    """Integer parameters and the scale of the results."""
+    (in_scale,) = at.in_scales
+    bits = WIDE if at.is_wide else BYTES
+    # whatever the weights, a step of an operand is no more than all of a result of 8 bits
+    most = bits.most if at.largest.result > LARGEST_INPUT else MAX_MUL
+    least = max(at.wanted, least_out_scale(weight, in_scale, most))
+    if at.multiplied and not at.is_wide and not at.largest.is_wide:
+        layer = multiplied_parameters(
+            weight,
+            bias,
+            in_scale=in_scale,
+            out_scale=least,
+            block=at.block,
+            were_whole=at.were_whole,
+            max_shift=at.max_shift,
+        )
+        return layer, least
+
+    def at_scale(scale: float) -> LayerParameters:
+        return layer_parameters(
+            weight,
+            bias,
+            in_scale=in_scale,
+            out_scale=scale,
+            block=at.block,
+            max_shift=at.max_shift,
+            bits=bits,
+            largest=at.largest,
+        )
+
+    nears = at.may_be_coarser and not at.is_wide
+    exact = exact_out_scales(weight, in_scale, least) if nears else ()
+    choices = [(at_scale(scale), scale) for scale in (least, *exact)]
+    if len(choices) == 1:
+        return choices[0]
+    noises = [
+        added_noise(weight, layer, in_scale=in_scale, out_scale=scale) for layer, scale in choices
+    ]
+    return choices[int(np.argmin(noises))]

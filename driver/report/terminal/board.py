@@ -1,0 +1,110 @@
+"""What has happened so far in a search, for the views that show it as it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilefarm.printable import printable
+
+from driver.report.cost import cost, gain, total
+from driver.report.terminal.events import (
+    DeviceJoined,
+    DeviceLeft,
+    Progress,
+    SearchBegan,
+    Standing,
+    TrialEnded,
+)
+
+
+@dataclass(slots=True)
+class Row:
+    """A workload's line while the search runs."""
+
+    count: int
+    trials: int = 0
+    failed: int = 0
+    default_cycles: int | None = None
+    best_cycles: int | None = None
+    default_seconds: float | None = None
+    best_seconds: float | None = None
+
+    @property
+    def default(self) -> float | None:
+        """What the untuned schedule takes, by the clock of the run."""
+        return cost(self.default_cycles, self.default_seconds)
+
+    @property
+    def best(self) -> float | None:
+        """What the best one takes."""
+        return cost(self.best_cycles, self.best_seconds)
+
+
+def _row(count: int, standing: Standing | None) -> Row:
+    if standing is None:
+        return Row(count)
+    return Row(
+        count,
+        trials=standing.trials,
+        failed=standing.failed,
+        default_cycles=standing.default_cycles,
+        best_cycles=standing.best_cycles,
+        default_seconds=standing.default_seconds,
+        best_seconds=standing.best_seconds,
+    )
+
+
+@dataclass(slots=True)
+class Board:
+    """Rows of workloads, devices, and how far the trials are."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    devices: dict[str, str] = field(default_factory=dict)
+    done: int = 0
+    total: int = 0
+    began: float = 0.0
+    now: float = 0.0
+    earlier: int = 0
+
+    def take(self, event: Progress) -> None:
+        """Take note of an event."""
+        match event:
+            case SearchBegan():
+                self.rows = {
+                    name: _row(count, event.standings.get(name)) for name, count in event.workloads
+                }
+                self.total, self.done, self.earlier = event.trials, event.done, event.done
+                self.began = self.now = event.seconds
+            case TrialEnded():
+                row = self.rows[event.workload]
+                row.trials += 1
+                row.failed += event.status != "ok"
+                row.best_cycles, row.best_seconds = event.best_cycles, event.best_seconds
+                row.default_cycles = event.default_cycles
+                row.default_seconds = event.default_seconds
+                self.done, self.total, self.now = event.number, event.total, event.seconds
+            case DeviceJoined():
+                self.devices[event.device] = event.sandbox
+            case DeviceLeft():
+                self.devices.pop(event.device, None)
+            case _:
+                pass
+
+    def line(self) -> str:
+        """Progress in one line."""
+        elapsed = self.now - self.began
+        fresh = self.done - self.earlier
+        rate = f"{fresh / elapsed:.1f}/s" if elapsed > 0 and fresh else "-"
+        failed = sum(row.failed for row in self.rows.values())
+        text = f"trials {self.done}/{self.total}  {rate}  failed {failed}"
+        if gain := self.gain():
+            text += f"  {gain:.2f}x faster than untuned"
+        return f"{text}  devices {', '.join(map(printable, self.devices)) or 'none yet'}"
+
+    def gain(self) -> float | None:
+        """Default by best over the network so far."""
+        rows = self.rows.values()
+        return gain(
+            total((row.count, row.default) for row in rows),
+            total((row.count, row.best) for row in rows),
+        )

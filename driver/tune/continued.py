@@ -1,0 +1,128 @@
+"""The tuning session that goes on where a folder's records end.
+
+The records say which trials ended, and where they stood in the order in which they were asked for.
+A session with the same settings asks for the same again, and is told at once what is known. Where
+the settings are others (or the version is), what there is counts as told before all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tilefarm.errors import OutputError
+from tilefarm.measurement import DeviceClock, Trial
+
+from driver.campaign.measuring import Task
+from driver.campaign.scores import Scores
+from driver.tune.prepared import trials_of
+from driver.tune.summarise import default_trial
+from tuner.lookahead import USUAL, Lookahead
+from tuner.run_off import winner
+from tuner.session import OtherOrderError, TuningSession
+from tuner.session import Task as SessionTask
+from tuner.store import Place, Store
+
+LOOKAHEAD: Final = "lookahead"
+"""What a run's description calls it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    """A session that knows the earlier trials.
+
+    Attributes:
+        search: its number in the records.
+        known: the earlier trials of each task, as they were asked for.
+        is_another: they were asked for under other settings.
+    """
+
+    session: TuningSession
+    search: int
+    known: Mapping[str, list[Trial]]
+    is_another: bool = False
+
+    @property
+    def clock(self) -> DeviceClock | None:
+        """What told the times that are known; None if there are none.
+
+        Raises:
+            OutputError: two clocks did.
+        """
+        clocks = {t.clock for trials in self.known.values() for t in trials if t.clock is not None}
+        if len(clocks) > 1:
+            raise OutputError(
+                "some trials of this folder are told in cycles and others in seconds, which are"
+                " never compared",
+                "choose another folder with --out",
+            )
+        return next(iter(clocks), None)
+
+    def scores(self, tasks: Mapping[str, Task]) -> Scores:
+        """What is known of each task's best and default schedule."""
+        best = {name: winner(trials, None) for name, trials in self.known.items()}
+        defaults = {name: default_trial(tasks[name], trials) for name, trials in self.known.items()}
+        return Scores(best, defaults)
+
+
+def continued(
+    tasks: Mapping[str, Task],
+    store: Store,
+    *,
+    trials: int,
+    proposer: str,
+    seed: int,
+    lookahead: int | None,
+) -> Continued:
+    """The session for these tasks and settings.
+
+    Args:
+        lookahead: candidates out at most; None: what the folder was searched with, or the usual.
+    """
+    known = {name: trials_of(task, store) for name, task in tasks.items()}
+    places = store.places()
+    last = max((place.search for place in places.values()), default=1)
+
+    def place_of(trial: Trial) -> Place:
+        return places.get((trial.workload, trial.trace), Place(0, 0))
+
+    kept = next((r.description.get(LOOKAHEAD) for r in reversed(store.runs())), None)
+    wanted = Lookahead(lookahead or int(str(kept or USUAL.most)))
+
+    def session(search: int) -> TuningSession:
+        return TuningSession(
+            {name: _searched(task) for name, task in tasks.items()},
+            trials=trials,
+            proposer=proposer,
+            seed=seed,
+            lookahead=wanted,
+            history={
+                name: [trial for trial in known[name] if place_of(trial).search < search]
+                for name in tasks
+            },
+            ended={
+                place_of(trial).number: (name, trial)
+                for name in tasks
+                for trial in known[name]
+                if place_of(trial).search == search
+            },
+        )
+
+    ours = {(trial.workload, trial.trace) for trials in known.values() for trial in trials}
+    if all(key in ours for key, place in places.items() if place.search == last):
+        with contextlib.suppress(OtherOrderError):
+            return Continued(session=session(last), search=last, known=known)
+    return Continued(session=session(last + 1), search=last + 1, known=known, is_another=True)
+
+
+def _searched(task: Task) -> SessionTask:
+    """What the tuner is told of a task."""
+    rate = 1e6 * task.target.board.clock_mhz
+    return SessionTask(
+        task.space,
+        task.count,
+        lower_bound_cycles=task.ideal_cycles,
+        lower_bound_seconds=task.ideal_cycles / rate if rate else 0.0,
+    )

@@ -1,0 +1,271 @@
+"""The last steps of a run: one program out of the best kernels, checked on the devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tilefarm.errors import InfraError, TilefarmError
+from tilefarm.measurement import DeviceClock, Measurement, Status, Trial
+from tilefarm.plural import form, plural
+
+from driver.campaign.measuring import Task
+from driver.farm.compiling.kept import KeptCompile, KeptCompiles
+from driver.farm.compiling.once import compiled
+from driver.farm.device_messages import Done, Order
+from driver.farm.errands import Errands
+from driver.farm.farmhouse import Farmhouse
+from driver.network.accuracy.judging import judge_of
+from driver.program.arena import Arena
+from driver.program.evaluate import differing_samples, run_program
+from driver.program.model import NetworkProgram, network_program, program_job
+from driver.program.profile import profiled
+from driver.report.profile import Profile
+from driver.report.summary import Accuracy, KernelTimeline, Span
+from driver.report.terminal.profile_text import against_the_whole
+from driver.tune.judged import judge_samples
+from driver.tune.machine import versions
+from driver.tune.output import OutputFolder
+from driver.tune.prepared import Prepared, best_of, trials_of
+from driver.tune.stages import Stages
+from tuner.sampler import Sampler
+from tuner.store import Store
+
+_PATIENCE: Final = 20.0
+"""How much longer the whole network may take than its kernels took, one by one: what the processor
+does is not in these, and other machines and other moments are slower."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What the last steps add when the search was not stopped."""
+
+    program: NetworkProgram
+    accuracy: Accuracy
+    network_cycles: int | None
+    network_seconds: float | None
+    timeline: KernelTimeline | None
+    profile: Profile | None
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far an evaluation has come; written by one thread, read by another."""
+
+    of: int
+    who: str = "float reference"
+    samples: int = 0
+
+    def begin(self, who: str) -> None:
+        self.who, self.samples = who, 0
+
+    def done(self, samples: int) -> None:
+        self.samples += samples
+
+    def words(self) -> str:
+        return f"{self.who}: sample {min(self.samples + 1, self.of)} of {self.of}"
+
+
+class Finish:
+    """Assembles, times and checks; each method is a step or a piece of one."""
+
+    def __init__(self, stages: Stages, prepared: Prepared, store: Store, house: Farmhouse) -> None:
+        self._stages = stages
+        self._prepared = prepared
+        self._house = house
+        self._farm_settings = stages.settings.farm
+        self._store = store
+        self._best: dict[str, Trial] = {}
+
+    def run(self, arena: Arena, folder: OutputFolder) -> Finished:
+        """The program in the output folder, and what the devices made of it.
+
+        Raises:
+            InfraError: a workload has no good schedule, or the program does not compile or run.
+            NoDeviceError, DeviceLostError: see `Errands.run`.
+        """
+        self._best = {name: _best(task, self._store) for name, task in self._prepared.tasks.items()}
+        program = self._assemble(arena, KeptCompiles(folder.kept))
+        folder.write_program(program, versions())
+        timeline = self._timeline()
+        accuracy, cycles = self._evaluate(program)
+        profile = self._profile(program)
+        return Finished(
+            program=program,
+            accuracy=accuracy,
+            network_cycles=cycles,
+            network_seconds=profile.network_seconds if profile else None,
+            timeline=timeline,
+            profile=profile,
+        )
+
+    def _assemble(self, arena: Arena, kept: KeptCompiles) -> NetworkProgram:
+        network = self._prepared.network
+        with self._stages.step("assemble") as say:
+            traces = {
+                task.workload: task.trace(dict(self._best[name].point))
+                for name, task in self._prepared.tasks.items()
+            }
+            job, constants = program_job(network, traces, arena.offsets)
+            (artifact,) = compiled(self._house.executor, [job])
+            kept.keep(KeptCompile(job=job, status=Status.OK))
+            for kernel in job.kernels:
+                kept.keep(KeptCompile(job=kernel, status=Status.OK))
+            say(f"{plural(len(job.calls), 'call')} of {plural(len(job.kernels), 'kernel')}")
+            say(f"code {_kib(artifact.code)}, weights {_kib(constants)}")
+            say(f"arena {arena.nbytes / 1024:.0f} KiB")
+        predicted = {
+            task.workload: cycles
+            for name, task in self._prepared.tasks.items()
+            if (cycles := _predicted_cycles(task, self._best[name])) is not None
+        }
+        ideal = {task.workload: task.ideal_cycles for task in self._prepared.tasks.values()}
+        return network_program(network, job, artifact, constants, arena.nbytes, predicted, ideal)
+
+    def _timeline(self) -> KernelTimeline | None:
+        """The slowest of the best kernels once more, with its instructions' times."""
+        if not self._best:
+            return None
+        if self._is_clocked:
+            return None  # What counts no cycles has no timeline.
+        name, trial = max(self._best.items(), key=lambda item: item[1].cost or 0.0)
+        task = self._prepared.tasks[name]
+        compile_job = task.compile_job(task.trace(dict(trial.point)))
+        (artifact,) = compiled(self._house.executor, [compile_job])
+        order = Order(
+            number=0,
+            job=task.run_job(
+                artifact, timeout_seconds=self._farm_settings.run_timeout_seconds, timeline=True
+            ),
+            blobs={artifact.digest: artifact.code, **task.blobs},
+            request_id=f"{self._stages.run_id}-timeline",
+            bounds=task.bounds(artifact),
+        )
+        errands = self._errands()
+        with self._stages.watch.waiting(errands.waits_for):
+            (done,) = errands.run([order])
+        if not isinstance(done.result, Measurement) or done.result.cycles is None:
+            return None
+        steps = self._prepared.network.steps
+        return KernelTimeline(
+            workload=name,
+            layer=next(step.name for step in steps if step.workload == task.workload),
+            cycles=done.result.cycles,
+            events=done.result.timeline,
+        )
+
+    def _evaluate(self, program: NetworkProgram) -> tuple[Accuracy, int | None]:
+        judged, files = self._prepared.judged, self._prepared.files
+        data = files.evaluation
+        with self._stages.step("evaluate") as say:
+            inputs, at = data.inputs, _Place(of=data.samples)
+            with self._stages.watch.waiting(at.words):
+                floats = judged.floats.first(data.samples, at.done)
+                at.begin("integer reference")
+                integers = judged.integers.first(data.samples, at.done)
+                at.begin("devices")
+
+                def watch(done: Done, samples: int) -> None:
+                    self._note_network_run(done)
+                    at.done(samples)
+
+                answer = run_program(
+                    program,
+                    inputs,
+                    self._errands(),
+                    limit_seconds=self._limit_seconds(),
+                    run_id=self._stages.run_id,
+                    watch=watch,
+                )
+            differing = differing_samples(answer.outputs, integers)
+            say(f"{plural(data.samples, 'sample')} on the device")
+            say(f"{differing} {form(differing, 'differs', 'differ')} from the reference")
+        judge = judge_of(files.kind, files.graph, floats, data.labels)
+        accuracy = Accuracy(
+            images=data.samples,
+            labelled=0 if data.labels is None else data.samples,
+            kind=files.kind,
+            compared=judge.compared(integers, answer.outputs),
+            differing=differing,
+        )
+        if not files.is_seeded:
+            found = judge_samples(self._stages, files, floats, integers, files.held_out)
+            accuracy = replace(accuracy, judgement=found)
+        return accuracy, (answer.cycles[-1] or None) if answer.cycles else None
+
+    @property
+    def _is_clocked(self) -> bool:
+        """Whether the clock has told the times of the kernels."""
+        return any(trial.clock is DeviceClock.SECONDS for trial in self._best.values())
+
+    def _profile(self, program: NetworkProgram) -> Profile | None:
+        """What the layers take on a device; a run whose program is right does not fail for it."""
+        with self._stages.step("profile") as say:
+            errands = self._errands()
+            try:
+                with self._stages.watch.waiting(errands.waits_for):
+                    profile = profiled(
+                        program,
+                        self._prepared.files.evaluation.inputs,
+                        errands,
+                        by_clock=self._is_clocked,
+                        limit_seconds=self._limit_seconds(),
+                        run_id=self._stages.run_id,
+                    )
+            except TilefarmError as error:
+                say(f"none: {error.what}")
+                return None
+            say(against_the_whole(profile))
+        return profile
+
+    def _limit_seconds(self) -> float:
+        """What a device may take for one batch, by what the best kernels took on these devices."""
+        seconds = {name: _run_seconds(trial) for name, trial in self._best.items()}
+        steps = self._prepared.network.steps
+        kernels = sum(seconds.get(step.workload.name, 0.0) for step in steps)
+        return max(self._farm_settings.run_timeout_seconds, _PATIENCE * kernels)
+
+    def _errands(self) -> Errands:
+        return Errands(
+            self._house.leases,
+            devices=self._farm_settings.devices,
+            wait_seconds=self._farm_settings.device_wait_seconds,
+            clock=self._stages.clock,
+        )
+
+    def _note_network_run(self, done: Done) -> None:
+        origin = self._stages.wall_origin
+        self._stages.listen(
+            Span(
+                lane=done.device,
+                kind="network",
+                label="the whole network",
+                begin_seconds=done.began_seconds - origin,
+                end_seconds=done.ended_seconds - origin,
+            )
+        )
+
+
+def _best(task: Task, store: Store) -> Trial:
+    best = best_of(task, store)
+    if best is not None:
+        return best
+    trials = trials_of(task, store)
+    why = next((f"{t.status.value}: {t.why or 'no time'}" for t in trials), "nothing was measured")
+    raise InfraError(f"no schedule of {task.name} ended well; first: {why}")
+
+
+def _predicted_cycles(task: Task, trial: Trial) -> int | None:
+    """What the space says of a schedule; None where it says nothing."""
+    point = Sampler(task.space).complete(dict(trial.point)) or {}
+    quarters = point.get("predicted_quarter_cycles")
+    return None if quarters is None else max(1, round(quarters / 4))
+
+
+def _run_seconds(trial: Trial) -> float:
+    """How long a device had the trial's run."""
+    return sum(end - begin for stage, begin, end in trial.spans if stage == "run")
+
+
+def _kib(content: bytes) -> str:
+    return f"{-(-len(content) // 1024)} KiB"

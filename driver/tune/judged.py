@@ -1,0 +1,478 @@
+"""The step that judges the promise: before the search, on samples that did not calibrate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tilefarm.dtype import DType
+from tilefarm.errors import SettingsError
+from tilefarm.plural import form, plural
+from tilefarm.target import Target
+
+from driver.network.accuracy.blame import Blamed, blamed
+from driver.network.accuracy.changes import expected_loss
+from driver.network.accuracy.choosing import GUESSES, chance
+from driver.network.accuracy.judgement import Judgement, is_chance, judgement, points_text
+from driver.network.accuracy.judging import judge_of
+from driver.network.accuracy.measured import with_measured_cycles
+from driver.network.accuracy.noise_sources import TensorNoise, noise_sources
+from driver.network.accuracy.plans import CYCLES_ARE, Outcome, Plan, plans_for
+from driver.network.accuracy.price import estimated_cycles
+from driver.network.accuracy.promise import Promise
+from driver.network.accuracy.remedies import SHARED, Remedy, remedies
+from driver.network.graph.float_run import run_float
+from driver.network.graph.parts import Arrays
+from driver.network.integer.network import Network
+from driver.network.integer.qir import QuantGraph
+from driver.network.integer.reference import run
+from driver.network.partition.partitioner import partition
+from driver.network.quantize.centering import copied_tensors
+from driver.network.quantize.fitting import Fitted, quantize_for
+from driver.network.quantize.float_form import float_form
+from driver.network.quantize.floats import has_no_kernel
+from driver.network.quantize.integer_bias import has_wide_weights
+from driver.network.quantize.wide_activations import reasons
+from driver.network.quantize.wide_weights import has_no_wide_form
+from driver.report.noise import NoiseRow
+from driver.tune.answers import Answers, Hear
+from driver.tune.files import Files
+from driver.tune.plan_kernels import simulated
+from driver.tune.stages import Stages
+
+_MACS: Final = 10_000_000_000
+"""Multiply-accumulates of the samples that are judged before the search where nobody asked for a
+promise: some seconds of numpy. All samples are judged at the end."""
+_LEAST_SAMPLES: Final = 4
+_NOISE_SAMPLES: Final = 16
+_LEAST_DECIDING: Final = 2
+"""Samples that a promise may lose, so that not a single one decides about it."""
+_NAMED: Final = 3
+"""Layers that a warning names."""
+_LEAST_SHARE: Final = 0.05
+"""Of the noise, from which on a layer is worth naming."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What came of the promise.
+
+    Attributes:
+        quantized, network: with the remedies that keep it.
+        judgement: None where there are no samples that say anything.
+        blamed: the layers that add noise, the worst first; empty where the promise is kept.
+        noise: of every layer, for its picture; empty where the promise is kept.
+        plans: that were tried, if the user asked for a promise; best: the one that was taken.
+    """
+
+    quantized: QuantGraph
+    network: Network
+    floats: Answers
+    integers: Answers
+    judgement: Judgement | None
+    blamed: tuple[Blamed, ...] = ()
+    noise: tuple[NoiseRow, ...] = ()
+    plans: tuple[Plan, ...] = ()
+    best: Plan | None = None
+
+
+def require_samples(promise: Promise, files: Files) -> None:
+    """Nothing if a promise that the user asked for can be judged.
+
+    Raises:
+        SettingsError: there are no samples for it.
+    """
+    fresh = 0 if files.is_seeded else int(files.held_out.sum())
+    if promise.is_said and fresh < 2:
+        raise SettingsError(
+            f"--max-loss {promise.points:g}: it is judged on samples that did not calibrate the"
+            f" network, and there {form(fresh, 'is', 'are')} {fresh or 'none'}",
+            "--evaluate DATA.npz with other samples, better hundreds of them",
+        )
+
+
+def judge_promise(
+    stages: Stages, files: Files, target: Target, fitted: Fitted, network: Network
+) -> Judged:
+    """Judge it, and keep it by wide weights and layers in float where that is needed and wanted.
+
+    Raises:
+        SettingsError: the user asked for a promise that cannot be kept.
+    """
+    with stages.step("judge") as say:
+        judging = _Judging(stages, files, target, fitted, network, say)
+        with stages.watch.waiting(judging.doing):
+            return judging.run()
+
+
+class _Judging:
+    def __init__(
+        self,
+        stages: Stages,
+        files: Files,
+        target: Target,
+        fitted: Fitted,
+        network: Network,
+        say: Callable[[str], None],
+    ) -> None:
+        self._stages, self._files, self._target = stages, files, target
+        self._quantized, self._how = fitted.quantized, fitted.how
+        self._network, self._say = network, say
+        self._promise = stages.settings.promise
+        self._floats = Answers(
+            lambda part, heard: run_float(files.graph, part, heard=heard), files.evaluation.inputs
+        )
+        self._integers = _integers(fitted.quantized, files)
+        self._fresh = files.held_out
+        self._doing = "all layers in integers"
+
+    def run(self) -> Judged:
+        judged = Judged(
+            quantized=self._quantized,
+            network=self._network,
+            floats=self._floats,
+            integers=self._integers,
+            judgement=None,
+        )
+        if self._files.is_seeded:
+            self._say("not judged: the samples are random")
+            return judged
+        if self._files.evaluation.samples < 2:
+            self._stages.say(
+                "1 sample to evaluate says next to nothing about accuracy\n"
+                "  try: --evaluate DATA.npz with more, better hundreds of them"
+            )
+        self._say_few()
+        self._say_chance()
+        found = self._judgement(self._integers)
+        if found is None:
+            self._say("not judged: the samples say nothing about the answers")
+            return judged
+        self._say(found.words())
+        is_said, judged = self._promise.is_said, replace(judged, judgement=found)
+        is_kept = found.is_kept
+        if is_said:
+            is_kept = self._points(self._integers) <= self._promise.limit
+        if not is_kept:
+            noise, layers = self._blame()
+            judged = replace(judged, blamed=tuple(layers), noise=_rows(noise, judged))
+        if is_said:
+            return self._repaired(judged, is_kept=is_kept)
+        return judged if is_kept else self._warned(judged)
+
+    def doing(self) -> str:
+        """What takes so long, in words."""
+        return f"judge: {self._doing}"
+
+    def _judgement(self, integers: Answers) -> Judgement | None:
+        """On the samples that are looked at before the search."""
+        samples = self._samples
+        floats, found = self._floats.first(samples), integers.first(samples)
+        return judge_samples(self._stages, self._files, floats, found, self._fresh)
+
+    @property
+    def _samples(self) -> int:
+        """All where the user asked for a promise, otherwise as many as take seconds."""
+        samples = self._files.evaluation.samples
+        if self._promise.is_said:
+            return samples
+        most = _MACS // max(1, self._network.macs // self._network.batch)
+        return min(samples, max(_LEAST_SAMPLES, most))
+
+    def _say_few(self) -> None:
+        """A line where a sample or two decide about the promise that the user asked for."""
+        points, samples = self._promise.points, int(self._fresh.sum())
+        needed = math.ceil(100 * _LEAST_DECIDING / points) if points else 0
+        if self._promise.is_said and self._files.kind == "classes" and samples < needed:
+            self._stages.say(
+                f"each of {plural(samples, 'sample')} is {points_text(100 / samples)}: a promise"
+                f" of {points_text(points)} hangs on single ones\n"
+                f"  try: --evaluate DATA.npz with {needed} or more"
+            )
+
+    def _say_chance(self) -> None:
+        """A line where labels and network do not go together."""
+        kind, labels = self._files.kind, self._files.evaluation.labels
+        samples = self._samples
+        likely = None if labels is None else chance(labels[:samples], kind)
+        if labels is None or likely is None:
+            return
+        floats = self._floats.first(samples)
+        judge = judge_of(kind, self._files.graph, floats, labels[:samples])
+        first = judge.compared(floats)[0]
+        if first.floats is not None and is_chance(first.floats, likely, samples):
+            guess, remedy = GUESSES[kind]
+            self._stages.say(
+                f"the float network has {first.floats:.1f} % {first.title}, {guess}"
+                f" ({likely:.1f} %): labels are left aside\n"
+                f"  try: {remedy}"
+            )
+
+    def _blame(self) -> tuple[dict[str, TensorNoise], list[Blamed]]:
+        """The noise of every tensor, and the layers that add it, the worst first."""
+        calibration = self._files.calibration
+        given = None if calibration is None else calibration.inputs
+        graph = float_form(self._files.graph, given, self._how)
+        per_sample = max(1, self._network.macs // self._network.batch)
+        most = min(_NOISE_SAMPLES, max(1, _MACS // per_sample))
+        seen = self._files.evaluation.first(most)
+        noise = noise_sources(graph, self._quantized, seen.inputs)
+        return noise, blamed(noise, self._quantized, self._network)
+
+    def _warned(self, judged: Judged) -> Judged:
+        """The promise is the default: nobody asked for less speed."""
+        worst = [each for each in judged.blamed if each.share >= _LEAST_SHARE][:_NAMED]
+        lines = [f"accuracy: {judged.judgement.verdict() if judged.judgement else ''}"]
+        if worst:
+            lines.append(f"  to blame: {', '.join(each.words() for each in worst)}")
+            names = ",".join(each.name for each in worst)
+            macs = sum(each.macs for each in worst)
+            price = f"{_millions(macs)} of {_millions(self._network.macs)} million MACs"
+            lines.append(
+                f"  try: {self._wider(worst)}"
+                f"--max-loss {self._promise.points:g} finds the cheapest that is enough;"
+                f" --keep-float {names} runs {price} on the processor"
+            )
+        self._stages.say("\n".join(lines))
+        return judged
+
+    def _wider(self, layers: Sequence[Blamed]) -> str:
+        """What helps those of the layers whose weights, or rounding, add most of their noise."""
+        graph, nodes = self._files.graph, self._quantized.nodes
+        able = {n.name for n in graph.nodes if not has_no_wide_form(n.op)}
+        able -= {n.name for n in nodes if has_wide_weights(n.op)}
+        may_be = {name for name, reason in reasons(graph).items() if not reason}
+        may_be -= {n.name for n in nodes if self._quantized.tensors[n.output].dtype is DType.INT16}
+        words = ""
+        for option, source, what, names in (
+            ("--wide-weights", "weights", "weights", able),
+            ("--wide-activations", "rounding", "results", may_be),
+        ):
+            bad = [each.name for each in layers if each.source == source and each.name in names]
+            if bad:
+                words += f"{option} {','.join(bad)} has {what} of 16 bits, on the accelerator; "
+        return words
+
+    def _repaired(self, judged: Judged, *, is_kept: bool) -> Judged:
+        """The user asked for the promise: as cheaply as it can be kept.
+
+        Raises:
+            SettingsError: it cannot.
+        """
+        limit = self._promise.points
+        made: dict[tuple[Remedy, ...], tuple[QuantGraph, Network, Answers]] = {}
+
+        def judge(chosen: tuple[Remedy, ...]) -> Outcome:
+            self._doing = f"plan {len(made) + 1}: {plural(len(chosen), 'remedy', 'remedies')}"
+            made[chosen] = self._with(chosen)
+            _, network, answers = made[chosen]
+            return Outcome(points=self._points(answers), cycles=estimated_cycles(network))
+
+        if not is_kept:
+            points = points_text(max(self._points(self._integers), 0))
+            self._stages.say(
+                f"accuracy: {judged.judgement.verdict() if judged.judgement else ''}; a loss of"
+                f" {points} is expected: layers are tried with 16 bits and in float,"
+                " each plan one more network"
+            )
+        may_share = self._files.calibration is not None and self._how.share_shifts is None
+        plans = plans_for(
+            self._remedies(judged.blamed),
+            judge,
+            self._promise.limit,
+            savings=(SHARED,) if may_share else (),
+        )
+        networks = [made[plan.remedies][1] for plan in plans]
+        with simulated(self._target) as measure:
+            priced = with_measured_cycles(
+                plans,
+                networks,
+                self._promise.limit,
+                measure,
+                self._stages.clock,
+                heard=self._measured,
+            )
+        best = priced.best
+        if best is None:
+            nearest = min(plans, key=lambda plan: (plan.points, plan.cycles))
+            raise SettingsError(
+                f"--max-loss {limit:g} cannot be kept: {_short(judged.judgement)}; nearest comes"
+                f" {points_text(max(nearest.points, 0))} with {_listed(nearest)}",
+                f"--max-loss {_above(nearest.points):g}, or other options of quantization:"
+                " `tilefarm tune --help`",
+            )
+        quantized, network, integers = made[best.remedies]
+        found = self._judgement(integers)
+        if best.remedies:
+            told, plain = best, priced.plans[0]
+            if plain.basis != told.basis:  # there was no time to measure both
+                told, plain = next(p for p in plans if p.remedies == best.remedies), plans[0]
+            dearer = told.cycles / max(1, plain.cycles)
+            in_float = f"{_millions(best.macs)} million MACs in float, " if best.floats else ""
+            self._say(
+                f"kept with {_listed(best)} ({in_float}{dearer:.3g} times the cycles,"
+                f" {CYCLES_ARE[told.basis]}):"
+                f" {points_text(max(found.points, 0) if found else 0)} lost"
+            )
+        return replace(
+            judged,
+            quantized=quantized,
+            network=network,
+            integers=integers,
+            judgement=found,
+            plans=priced.plans,
+            best=best,
+        )
+
+    def _measured(self, done: int, kernels: int) -> None:
+        self._doing = f"kernel {done + 1} of {kernels} of the plans that keep the promise"
+
+    def _points(self, integers: Answers) -> float:
+        """What is lost: counted, or expected of other samples like these, if that is more."""
+        found = self._judgement(integers)
+        if found is None:
+            return math.inf
+        if self._files.kind != "classes":
+            return found.points
+        floats, answers = self._floats.first(self._samples), integers.first(self._samples)
+        labels = self._files.evaluation.labels if found.is_of_labels else None
+        which = _judged_samples(self._fresh, self._samples)
+        name = next(iter(floats))
+        known = None if labels is None else labels[: self._samples][which]
+        expected = expected_loss(floats[name][which], answers[name][which], known)
+        return max(found.points, 100 * expected)
+
+    def _remedies(self, layers: Sequence[Blamed]) -> list[Remedy]:
+        """What can be done about the layers, the best first."""
+        nodes = self._files.graph.nodes
+        is_wide = {n.name for n in self._quantized.nodes if has_wide_weights(n.op)}
+        vectors = self._target.vta
+        copied = copied_tensors(self._files.graph)
+        elements = sum(math.prod(self._files.graph.shapes[name]) for name in copied)
+        return remedies(
+            layers,
+            wide={n.name for n in nodes if not has_no_wide_form(n.op)} - is_wide,
+            results=self._macs_of_readers(layers),
+            floats={n.name for n in nodes if not has_no_kernel(n.op)},
+            macs=self._network.macs,
+            macs_per_cycle=vectors.batch * vectors.block**2,
+            borders=None if self._how.activations == "asymmetric" or not copied else elements,
+        )
+
+    def _macs_of_readers(self, layers: Sequence[Blamed]) -> dict[str, int]:
+        """Of the layers whose results can have 16 bits."""
+        graph, tensors = self._files.graph, self._quantized.tensors
+        macs = {each.name: each.macs for each in layers}
+        users, lacking = graph.users(), reasons(graph)
+        return {
+            node.name: sum(macs.get(user.name, 0) for user in users[node.output])
+            for node in graph.nodes
+            if not lacking[node.name] and tensors[node.output].dtype.nbytes == 1
+        }
+
+    def _with(self, chosen: tuple[Remedy, ...]) -> tuple[QuantGraph, Network, Answers]:
+        """The network with these remedies."""
+        if not chosen:
+            return self._quantized, self._network, self._integers
+        plan = Plan(remedies=chosen, points=0.0, cycles=0)
+        how = replace(
+            self._how,
+            wide=(*(self._how.wide or ()), *plan.wide),
+            wide_activations=(*(self._how.wide_activations or ()), *plan.wide_results),
+        )
+        if plan.is_asymmetric:
+            how = replace(how, activations="asymmetric")
+        if plan.shares_shifts:
+            how = replace(how, share_shifts=True)
+        calibration = self._files.calibration
+        quantized = quantize_for(
+            self._target,
+            self._files.graph,
+            None if calibration is None else calibration.inputs,
+            how.with_float(plan.floats),
+        )
+        return quantized, partition(quantized, self._target), _integers(quantized, self._files)
+
+
+def _judged_samples(fresh: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]:
+    """Those of the first samples that did not calibrate, or all where every one did."""
+    return fresh[:samples] if fresh[:samples].any() else np.ones(samples, bool)
+
+
+def judge_samples(
+    stages: Stages, files: Files, floats: Arrays, integers: Arrays, fresh: NDArray[np.bool_]
+) -> Judgement | None:
+    """What the integers lose on those samples that are fresh, or on all where none is.
+
+    Args:
+        floats, integers: the answers to the first samples of the evaluation.
+        fresh: for every sample of the evaluation whether it did not calibrate.
+    """
+    samples = len(next(iter(floats.values())))
+    which = _judged_samples(fresh, samples)
+    labels = files.evaluation.labels
+    known = None if labels is None else labels[:samples][which]
+    judge = judge_of(files.kind, files.graph, _part(floats, which), known)
+    return judgement(
+        stages.settings.promise,
+        judge.compared(_part(integers, which)),
+        samples=int(which.sum()),
+        is_held_out=bool(fresh[:samples].any()),
+        chance=chance(known, files.kind),
+    )
+
+
+def _part(arrays: Arrays, which: NDArray[np.bool_]) -> Arrays:
+    return {name: values[which] for name, values in arrays.items()}
+
+
+def _integers(quantized: QuantGraph, files: Files) -> Answers:
+    def compute(part: Arrays, heard: Hear | None) -> Arrays:
+        return run(quantized, part, heard=heard)
+
+    return Answers(compute, files.evaluation.inputs)
+
+
+def _rows(noise: dict[str, TensorNoise], judged: Judged) -> tuple[NoiseRow, ...]:
+    names = {node.output: node.name for node in judged.quantized.nodes}
+    return tuple(
+        NoiseRow(
+            name=names[output],
+            ratio_db=each.noise.ratio_db,
+            shares=tuple(each.sources.shares().items()) if each.sources else (),
+        )
+        for output, each in noise.items()
+    )
+
+
+def _short(found: Judgement | None) -> str:
+    return found.words() if found else "nothing is known"
+
+
+def _listed(plan: Plan) -> str:
+    """The remedies in few words."""
+    parts = ["asymmetric activations"] if plan.is_asymmetric else []
+    parts += [f"weights of 16 bits in {_few(plan.wide)}"] if plan.wide else []
+    parts += [f"results of 16 bits of {_few(plan.wide_results)}"] if plan.wide_results else []
+    parts += [f"{_few(plan.floats)} in float on the processor"] if plan.floats else []
+    parts += ["shared shifts"] if plan.shares_shifts else []
+    return " and ".join(parts) or "nothing"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    first = ", ".join(names[:_NAMED])
+    return f"{first} and {plural(more, 'other layer')}" if more > 0 else first
+
+
+def _above(points: float) -> float:
+    """A round number of points that is enough."""
+    return float(np.ceil(points * 10 + 1e-6) / 10)
+
+
+def _millions(macs: int) -> str:
+    return f"{macs / 1e6:.2f}"

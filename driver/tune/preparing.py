@@ -1,0 +1,104 @@
+"""The steps before the search: from the user's files to kernels with spaces to search."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tilefarm.plural import plural
+from tilefarm.target import Target
+
+from driver.campaign.preparing import tasks_of
+from driver.network.accuracy.choosing import kind_of
+from driver.network.frontend import import_model, load_data
+from driver.network.frontend.held_out import held_out
+from driver.network.frontend.seeded import seeded_data
+from driver.network.frontend.whole_model import model_digest
+from driver.network.partition.partitioner import partition
+from driver.network.quantize.calibration_notes import calibration_notes
+from driver.network.quantize.fitting import fit
+from driver.network.quantize.quantizer import require_layers
+from driver.network.quantize.ranges import ranges_of
+from driver.tune.files import Files
+from driver.tune.judged import judge_promise, require_samples
+from driver.tune.prepared import Prepared
+from driver.tune.stages import Stages
+
+_SEEDED_RUNS: Final = 4
+
+
+def read(stages: Stages) -> Files:
+    """Import the model, and load or make the data.
+
+    Raises:
+        UserError: a file cannot be read, the model is not one that is known here, or it lacks a
+            layer that the user names.
+    """
+    settings = stages.settings
+    with stages.step("import") as say:
+        graph = import_model(settings.model, settings.extents)
+        digest = model_digest(settings.model)
+        say(f"{graph.name}, {plural(len(graph.nodes), 'operator')}")
+        require_layers(graph, settings.quantization)
+        calibration = None
+        if settings.calibrate is None:
+            ranges_of(graph, None)  # refused before anything is started
+        else:
+            calibration = load_data(settings.calibrate, graph)
+            say(f"{plural(calibration.samples, 'sample')} to calibrate")
+        is_seeded = settings.evaluate is None and calibration is None
+        if settings.evaluate is not None:
+            evaluation = load_data(settings.evaluate, graph)
+        elif calibration is not None:
+            evaluation = calibration
+        else:
+            evaluation = seeded_data(graph, _SEEDED_RUNS * graph.batch, settings.seed)
+            say("no data were given: the samples are random")
+        for path, given in ((settings.calibrate, calibration), (settings.evaluate, evaluation)):
+            for note in given.notes if path is not None and given is not None else ():
+                stages.say(f"{path}: {note}")
+        kind = kind_of(graph, evaluation.labels, settings.judge)
+        say(f"{evaluation.samples} to evaluate")
+    files = Files(
+        graph=graph,
+        calibration=calibration,
+        evaluation=evaluation,
+        is_seeded=is_seeded,
+        held_out=held_out(evaluation, calibration),
+        kind=kind,
+        model_digest=digest,
+    )
+    require_samples(settings.promise, files)
+    return files
+
+
+def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
+    """Quantize the network for a target, divide it into kernels, and give each a space.
+
+    Raises:
+        SettingsError: a promise cannot be kept, see `driver.tune.judged`.
+    """
+    settings, graph, calibration = stages.settings, files.graph, files.calibration
+    with stages.step("quantize") as say:
+        data = None if calibration is None else calibration.inputs
+        fitted = fit(target, graph, data, settings.quantization)
+        quantized = fitted.quantized
+        if graph.ranges:
+            say(f"int8 by {plural(len(graph.ranges), 'range')} in the model")
+        if calibration is not None:
+            say(f"int8 by {plural(calibration.samples, 'sample')}, {fitted.how}")
+    for note in fitted.notes:
+        stages.say(f"quantization: {note}")
+    if calibration is not None:
+        for note in calibration_notes(calibration.inputs, calibration.labels):
+            stages.say(f"calibration: {note}")
+    with stages.step("partition") as say:
+        network = partition(quantized, target)
+        on_accelerator = sum(s.place == "accelerator" for s in network.steps)
+        say(f"{plural(on_accelerator, 'kernel')} on the accelerator")
+        say(f"{len(network.steps) - on_accelerator} on the CPU")
+        say(f"{network.macs / 1e6:.2f} million MACs")
+    judged = judge_promise(stages, files, target, fitted, network)
+    with stages.step("spaces") as say:
+        tasks = tasks_of(judged.network, settings.seed)
+        say(f"{len(tasks)} distinct workloads")
+    return Prepared(files=files, judged=judged, tasks=tasks)

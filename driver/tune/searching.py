@@ -1,0 +1,90 @@
+"""The search as a step: a session that knows the earlier trials, and a loop around it."""
+
+from __future__ import annotations
+
+from tilefarm.plural import plural
+from tilefarm.watch.log import LineLog, Sink
+
+from driver.campaign.campaign import Windows
+from driver.campaign.loop import Loop
+from driver.campaign.terms import SearchResult, SearchSettings
+from driver.farm.farmhouse import Farmhouse
+from driver.report.terminal.events import SearchBegan
+from driver.tune.continued import LOOKAHEAD, continued
+from driver.tune.prepared import Prepared
+from driver.tune.stages import Stages
+from driver.tune.summarise import standing
+from tuner.store import Store
+
+
+def search(
+    stages: Stages, prepared: Prepared, store: Store, house: Farmhouse, story: Sink
+) -> SearchResult:
+    """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
+    settings = stages.settings
+    with stages.watch.waiting(lambda: house.waits_for):
+        windows = Windows(workers=house.workers)
+    with stages.watch.waiting(lambda: "the tuner asks anew for what was measured before"):
+        earlier = continued(
+            prepared.tasks,
+            store,
+            trials=settings.trials,
+            proposer=settings.proposer,
+            seed=settings.seed,
+            lookahead=settings.lookahead,
+        )
+    house.leases.keep_to_one_clock(earlier.clock)
+    session = earlier.session
+    known = session.told
+    loop = Loop(
+        tasks=prepared.tasks,
+        session=session,
+        records=store,
+        executor=house.executor,
+        devices=house.leases,
+        settings=SearchSettings(
+            devices=settings.farm.devices,
+            windows=windows,
+            device_wait_seconds=settings.farm.device_wait_seconds,
+            run_timeout_seconds=settings.farm.run_timeout_seconds,
+            run_id=stages.run_id,
+            proposer=settings.proposer,
+            search=earlier.search,
+        ),
+        clock=stages.clock,
+        wall_origin=stages.wall_origin,
+        listen=stages.listen,
+        log=LineLog("search", story, style=settings.operations.style),
+        scores=earlier.scores(prepared.tasks),
+    )
+    description = {
+        "model": prepared.files.model_digest.hex,
+        "seed": settings.seed,
+        LOOKAHEAD: session.lookahead.most,
+    }
+    store.begin_run(stages.run_id, description, begun=stages.clock.wall_seconds())
+    stages.listen(
+        SearchBegan(
+            workloads=tuple((task.name, task.count) for task in prepared.tasks.values()),
+            standings={
+                name: standing(task, earlier.known[name]) for name, task in prepared.tasks.items()
+            },
+            trials=session.budget,
+            done=known,
+            seconds=stages.now,
+        )
+    )
+
+    def waits_for() -> str:
+        return "; ".join(filter(None, (loop.waits_for(), house.waits_for)))
+
+    with stages.step("search") as say, stages.watch.waiting(waits_for):
+        result = loop.run(stages.stop)
+        say(f"{plural(result.trials, 'trial')} in {result.seconds:.1f} s")
+        if known:
+            say(f"{known} from earlier sessions")
+        if earlier.is_another:
+            say("which asked in another order")
+        say(f"compiled on {house.compiled_on}")
+    store.end_run(stages.run_id, result.why, ended=stages.clock.wall_seconds())
+    return result

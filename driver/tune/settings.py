@@ -1,0 +1,91 @@
+"""What one run is asked to do: one frozen record, defaults below options, read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tilefarm.address import is_loopback
+from tilefarm.errors import SettingsError
+from tilefarm.watch.operations import UNWATCHED, Operations
+
+from driver.farm.settings import FarmSettings
+from driver.network.accuracy.kinds import Kind, check_kind
+from driver.network.accuracy.promise import Promise
+from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
+from driver.settings import at_least
+from tuner import PROPOSERS
+
+if TYPE_CHECKING:
+    from driver.network.frontend.extents import Extents
+
+DEFAULT_TRIALS: Final = 240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneSettings:
+    """One `tilefarm tune`.
+
+    Attributes:
+        model: the ONNX file.
+        calibrate: npz of inputs whose ranges decide the quantization; None for a quantized model
+            that gives them all itself.
+        extents: of inputs and dimensions that the model leaves open.
+        quantization: how the network becomes integers.
+        evaluate: npz of inputs, and labels if it has them, for the final check; None: the
+            calibration data, or seeded random inputs where there are none.
+        max_loss: points of accuracy that the integers may lose; None: the default is only judged.
+        judge: what the network answers, a word of `driver.network.accuracy.KINDS`; None: as
+            shapes say.
+        out: the output folder.
+        trials: measured candidates over all workloads; earlier sessions' count.
+        proposer: a name in `tuner.PROPOSERS`.
+        seed: of everything that is random.
+        lookahead: candidates that are out at most, proposed and not ended; None: as the folder was
+            searched before, or the tuner's usual number.
+        operations: how the run's processes are watched.
+    """
+
+    model: Path
+    out: Path
+    calibrate: Path | None = None
+    extents: Extents = field(default_factory=dict)
+    quantization: Quantization = AS_USUAL
+    evaluate: Path | None = None
+    judge: Kind | None = None
+    max_loss: float | None = None
+    trials: int = DEFAULT_TRIALS
+    proposer: str = "guided"
+    seed: int = 0
+    lookahead: int | None = None
+    farm: FarmSettings = field(default_factory=FarmSettings)
+    operations: Operations = UNWATCHED
+
+    def __post_init__(self) -> None:
+        at_least("--trials", self.trials, 1)
+        at_least("--seed", self.seed, 0)
+        if self.judge is not None:
+            check_kind(self.judge)
+        if self.lookahead is not None:
+            at_least("--lookahead", self.lookahead, 1)
+        _ = self.promise
+        metrics = self.operations.metrics
+        if metrics is not None and not is_loopback(metrics):
+            raise SettingsError(
+                f"--metrics {metrics}: a run's numbers are read on its own machine",
+                "127.0.0.1:9464, and a Prometheus or its agent there",
+            )
+        if self.calibrate is None and self.quantization.needs_data:
+            raise SettingsError(
+                f"{DATA_NEEDED} --calibrate DATA.npz", "give data, or leave them out"
+            )
+        if self.proposer not in PROPOSERS:
+            raise SettingsError(
+                f"unknown proposer {self.proposer!r}", f"one of {', '.join(PROPOSERS)}"
+            )
+
+    @property
+    def promise(self) -> Promise:
+        """What the integers may lose."""
+        return Promise() if self.max_loss is None else Promise(points=self.max_loss, is_said=True)

@@ -1,0 +1,63 @@
+"""What every step of a run has at hand: settings, clock, listener, and a place to work in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilefarm.clock import Clock
+
+from driver.report.summary import Span
+from driver.report.terminal.events import Listener, Notice, StepBegan, StepEnded
+from driver.stop import StopSwitch
+from driver.tune.settings import TuneSettings
+from driver.tune.watched import Watched
+
+
+@dataclass(slots=True, kw_only=True)
+class Stages:
+    """The world of one run.
+
+    Attributes:
+        wall_origin: wall seconds when the command began; everything is counted from it.
+        scratch: a temporary folder of the run's own.
+        watch: its log and the calls that it makes; told of everything by `listen`.
+    """
+
+    settings: TuneSettings
+    clock: Clock
+    watch: Watched
+    stop: StopSwitch
+    scratch: Path
+    run_id: str
+    wall_origin: float
+
+    @property
+    def listen(self) -> Listener:
+        """Who is told of what happens."""
+        return self.watch
+
+    @property
+    def now(self) -> float:
+        """Seconds since the command began."""
+        return self.clock.wall_seconds() - self.wall_origin
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Callable[[str], None]]:
+        """Announce a step; what is given to the yielded function is said at its end."""
+        began = self.now
+        self.listen(StepBegan(step=name, seconds=began))
+        detail: list[str] = []
+        with self.watch.waiting(lambda: f"{name} goes on"):
+            yield detail.append
+        ended = self.now
+        self.listen(StepEnded(step=name, seconds=ended, detail=", ".join(detail)))
+        self.listen(
+            Span(lane="driver", kind=name, label=name, begin_seconds=began, end_seconds=ended)
+        )
+
+    def say(self, text: str) -> None:
+        """A line worth reading."""
+        self.listen(Notice(text=text, seconds=self.now))

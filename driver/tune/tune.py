@@ -1,0 +1,271 @@
+"""`tilefarm tune`, step by step: from an ONNX file to a checked program and its report."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Final
+
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.digest import Digest
+from tilefarm.errors import InfraError, NoDeviceError
+from tilefarm.names import RandomIds
+from tilefarm.plural import plural
+from tilefarm.readable import readable
+from tilefarm.target import Target
+
+from driver.campaign.terms import SearchResult
+from driver.farm.farmhouse import Farmhouse, Folders
+from driver.farm.scratch import scratch_folder
+from driver.program.arena import Arena, plan_arena
+from driver.report import write_report
+from driver.report.summary import RunSummary
+from driver.report.terminal.events import Ended, Listener
+from driver.report.terminal.interrupts import Interrupts
+from driver.report.trace import chrome_trace
+from driver.stop import StopSwitch
+from driver.targets import usable_target
+from driver.tune.finish import Finish, Finished
+from driver.tune.machine import machine, versions
+from driver.tune.output import Identity, OutputFolder
+from driver.tune.prepared import Prepared, best_of, trials_of
+from driver.tune.preparing import prepare, read
+from driver.tune.run_offs import run_offs
+from driver.tune.searching import search
+from driver.tune.settings import TuneSettings
+from driver.tune.stages import Stages
+from driver.tune.summarise import (
+    layer_rows,
+    recorded_spans,
+    session_rows,
+    trial_rows,
+    workload_row,
+)
+from driver.tune.watched import LogFile, watched
+from driver.whole_file import write_whole
+from tuner.store import Store
+
+EXIT_INTERRUPTED: Final = 75
+_SWITCH_SECONDS: Final = 0.0005
+"""The tuner computes in Python; threads that only pass messages on must not queue behind it."""
+
+
+def tune(
+    settings: TuneSettings,
+    listen: Listener,
+    *,
+    began: float | None = None,
+    clock: Clock | None = None,
+) -> int:
+    """Run all steps; the exit code. Continues what an earlier run left in the output folder.
+
+    `began` is the wall time from which everything is counted; None means now.
+
+    Raises:
+        UserError, NoDeviceError, FarmFault: see `tilefarm.errors`; what was measured is kept.
+        Interrupted: Ctrl-C where there was nothing to save.
+    """
+    clock = clock or SystemClock()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    stop = StopSwitch()
+    run_id = RandomIds().fresh("run")
+    origin = clock.wall_seconds() if began is None else began
+    with (
+        watched(
+            settings.operations, listen, run_id=run_id, clock=clock, wall_origin=origin
+        ) as watch,
+        scratch_folder() as scratch,
+        Interrupts(stop, scratch) as interrupts,
+    ):
+        stages = Stages(
+            settings=settings,
+            clock=clock,
+            watch=watch,
+            stop=stop,
+            scratch=scratch,
+            run_id=run_id,
+            wall_origin=origin,
+        )
+        try:
+            return _Tune(stages).run()
+        finally:
+            interrupts.closing()
+
+
+class _Tune:
+    """One run. Each method is a step or a piece of one."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+        self._settings = stages.settings
+        self._farm_settings = stages.settings.farm
+
+    def run(self) -> int:
+        target = usable_target(self._farm_settings.target)
+        files = read(self._stages)
+        folder = self._open(target, files.model_digest)
+        self._stages.watch.write_into(folder.log)
+        with ExitStack() as owned:
+            store = owned.enter_context(Store(folder.records))
+            if store.restored:
+                self._stages.say(store.restored)
+            house = owned.enter_context(
+                Farmhouse(
+                    self._farm_settings,
+                    target,
+                    Folders(
+                        scratch=self._stages.scratch,
+                        log=folder.log,
+                        kept=folder.kept,
+                        leases=folder.leases,
+                    ),
+                    owner=f"tune {readable(self._settings.model.name)}",
+                    clock=self._stages.clock,
+                    style=self._settings.operations.style,
+                )
+            )
+            prepared = prepare(self._stages, files, target)
+            self._stages.watch.spans.open(
+                folder.spans, recorded_spans(prepared.tasks.values(), store.trials())
+            )
+            story = owned.enter_context(closing(LogFile()))
+            story.open(folder.search_log)
+            result = search(self._stages, prepared, store, house, story)
+            if result.error is not None and not store.count():
+                raise result.error
+            stopped = result.why != "exhausted"
+            if not stopped:
+                run_offs(
+                    self._stages,
+                    prepared.tasks,
+                    store,
+                    executor=house.executor,
+                    leases=house.leases,
+                )
+            arena = self._plan(prepared, store)
+            finish = Finish(self._stages, prepared, store, house)
+            done = None if stopped else finish.run(arena, folder)
+            summary = self._summary(prepared, store, result, arena, done)
+            paths = self._write(folder, summary, done)
+        self._stages.listen(Ended(summary=summary, paths=paths, seconds=self._stages.now))
+        if result.why == "no device":
+            raise result.error or NoDeviceError(
+                "no device is left", "`tilefarm devices` says why; the same command continues"
+            )
+        if done is not None and done.accuracy.differing:
+            raise InfraError(
+                f"{done.accuracy.differing} of {plural(done.accuracy.images, 'sample')} come out"
+                " otherwise than the integer reference says",
+                "do not deploy the program; report it with the output folder",
+            )
+        if stopped:
+            self._stages.say("stopped; the same command continues where this one ended")
+        return EXIT_INTERRUPTED if stopped else 0
+
+    def _open(self, target: Target, model_digest: Digest) -> OutputFolder:
+        identity = Identity(
+            model=model_digest,
+            target=target.digest,
+            seed=self._settings.seed,
+            proposer=self._settings.proposer,
+        )
+        facts = {
+            "model": readable(self._settings.model.name),
+            "target": target.name,
+            "settings": _plain_settings(self._settings),
+            "versions": versions(),
+        }
+        return OutputFolder.open(self._settings.out, identity, facts)
+
+    def _plan(self, prepared: Prepared, store: Store) -> Arena:
+        best = {task.workload: best_of(task, store) for task in prepared.tasks.values()}
+        cycles = {
+            step.name: trial.cycles
+            for step in prepared.network.steps
+            for trial in (best.get(step.workload),)
+            if trial is not None and trial.cycles is not None
+        }
+        return plan_arena(prepared.network, cycles)
+
+    def _summary(
+        self,
+        prepared: Prepared,
+        store: Store,
+        result: SearchResult,
+        arena: Arena,
+        done: Finished | None,
+    ) -> RunSummary:
+        tasks, stages, settings = prepared.tasks, self._stages, self._settings
+        rows = {
+            name: workload_row(task, trials_of(task, store), store.run_off(task.digest))
+            for name, task in tasks.items()
+        }
+        target = prepared.network.target
+        cycles = done.network_cycles if done else None
+        return RunSummary(
+            title=readable(settings.model.name),
+            model_digest=prepared.files.model_digest.hex,
+            target=target.name,
+            target_digest=target.digest.hex,
+            began=datetime.fromtimestamp(stages.wall_origin, UTC).isoformat(timespec="seconds"),
+            seed=settings.seed,
+            proposer=settings.proposer,
+            total_seconds=stages.now,
+            search_seconds=result.seconds,
+            first_measured_seconds=result.first_measured_seconds,
+            trials_per_second=result.trials / result.seconds if result.trials else None,
+            trials_this_session=result.trials,
+            split=result.split,
+            workloads=tuple(rows.values()),
+            layers=layer_rows(prepared.network, rows),
+            trials=trial_rows(tasks, store.trials(), stages.wall_origin),
+            spans=stages.watch.spans.spans(),
+            sessions=session_rows(store.runs()),
+            arena=arena.picture,
+            timeline=done.timeline if done else None,
+            accuracy=done.accuracy if done else None,
+            noise=prepared.judged.noise,
+            plans=prepared.judged.plans,
+            network_cycles=cycles,
+            network_seconds=done.network_seconds if done else None,
+            profile=done.profile if done else None,
+            network_time=target.board.time_of(cycles) if cycles else "",
+            facts=(
+                ("machine", machine()),
+                ("candidates out at most", str(result.lookahead)),
+                *versions().items(),
+            ),
+            interrupted=result.why != "exhausted",
+        )
+
+    def _write(
+        self, folder: OutputFolder, summary: RunSummary, done: Finished | None
+    ) -> tuple[tuple[str, str], ...]:
+        write_report(summary, folder.report)
+        write_whole(folder.trace, chrome_trace(summary, self._stages.watch.spans.calls()).encode())
+        folder.write_summary(summary)
+        paths = [
+            ("report", folder.report),
+            ("trace", folder.trace),
+            ("records", folder.records),
+        ]
+        if done is not None:
+            paths.insert(0, ("program", folder.program))
+        return tuple((what, readable(path)) for what, path in paths)
+
+
+def _plain_settings(settings: TuneSettings) -> dict[str, object]:
+    return {
+        "trials": settings.trials,
+        "proposer": settings.proposer,
+        "seed": settings.seed,
+        "lookahead": settings.lookahead,
+        "calibrate": readable(settings.calibrate.name) if settings.calibrate else None,
+        **asdict(settings.quantization),
+        "shape": {name: list(extents) for name, extents in settings.extents.items()},
+        "evaluate": readable(settings.evaluate.name) if settings.evaluate else None,
+        "judge": settings.judge,
+        "max_loss": settings.max_loss,
+    }

@@ -1,0 +1,47 @@
+"""The garbage collector during a search: what is old is left alone, what is new is still found."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+from driver.campaign.settled import settled
+
+
+class Node:
+    """Something that garbage may be made of."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_is_there_is_left_alone_and_looked_at_again_afterwards() -> None:
+    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
+    old = Node()
+    with settled():
+        assert gc.get_freeze_count() > frozen
+        assert gc.get_threshold()[0] >= thresholds[0]
+        gone = weakref.ref(old)
+        del old
+        gc.collect()
+        assert gone() is not None
+    assert gc.get_threshold() == thresholds
+    gc.collect()
+    assert gone() is None
+
+
+def test_garbage_of_the_search_itself_is_found() -> None:
+    with settled():
+        gone = weakref.ref(Node())
+        gc.collect()
+        assert gone() is None
+
+
+def test_who_does_not_collect_at_all_still_does_not() -> None:
+    thresholds = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        with settled():
+            assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*thresholds)

@@ -1,0 +1,156 @@
+"""Two nights compared: the verdict of every row, what is printed, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driver import cli
+from driver.jobs.nightly.verdicts import Cycles, Verdict, judged
+
+
+def zoo(**cycles: tuple[int, int | None]) -> dict[str, Any]:
+    rows = [
+        {"name": name, "plain_cycles": plain, "predicted_cycles": planned}
+        for name, (plain, planned) in cycles.items()
+    ]
+    return {"networks": rows, "refused": {}}
+
+
+def run(network: int | None, device: str = "d0", **workloads: int | None) -> dict[str, Any]:
+    rows = [{"name": name, "best_cycles": cycles} for name, cycles in workloads.items()]
+    return {
+        "target_digest": device,
+        "workloads": rows,
+        "network_cycles": network,
+        "best_cycles": 7,
+    }
+
+
+class Nights:
+    """Two documents in a folder, and what `tilefarm bench compare` says of them."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.capsys = capsys
+
+    def write(self, name: str, document: object) -> str:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document))
+        return str(path)
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        code = cli.main(["bench", "compare", *words])
+        said = self.capsys.readouterr()
+        return code, said.out, said.err
+
+
+@pytest.fixture
+def nights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Nights:
+    return Nights(tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        (Cycles(cycles=1000), Cycles(cycles=1000), Verdict.SAME),
+        (Cycles(cycles=1000), Cycles(cycles=999), Verdict.FASTER),
+        (Cycles(cycles=1000), Cycles(cycles=1005), Verdict.A_LITTLE_SLOWER),
+        (Cycles(cycles=1000), Cycles(cycles=1006), Verdict.SLOWER),
+        (Cycles(cycles=1000), Cycles(cycles=None), Verdict.LOST),
+        (Cycles(cycles=None), Cycles(cycles=1000), Verdict.INSUFFICIENT_HISTORY),
+        (Cycles(cycles=9, device="a"), Cycles(cycles=99, device="b"), Verdict.DEVICE_CHANGED),
+    ],
+)
+def test_a_row_is_judged(old: Cycles, new: Cycles, verdict: Verdict) -> None:
+    (row,) = judged({"k": old}, {"k": new}, 0.5)
+    assert row.verdict is verdict
+    assert verdict.fails == (verdict in (Verdict.SLOWER, Verdict.LOST))
+
+
+@given(st.dictionaries(st.text(), st.integers(min_value=1)))
+def test_a_night_is_as_good_as_itself(cycles: dict[str, int]) -> None:
+    night = {name: Cycles(cycles=n) for name, n in cycles.items()}
+    assert all(row.verdict is Verdict.SAME for row in judged(night, night, 0.0))
+
+
+def test_what_is_only_in_one_night_is_not_forgotten(nights: Nights) -> None:
+    old = nights.write("old.json", zoo(a=(10, 5), gone=(10, 5)))
+    new = nights.write("new.json", zoo(a=(10, 5), fresh=(10, None)))
+    code, said, _ = nights(old, new)
+    assert code == 1
+    assert "LOST" in said
+    assert said.splitlines()[-1] == "2 same, 2 LOST, 2 insufficient history"
+
+
+def test_a_network_that_is_refused_now_was_lost(nights: Nights) -> None:
+    old = nights.write("old.json", zoo(a=(10, 5)))
+    new = nights.write("new.json", zoo() | {"refused": {"a": "no such operator"}})
+    assert nights(old, new)[0] == 1
+
+
+def test_folders_of_runs_say_which_layer(nights: Nights) -> None:
+    nights.write("old/resnet/summary.json", run(2000, conv=1000, dense=500))
+    nights.write("new/resnet/summary.json", run(2100, conv=1100, dense=500))
+    code, said, _ = nights(str(nights.folder / "old"), str(nights.folder / "new"))
+    assert code == 1
+    first, *_ = said.splitlines()[1:]
+    assert first.split() == ["resnet:", "conv", "1", "000", "1", "100", "+10.00", "%", "SLOWER"]
+    assert said.splitlines()[-1] == "1 same, 2 SLOWER"
+    assert nights(*(str(nights.folder / n) for n in ("old", "new")), "--tolerance", "10")[0] == 0
+
+
+def test_another_device_is_no_slower_one(nights: Nights) -> None:
+    old = nights.write("old/summary.json", run(None, device="d0", conv=1000))
+    new = nights.write("new/summary.json", run(None, device="d1", conv=9000))
+    code, said, _ = nights(str(Path(old).parent), str(Path(new).parent), "--json")
+    assert code == 0
+    document = json.loads(said)
+    assert document["passes"] is True
+    assert {row["verdict"] for row in document["rows"]} == {"device changed"}
+    assert {row["change_percent"] for row in document["rows"]} == {None}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a document of ours"),
+        ("{}", "not a document of ours"),
+        ('{"networks": [{"name": "a"}], "refused": {}}', "not a document of ours"),
+        ('{"networks": [], "refused": {}}', "nothing with cycles"),
+    ],
+)
+def test_what_is_no_night_is_refused(nights: Nights, content: str, told: str) -> None:
+    good, bad = nights.write("good.json", zoo(a=(1, 1))), nights.folder / "bad.json"
+    bad.write_text(content)
+    code, _, error = nights(good, str(bad))
+    assert code == 2
+    assert f"bad.json: {told}" in error
+    assert "try: a file of `tilefarm bench zoo --json`" in error
+    assert "cannot be read" in nights(good, str(nights.folder / "absent.json"))[2]
+    assert "not a percentage" in nights(good, good, "--tolerance", "nan")[2]
+
+
+def test_times_of_a_clock_are_no_cycles(nights: Nights) -> None:
+    good = nights.write("good.json", zoo(a=(1, 1)))
+    clocked = nights.write("clocked.json", run(None, device="d", conv=1) | {"best_seconds": 1e-5})
+    code, _, error = nights(good, clocked)
+    assert code == 2
+    assert "times were told by a clock, and nights are compared in cycles" in error
+    assert "try: a run on devices that count them" in error
+
+
+def test_runs_of_different_networks_are_not_compared(nights: Nights) -> None:
+    """They came out as one that had lost everything."""
+    old, new = nights.write("old", run(5, a=1, b=2)), nights.write("new", run(5, c=1))
+    code, _, err = nights(old, new)
+    assert code == 2
+    assert "are of different networks: no workload is in both" in err
+    assert nights(old, nights.write("new", run(5, b=2, c=1)))[0] == 1, "one is lost"

@@ -1,0 +1,63 @@
+"""What a run takes its model for: all files that the model is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from kit.onnx_models import saved_beside
+from tilefarm.clock import SystemClock
+from tilefarm.digest import Digest
+from tilefarm.watch.operations import Operations
+
+from driver.network.examples import CALIBRATION, MODEL
+from driver.stop import StopSwitch
+from driver.tune.files import Files
+from driver.tune.preparing import read
+from driver.tune.settings import TuneSettings
+from driver.tune.stages import Stages
+from driver.tune.watched import watched
+
+
+def files_of(
+    model: Path, scratch: Path, *, calibrate: Path = CALIBRATION
+) -> tuple[Files, list[object]]:
+    """What is read of a model and its data, and what the user is told meanwhile."""
+    clock, told = SystemClock(), list[object]()
+    with watched(Operations(), told.append, run_id="test", clock=clock, wall_origin=0.0) as watch:
+        stages = Stages(
+            settings=TuneSettings(model=model, calibrate=calibrate, out=scratch),
+            clock=clock,
+            watch=watch,
+            stop=StopSwitch(),
+            scratch=scratch,
+            run_id="test",
+            wall_origin=0.0,
+        )
+        return read(stages), told
+
+
+def digest_of(model: Path, scratch: Path) -> Digest:
+    """By which the folder of a run knows the model again."""
+    return files_of(model, scratch)[0].model_digest
+
+
+def test_a_model_with_other_weights_beside_it_is_another_model(tmp_path: Path) -> None:
+    model = saved_beside(onnx.load(MODEL), tmp_path)
+    before = digest_of(model, tmp_path)
+    assert digest_of(model, tmp_path) == before
+    weights = tmp_path / "w/net.bin"
+    weights.write_bytes(bytes(4) + weights.read_bytes()[4:])
+    assert digest_of(model, tmp_path) != before
+    assert digest_of(MODEL, tmp_path) == Digest.of_file(MODEL)
+
+
+def test_labels_by_another_name_are_told(tmp_path: Path) -> None:
+    images = np.load(CALIBRATION)["x"]
+    path = tmp_path / "data.npz"
+    np.savez(path, x=images, labels=np.zeros(len(images), np.int64))
+    _, told = files_of(MODEL, tmp_path, calibrate=path)
+    assert sum(f"{path}: nothing uses 1 array 'labels'" in str(each) for each in told) == 1
+    _, told = files_of(MODEL, tmp_path)
+    assert not any("nothing uses" in str(each) for each in told)

@@ -1,0 +1,42 @@
+"""A run that is quiet says so in time, and what it waits for."""
+
+from __future__ import annotations
+
+import threading
+
+from tilefarm.clock import ManualClock, SystemClock
+
+from driver.tune import silence
+from driver.tune.silence import QUIET_SECONDS, Silence
+
+
+def test_it_is_broken_with_the_innermost_reason_and_not_before() -> None:
+    clock, said = ManualClock(), list[str]()
+    with Silence(said.append, clock=clock) as quiet, quiet.waiting(lambda: "the search goes on"):
+        clock.advance(QUIET_SECONDS - 1)
+        quiet.look()
+        assert not said
+        quiet.heard()
+        clock.advance(QUIET_SECONDS - 1)
+        quiet.look()
+        assert not said
+        with quiet.waiting(lambda: "devices: none just now"):
+            clock.advance(1)
+            quiet.look()
+            quiet.look()
+        assert said.pop(0) == "quiet for 8 s; devices: none just now"
+        clock.advance(QUIET_SECONDS)
+        quiet.look()
+        assert said == ["quiet for 8 s; the search goes on"]
+
+
+def test_it_speaks_by_itself_while_everything_else_is_stuck() -> None:
+    spoke = threading.Event()
+    clock = SystemClock()
+    with Silence(lambda text: spoke.set(), clock=clock) as quiet:
+        quiet._heard_seconds -= QUIET_SECONDS
+        assert spoke.wait(30)
+
+
+def test_the_limit_leaves_room_for_a_look() -> None:
+    assert QUIET_SECONDS + 2 * silence._LOOK_SECONDS < 10
