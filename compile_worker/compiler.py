@@ -12,11 +12,11 @@ from tilefarm.digest import Digest
 from tilefarm.errors import UserError
 from tilefarm.measurement import Status
 
-from compile_worker.codegen.emit import Kernel, kernel_object, program_object
+from compile_worker.emit import Kernel, kernel_object, program_object
 from compile_worker.errors import Refused
-from compile_worker.features import features_of
 from compile_worker.ir.func import Func
-from compile_worker.passes import LOWERING, SCHEDULED, Pass, Watcher, look_away, lower
+from compile_worker.lowering import LOWERING, SCHEDULED, Pass, Watcher, look_away, lower
+from compile_worker.machines.vta.features import features_of
 from compile_worker.schedule import replay
 from compile_worker.schedule.cpu import cpu_trace
 from compile_worker.te import nest_of

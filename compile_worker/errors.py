@@ -1,10 +1,18 @@
-"""What lowering and spaces raise when the accelerator cannot hold what is asked for."""
+"""What lowering and spaces raise when a machine cannot hold what is asked for."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tilefarm.errors import UserError
 
-from compile_worker.limits import Violation
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A limit that is exceeded: the constraint's name, and why, with the numbers."""
+
+    name: str
+    why: str
 
 
 class Refused(Exception):

@@ -13,7 +13,7 @@ from typing import Final
 
 from compile_worker.ir.func import Func
 from compile_worker.ir.printer import show
-from compile_worker.passes import LOWERING, SCHEDULED
+from compile_worker.lowering import LOWERING, SCHEDULED
 
 STEPS: Final = ("nest", SCHEDULED, *(step.name for step in LOWERING), "code")
 """What a compile does, in order."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,6 @@ from tilefarm.errors import InfraError, TargetError
 from tilefarm.target import Host
 
 from compile_worker.codegen.elf import undefined_symbols
-from compile_worker.codegen.runtime_abi import FUNCTIONS
 from compile_worker.codegen.small_link import small_shared_object
 
 LINKERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -44,17 +43,17 @@ FLAGS: Final = (
 )
 
 
-def link(code: bytes, host: Host) -> bytes:
-    """The shared object of one object file that needs nothing but the VTA runtime.
+def link(code: bytes, host: Host, runtime: Collection[str]) -> bytes:
+    """The shared object of one object file that needs nothing but the functions of a `runtime`.
 
     Raises:
         TargetError: it needs something special, and there is no linker for the host's processor.
-        InfraError: the linker failed, or the object needs more than the VTA runtime.
+        InfraError: the linker failed, or the object needs more than the runtime.
     """
-    strangers = undefined_symbols(code) - FUNCTIONS.keys()
+    strangers = undefined_symbols(code) - frozenset(runtime)
     if strangers:
         names = ", ".join(sorted(strangers))
-        raise InfraError(f"object code calls {names}, not of the VTA runtime")
+        raise InfraError(f"object code calls {names}, not of the runtime")
     return small_shared_object(code) or shared_object(code, host)
 
 

@@ -14,13 +14,12 @@ from typing import Final
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
-from compile_worker.errors import require
+from compile_worker.errors import Violation, require
 from compile_worker.ir.expr import INDEX, Add, Buffer, Const, Expr, Load, Mul
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, Ref, Seq, Store, sequence
 from compile_worker.ir.visit import rewrite
-from compile_worker.limits import Violation
 from compile_worker.passes.nests import of_kind
 
 STAGE: Final = "flatten"

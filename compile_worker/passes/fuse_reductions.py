@@ -17,8 +17,7 @@ from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import substitute
-from compile_worker.passes.elements import LANE_AXES
-from compile_worker.passes.nests import Path, perfect_nest, uses, wrap
+from compile_worker.passes.nests import LANE_AXES, Path, perfect_nest, uses, wrap
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
@@ -12,6 +12,9 @@ from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store, sequ
 from compile_worker.ir.visit import find
 
 Path = tuple[For, ...]
+
+LANE_AXES: Final = 2
+"""Blocked tensors end in two axes that are one hardware element."""
 
 _S = TypeVar("_S", bound=Stmt)
 

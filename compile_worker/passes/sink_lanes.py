@@ -11,8 +11,7 @@ from tilefarm.target import Target
 
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, Stmt, Store
-from compile_worker.passes.elements import LANE_AXES
-from compile_worker.passes.nests import descend, perfect_nest, wrap
+from compile_worker.passes.nests import LANE_AXES, descend, perfect_nest, wrap
 
 
 def sink_lanes(func: Func, target: Target) -> Func:

@@ -16,7 +16,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
-from compile_worker.passes import LOWERING
+from compile_worker.lowering import LOWERING
 from compile_worker.space import generate
 from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, processor_seconds
 from driver.benchmarks.compiler_workers import WorkerMemory, rate, worker_memory

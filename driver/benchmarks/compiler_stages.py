@@ -10,14 +10,14 @@ from typing import TypeAlias
 
 from tilefarm.artifact import CompileJob
 
-from compile_worker.codegen.emit import Kernel, kernel_text
 from compile_worker.codegen.link import link
 from compile_worker.codegen.machine import object_code
-from compile_worker.codegen.runtime_abi import declarations
 from compile_worker.compiler import lowered
-from compile_worker.features import features_of
+from compile_worker.emit import Kernel, kernel_text
 from compile_worker.ir.func import Func
-from compile_worker.passes import LOWERING
+from compile_worker.lowering import LOWERING
+from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, declarations
+from compile_worker.machines.vta.features import features_of
 from compile_worker.worker import prepare_process
 
 Seconds: TypeAlias = Callable[[], float]
@@ -95,7 +95,7 @@ def _stages(job: CompileJob, seconds: Seconds) -> tuple[dict[str, float], int]:
     note("text")
     code = object_code(text, job.target.host, fast_code=not kernel.on_accelerator)
     note("llvm")
-    shared = link(code, job.target.host)
+    shared = link(code, job.target.host, FUNCTIONS)
     note("link")
     features_of(func, job.target)
     note("features")

@@ -22,10 +22,10 @@ from tilefarm.target import Host, Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from compile_worker.codegen.emit import Kernel, kernel_object, scalar_object
 from compile_worker.codegen.hosts import check_host, this_host
 from compile_worker.codegen.parallel import parallel_loop
 from compile_worker.compiler import lowered
+from compile_worker.emit import Kernel, kernel_object, scalar_object
 from compile_worker.isa import isa_of
 from device_server.runner.runner import Runner, RunnerLimits
 from driver.benchmarks.cpu_operators import OPERATORS

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from kit.nests import SIM
 from kit.runtime_double import call, outputs_like, runtime_double
 
-from compile_worker.codegen.emit import Kernel, kernel_object
+from compile_worker.emit import Kernel, kernel_object
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 

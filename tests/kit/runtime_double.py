@@ -17,7 +17,7 @@ from tilefarm.target import Host
 
 from compile_worker.codegen.link import shared_object
 from compile_worker.codegen.machine import object_code
-from compile_worker.codegen.runtime_abi import FUNCTIONS
+from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS
 
 Array = npt.NDArray[Any]
 

@@ -16,7 +16,7 @@ from tilefarm.workload import Workload
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.verify import verify
-from compile_worker.passes import LOWERING
+from compile_worker.lowering import LOWERING
 from compile_worker.schedule import replay
 from compile_worker.te import nest_of
 

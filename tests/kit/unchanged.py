@@ -39,8 +39,8 @@ from tilefarm.target import TARGETS, Host, Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from compile_worker.codegen.emit import Kernel, kernel_text
 from compile_worker.compiler import compile_kernel, compile_program
+from compile_worker.emit import Kernel, kernel_text
 from compile_worker.ir.func import Func
 from compile_worker.space import generate, has_space
 from driver.network.integer.qir import (

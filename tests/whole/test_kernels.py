@@ -20,7 +20,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel, compile_program
-from compile_worker.limits import uop_capacity
+from compile_worker.machines.vta.limits import uop_capacity
 from compile_worker.space import generate
 from device_server.library.native import find_executable, find_library
 from device_server.runner.runner import Runner

@@ -20,8 +20,8 @@ from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
 from compile_worker.ir.interpret import interpret
+from compile_worker.machines.vta.space.layer import layer_of
 from compile_worker.space import generate, lower_bound_cycles
-from compile_worker.space.layer import layer_of
 from compile_worker.te import nest_of
 from device_server.library.library import VtaLibrary
 from device_server.library.native import Strictness, find_library

@@ -25,7 +25,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel, lowered
-from compile_worker.features import features_of
+from compile_worker.machines.vta.features import features_of
 from compile_worker.space import generate
 from device_server.library.library import VtaLibrary
 from driver.benchmarks.sandboxed import Sandbox

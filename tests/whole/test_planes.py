@@ -16,7 +16,7 @@ from tilefarm.target import TARGETS, Target
 from tilefarm.workload import Workload
 
 from compile_worker.ir.interpret import interpret
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
 from compile_worker.schedule import replay
 from compile_worker.space import generate
 from compile_worker.te import nest_of

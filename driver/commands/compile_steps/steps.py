@@ -19,11 +19,11 @@ from tilefarm.target import Target
 from tilefarm.trace import Step, Trace
 from tilefarm.workload import Workload
 
-from compile_worker.codegen.emit import Kernel, kernel_text
+from compile_worker.emit import Kernel, kernel_text
 from compile_worker.errors import Refused
 from compile_worker.ir.func import Func
 from compile_worker.ir.printer import show
-from compile_worker.passes import LOWERING, SCHEDULED, Pass, applied
+from compile_worker.lowering import LOWERING, SCHEDULED, Pass, applied
 from compile_worker.schedule import replay
 from compile_worker.te import nest_of
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from tilefarm.errors import SettingsError
 
 from compile_worker.ir.verify import Stage
-from compile_worker.passes import LOWERING, SCHEDULED, Pass, with_pass
+from compile_worker.lowering import LOWERING, SCHEDULED, Pass, with_pass
 
 _FORM: Final = re.compile(r"(?P<file>.+\.py):(?P<function>\w+)@(?P<after>\w+)")
 

@@ -10,9 +10,9 @@ import pytest
 from kit.nests import EXAMPLES, SIM, inputs_of
 from kit.runtime_double import call, outputs_like, runtime_double
 
-from compile_worker.codegen.emit import Kernel, kernel_object
+from compile_worker.emit import Kernel, kernel_object
 from compile_worker.ir.interpret import interpret
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
 from compile_worker.te import nest_of
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code")

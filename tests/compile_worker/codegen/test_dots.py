@@ -14,7 +14,7 @@ from tilefarm.dtype import DType
 from tilefarm.target import Host
 
 from compile_worker.codegen.dots import INSTRUCTIONS
-from compile_worker.codegen.emit import Kernel, kernel_object, kernel_text
+from compile_worker.emit import Kernel, kernel_object, kernel_text
 from compile_worker.ir.expr import Buffer, Cast, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -19,7 +19,7 @@ from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.target import Host, Target
 from tilefarm.trace import Step, Trace
 
-from compile_worker.codegen import emit
+from compile_worker import emit
 from compile_worker.codegen.link import link, shared_object
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.ir.interpret import interpret
@@ -116,7 +116,9 @@ def test_programs_are_the_same_on_every_host_by_either_linker(host: str, loaders
     arrays += [*inputs_of(add).values(), np.zeros(add.outputs[0].shape, np.int8)]
     places = tuple((at, 0) for at in range(len(arrays)))
 
-    def answers(on: str, linking: Callable[[bytes, Host], bytes]) -> tuple[list[Array], str]:
+    def answers(
+        on: str, linking: Callable[[bytes, Host, Collection[str]], bytes]
+    ) -> tuple[list[Array], str]:
         target = replace(SIM, host=ARM.get(on, SIM.host))
         kernels = (
             CompileJob(workload=conv, trace=tiled, target=target, symbol="conv"),
@@ -135,7 +137,7 @@ def test_programs_are_the_same_on_every_host_by_either_linker(host: str, loaders
     wanted, wanted_log = answers("x86_64", link)
     (sums,) = interpret(nest_of(add, SIM), inputs_of(add)).values()
     np.testing.assert_array_equal(wanted[-1], sums)
-    for linking in (link, shared_object):
+    for linking in (link, lambda code, host, _: shared_object(code, host)):
         found, log = answers(host, linking)
         assert log == wanted_log
         for one, other in zip(found, wanted, strict=True):

@@ -16,11 +16,11 @@ from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.trace import Step, Trace
 
 from compile_worker.codegen.elf import undefined_symbols
-from compile_worker.codegen.emit import Kernel, kernel_text
 from compile_worker.codegen.parallel import SETTER, parallel_loop
-from compile_worker.codegen.runtime_abi import FUNCTIONS
 from compile_worker.compiler import compile_kernel, compile_program, lowered
+from compile_worker.emit import Kernel, kernel_text
 from compile_worker.ir.interpret import interpret
+from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS
 from compile_worker.te import nest_of
 
 ROWS = Trace((Step("reorder", ("out_h", "out_co")), Step("parallel", ("out_h",))))

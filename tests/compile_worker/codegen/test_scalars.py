@@ -16,7 +16,7 @@ from kit.runtime_double import call, runtime_double
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 
-from compile_worker.codegen.emit import Kernel, kernel_object
+from compile_worker.emit import Kernel, kernel_object
 from compile_worker.ir.evaluate import evaluate
 from compile_worker.ir.expr import (
     INDEX,

@@ -21,11 +21,12 @@ from tilefarm.errors import TargetError
 from tilefarm.target import Host
 from tilefarm.trace import Step, Trace
 
-from compile_worker.codegen import emit, link
+from compile_worker import emit
+from compile_worker.codegen import link
 from compile_worker.codegen.machine import object_code
-from compile_worker.codegen.runtime_abi import FUNCTIONS, declarations
 from compile_worker.codegen.small_link import small_shared_object
 from compile_worker.compiler import compile_kernel, compile_program
+from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, declarations
 from device_server.device.elf import Machine, rejection
 
 HOSTS = {"x86_64": SIM.host, **ARM}
@@ -68,7 +69,7 @@ def compiled(name: str, host: str) -> Artifact:
 @cache
 def object_of(name: str, host: str) -> bytes:
     """The object file that the linker is given."""
-    with mock.patch.object(emit, "link", wraps=lambda code, _: code):
+    with mock.patch.object(emit, "link", wraps=lambda code, *_: code):
         return compiled(name, host).code
 
 
@@ -139,7 +140,7 @@ def test_symbols_are_those_of_the_systems_linker(host: str, name: str) -> None:
 @every_host
 def test_what_is_the_same_stays_the_same(host: str) -> None:
     source = object_of("accelerator", host)
-    assert small(source) == small(source) == link.link(source, HOSTS[host])
+    assert small(source) == small(source) == link.link(source, HOSTS[host], FUNCTIONS)
 
 
 SPECIAL = {

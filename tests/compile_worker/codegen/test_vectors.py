@@ -7,12 +7,12 @@ from kit.golden import Golden
 from kit.nests import SIM, nest
 from tilefarm.dtype import DType
 
-from compile_worker.codegen.emit import Kernel, kernel_text
 from compile_worker.codegen.lane_runs import Run, runs
+from compile_worker.emit import Kernel, kernel_text
 from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, For, LoopKind, Store
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
 
 I = Var("i")  # noqa: E741
 OUT = Buffer("out", (64,), DType.INT64)

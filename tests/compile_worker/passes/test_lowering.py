@@ -9,7 +9,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import For
-from compile_worker.passes import LOWERING, lower
+from compile_worker.lowering import LOWERING, lower
 from compile_worker.passes.nests import of_kind
 from compile_worker.schedule import replay
 from compile_worker.space import generate

@@ -16,7 +16,7 @@ from compile_worker.ir.interpret import interpret
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import Alloc, For, If, Stmt, Store, sequence
 from compile_worker.ir.verify import Stage, verify
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
 from compile_worker.passes.liveness import line
 from compile_worker.passes.nests import of_kind
 from compile_worker.passes.rewrite_storage import rewrite_storage

@@ -18,7 +18,7 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import For, LoopKind
 from compile_worker.ir.verify import Stage
 from compile_worker.ir.visit import find
-from compile_worker.passes import LOWERING, Pass, PassError, lower, with_pass
+from compile_worker.lowering import LOWERING, Pass, PassError, lower, with_pass
 
 README = Path(__file__).resolve().parents[3] / "compile_worker" / "README.md"
 

@@ -21,7 +21,7 @@ from compile_worker.ir.interpret import interpret
 from compile_worker.ir.printer import show
 from compile_worker.ir.simplify import simplify
 from compile_worker.ir.stmt import Alloc, For, If, LoopKind, Stmt, Store, sequence
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
 from compile_worker.passes.merge_loops import merge_loops
 from compile_worker.passes.nests import of_kind
 from compile_worker.passes.partition_loops import partition_loops

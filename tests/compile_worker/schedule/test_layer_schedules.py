@@ -14,9 +14,9 @@ from kit.nests import SIM, conv2d, inputs_of
 from kit.schedules import Tiling, outputs
 from kit.traces import scheduled
 
-from compile_worker.codegen.emit import Kernel, kernel_text
+from compile_worker.emit import Kernel, kernel_text
 from compile_worker.errors import Refused
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
 from compile_worker.schedule import Schedule, replay
 from compile_worker.te import nest_of
 

@@ -16,9 +16,9 @@ from kit.runtime_double import call, outputs_like, runtime_double
 from kit.stages import programs
 from kit.traces import scheduled
 
-from compile_worker.codegen.emit import Kernel, kernel_object
+from compile_worker.emit import Kernel, kernel_object
 from compile_worker.ir.interpret import interpret
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
 from compile_worker.schedule import Schedule
 from compile_worker.te import nest_of
 

@@ -18,7 +18,7 @@ from compile_worker.ir.parser import parse
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import Alloc
 from compile_worker.ir.visit import find
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
 from compile_worker.schedule import PRIMITIVES, Schedule, replay
 from compile_worker.te import nest_of
 

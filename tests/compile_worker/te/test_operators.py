@@ -10,10 +10,10 @@ from tilefarm.real import COMBINATIONS
 from tilefarm.real_arrays import combined
 from tilefarm.workload import OPERATORS, Workload
 
-from compile_worker.features import features_of
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.printer import show
-from compile_worker.passes import lower
+from compile_worker.lowering import lower
+from compile_worker.machines.vta.features import features_of
 from compile_worker.te import nest_of
 from compile_worker.te.operators import STAGES
 

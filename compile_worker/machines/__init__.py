@@ -1,0 +1,1 @@
+"""Machines: one folder for each, with all that is its own."""

@@ -1,0 +1,1 @@
+"""VTA: its limits, costs, spaces, lowering and host code."""

@@ -1,0 +1,1 @@
+"""VTA's host code: calls of its runtime as LLVM text."""

@@ -1,0 +1,123 @@
+"""A network's entry: kernels one after the other, in as few runs of the accelerator as can be.
+
+    conv(...)                              queue conv
+    conv(...)                       ->     store -> compute -> load: one token each
+    softmax(...)                           queue conv
+                                           synchronize
+                                           softmax
+
+Between two kernels on the accelerator, tokens order the first one's stores before the second one's
+loads; the host waits only before it has work of its own, or when the instruction queue or the
+micro-op memory would overflow.
+
+Beside it there is an entry for each call, which makes that call and waits: what a profile is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tilefarm.artifact import Call, ProgramJob
+from tilefarm.target import Target
+
+from compile_worker.codegen.llvm import PLAIN_CODE, entry_text, handle_and_offset
+from compile_worker.codegen.text import FunctionText
+from compile_worker.ir.stmt import Module
+from compile_worker.machines.vta.codegen.runtime_abi import WAIT_CYCLES
+from compile_worker.machines.vta.limits import instructions_fit, uops_fit
+from compile_worker.machines.vta.passes.check_instructions import CLOSING, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedCall:
+    """The private function of one call, and what it queues; None when it works on the host."""
+
+    symbol: str
+    stream: Stream | None
+
+
+BARRIER: tuple[tuple[str, Module, Module], ...] = (
+    ("VTADepPush", Module.STORE, Module.COMPUTE),
+    ("VTADepPop", Module.STORE, Module.COMPUTE),
+    ("VTADepPush", Module.COMPUTE, Module.LOAD),
+    ("VTADepPop", Module.COMPUTE, Module.LOAD),
+)
+"""What makes the next kernel's loads wait for all stores queued so far."""
+
+BARRIER_INSTRUCTIONS = 3
+"""At most: a token that finds no instruction to ride on takes one that does nothing."""
+
+
+def network_text(job: ProgramJob, queued: Sequence[QueuedCall]) -> str:
+    """LLVM text of the entry; the first answer that is not 0 ends it and is its own answer."""
+    text = FunctionText(job.entry)
+    most = max((len(call.arguments) for call in job.calls), default=1)
+    handles = text.in_entry(f"alloca [{most} x ptr]")
+    offsets = text.in_entry(f"alloca [{most} x i64]")
+    command = text.op("call ptr @VTATLSCommandHandle()")
+    buffers = [handle_and_offset(text, position) for position in range(job.buffers)]
+    after = endings(queued, job.target)
+    for call, kernel, ending in zip(job.calls, queued, after, strict=True):
+        _pass_arguments(text, call, buffers, handles, offsets)
+        _answered(text, f"@{kernel.symbol}(ptr {handles}, ptr {offsets}) noinline")
+        if ending == "wait":
+            text.do(f"call void @VTASynchronize(ptr {command}, i32 {WAIT_CYCLES})")
+        elif ending == "barrier":
+            for function, source, sink in BARRIER:
+                tokens = f"i32 {source.value}, i32 {sink.value}"
+                _answered(text, f"@{function}(ptr {command}, {tokens})")
+    text.do("ret i32 0")
+    return entry_text(job.entry, text, attributes=PLAIN_CODE)
+
+
+def call_texts(job: ProgramJob, queued: Sequence[QueuedCall]) -> list[str]:
+    """LLVM text of an entry for each call: a network that makes it alone."""
+    return [
+        network_text(replace(job, entry=entry, calls=(call,)), (kernel,))
+        for entry, call, kernel in zip(job.call_entries, job.calls, queued, strict=True)
+    ]
+
+
+def endings(queued: Sequence[QueuedCall], target: Target) -> list[str]:
+    """What follows each call: "wait", "barrier", or nothing after work on the host."""
+    found: list[str] = []
+    uops = instructions = 0
+    for position, call in enumerate(queued):
+        if call.stream is None:
+            found.append("")
+            continue
+        uops += call.stream.uops
+        instructions += call.stream.instructions + BARRIER_INSTRUCTIONS
+        following = queued[position + 1].stream if position + 1 < len(queued) else None
+        if following is None or not _fits(following, uops, instructions, target):
+            found.append("wait")
+            uops = instructions = 0
+        else:
+            found.append("barrier")
+    return found
+
+
+def _fits(stream: Stream, uops: int, instructions: int, target: Target) -> bool:
+    """Whether one more kernel fits into a run that holds so much already."""
+    more = instructions + stream.instructions + CLOSING
+    return uops_fit(target, uops + stream.uops) is None and instructions_fit(more) is None
+
+
+def _answered(text: FunctionText, call: str) -> None:
+    """Call a function; unless it answers 0, that is the entry's answer too."""
+    answer = text.op(f"call i32 {call}")
+    with text.when(text.op(f"icmp ne i32 {answer}, 0")):
+        text.do(f"ret i32 {answer}")
+        text.begin(text.fresh_label())
+
+
+def _pass_arguments(
+    text: FunctionText, call: Call, buffers: Sequence[tuple[str, str]], handles: str, offsets: str
+) -> None:
+    for position, (buffer, nbytes) in enumerate(call.arguments):
+        handle, start = buffers[buffer]
+        slot = text.op(f"getelementptr ptr, ptr {handles}, i64 {position}")
+        text.do(f"store ptr {handle}, ptr {slot}")
+        place = text.op(f"getelementptr i64, ptr {offsets}, i64 {position}")
+        text.do(f"store i64 {text.op(f'add i64 {start}, {nbytes}')}, ptr {place}")
