@@ -23,10 +23,6 @@ class Accelerator(Closing):
         self.process = ChildProcess(pid)
         self._connection = connection
 
-    @property
-    def alive(self) -> bool:
-        return self.process.poll() is None
-
     def serve(self, child: int, memory: int) -> None:
         """From now on it is the accelerator of another child; what it did for others is forgotten.
 

@@ -18,7 +18,6 @@ from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from device_server.library.native import find_executable, find_library
-from device_server.runner.accelerator import Accelerator
 from device_server.runner.accounts import Counted, counted, profiled
 from device_server.runner.child import RunnerChild
 from device_server.runner.children import Children, LibraryError
@@ -35,6 +34,7 @@ from device_server.runner.frames import (
     load_request,
     run_request,
 )
+from device_server.runner.idle_accelerators import IdleAccelerators
 from device_server.runner.results import Results
 from device_server.runner.told_times import implausible
 from device_server.runner.verdicts import Blob, Problem, death, refusal
@@ -101,6 +101,7 @@ class Runner(Closing):
         self._clock = clock or SystemClock()
         self._child: RunnerChild | None = None
         self._loaded: tuple[Digest, Tenancy] | None = None
+        self._idle = IdleAccelerators()
         self._ending = ExitStack()
         self._load_seconds = 0.0
         self._library_digest = Digest.of(library.read_bytes())
@@ -141,6 +142,7 @@ class Runner(Closing):
     def close(self) -> None:
         """End the child. May be called again; `run` afterwards is an error."""
         self._drop_child()
+        self._idle.close()
         self._children.close()
 
     def _outcome(self, job: RunJob, blob: Blob, tenancy: Tenancy) -> Measurement | Problem:
@@ -311,7 +313,8 @@ class Runner(Closing):
         try:
             with _opened(blob(job.artifact)) as artifact:
                 first = [load_request(artifact), request]
-                accelerator = self._freed_accelerator(tenancy, job.limit_seconds)
+                self._free_accelerator()
+                accelerator = self._idle.take(tenancy, job.limit_seconds)
                 self._child = self._children.child(first, accelerator)
             self._ending.enter_context(tenancy.stopping(self._child.kill))
             reply = self._child.loaded(self._limits.start_seconds)
@@ -329,20 +332,17 @@ class Runner(Closing):
         self._load_seconds = self._clock.seconds() - begin
         return None
 
-    def _freed_accelerator(self, tenancy: Tenancy, within_seconds: float) -> Accelerator | None:
-        """Drop the child, but not its accelerator if it may serve the next one of the tenancy.
+    def _free_accelerator(self) -> None:
+        """Drop the child, but not its accelerator, if it may serve the next one of the tenancy.
 
         A child that lives has had its answers, so its accelerator has nothing more to do.
         """
         child = self._child
-        freed = None
-        if child is not None and child.alive and self._loaded and self._loaded[1] is tenancy:
-            freed = child.release_accelerator()
+        if child is not None and child.alive and self._loaded is not None:
+            accelerator = child.release_accelerator()
+            if accelerator is not None:
+                self._idle.keep(accelerator, self._loaded[1])
         self._drop_child()
-        if freed is None or (freed.alive and freed.process.has_time_for(within_seconds)):
-            return freed
-        freed.close()
-        return None
 
     def _explain(self, reply: Reply) -> Problem:
         """What a reply that is no success means; the child that sent it is not used again."""

@@ -21,8 +21,8 @@ def test_it_costs_its_budget_and_no_more(real_farm: RealFarm, stopwatch: Stopwat
         outcome = client.run(job("loop", timeout_seconds=BUDGET_SECONDS), request_id="loop")
     assert isinstance(outcome, RunFailure)
     assert outcome.status is Status.RUN_TIMEOUT
-    assert len(processes) == 3, "a zygote, and the child and its accelerator that it made"
-    assert gone(processes[1:])
-    assert device.below()[:1] == processes[:1]
+    assert len(processes) == 4, "a zygote, the device's own accelerator, a child and its own"
+    assert gone(processes[2:])
+    assert device.below()[:2] == processes[:2]
     assert isinstance(client.run(job("increment"), request_id="after"), Measurement)
     assert device.alive

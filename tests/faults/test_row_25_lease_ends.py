@@ -43,7 +43,8 @@ class Abandoned:
         thread.shutdown(wait=False)
         busy = self.busy_seconds()
         eventually(lambda: self.busy_seconds() > busy + 0.5)
-        _zygote, *self.child = self.device.below()  # and the process that plays its accelerator
+        # Of the child there are two: itself, and the process that plays its accelerator.
+        _zygote, _own_accelerator, *self.child = self.device.below()
 
     def busy_seconds(self) -> float:
         usage = self.client.states()[0].usage

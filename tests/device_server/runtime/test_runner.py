@@ -25,7 +25,7 @@ import device_server
 from device_server.device.memory_file import MemoryFile
 from device_server.library.native import find_library
 from device_server.runner.runner import Runner
-from device_server.tenancy import Tenancy
+from device_server.tenancy import OWN, Tenancy
 
 from .conftest import KERNELS, Blobs
 
@@ -386,18 +386,36 @@ def test_children_of_one_tenancy_have_one_accelerator_which_begins_anew_for_each
     assert first not in seen
 
 
-def test_an_accelerator_ends_with_its_tenancy(
+def test_the_device_s_own_runs_between_those_of_a_lease_have_an_accelerator_of_their_own(
     runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
 ) -> None:
+    tenancies = [OWN, Tenancy(lease="one", fence=1)]
+    seen = []
+    for _ in range(2):
+        for tenancy in tenancies:
+            measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path, tenancy))
+            seen.append(accelerator_of(runner))
+    assert seen == seen[:2] * 2
+    assert seen[0] != seen[1]
+
+
+@pytest.mark.parametrize("own_run_between", [False, True])
+def test_an_accelerator_ends_with_its_tenancy(
+    runner: Runner, blobs: Blobs, compiled: dict[str, Digest], *, own_run_between: bool
+) -> None:
     tenancy = Tenancy(lease="one", fence=1)
-    measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path, tenancy))
-    idle = bad_job(compiled["bad"], "takes_a_tenth_of_a_second")
-    measured(runner.run(idle, blobs.path, tenancy))
+    job = dense_job(blobs, compiled["good"])
+    measured(runner.run(job, blobs.path, tenancy))
     assert runner._child is not None
     accelerator = runner._child.accelerator
     assert accelerator is not None
+    if own_run_between:
+        measured(runner.run(job, blobs.path))
     tenancy.end("it was given back")
     assert accelerator.process.wait(5.0) is not None
+    last = Tenancy(lease="two", fence=2)
+    measured(runner.run(job, blobs.path, last))
+    assert accelerator_of(runner) != accelerator.process.pid
 
 
 @pytest.mark.parametrize("entry", ["segfault", "endless"])
