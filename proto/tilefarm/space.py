@@ -1,8 +1,9 @@
 """A search space as data: finite variables and named constraints over them.
 
 The compiler makes it, the tuner searches it, and neither knows the other. Kinds of constraint
-follow Heron (ASPLOS 2023, section 4): PROD, SUM, EQ, LE, IN, SELECT, and TABLE for what only a list
-can say; LARGEST is for times that overlap. Variables are tunable (chosen by the search) or derived
+follow Heron (ASPLOS 2023, section 4): `Prod`, `Sum`, `Le` and `Select` are its PROD, SUM, LE and
+SELECT; its IN is a variable's domain, its EQ a `Sum` of one term. `Table` is for what only a list
+can say, `Largest` for times that overlap. Variables are tunable (chosen by the search) or derived
 (fixed by the tunables through constraints).
 """
 
