@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.c_kernels import unbuilt
+from kit.built import no_c_kernels, require
 from kit.fault_rows import ROWS, Stopwatch, row_number
 from kit.real_farm import RealFarm
 
@@ -33,8 +33,7 @@ def stopwatch(request: pytest.FixtureRequest) -> Stopwatch:
 @pytest.fixture
 def real_farm(tmp_path: Path) -> Iterator[RealFarm]:
     """A farm of real processes."""
-    if unbuilt():
-        pytest.skip(unbuilt())
+    require(no_c_kernels)
     with RealFarm(tmp_path) as farm:
         yield farm
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from kit.c_kernels import unbuilt
+from kit.built import needs_c_kernels
 from kit.real_farm import RealFarm, Served, gone
 from kit.tuning import tuning
 
@@ -30,7 +30,7 @@ def open_files(pid: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300 + CANDIDATES)
-@pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+@needs_c_kernels
 def test_many_candidates_leave_nothing_but_records(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

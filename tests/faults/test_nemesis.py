@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from kit.c_kernels import unbuilt
+from kit.built import needs_c_kernels
 from kit.harassed import Harassed
 from kit.invariants import broken
 from kit.nemesis import Nemesis
@@ -26,7 +26,7 @@ GUESTS = 20
 
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 900)
-@pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+@needs_c_kernels
 def test_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Harassed(tmp_path, seed=SEED) as farm:
         nemesis, guests = Nemesis(farm, SEED), farm.guests(GUESTS)

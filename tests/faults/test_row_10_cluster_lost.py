@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kit.built import no_simulator, require
 from kit.fault_rows import Stopwatch
 from kit.machines import Machines
 from kit.ray_cluster import RayCluster
-from kit.simulated import unbuilt
 from tilefarm.errors import ClusterLostError
 
 from tuner.store import Store
@@ -25,8 +25,7 @@ GONE = "is gone\n  try: nothing measured is lost: once it is back, the same comm
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    if unbuilt():
-        pytest.skip(unbuilt())
+    require(no_simulator)
     with tempfile.TemporaryDirectory(prefix="t-") as name:  # sockets have short names
         (Path(name) / "log").mkdir()
         yield Path(name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -12,10 +10,7 @@ from typing import Final
 
 from kit.foreign import LINKING
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError
 from tilefarm.measurement import BufferSpec, Role, RunJob
-
-from device_server.library.native import find_executable, find_library
 
 _SOURCE: Final = """
     #include <stdint.h>
@@ -64,17 +59,6 @@ SYSTEM_CALL: Final = """
 X: Final = bytes(range(256)) * 8
 Y: Final = bytes((byte + 1) % 256 for byte in X)
 """What `increment` and, after about a second, `slow` make of X, in two samples."""
-
-
-def unbuilt() -> str:
-    """Why no real kernel can run here; empty when one can."""
-    if platform.machine() != "x86_64" or shutil.which("cc") is None:
-        return "needs a C compiler for x86-64"
-    try:
-        find_library(), find_executable()
-    except InfraError as error:
-        return error.what
-    return ""
 
 
 @cache

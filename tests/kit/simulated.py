@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement
 from tilefarm.target import Limits, Target, VtaConfig
 
 from compile_worker.compiler import compile_program
 from compile_worker.space import generate
-from device_server.library.native import find_executable, find_library
 from device_server.runner.runner import Runner
 from driver.network.integer.network import Network
 from driver.network.integer.qir import QuantGraph
@@ -40,15 +38,6 @@ PAIRS: Final = Target(
 """Two samples a vector, eight channels a block, MUL."""
 
 Arrays = Mapping[str, NDArray[Any]]
-
-
-def unbuilt() -> str:
-    """Why there is no simulator; empty where it is built."""
-    try:
-        find_library(), find_executable()
-    except InfraError as error:
-        return error.what
-    return ""
 
 
 def program_of(network: Network) -> NetworkProgram:

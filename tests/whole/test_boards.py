@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit import kinds
+from kit.built import needs_simulator
 from kit.demo_program import demo_program
 from kit.nests import dense, with_epilogue
 from kit.networks import Builder, conv, networks, samples_for, window
 from kit.plausible import accusation
 from kit.shared import zoo_folder
-from kit.simulated import Simulators, unbuilt
+from kit.simulated import Simulators
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.target import TARGETS, Board, Limits, Target, VtaConfig
 
@@ -38,7 +39,7 @@ from driver.network.rewrites.fold import fold
 from driver.program.simulated import on_simulator
 from tuner.sampler import Sampler
 
-pytestmark = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+pytestmark = needs_simulator
 
 PYNQ: Final = TARGETS["sim-pynq-z1"]
 SIM: Final = TARGETS["sim"]

@@ -17,11 +17,11 @@ from subprocess import CompletedProcess
 
 import onnx
 import pytest
+from kit.built import no_simulator, require
 from kit.farm import eventually
 from kit.machines import Machines
 from kit.onnx_models import saved_beside
 from kit.ray_cluster import RayCluster, free_port
-from kit.simulated import unbuilt
 
 from driver import cli
 from driver.network.examples import CALIBRATION, MODEL
@@ -137,8 +137,7 @@ class ClusterFarm:
 
 @pytest.fixture(scope="module")
 def farm() -> Iterator[ClusterFarm]:
-    if unbuilt():
-        pytest.skip(unbuilt())
+    require(no_simulator)
     with tempfile.TemporaryDirectory(prefix="t-") as name:  # sockets have short names
         folder = Path(name)
         (folder / "log").mkdir()

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from kit.built import needs_simulator
 from kit.networks import Builder, conv, samples_for, window
 from kit.simulated import PAIRS, program_of
 from numpy.typing import NDArray
-from tilefarm.errors import InfraError
 from tilefarm.target import TARGETS, Target
 
 from device_server.library.native import find_library
@@ -35,15 +35,10 @@ SIM: Final = TARGETS["sim"]
 Arrays = dict[str, NDArray[Any]]
 
 
-def _unbuilt() -> str:
-    try:
-        find_library()
-    except InfraError as error:
-        return error.what
-    return "" if shutil.which("cc") else "there is no cc"
-
-
-pytestmark = pytest.mark.skipif(bool(_unbuilt()), reason=_unbuilt() or "built")
+pytestmark = [
+    needs_simulator,
+    pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
+]
 
 
 def demo() -> tuple[Graph, Arrays]:

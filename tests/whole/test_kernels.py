@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from kit.built import needs_simulator
 from kit.nests import EXAMPLES, SIM, conv2d, dense, inputs_of, with_epilogue, workload
 from kit.schedules import Tiling
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.digest import Digest
 from tilefarm.dtype import DType
-from tilefarm.errors import InfraError
 from tilefarm.measurement import BufferSpec, Counters, Measurement, Role, RunJob
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
@@ -22,7 +22,6 @@ from tilefarm.workload import Workload
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.machines.vta.limits import uop_capacity
 from compile_worker.space import generate
-from device_server.library.native import find_executable, find_library
 from device_server.runner.runner import Runner
 from driver.network.integer.reference import run_workload
 from tuner.sampler import Sampler
@@ -31,15 +30,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 Measure = Callable[[Artifact, str, list[BufferSpec], list[bytes]], Measurement]
 
 
-def _unbuilt() -> str:
-    try:
-        find_library(), find_executable()
-    except InfraError as error:
-        return error.what
-    return ""
-
-
-pytestmark = pytest.mark.skipif(bool(_unbuilt()), reason=_unbuilt() or "built")
+pytestmark = needs_simulator
 
 
 @pytest.fixture(scope="module")

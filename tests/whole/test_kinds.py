@@ -11,10 +11,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from kit import kinds, numpy_operators
+from kit.built import needs_simulator
 from kit.nests import begun, inputs_of
 from kit.plausible import accusation
 from tilefarm.artifact import Artifact, CompileJob
-from tilefarm.errors import InfraError
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -24,19 +24,10 @@ from compile_worker.machines.vta.space.layer import layer_of
 from compile_worker.space import generate, lower_bound_cycles
 from compile_worker.te import nest_of
 from device_server.library.library import VtaLibrary
-from device_server.library.native import Strictness, find_library
+from device_server.library.native import Strictness
 from tuner.sampler import Sampler
 
-
-def _unbuilt() -> str:
-    try:
-        find_library()
-    except InfraError as error:
-        return error.what
-    return ""
-
-
-pytestmark = pytest.mark.skipif(bool(_unbuilt()), reason=_unbuilt() or "built")
+pytestmark = needs_simulator
 
 Array = npt.NDArray[Any]
 Run = Callable[[kinds.Case, Trace, dict[str, Array]], "tuple[bytes, int]"]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from kit.built import no_simulator, require
 from kit.nests import (
     LANES,
     border,
@@ -17,7 +18,6 @@ from kit.nests import (
     window,
     workload,
 )
-from kit.simulated import unbuilt
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
@@ -75,8 +75,7 @@ LARGE: Final = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_the_processor_has_room_for_any_shape(name: str, tmp_path: Path) -> None:
-    if unbuilt():
-        pytest.skip(unbuilt())
+    require(no_simulator)
     work = LARGE[name]
     made = compile_kernel(CompileJob(workload=work, trace=Trace(), target=SIM, symbol="entry"))
     assert isinstance(made, Artifact), made
@@ -101,8 +100,7 @@ FAR: Final = {
 
 @pytest.mark.parametrize("name", FAR)
 def test_blocks_of_channels_that_are_far_apart_are_copies_of_their_own(name: str) -> None:
-    if unbuilt():
-        pytest.skip(unbuilt())
+    require(no_simulator)
     work = FAR[name]
     made = generate(work, SIM)
     points = map(dict, Sampler(made.space).sample(100, np.random.default_rng(0)))

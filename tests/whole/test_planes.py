@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kit.built import needs_simulator
 from kit.nests import conv2d, dense, inputs_of, with_epilogue
 from kit.numpy_operators import run as in_numpy
 from kit.sampled_schedules import assert_bits_of_numpy
-from kit.simulated import PAIRS, unbuilt
+from kit.simulated import PAIRS
 from numpy.typing import NDArray
 from tilefarm.target import TARGETS, Target
 from tilefarm.workload import Workload
@@ -32,17 +33,15 @@ WIDE = (
     *("conv wide depthwise weights", "conv all wide depthwise", "grouped wide"),
 )
 
-built = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
 
-
-@built
+@needs_simulator
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize("target", [SIM, TARGETS["sim-pynq-z1"], PAIRS], ids=lambda t: t.name)
 def test_random_schedules_give_the_bits_of_numpy(target: Target, name: str) -> None:
     assert_bits_of_numpy(name, target)
 
 
-@built
+@needs_simulator
 @pytest.mark.parametrize("name", WIDE)
 def test_a_search_of_few_trials_finds_a_good_schedule(name: str) -> None:
     found = tune_workload(TuningTask(workload=workloads(SIM)[name], target=SIM, trials=8, seed=0))

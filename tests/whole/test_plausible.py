@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.built import needs_simulator
 from kit.plausible import accusation
-from kit.simulated import unbuilt
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.target import TARGETS
 
@@ -18,7 +18,7 @@ from driver.benchmarks.kinds import workloads
 from driver.network.integer.samples import sample_inputs
 from tuner.sampler import Sampler
 
-pytestmark = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+pytestmark = needs_simulator
 
 
 @pytest.mark.parametrize("name", ["sim", "sim-pynq-z1"])

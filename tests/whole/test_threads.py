@@ -6,28 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.built import needs_simulator
 from kit.nests import EXAMPLES, SIM, inputs_of
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob
 from tilefarm.trace import Step, Trace
 
 from compile_worker.compiler import compile_kernel
-from device_server.library.native import find_executable, find_library
 from device_server.runner.runner import Runner, RunnerLimits
 from driver.network.integer.reference import run_workload
 
-
-def _unbuilt() -> str:
-    try:
-        find_library(), find_executable()
-    except InfraError as error:
-        return error.what
-    return ""
-
-
-pytestmark = pytest.mark.skipif(bool(_unbuilt()), reason=_unbuilt() or "built")
+pytestmark = needs_simulator
 
 
 def ran(

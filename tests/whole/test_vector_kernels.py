@@ -7,10 +7,10 @@ from random import Random
 
 import numpy as np
 import pytest
+from kit.built import needs_simulator
 from kit.nests import SIM, scaled_add, window
 from kit.plausible import accusation
 from tilefarm.artifact import Artifact, CompileJob
-from tilefarm.errors import InfraError
 from tilefarm.target import Target, VtaConfig
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
@@ -18,7 +18,6 @@ from tilefarm.workload import Workload
 from compile_worker.compiler import compile_kernel
 from compile_worker.space import generate
 from device_server.library.library import Strictness, VtaLibrary
-from device_server.library.native import find_library
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs
 from tuner.sampler import Sampler
@@ -26,15 +25,7 @@ from tuner.sampler import Sampler
 NO_PAD = (0, 0, 0, 0)
 
 
-def _unbuilt() -> str:
-    try:
-        find_library()
-    except InfraError as error:
-        return error.what
-    return ""
-
-
-pytestmark = pytest.mark.skipif(bool(_unbuilt()), reason=_unbuilt() or "built")
+pytestmark = needs_simulator
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.c_kernels import unbuilt
+from kit.built import needs_c_kernels
 from kit.farm import CREDENTIALS
 from tilefarm.errors import SettingsError
 from tilefarm.rpc.security import Security
@@ -23,7 +23,7 @@ from device_server.runner.runner import Runner
 WEAK = "rlimits, no_new_privs, no capabilities"
 SECCOMP, LANDLOCK = f"{WEAK}, two-stage seccomp", f"{WEAK}, two-stage seccomp, Landlock ABI 7"
 
-pytestmark = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+pytestmark = needs_c_kernels
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kit.c_kernels import X, Y, blobs, job, unbuilt
+from kit.built import needs_c_kernels
+from kit.c_kernels import X, Y, blobs, job
 from kit.farm import CREDENTIALS, eventually
 from kit.processes import DEVICE, TRACKER, process
 from tilefarm.errors import DeviceLostError
@@ -21,7 +22,7 @@ from tilefarm.target import TARGETS
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
 
-pytestmark = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+pytestmark = needs_c_kernels
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kit.c_kernels import unbuilt
+from kit.built import needs_c_kernels
 from kit.foreign import LINKING
 from kit.real_farm import RealFarm
 from tilefarm.digest import Digest
@@ -17,7 +17,7 @@ from tilefarm.measurement import BufferSpec, Measurement, Role, RunJob
 
 from device_server.device.client import DeviceClient
 
-pytestmark = pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+pytestmark = needs_c_kernels
 
 _SOURCE: Final = """
     #include <stdint.h>

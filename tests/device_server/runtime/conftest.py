@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kit.built import no_simulator, require
 from tilefarm.digest import Digest
-from tilefarm.errors import InfraError
 from tilefarm.target import TARGETS
 
 from device_server.library.library import VtaLibrary
-from device_server.library.native import find_executable, find_library
 from device_server.runner.runner import Runner, RunnerLimits
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -36,10 +35,7 @@ class Blobs:
 
 @pytest.fixture(scope="session", autouse=True)
 def _built() -> None:
-    try:
-        find_library(), find_executable()
-    except InfraError as error:
-        pytest.skip(str(error))
+    require(no_simulator)
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tilefarm.errors import InfraError
+from kit.built import no_simulator, require
 
-from device_server.library.native import find_library
 from driver import cli
 
 Show = Callable[..., str]
@@ -27,10 +26,7 @@ def show(capsys: pytest.CaptureFixture[str]) -> Show:
 
 
 def needs_library() -> None:
-    try:
-        find_library()
-    except InfraError as error:
-        pytest.skip(str(error))
+    require(no_simulator)
 
 
 def test_the_workloads_of_a_network(show: Show) -> None:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tilefarm.errors import InfraError
-
-from device_server.library.native import find_library
+from kit.built import no_simulator, require
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _built() -> None:
-    try:
-        find_library()
-    except InfraError as error:
-        pytest.skip(str(error))
+    require(no_simulator)

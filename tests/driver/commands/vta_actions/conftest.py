@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.built import no_simulator, require
 from kit.programs import DENSE_CYCLES, dense_program
-from tilefarm.errors import InfraError
 
 from device_server.library.library import VtaLibrary
-from device_server.library.native import find_library
 from device_server.programs.program import Program, write_program
 from driver import cli
 
@@ -21,10 +20,7 @@ Vta = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="session", autouse=True)
 def _built() -> None:
-    try:
-        find_library()
-    except InfraError as error:
-        pytest.skip(str(error))
+    require(no_simulator)
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.built import needs_simulator
 from kit.nests import border, conv2d, quantize
 from kit.networks import Builder, conv, window
-from kit.simulated import Simulators, program_of, unbuilt
+from kit.simulated import Simulators, program_of
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 from tilefarm.workload import Workload
@@ -158,7 +159,7 @@ def test_other_borders_are_copies(around: Around) -> None:
     assert not plan_borders(around.graph())
 
 
-@pytest.mark.skipif(bool(unbuilt()), reason=unbuilt() or "built")
+@needs_simulator
 def test_an_image_of_many_channels_is_copied_into_its_border(tmp_path: Path) -> None:
     """Its layer reads blocks of channels, not windows: pixels of bytes, and a pad of their zero."""
     rng = np.random.default_rng(5)
