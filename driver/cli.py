@@ -88,10 +88,13 @@ def _load(module: str) -> Command:
 def _version() -> int:
     from importlib import metadata
 
+    from tilefarm.rpc.version import PROTOCOL
+
     try:
-        print(f"tilefarm {metadata.version('tilefarm')}")
+        version = metadata.version("tilefarm")
     except metadata.PackageNotFoundError:
-        print("tilefarm (from its sources, not installed)")
+        version = "(from its sources, not installed)"
+    print(f"tilefarm {version}, protocol {PROTOCOL}")
     return 0
 
 

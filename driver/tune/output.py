@@ -29,7 +29,7 @@ _ELSEWHERE: Final = "choose another folder with --out"
 class Identity:
     """What makes two runs the same run, so that one may continue the other.
 
-    `network` is the digest of all workloads, so a change of the compiler's mind about them counts.
+    Only another model or target keeps them apart; seed and proposer are noted for people.
     """
 
     model: Digest

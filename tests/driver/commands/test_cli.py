@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from tilefarm.rpc.version import PROTOCOL
 from tilefarm.target import load_target
 
 from driver import cli
@@ -53,7 +55,7 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--version") == 0
-    assert capsys.readouterr().out.startswith("tilefarm ")
+    assert capsys.readouterr().out == f"tilefarm {version('tilefarm')}, protocol {PROTOCOL}\n"
 
 
 DEVICE = ("device", "--name", "d", "--tracker", "127.0.0.1:1")
