@@ -124,7 +124,8 @@ class Bench:
             SuspectError: the known kernel failed after the run.
         """
         arrived = self._clock.seconds()
-        job = replace(job, timeout_seconds=min(job.timeout_seconds, _MAX_RUN_SECONDS))
+        if job.timeout_seconds > _MAX_RUN_SECONDS:
+            job = replace(job, timeout_seconds=_MAX_RUN_SECONDS)
         with blobs.pinned(job.blobs):
             for fault in _faults(job, blobs.nbytes_of):
                 raise ProtocolError(f"run {job.artifact.short}: {fault}")
@@ -136,8 +137,7 @@ class Bench:
                 queue_seconds = self._clock.seconds() - arrived
                 if refusal := self._quarantined.refusal(job):
                     self._log_refusal(refusal, tenancy)
-                    reply = self._kept(refusal, queue_seconds, blobs)
-                    return replace(reply, unchecked=self._watch.unchecked)
+                    return self._kept(refusal, queue_seconds, blobs, self._watch.unchecked)
                 with phase("run"):
                     outcome = await self._outcome(job, tenancy, blobs)
                     _note_runner(outcome)
@@ -147,7 +147,7 @@ class Bench:
                 tenancy.require()
                 self._quarantined.ended(job, outcome)
                 unchecked = self._watch.unchecked
-        return replace(self._kept(outcome, queue_seconds, blobs), unchecked=unchecked)
+        return self._kept(outcome, queue_seconds, blobs, unchecked)
 
     async def _outcome(
         self, job: RunJob, tenancy: Tenancy, blobs: TenantBlobs
@@ -188,11 +188,15 @@ class Bench:
         )
 
     def _kept(
-        self, outcome: Measurement | RunFailure, queue_seconds: float, blobs: TenantBlobs
+        self,
+        outcome: Measurement | RunFailure,
+        queue_seconds: float,
+        blobs: TenantBlobs,
+        unchecked: int,
     ) -> RunReply:
         """The reply, with what may be large left in the store, for its user."""
         if isinstance(outcome, RunFailure):
-            return RunReply(outcome=outcome, queue_seconds=queue_seconds)
+            return RunReply(outcome=outcome, queue_seconds=queue_seconds, unchecked=unchecked)
         try:
             outputs = tuple((name, blobs.put(content)) for name, content in outcome.outputs)
             events = outcome.timeline
@@ -205,12 +209,15 @@ class Bench:
                 why=f"no room for the outputs: {error.what}",
                 device=self._settings.device,
             )
-            return RunReply(outcome=failure, queue_seconds=queue_seconds)
+            return RunReply(outcome=failure, queue_seconds=queue_seconds, unchecked=unchecked)
+        if outcome.outputs or events:
+            outcome = replace(outcome, outputs=(), timeline=())
         return RunReply(
-            outcome=replace(outcome, outputs=(), timeline=()),
+            outcome=outcome,
             outputs=outputs,
             timeline=timeline,
             queue_seconds=queue_seconds,
+            unchecked=unchecked,
         )
 
     def _log_refusal(self, refusal: RunFailure, tenancy: Tenancy) -> None:

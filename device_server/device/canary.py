@@ -7,7 +7,7 @@ time, is found out after few kernels, and so is what it measured meanwhile.
 from __future__ import annotations
 
 import errno
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, SelfTestError, TilefarmError
 from tilefarm.measurement import (
+    Counters,
     DeviceClock,
     Measurement,
     Precision,
@@ -238,11 +239,11 @@ class Canary:
         cycles = measurement.cycles
         if not cycles:
             return None
-        found, expected = asdict(measurement.counted), asdict(self._known.counters)
+        found, expected = measurement.counted, self._known.counters
         odd = [
-            f"{name} {found[name]}, not {value}"
-            for name, value in expected.items()
-            if value and found[name] != value
+            f"{name} {getattr(found, name)}, not {value}"
+            for name in Counters.__dataclass_fields__
+            if (value := getattr(expected, name)) and getattr(found, name) != value
         ]
         least = self._known.counters.gemm_uops + self._known.counters.alu_uops
         if cycles < least:

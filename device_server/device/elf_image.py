@@ -146,13 +146,13 @@ class Image:
 
     def may_be_written(self, address: int, nbytes: int) -> bool:
         """Whether it is memory for data, and not the list of tables."""
-        listed = self.dynamic
-        if address < listed.end and listed.address < address + nbytes:
+        listed, end = self.dynamic, address + nbytes
+        if address < listed.end and listed.address < end:
             return False
-        return any(
-            segment.flags & WRITE and segment.address <= address and address + nbytes <= segment.end
-            for segment in self.loads
-        )
+        for segment in self.loads:
+            if segment.flags & WRITE and segment.address <= address and end <= segment.end:
+                return True
+        return False
 
 
 @cache

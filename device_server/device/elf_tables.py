@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from device_server.device.elf_image import Image, Machine, Refused, fields
@@ -61,16 +62,16 @@ class _Processor:
     form: int
     relative: int
     symbolic: frozenset[int]
+    # Calls a function to know what to write.
+    indirect: int
 
 
 _PROCESSORS: Final[Mapping[Machine, _Processor]] = {
     # An address of a symbol; a slot that data, and a slot that calls go through.
-    Machine.X86_64: _Processor(_RELA, 8, frozenset({1, 6, 7})),
-    Machine.AARCH64: _Processor(_RELA, 1027, frozenset({257, 1025, 1026})),
-    Machine.ARM: _Processor(_REL, 23, frozenset({2, 21, 22})),
+    Machine.X86_64: _Processor(_RELA, 8, frozenset({1, 6, 7}), 37),
+    Machine.AARCH64: _Processor(_RELA, 1027, frozenset({257, 1025, 1026}), 1032),
+    Machine.ARM: _Processor(_REL, 23, frozenset({2, 21, 22}), 160),
 }
-_INDIRECT: Final = {(Machine.X86_64, 37), (Machine.AARCH64, 1032), (Machine.ARM, 160)}
-"""Relocations that call a function to know what to write."""
 
 _INFOS: Final = {
     # Bindings LOCAL, GLOBAL, WEAK of NOTYPE, OBJECT, FUNC; and a local SECTION.
@@ -230,16 +231,15 @@ def _check_symbols(
     text = image.code[text_at : text_at + entries[_STRSZ]]
     if not text.startswith(b"\0") or not text.endswith(b"\0"):
         raise Refused("the table of names does not end where it should")
-    for number in range(count):
-        at = start + number * nbytes
+    table = image.code[start : start + count * nbytes]
+    if any(table[:nbytes]):
+        raise Refused("its symbol table does not begin with an empty row")
+    layout = fields("IBBHQQ" if image.wide else "IIIBBH", image.wide)
+    for row in islice(layout.iter_unpack(table), 1, None):
         if image.wide:
-            name, info, _, section, value, _ = image.words(at, "IBBHQQ")
+            name, info, _, section, value, _ = row
         else:
-            name, value, _, info, _, section = image.words(at, "IIIBBH")
-        if not number:
-            if any(image.code[at : at + nbytes]):
-                raise Refused("its symbol table does not begin with an empty row")
-            continue
+            name, value, _, info, _, section = row
         if name >= len(text):
             raise Refused("a symbol's name lies outside of the table of names")
         end = text.find(b"\0", name, name + _NAME_NBYTES)
@@ -274,6 +274,7 @@ def _places(
     )
     layout = fields("PPP" if rela else "PP", image.wide)
     _check_form(entries, processor, entry_tag, layout.size)
+    word_nbytes = _word_nbytes(image)
     in_front = entries.get(count_tag, 0)
     if in_front * layout.size > entries.get(nbytes_tag, 0):
         raise Refused("more relative relocations are announced than there are")
@@ -282,10 +283,10 @@ def _places(
         for number, (place, info, *_) in enumerate(layout.iter_unpack(table)):
             bits = 32 if image.wide else 8
             symbol, kind = info >> bits, info & ((1 << bits) - 1)
-            _check_relocation(machine, symbol, kind, symbols)
+            _check_relocation(processor, symbol, kind, symbols)
             if start == start_tag and number < in_front and kind != processor.relative:
                 raise Refused("more relative relocations are announced than there are")
-            if not image.may_be_written(place, _word_nbytes(image)):
+            if not image.may_be_written(place, word_nbytes):
                 raise Refused(f"a relocation writes to {place:#x}, which is no data")
             yield place
 
@@ -316,9 +317,8 @@ def _check_form(
         raise Refused(f"relocations of {entries[entry_tag]} bytes")
 
 
-def _check_relocation(machine: Machine, symbol: int, kind: int, symbols: int) -> None:
-    processor = _PROCESSORS[machine]
-    if (machine, kind) in _INDIRECT:
+def _check_relocation(processor: _Processor, symbol: int, kind: int, symbols: int) -> None:
+    if kind == processor.indirect:
         raise Refused("an indirect function would run code while it is loaded")
     if kind == processor.relative:
         if symbol:

@@ -41,6 +41,8 @@ class FenceGate:
         self._tenancy = Tenancy()
         self._over = 0
         self._spoiled = ""
+        self._asked: tuple[str, int, str] | None = None
+        self._ticket = b""
 
     @property
     def fence(self) -> int:
@@ -57,14 +59,7 @@ class FenceGate:
         """
         if claim.epoch != self._epoch:
             raise LeaseError("the device server has started anew since the lease", "lease anew")
-        ticket = ticket_of(
-            self._secret,
-            lease_id=claim.lease_id,
-            fence=claim.fence,
-            epoch=claim.epoch,
-            user=user,
-        )
-        if not hmac.compare_digest(claim.ticket, ticket):
+        if not hmac.compare_digest(claim.ticket, self._ticket_of(claim, user)):
             raise LeaseError(
                 f"lease {claim.lease_id!r} was not given by this device's tracker"
                 f" to {user or 'this farm'}",
@@ -90,6 +85,20 @@ class FenceGate:
         if self._spoiled:
             raise SuspectError(self._spoiled, "what was measured under this lease is not sure")
         return self._tenancy
+
+    def _ticket_of(self, claim: Claim, user: str) -> bytes:
+        """What the tracker gives with that lease; the last one is remembered, for runs in a row."""
+        lease = claim.lease_id, claim.fence, user
+        if lease != self._asked:
+            self._asked = lease
+            self._ticket = ticket_of(
+                self._secret,
+                lease_id=claim.lease_id,
+                fence=claim.fence,
+                epoch=self._epoch,
+                user=user,
+            )
+        return self._ticket
 
     def newest_of(self, user: str) -> Tenancy:
         """The lease that the device is under, for one who asks for something without a claim.

@@ -89,6 +89,11 @@ class RunJournal:
             return methods.RUN.reply.decode(known.answer)
         return await asyncio.shield(known.running)
 
+    def nbytes(self, request_id: str) -> int:
+        """Of the answer to a request of the newest lease; 0 if none is kept."""
+        known = self._answered.get(request_id)
+        return len(known.answer) if known else 0
+
     def _begin(
         self,
         tenancy: Tenancy,

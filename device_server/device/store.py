@@ -184,8 +184,10 @@ class BlobStore(Closing):
             yield
         finally:
             with self._lock:
-                self._pins.subtract(held)
-                self._pins = +self._pins  # none of those that nobody pins is remembered
+                for digest in held:
+                    self._pins[digest] -= 1
+                    if not self._pins[digest]:  # none of those that nobody pins is remembered
+                        del self._pins[digest]
 
     def _used(self, digest: Digest) -> _Entry:
         """A blob that is used just now."""

@@ -109,7 +109,7 @@ class RunnerChild(Closing):
         self.kill()
         if self.accelerator is not None:
             self.accelerator.close()
-        self._killed()
+        self._process.wait()
         self._connection.close()
         self._log.close()
 

@@ -23,6 +23,10 @@ class Digest:
         if len(self.hex) != _HEX_LENGTH or self.hex.strip(_HEX_DIGITS):
             raise ValueError(f"not a SHA-256 in lowercase hexadecimal: {self.hex!r}")
 
+    # One is looked up in tables many times a trial; the made one builds a tuple first.
+    def __hash__(self) -> int:
+        return hash(self.hex)
+
     @classmethod
     def of(cls, content: bytes | bytearray | memoryview) -> Self:
         """The digest of bytes."""

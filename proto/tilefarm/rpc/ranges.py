@@ -6,8 +6,9 @@ of later versions included, so that nothing behind the wire meets infinities or 
 
 from __future__ import annotations
 
-import math
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -28,19 +29,41 @@ def require_ranges(message: Message) -> None:
         ValueError: names the field, and the number.
     """
     for field, value in message.ListFields():
-        values = value if field.is_repeated else (value,)
-        if field.type == FieldDescriptor.TYPE_MESSAGE:
+        held = _held(field)
+        if held is None:
+            continue
+        values = value if held.is_many else (value,)
+        if held.reason is None:
             for inner in values:
                 require_ranges(inner)
-        elif reason := _reason(field, values):
+        elif reason := held.reason(values):
             raise ValueError(f"{message.DESCRIPTOR.name}.{field.name} is {reason}")
 
 
-def _reason(field: FieldDescriptor, values: Any) -> str:
+class _Held(NamedTuple):
+    """A field that numbers may be in: why they cannot be; None where messages are in it."""
+
+    is_many: bool
+    reason: Callable[[Any], str] | None
+
+
+@cache  # What is asked of a descriptor takes longer than to look it up here.
+def _held(field: FieldDescriptor) -> _Held | None:
+    """None for a field in which everything can be."""
+    if field.type == FieldDescriptor.TYPE_MESSAGE:
+        return _Held(field.is_repeated, None)
     if field.type == FieldDescriptor.TYPE_DOUBLE:
-        wrong = [v for v in values if not (math.isfinite(v) and 0 <= v <= LONGEST_SECONDS)]
-        return f"{wrong[0]}, not within 0..{LONGEST_SECONDS:g}" if wrong else ""
+        return _Held(field.is_repeated, _no_seconds)
     if field.type == FieldDescriptor.TYPE_UINT64 and field.name not in ORDINALS:
-        most = max(values, default=0)
-        return f"{most}, more than {MOST}" if most > MOST else ""
-    return ""
+        return _Held(field.is_repeated, _no_amount)
+    return None
+
+
+def _no_seconds(values: Iterable[float]) -> str:
+    wrong = [v for v in values if not 0 <= v <= LONGEST_SECONDS]
+    return f"{wrong[0]}, not within 0..{LONGEST_SECONDS:g}" if wrong else ""
+
+
+def _no_amount(values: Iterable[int]) -> str:
+    most = max(values, default=0)
+    return f"{most}, more than {MOST}" if most > MOST else ""

@@ -132,5 +132,5 @@ _LINES: Final = {LogFormat.TEXT: _text_line, LogFormat.JSON: _json_line}
 
 def _quoted(value: object) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    plain = text and text.isprintable() and not set(text) & set(' "=')
-    return text if plain else json.dumps(text)
+    plain = text.isprintable() and not (" " in text or '"' in text or "=" in text)
+    return text if text and plain else json.dumps(text)
