@@ -12,11 +12,12 @@ from tilefarm.digest import Digest
 from tilefarm.errors import UserError
 from tilefarm.measurement import Status
 
-from compile_worker.emit import Kernel, kernel_object, program_object
+from compile_worker.emit import Kernel, program_object
 from compile_worker.errors import Refused
 from compile_worker.ir.func import Func
-from compile_worker.lowering import LOWERING, SCHEDULED, Pass, Watcher, look_away, lower
-from compile_worker.machines.vta.features import features_of
+from compile_worker.lowering import MACHINES, lower
+from compile_worker.machine import Machines, machine_of
+from compile_worker.pipeline import SCHEDULED, Watcher, look_away
 from compile_worker.schedule import replay
 from compile_worker.schedule.cpu import cpu_trace
 from compile_worker.te import nest_of
@@ -30,7 +31,7 @@ def compile_kernel(
     *,
     clock: Clock | None = None,
     watch: Watcher = look_away,
-    passes: Sequence[Pass] = LOWERING,
+    machines: Machines = MACHINES,
 ) -> Artifact | BuildFailure:
     """Schedule, lower, generate code and link one kernel.
 
@@ -39,9 +40,10 @@ def compile_kernel(
     """
 
     def make() -> Made:
-        func = lowered(job, watch=watch, passes=passes)
-        code = kernel_object(Kernel(job.symbol, func), job.target)
-        return code, (job.symbol,), features_of(func, job.target)
+        func = lowered(job, watch=watch, machines=machines)
+        machine = machine_of(func, machines)
+        code = machine.build(func, job.symbol, job.target)
+        return code, (job.symbol,), machine.features(func, job.target)
 
     return _built(job.digest, make, clock or SystemClock())
 
@@ -57,12 +59,10 @@ def compile_program(job: ProgramJob, *, clock: Clock | None = None) -> Artifact 
     return _built(job.digest, make, clock or SystemClock())
 
 
-def lowered(
-    job: CompileJob, *, watch: Watcher = look_away, passes: Sequence[Pass] = LOWERING
-) -> Func:
+def lowered(job: CompileJob, *, watch: Watcher = look_away, machines: Machines = MACHINES) -> Func:
     """The function of a job, scheduled and lowered: ready for code generation.
 
-    `watch` sees it as "nest", as "scheduled", and after every one of the `passes`. An empty trace
+    `watch` sees it as "nest", as "scheduled", and after every pass. An empty trace
     stands for the schedule that an operator has on the processor.
 
     Raises:
@@ -74,7 +74,7 @@ def lowered(
     trace = job.trace if job.trace.steps else cpu_trace(job.workload, job.target)
     scheduled = replay(trace, nest, job.target)
     watch(SCHEDULED, scheduled)
-    return lower(scheduled, job.target, passes=passes, watch=watch)
+    return lower(scheduled, job.target, machines=machines, watch=watch)
 
 
 def _built(job: Digest, make: Callable[[], Made], clock: Clock) -> Artifact | BuildFailure:

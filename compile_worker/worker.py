@@ -11,7 +11,7 @@ from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
 
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.ir.func import Func
-from compile_worker.lowering import Watcher, look_away
+from compile_worker.pipeline import Watcher, look_away
 from compile_worker.trail import Trail
 
 Job: TypeAlias = CompileJob | ProgramJob

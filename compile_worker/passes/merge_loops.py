@@ -14,22 +14,15 @@ from compile_worker.ir.expr import INDEX, Const, Expr, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.simplify import simplify
-from compile_worker.ir.stmt import For, LoopKind, Stmt, Synchronize
+from compile_worker.ir.stmt import For, LoopKind, Stmt
 from compile_worker.ir.visit import children, mentioned, substitute
-from compile_worker.passes.nests import descend, of_kind
+from compile_worker.passes.nests import descend
 
 
 def merge_loops(func: Func, target: Target) -> Func:
     """Merge loops of a CPU kernel wherever every index allows it."""
     del target
-    if on_accelerator(func):
-        return func
     return Func(func.name, func.params, simplify(_merged(func.body)), func.attrs)
-
-
-def on_accelerator(func: Func) -> bool:
-    """Whether the function waits for the accelerator; otherwise it is a CPU kernel."""
-    return next(of_kind(func.body, Synchronize), None) is not None
 
 
 def _merged(stmt: Stmt) -> Stmt:

@@ -22,7 +22,6 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.simplify import simplify
 from compile_worker.ir.stmt import Alloc, For, LoopKind, Stmt, sequence
 from compile_worker.ir.visit import find, substitute
-from compile_worker.passes.merge_loops import on_accelerator
 from compile_worker.passes.nests import descend, of_kind
 
 _PARTS: Final = 4
@@ -32,8 +31,6 @@ _PARTS: Final = 4
 def partition_loops(func: Func, target: Target) -> Func:
     """Cut every innermost loop at the constants that its variable alone is compared with."""
     del target
-    if on_accelerator(func):
-        return func
     body = _cut(func.body)
     return func if body is func.body else Func(func.name, func.params, simplify(body), func.attrs)
 

@@ -23,7 +23,6 @@ from compile_worker.ir.stmt import For, LoopKind, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import find, mentioned, substitute
 from compile_worker.isa import SCALAR, Isa, isa_of
 from compile_worker.passes.dot_products import dot_of
-from compile_worker.passes.merge_loops import on_accelerator
 from compile_worker.passes.nests import descend, of_kind, statements
 
 LANES: Final = 16
@@ -38,11 +37,15 @@ _LEAST: Final = 4
 
 def vectorize_loops(func: Func, target: Target) -> Func:
     """Choose the loops of a CPU kernel that vectors run; others become plain loops."""
-    accelerated = on_accelerator(func)
-    if accelerated and not any(map(_is_vectorized, of_kind(func.body, For))):
+    body = simplify(_chosen(func.body, isa_of(target.host), may=True))
+    return Func(func.name, func.params, body, func.attrs)
+
+
+def marked_vectors(func: Func) -> Func:
+    """Only loops that the schedule asks vectors for, where every processor gives the same bits."""
+    if not any(map(_is_vectorized, of_kind(func.body, For))):
         return func
-    isa = SCALAR if accelerated else isa_of(target.host)
-    body = simplify(_chosen(func.body, isa, may=not accelerated))
+    body = simplify(_chosen(func.body, SCALAR, may=False))
     return Func(func.name, func.params, body, func.attrs)
 
 

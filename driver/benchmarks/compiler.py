@@ -16,7 +16,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
-from compile_worker.lowering import LOWERING
+from compile_worker.lowering import MACHINES
 from compile_worker.space import generate
 from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, processor_seconds
 from driver.benchmarks.compiler_workers import WorkerMemory, rate, worker_memory
@@ -128,7 +128,8 @@ def tables(
         f"{median(each.nbytes for each in layers) / 1024:.1f}",
     )
     yield from text_table(titles, [*rows, middle])
-    passes = {step.name: median(each.stages[step.name] for each in layers) for step in LOWERING}
+    names = [step.name for step in MACHINES["vta"].passes]
+    passes = {name: median(each.stages[name] for each in layers) for name in names}
     slowest = sorted(passes, key=lambda name: -passes[name])[:_SLOWEST]
     yield f"slowest passes  {', '.join(f'{name} {_ms(passes[name])}' for name in slowest)}"
     for workers, found in rates.items():

@@ -15,7 +15,7 @@ from compile_worker.codegen.machine import object_code
 from compile_worker.compiler import lowered
 from compile_worker.emit import Kernel, kernel_text
 from compile_worker.ir.func import Func
-from compile_worker.lowering import LOWERING
+from compile_worker.lowering import MACHINES
 from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, declarations
 from compile_worker.machines.vta.features import features_of
 from compile_worker.worker import prepare_process
@@ -46,7 +46,7 @@ class LayerFigures:
     def group(self, name: str) -> float:
         """Seconds of a column of the table: one stage, or all passes."""
         if name == "passes":
-            return sum(self.stages[step.name] for step in LOWERING)
+            return sum(self.stages[step.name] for step in MACHINES["vta"].passes)
         return self.stages[name]
 
 

@@ -19,7 +19,7 @@ from tilefarm.workload import Workload
 from compile_worker import compiler
 from compile_worker.codegen.elf import undefined_symbols
 from compile_worker.compiler import compile_kernel, compile_program
-from compile_worker.lowering import LOWERING
+from compile_worker.lowering import MACHINES, step_names
 from compile_worker.worker import compile_all
 
 CONV = conv2d(ci=2, co=2, height=8, width=8)
@@ -60,7 +60,7 @@ def test_time_is_the_clocks() -> None:
 def test_every_step_can_be_watched() -> None:
     seen: list[str] = []
     compile_kernel(job(Tiling()), watch=lambda name, _: seen.append(name))
-    assert seen == ["nest", "scheduled", *(step.name for step in LOWERING)]
+    assert seen == ["nest", "scheduled", *(step.name for step in MACHINES["vta"].passes)]
 
 
 SMALL = VtaConfig(log_inp_buff_size=9, log_wgt_buff_size=12, log_acc_buff_size=9)
@@ -82,7 +82,7 @@ def test_a_limit_is_refused_by_its_name(constraint: str) -> None:
     found = failure(REFUSED[constraint])
     assert (found.status, found.constraint) == (Status.COMPILE_ERROR, constraint)
     assert found.why
-    assert found.stage in [step.name for step in LOWERING]
+    assert found.stage in step_names()
     assert pickle.loads(pickle.dumps(found)) == found
 
 
@@ -103,12 +103,13 @@ def test_what_nobody_foresaw_is_a_crash_of_this_job_only(monkeypatch: pytest.Mon
     assert "KeyError: 'slot'" in found.why
 
 
-def test_a_full_disk_is_not_the_jobs_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object, **named: object) -> object:
+def test_a_full_disk_is_not_the_jobs_fault() -> None:
+    def full(*args: object) -> bytes:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(compiler, "kernel_object", full)
-    found = failure(job(Tiling()))
+    disk = {kind: replace(machine, build=full) for kind, machine in MACHINES.items()}
+    found = compile_kernel(job(Tiling()), machines=disk)
+    assert isinstance(found, BuildFailure)
     assert found.status is Status.INFRA_ERROR
     assert "No space left on device" in found.why
 

@@ -16,7 +16,8 @@ from tilefarm.workload import Workload
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.verify import verify
-from compile_worker.lowering import LOWERING
+from compile_worker.lowering import MACHINES
+from compile_worker.machine import machine_of
 from compile_worker.schedule import replay
 from compile_worker.te import nest_of
 
@@ -99,7 +100,7 @@ def scheduled(workload: Workload, tiling: Tiling, target: Target = SIM) -> Func:
 
 def lowering(func: Func, target: Target = SIM) -> Iterator[tuple[str, Func]]:
     """The function after each pass that changed it, with the pass's name; verified each time."""
-    for step in LOWERING:
+    for step in machine_of(func, MACHINES).passes:
         after = step.run(func, target)
         verify(after, step.leaves)
         if after is not func:

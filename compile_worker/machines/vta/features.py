@@ -19,11 +19,9 @@ from collections.abc import Mapping
 from math import prod
 from typing import Final
 
-import numpy as np
 from tilefarm.target import Target
 
-from compile_worker.ir.evaluate import evaluate
-from compile_worker.ir.expr import Const, Expr, Var
+from compile_worker.ir.expr import Expr, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import (
     Alloc,
@@ -35,12 +33,10 @@ from compile_worker.ir.stmt import (
     Push,
     Seq,
     Stmt,
-    Store,
-    Synchronize,
 )
-from compile_worker.ir.visit import variables
 from compile_worker.machines.vta.passes.check_instructions import CLOSING
 from compile_worker.machines.vta.passes.slots import recorded_keys
+from compile_worker.passes.averages import mean
 from compile_worker.passes.nests import of_kind
 
 KERNEL_CYCLES: Final = 7
@@ -54,17 +50,11 @@ STORE_CYCLES: Final = 3
 
 
 def features_of(func: Func, target: Target) -> dict[str, float]:
-    """Named features of a lowered function.
-
-    A CPU kernel has `stores` (elements written) and `param_nbytes` only.
-    """
+    """Named features of a function that is lowered for VTA."""
     counted: defaultdict[str, float] = defaultdict(float)
     extents = {loop.var: loop.extent for loop in of_kind(func.body, For)}
     tally = _Tally(target, extents, counted)
     tally.visit(func.body, 1.0)
-    if next(of_kind(func.body, Synchronize), None) is None:
-        nbytes = sum(prod(p.shape) * p.dtype.nbytes for p in func.params)
-        return {"stores": counted["stores"], "param_nbytes": float(nbytes)}
     return tally.features()
 
 
@@ -98,8 +88,6 @@ class _Tally:
                 self._dma(stmt, times)
             case MicroKernel():
                 self._kernel(stmt, times)
-            case Store():
-                self._counted["stores"] += times
             case _:
                 pass
 
@@ -131,12 +119,7 @@ class _Tally:
         self._counted["uop_loads"] += min(times, keys)
 
     def _mean(self, expr: Expr) -> float:
-        """Average of an expression over the loops that it depends on."""
-        if isinstance(expr, Const):
-            return float(expr.value)
-        axes = sorted(variables(expr), key=lambda var: var.name)
-        grids = np.meshgrid(*(np.arange(self._extents[var]) for var in axes), indexing="ij")
-        return float(np.mean(evaluate(expr, dict(zip(axes, grids, strict=True)), {})))
+        return mean(expr, self._extents)
 
     def features(self) -> dict[str, float]:
         c = self._counted

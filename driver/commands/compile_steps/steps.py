@@ -23,7 +23,9 @@ from compile_worker.emit import Kernel, kernel_text
 from compile_worker.errors import Refused
 from compile_worker.ir.func import Func
 from compile_worker.ir.printer import show
-from compile_worker.lowering import LOWERING, SCHEDULED, Pass, applied
+from compile_worker.lowering import MACHINES, step_names
+from compile_worker.machine import Machines, machine_of
+from compile_worker.pipeline import SCHEDULED, Pass, applied
 from compile_worker.schedule import replay
 from compile_worker.te import nest_of
 
@@ -86,16 +88,16 @@ class Compile:
 
 def known_names() -> list[str]:
     """Every name of a step but the numbers of a trace's."""
-    return [NEST, SCHEDULED, *(each.name for each in LOWERING), LLVM, STREAM]
+    return [NEST, SCHEDULED, *step_names(), LLVM, STREAM]
 
 
 def compiled(
-    workload: Workload, trace: Trace, target: Target, passes: Sequence[Pass] = LOWERING
+    workload: Workload, trace: Trace, target: Target, machines: Machines = MACHINES
 ) -> Compile:
     """Compile and keep the text after every step, as far as the compile goes."""
     made = Compile()
     try:
-        for shown in _steps(workload, trace, target, passes):
+        for shown in _steps(workload, trace, target, machines):
             made.shown.append(shown)
     except UserError as refusal:
         made.refusal = refusal
@@ -121,15 +123,13 @@ def counted(change: Sequence[str]) -> tuple[int, int]:
     return sum(x.startswith("+") for x in change), sum(x.startswith("-") for x in change)
 
 
-def _steps(
-    workload: Workload, trace: Trace, target: Target, passes: Sequence[Pass]
-) -> Iterator[Shown]:
+def _steps(workload: Workload, trace: Trace, target: Target, machines: Machines) -> Iterator[Shown]:
     func = nest_of(workload, target)
     yield Shown(NEST, "the tensor expressions as plain loops", show(func), "nest")
     for number, step in enumerate(trace.steps, 1):
         func = _applied(number, step, func, target)
         yield Shown(str(number), str(step), show(func), "trace")
-    for each in passes:
+    for each in machine_of(func, machines).passes:
         func = applied(each, func, target)
         yield Shown(each.name, _caption(each), show(func))
     text = kernel_text(Kernel(ENTRY, func), target)

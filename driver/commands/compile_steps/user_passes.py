@@ -11,13 +11,15 @@ from typing import Any, Final
 from tilefarm.errors import SettingsError
 
 from compile_worker.ir.verify import Stage
-from compile_worker.lowering import LOWERING, SCHEDULED, Pass, with_pass
+from compile_worker.lowering import MACHINES, with_pass
+from compile_worker.machine import Machines
+from compile_worker.pipeline import SCHEDULED, Pass
 
 _FORM: Final = re.compile(r"(?P<file>.+\.py):(?P<function>\w+)@(?P<after>\w+)")
 
 
-def with_user_passes(texts: Sequence[str]) -> tuple[Pass, ...]:
-    """Lowering with the passes that options name, in their order.
+def with_user_passes(texts: Sequence[str]) -> Machines:
+    """The machines with the passes that options name, in their order.
 
     Each is `FILE.py:FUNCTION@STEP`: a function from (function, target) to function, to be run after
     the step. It leaves the stage that it finds.
@@ -26,16 +28,20 @@ def with_user_passes(texts: Sequence[str]) -> tuple[Pass, ...]:
         SettingsError: an option of another form, a file that cannot be loaded, no such function.
         PassError: no such step, or a pass of the same name.
     """
-    passes: tuple[Pass, ...] = LOWERING
+    machines = MACHINES
     for text in texts:
         found = _FORM.fullmatch(text)
         if found is None:
             raise SettingsError(f"--pass {text}: not a pass", "FILE.py:FUNCTION@STEP")
         run = _loaded(Path(found["file"]), found["function"])
-        leaves = {SCHEDULED: Stage.SCHEDULED, **{each.name: each.leaves for each in passes}}
+        leaves = {
+            SCHEDULED: Stage.SCHEDULED,
+            **{step.name: step.leaves for each in machines.values() for step in each.passes},
+        }
         stage = leaves.get(found["after"], Stage.FLAT)
-        passes = with_pass(passes, Pass(found["function"], run, stage), after=found["after"])
-    return passes
+        mine = Pass(found["function"], run, stage)
+        machines = with_pass(machines, mine, after=found["after"])
+    return machines
 
 
 def _loaded(file: Path, function: str) -> Any:

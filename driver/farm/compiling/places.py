@@ -23,7 +23,7 @@ from driver.farm.compiling.time_limit import overdue
 from driver.farm.compiling.told import compile_log, style_words, tell
 
 if TYPE_CHECKING:
-    from compile_worker.lowering import Watcher
+    from compile_worker.pipeline import Watcher
     from compile_worker.worker import Job, Result
 
 CHILD: Final = "driver.farm.compiling.places"
@@ -208,7 +208,7 @@ def serve(
 
     `watch` sees every function after every step of its compile.
     """
-    from compile_worker.lowering import look_away
+    from compile_worker.pipeline import look_away
     from compile_worker.worker import compile_all, prepare_process
 
     (pipe,) = far_ends(argument)

@@ -9,7 +9,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import For
-from compile_worker.lowering import LOWERING, lower
+from compile_worker.lowering import MACHINES, lower
 from compile_worker.passes.nests import of_kind
 from compile_worker.schedule import replay
 from compile_worker.space import generate
@@ -40,16 +40,18 @@ SCHEDULES = {
 
 
 def test_names_are_those_of_the_files_functions() -> None:
-    assert [step.name for step in LOWERING] == [step.run.__name__.strip("_") for step in LOWERING]
+    for machine in MACHINES.values():
+        for step in machine.passes:
+            assert step.name == step.run.__name__.removesuffix("_pass")
 
 
-@pytest.mark.parametrize("name", [step.name for step in LOWERING])
+@pytest.mark.parametrize("name", [step.name for step in MACHINES["vta"].passes])
 def test_a_tiled_convolution_after(name: str, golden: Golden) -> None:
     steps = dict(lowering(scheduled(CONV, TILED)))
     golden(show(steps[name]) if name in steps else "unchanged")
 
 
-@pytest.mark.parametrize("name", [step.name for step in LOWERING])
+@pytest.mark.parametrize("name", [step.name for step in MACHINES["cpu"].passes])
 def test_an_average_pool_after(name: str, golden: Golden) -> None:
     steps = dict(lowering(nest("avg_pool2d")))
     golden(show(steps[name]) if name in steps else "unchanged")
@@ -187,4 +189,4 @@ def test_no_pass_changes_a_cpu_kernel(name: str) -> None:
 def test_the_watcher_sees_every_pass() -> None:
     seen: list[str] = []
     lower(nest("add"), SIM, watch=lambda name, _: seen.append(name), check=True)
-    assert seen == [step.name for step in LOWERING]
+    assert seen == [step.name for step in MACHINES["cpu"].passes]

@@ -18,8 +18,10 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import For, LoopKind
 from compile_worker.ir.verify import Stage
 from compile_worker.ir.visit import find
-from compile_worker.lowering import LOWERING, Pass, PassError, lower, with_pass
+from compile_worker.lowering import MACHINES, lower, with_pass
+from compile_worker.pipeline import Pass, PassError
 
+CPU = MACHINES["cpu"].passes
 README = Path(__file__).resolve().parents[3] / "compile_worker" / "README.md"
 
 
@@ -36,53 +38,53 @@ def nothing_at_all(func: Func, target: Target) -> Any:
     return None
 
 
-@pytest.mark.parametrize("after", ["scheduled", *(step.name for step in LOWERING)])
+@pytest.mark.parametrize("after", ["scheduled", *(step.name for step in CPU)])
 def test_a_pass_runs_right_after_the_one_that_it_names(after: str) -> None:
-    names = ["scheduled", *(step.name for step in LOWERING)]
-    stages = [Stage.SCHEDULED, *(step.leaves for step in LOWERING)]
+    names = ["scheduled", *(step.name for step in CPU)]
+    stages = [Stage.SCHEDULED, *(step.leaves for step in CPU)]
     mine = Pass("mine", same, stages[names.index(after)])
     seen = ["scheduled"]
     lower(
         nest("add"),
         SIM,
-        passes=with_pass(LOWERING, mine, after=after),
+        machines=with_pass(MACHINES, mine, after=after),
         watch=lambda name, _: seen.append(name),
     )
     assert seen == [*names[: names.index(after) + 1], "mine", *names[names.index(after) + 1 :]]
 
 
 def test_passes_of_a_user_are_verified_and_ours_stay_as_fast() -> None:
-    passes = with_pass(LOWERING, Pass("mine", no_inputs, Stage.FLAT), after="flatten")
-    assert [step.name for step in passes if step.is_verified] == ["mine"]
+    machines = with_pass(MACHINES, Pass("mine", no_inputs, Stage.FLAT), after="flatten")
+    assert [step.name for step in machines["cpu"].passes if step.is_verified] == ["mine"]
     with pytest.raises(PassError, match="pass mine breaks a rule of the stage flat: buffers are"):
-        lower(nest("add"), SIM, passes=passes)
+        lower(nest("add"), SIM, machines=machines)
 
 
 def test_what_is_no_function_is_told() -> None:
-    passes = with_pass(LOWERING, Pass("mine", nothing_at_all, Stage.FLAT), after="flatten")
+    machines = with_pass(MACHINES, Pass("mine", nothing_at_all, Stage.FLAT), after="flatten")
     with pytest.raises(PassError, match="pass mine gives NoneType, not a function"):
-        lower(nest("add"), SIM, passes=passes)
+        lower(nest("add"), SIM, machines=machines)
 
 
 def test_a_compile_with_a_broken_pass_is_a_typed_failure() -> None:
-    passes = with_pass(LOWERING, Pass("mine", no_inputs, Stage.FLAT), after="flatten")
+    machines = with_pass(MACHINES, Pass("mine", no_inputs, Stage.FLAT), after="flatten")
     job = CompileJob(workload=EXAMPLES["add"], trace=Trace(), target=SIM)
-    made = compile_kernel(job, passes=passes)
+    made = compile_kernel(job, machines=machines)
     assert isinstance(made, BuildFailure)
     assert made.stage == "PassError"
 
 
 MISPLACED: dict[str, tuple[Callable[[], object], str]] = {
     "unknown": (
-        lambda: with_pass(LOWERING, Pass("mine", same, Stage.FLAT), after="flaten"),
+        lambda: with_pass(MACHINES, Pass("mine", same, Stage.FLAT), after="flaten"),
         "there is no pass 'flaten' to go behind\n  try: one of scheduled, inline_stages, ",
     ),
     "taken": (
-        lambda: with_pass(LOWERING, Pass("flatten", same, Stage.FLAT), after="flatten"),
+        lambda: with_pass(MACHINES, Pass("flatten", same, Stage.FLAT), after="flatten"),
         "there already is a pass 'flatten'\n  try: give it another name",
     ),
     "other stage": (
-        lambda: with_pass(LOWERING, Pass("mine", same, Stage.FLAT), after="lower_gemm"),
+        lambda: with_pass(MACHINES, Pass("mine", same, Stage.FLAT), after="lower_gemm"),
         "pass mine leaves FLAT, behind lower_gemm it cannot\n  try: let it leave DECOMPOSED",
     ),
 }
@@ -107,6 +109,6 @@ def test_the_example_of_the_readme_does_what_it_says() -> None:
         kinds[name] = {loop.kind for loop in find(func, For) if loop.extent <= 4}
 
     job = CompileJob(workload=EXAMPLES["max_pool2d"], trace=Trace(), target=SIM)
-    assert isinstance(compile_kernel(job, passes=names["passes"], watch=watch), Artifact)
+    assert isinstance(compile_kernel(job, machines=names["machines"], watch=watch), Artifact)
     assert LoopKind.SERIAL in kinds["flatten"]
     assert LoopKind.SERIAL not in kinds["write_out_short_loops"]

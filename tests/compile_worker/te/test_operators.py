@@ -13,7 +13,7 @@ from tilefarm.workload import OPERATORS, Workload
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.printer import show
 from compile_worker.lowering import lower
-from compile_worker.machines.vta.features import features_of
+from compile_worker.machines.cpu.features import features_of
 from compile_worker.te import nest_of
 from compile_worker.te.operators import STAGES
 

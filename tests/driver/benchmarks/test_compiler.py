@@ -11,14 +11,15 @@ from kit.programs import SIM
 from tilefarm.errors import InfraError
 from tilefarm.trace import Step, Trace
 
-from compile_worker.lowering import LOWERING
+from compile_worker.lowering import MACHINES
 from driver.benchmarks.compiler import candidates, document, tables
 from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, processor_seconds
 from driver.benchmarks.compiler_workers import WorkerMemory, rate, worker_memory
 from driver.program.vta.layers import Convolution
 
 SMALL = {"C2": Convolution(16, 16, 6, 6, 3, 1, 1), "C4": Convolution(32, 16, 4, 4, 1, 2, 0)}
-PASSES = {step.name: 0.008 / len(LOWERING) for step in LOWERING}
+VTA = MACHINES["vta"].passes
+PASSES = {step.name: 0.008 / len(VTA) for step in VTA}
 
 
 def figures(name: str, seconds: float) -> LayerFigures:

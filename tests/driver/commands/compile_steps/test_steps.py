@@ -12,7 +12,8 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.parser import parse
 from compile_worker.ir.printer import show
 from compile_worker.ir.verify import Stage
-from compile_worker.lowering import LOWERING, Pass, with_pass
+from compile_worker.lowering import MACHINES, with_pass
+from compile_worker.pipeline import Pass
 from compile_worker.space import generate
 from driver.commands.compile_steps.steps import compiled, counted, difference, known_names
 
@@ -29,7 +30,7 @@ def test_there_is_a_text_after_every_step() -> None:
     assert made.refusal is None
     names = [each.name for each in made.shown]
     steps = [str(number) for number in range(1, len(plain().steps) + 1)]
-    assert names == ["nest", *steps, *(each.name for each in LOWERING), "llvm"]
+    assert names == ["nest", *steps, *(each.name for each in MACHINES["vta"].passes), "llvm"]
     for each in made.shown[:-1]:
         assert show(parse(each.text)) == each.text
         assert each.caption
@@ -62,7 +63,7 @@ def test_a_compiler_that_breaks_is_a_fault_and_keeps_what_was_before() -> None:
     def breaks(func: Func, target: Target) -> Func:
         raise AssertionError(f"{func.name} on {target.name}")
 
-    passes = with_pass(LOWERING, Pass("breaks", breaks, Stage.FLAT), after="flatten")
+    passes = with_pass(MACHINES, Pass("breaks", breaks, Stage.FLAT), after="flatten")
     made = compiled(WORK, plain(), SIM, passes)
     assert isinstance(made.refusal, InfraError)
     assert "the compiler breaks after flatten: AssertionError" in str(made.refusal)

@@ -16,7 +16,8 @@ from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
 from compile_worker.ir.parser import parse
-from compile_worker.trail import STEPS, LastStep, Trail
+from compile_worker.lowering import MACHINES
+from compile_worker.trail import LastStep, Trail
 from compile_worker.worker import Result
 from driver.farm.compiling.executor import Builds, Workers
 from driver.farm.compiling.job_json import job_document, job_from_document
@@ -25,7 +26,8 @@ from driver.farm.compiling.places import ProcessPlace
 from driver.farm.compiling.replaying import ReplayLimits, kept_compile, replay
 
 ROOT = Path(__file__).resolve().parents[2]
-NEXT = STEPS[STEPS.index(AFTER) + 1]
+PASSES = [step.name for step in MACHINES["cpu"].passes]
+NEXT = PASSES[PASSES.index(AFTER) + 1]
 
 
 def job(name: str) -> CompileJob:
@@ -104,7 +106,7 @@ def test_a_hang_ends_with_its_time(tmp_path: Path, bad_compiler: str) -> None:
 
 def test_a_good_compile_says_what_it_made(tmp_path: Path) -> None:
     verdict = replay(job("add"), ReplayLimits(), tmp_path)
-    assert (verdict.status, verdict.stage, verdict.last.name) == (Status.OK, "", STEPS[-2])
+    assert (verdict.status, verdict.stage, verdict.last.name) == (Status.OK, "", PASSES[-1])
 
 
 def test_too_little_memory_is_a_failure_and_no_harm(tmp_path: Path) -> None:

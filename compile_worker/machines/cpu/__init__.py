@@ -1,0 +1,1 @@
+"""The processor: its lowering, and what is counted of its kernels."""
