@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("proto/tilefarm", "driver", "compile_worker", "tuner", "device_server")
 
 DOORS = {
+    "PIL": {"driver/benchmarks/zoo/images.py"},
     "cryptography": {"driver/farm/authority.py", "driver/farm/signing.py"},
     "llvmlite": {"compile_worker/codegen"},
     "ray": {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilefarm.errors import DataError
 from tilefarm.plural import plural
 
-from driver.benchmarks.zoo.png import read_png
+from driver.benchmarks.zoo.images import read_image
 from driver.network.frontend.data import read_arrays
 
 _HINT: Final = "the folder of --data has the files of the zoo under `data`"
@@ -154,7 +154,7 @@ def _numbers(path: Path) -> NDArray[np.int64]:
 
 def _tiles(folder: Path, pixels: int) -> NDArray[np.uint8]:
     """The images [count, pixels, pixels, 3] of all sheets in the order of their names."""
-    sheets = [read_png(file) for file in sorted(folder.glob("sheet_*.png"))]
+    sheets = [read_image(file) for file in sorted(folder.glob("sheet_*.png"))]
     if not sheets:
         raise DataError(f"{folder}: no sheet_NN.png", _HINT)
     parts = []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 import struct
-import zlib
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,13 @@ import pytest
 from kit.onnx_models import model, node, saved
 from numpy.typing import NDArray
 from onnx import helper
-from tilefarm.errors import DataError
+from PIL import Image
+from tilefarm.errors import DataError, SettingsError
 
 from driver import cli
 from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.goals import goals
-from driver.benchmarks.zoo.png import read_png
+from driver.benchmarks.zoo.images import read_image
 from driver.benchmarks.zoo.recipes import Recipe
 from driver.benchmarks.zoo.records import Attempt, Refused, Tried
 from driver.benchmarks.zoo.samples import Archive, Idx, Noise, Sheets, Windows, read
@@ -37,69 +39,50 @@ from driver.network.quantize.options import AS_USUAL
 IMAGES = Recipe(task="images", data=Archive("images.npz"), calibrate=15, gate=0.9)
 
 
-def png(image: NDArray[np.uint8], filters: tuple[int, ...]) -> bytes:
-    """A file whose rows have these filters in turn, by their definitions on whole rows."""
-    height, width, _ = image.shape
-    flat = image.reshape(height, -1).astype(int)
-    left = np.pad(flat, ((0, 0), (3, 0)))[:, :-3]
-    up = np.pad(flat, ((1, 0), (0, 0)))[:-1]
-    corner = np.pad(left, ((1, 0), (0, 0)))[:-1]
-    guess = left + up - corner
-    far = [abs(guess - each) for each in (left, up, corner)]
-    nearest = np.where(
-        (far[0] <= far[1]) & (far[0] <= far[2]), left, np.where(far[1] <= far[2], up, corner)
-    )
-    taken = (0 * flat, left, up, (left + up) // 2, nearest)
-    rows = b"".join(
-        bytes([number]) + ((flat[y] - taken[number][y]) % 256).astype(np.uint8).tobytes()
-        for y, number in zip(range(height), filters * height, strict=False)
-    )
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        checksum = struct.pack(">I", zlib.crc32(kind + body))
-        return struct.pack(">I", len(body)) + kind + body + checksum
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    packed = zlib.compress(rows)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", packed[:7])
-        + chunk(b"IDAT", packed[7:])
-        + chunk(b"IEND", b"")
-    )
+def png(image: NDArray[np.uint8]) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "PNG")
+    return file.getvalue()
 
 
 def image(height: int, width: int) -> NDArray[np.uint8]:
     return np.random.default_rng(2).integers(0, 256, (height, width, 3)).astype(np.uint8)
 
 
-@pytest.mark.parametrize("filters", [(0,), (1,), (2,), (3,), (4,), (4, 3, 2, 1, 0)])
-def test_png_rows_of_every_filter(filters: tuple[int, ...], tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png(image(7, 5), filters))
-    assert np.array_equal(read_png(tmp_path / "a.png"), image(7, 5))
-
-
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (lambda content: b"GIF89a" + content, "not a PNG file"),
-        (lambda content: content[:40], "cut off"),
-        (lambda content: content[:50] + b"\0" + content[51:], "a checksum is wrong"),
-        (lambda content: content.replace(b"\x08\x02\0\0\0", b"\x10\x02\0\0\0"), "checksum"),
+        (lambda content: b"GIF89a" + content, "cannot identify"),
+        (lambda content: content[:60], "truncated"),
+        (lambda content: content[:50] + b"\0" + content[51:], "broken"),
+        (lambda content: png(image(4, 4)[..., 0]), "its pixels are L, not RGB"),
+        (lambda content: content[:16] + b"\0\0\xff\xff" * 2 + content[24:], "cannot read"),
     ],
+    ids=["kind", "cut", "changed", "grey", "huge"],
 )
 def test_damaged_images(damage: Callable[[bytes], bytes], why: str, tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(damage(png(image(4, 4), (1,))))
+    (tmp_path / "a.png").write_bytes(damage(png(image(4, 4))))
     with pytest.raises(DataError, match=why):
-        read_png(tmp_path / "a.png")
+        read_image(tmp_path / "a.png")
+
+
+def test_an_image_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="No such file"):
+        read_image(tmp_path / "a.png")
+
+
+def test_who_has_not_pillow_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(SettingsError, match="Pillow") as error:
+        read_image(tmp_path / "a.png")
+    assert error.value.hint == "pip install pillow"
 
 
 def test_sheets_are_cut_row_by_row(tmp_path: Path) -> None:
     folder = tmp_path / "sheets"
     folder.mkdir()
     whole = image(8, 12)
-    (folder / "sheet_00.png").write_bytes(png(whole, (4,)))
+    (folder / "sheet_00.png").write_bytes(png(whole))
     (folder / "labels.txt").write_text("0\n1\n1\n0\n1\n")
     samples = read(Sheets("sheets", 4), tmp_path)
     assert samples.x.shape == (5, 4, 4, 3)
@@ -115,7 +98,7 @@ def test_grey_images_have_one_channel_of_whole_numbers(tmp_path: Path) -> None:
     folder = tmp_path / "sheets"
     folder.mkdir()
     whole = image(4, 4)
-    (folder / "sheet_00.png").write_bytes(png(whole, (0,)))
+    (folder / "sheet_00.png").write_bytes(png(whole))
     (folder / "labels.txt").write_text("1\n")
     (grey,) = read(Sheets("sheets", 4, grey=True), tmp_path).x
     assert grey.shape == (4, 4, 1)
