@@ -209,6 +209,26 @@ class VtaLibrary:
             basis=self._basis(),
         )
 
+    def disassemble(self, instruction: tuple[int, int]) -> tuple[tuple[int, int], str]:
+        """An instruction (low word, high word) as the library encodes what it decodes, and as text.
+
+        Raises:
+            VtaError: the opcode is unknown.
+        """
+        again = (ctypes.c_uint64 * 2)()
+        text = ctypes.create_string_buffer(_WHY_NBYTES)
+        words = (ctypes.c_uint64 * 2)(*instruction)
+        count = ctypes.c_size_t(_WHY_NBYTES)
+        self._check(self._c.tilefarm_vta_disassemble(words, again, text, count))
+        return (again[0], again[1]), text.value.decode()
+
+    def decode_uop(self, uop: int) -> tuple[int, tuple[int, ...]]:
+        """A micro-op as the library encodes what it decodes; its dst, src and wgt."""
+        again, indices = ctypes.c_uint32(), (ctypes.c_uint32 * 3)()
+        word = ctypes.c_uint32(uop)
+        self._check(self._c.tilefarm_vta_decode_uop(word, ctypes.byref(again), indices))
+        return again.value, tuple(indices)
+
     def record(self, on: bool) -> None:
         """Keep every synchronization from now on, or no more; switching on forgets older ones."""
         self._c.tilefarm_vta_record_streams(int(on))

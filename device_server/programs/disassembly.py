@@ -15,18 +15,15 @@ are taken before and given after. A transfer of empty rows moves nothing: `nop.l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from tilefarm.errors import DataError
+from tilefarm.vta_isa import FORMATS, AluOp, Memory, Operand
 
 from device_server.programs.instructions import (
-    ALU_OPERATIONS,
-    MEMORIES,
     NEIGHBOURS,
-    UOP_MEMORY,
     Alu,
     Finish,
     Gemm,
@@ -36,65 +33,20 @@ from device_server.programs.instructions import (
     Transfer,
     Unknown,
     module_of,
+    opcode_of,
 )
 from device_server.programs.program import Bytes
 
-_ALU_NUMBERS: Final = (*ALU_OPERATIONS, "op5", "op6", "op7")
-_MEMORY_NUMBERS: Final = (*MEMORIES, "mem6", "mem7")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Operand:
-    """How one operand is written: `key=` and the fields, with a separator between them."""
-
-    key: str
-    fields: tuple[str, ...]
-    separator: str = ","
-    hexadecimal: bool = False
-    always: bool = True
-
-    def text(self, record: object, *, always: bool) -> str:
-        values = [getattr(record, name) for name in self.fields]
-        if not (always and self.always) and not any(values):
-            return ""
-        shown = [hex(v) if self.hexadecimal else str(v) for v in values]
-        return f"{self.key}={self.separator.join(shown)}"
-
-    def values(self, text: str) -> dict[str, int]:
-        parts = text.split(self.separator)
-        if len(parts) != len(self.fields):
-            raise DataError(f"{self.key}={text}: {len(self.fields)} numbers are needed", _HINT)
-        try:
-            return {name: int(part, 0) for name, part in zip(self.fields, parts, strict=True)}
-        except ValueError:
-            raise DataError(f"{self.key}={text}: not a number", _HINT) from None
+_ALU_NAMES: Final = (*(each.word for each in AluOp), "op5", "op6", "op7")
+_MEMORY_NAMES: Final = (*(each.word for each in Memory), "mem6", "mem7")
 
 
 _HINT: Final = "`tilefarm vta show` prints instructions as they are written"
-_TRANSFER: Final = (
-    _Operand(key="sram", fields=("sram",)),
-    _Operand(key="dram", fields=("dram",), hexadecimal=True),
-    _Operand(key="y", fields=("y_size",)),
-    _Operand(key="x", fields=("x_size",)),
-    _Operand(key="stride", fields=("x_stride",)),
-    _Operand(key="pad", fields=("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"), always=False),
-)
-_LOOPS: Final = (
-    _Operand(key="uops", fields=("uop_begin", "uop_end"), separator=".."),
-    _Operand(key="loops", fields=("iter_out", "iter_in"), separator="x"),
-    _Operand(key="dst", fields=("dst_out", "dst_in")),
-    _Operand(key="src", fields=("src_out", "src_in")),
-)
-_GEMM: Final = (*_LOOPS, _Operand(key="wgt", fields=("wgt_out", "wgt_in")))
-_ALU: Final = (
-    *_LOOPS,
-    _Operand(key="imm", fields=("imm",), always=False),
-    _Operand(key="reset", fields=("reset",), always=False),
-)
 _UNKNOWN: Final = (
-    _Operand(key="low", fields=("low",), hexadecimal=True),
-    _Operand(key="high", fields=("high",), hexadecimal=True),
+    Operand("low", ("low",), hexadecimal=True),
+    Operand("high", ("high",), hexadecimal=True),
 )
+_OPERANDS: Final = {opcode: form.operands for form in FORMATS for opcode in form.opcodes}
 
 
 def disassemble(
@@ -154,11 +106,11 @@ def mnemonic(instruction: Instruction) -> str:
     match instruction:
         case Transfer(store=store, memory=memory):
             verb = "store" if store else "load"
-            return f"{'nop.' * instruction.is_nop}{verb}.{_MEMORY_NUMBERS[memory]}"
+            return f"{'nop.' * instruction.is_nop}{verb}.{_MEMORY_NAMES[memory]}"
         case Gemm(reset=reset):
             return "gemm.reset" if reset else "gemm"
-        case Alu(operation=operation, use_imm=use_imm):
-            return f"alu.{_ALU_NUMBERS[operation]}{'.imm' * use_imm}"
+        case Alu(alu_opcode=operation, use_imm=use_imm):
+            return f"alu.{_ALU_NAMES[operation]}{'.imm' * use_imm}"
         case Finish():
             return "finish"
         case Unknown():
@@ -177,7 +129,7 @@ def uops_of(
     words = image[: image.size // 4 * 4].view(np.uint32)
     for number, record in enumerate(records):
         match record:
-            case Transfer(store=False, memory=memory) if memory == UOP_MEMORY:
+            case Transfer(store=False, memory=memory) if memory == Memory.UOP:
                 _load_uops(record, words, buffer)
             case Gemm() | Alu():
                 yield number, buffer[record.uop_begin : record.uop_end].tolist()
@@ -187,34 +139,28 @@ def _load_uops(
     record: Transfer, words: npt.NDArray[np.uint32], buffer: npt.NDArray[np.uint32]
 ) -> None:
     pitch = record.x_pad_0 + record.x_size + record.x_pad_1
-    most = -(-max(0, buffer.size - record.sram) // max(1, pitch))
+    most = -(-max(0, buffer.size - record.sram_base) // max(1, pitch))
     rows = min(most, record.y_pad_0 + record.y_size + record.y_pad_1)
     tile = np.zeros((rows, pitch), np.uint32)
     for row in range(min(record.y_size, rows - record.y_pad_0)):
-        begin = record.dram + row * record.x_stride
+        begin = record.dram_base + row * record.x_stride
         found = words[begin : begin + record.x_size]
         tile[record.y_pad_0 + row, record.x_pad_0 : record.x_pad_0 + found.size] = found
-    room = buffer[record.sram : record.sram + tile.size]
+    room = buffer[record.sram_base : record.sram_base + tile.size]
     room[:] = tile.reshape(-1)[: room.size]
 
 
-def _operand_texts(instruction: Instruction) -> list[str]:
-    always = not (isinstance(instruction, Transfer) and instruction.is_nop)
-    return [operand.text(instruction, always=always) for operand in _operands(instruction)]
+def _operands(instruction: Instruction) -> tuple[Operand, ...]:
+    return _UNKNOWN if isinstance(instruction, Unknown) else _OPERANDS[opcode_of(instruction)]
 
 
-def _operands(instruction: Instruction) -> tuple[_Operand, ...]:
-    match instruction:
-        case Transfer():
-            return _TRANSFER
-        case Gemm():
-            return _GEMM
-        case Alu():
-            return _ALU
-        case Unknown():
-            return _UNKNOWN
-        case Finish():
-            return ()
+def _operand_texts(instruction: Instruction) -> Iterator[str]:
+    moves = not (isinstance(instruction, Transfer) and instruction.is_nop)
+    for key, names, separator, hexadecimal, always in _operands(instruction):
+        values = [getattr(instruction, name) for name in names]
+        if any(values) or (always and moves):
+            shown = [hex(value) if hexadecimal else str(value) for value in values]
+            yield f"{key}={separator.join(shown)}"
 
 
 def _token_texts(tokens: Tokens, module: str) -> Iterator[str]:
@@ -231,13 +177,13 @@ def _record(name: str, operands: Mapping[str, str]) -> Instruction:
     given = dict(operands)
     popped, pushed = given.pop("pop", ""), given.pop("push", "")
     match head, rest:
-        case (("load" | "store"), [memory]) if memory in _MEMORY_NUMBERS:
+        case (("load" | "store"), [memory]) if memory in _MEMORY_NAMES:
             kind: type[Any] = Transfer
-            fixed = {"store": head == "store", "memory": _MEMORY_NUMBERS.index(memory)}
+            fixed = {"store": head == "store", "memory": _MEMORY_NAMES.index(memory)}
         case "gemm", [] | ["reset"]:
             kind, fixed = Gemm, {"reset": len(rest)}
-        case "alu", [operation, *imm] if operation in _ALU_NUMBERS and imm in ([], ["imm"]):
-            kind, fixed = Alu, {"operation": _ALU_NUMBERS.index(operation), "use_imm": len(imm)}
+        case "alu", [operation, *imm] if operation in _ALU_NAMES and imm in ([], ["imm"]):
+            kind, fixed = Alu, {"alu_opcode": _ALU_NAMES.index(operation), "use_imm": len(imm)}
         case "finish", []:
             kind, fixed = Finish, {}
         case "unknown", []:
@@ -252,14 +198,24 @@ def _record(name: str, operands: Mapping[str, str]) -> Instruction:
     return made
 
 
-def _values(operands: tuple[_Operand, ...], given: Mapping[str, str]) -> dict[str, int]:
+def _values(operands: tuple[Operand, ...], given: Mapping[str, str]) -> dict[str, int]:
     known = {operand.key: operand for operand in operands}
     values: dict[str, int] = {}
     for key, text in given.items():
         if key not in known:
             raise DataError(f"no such operand: {key!r}", _HINT)
-        values |= known[key].values(text)
+        values |= _numbers(known[key], text)
     return values
+
+
+def _numbers(operand: Operand, text: str) -> dict[str, int]:
+    parts = text.split(operand.separator)
+    if len(parts) != len(operand.fields):
+        raise DataError(f"{operand.key}={text}: {len(operand.fields)} numbers are needed", _HINT)
+    try:
+        return {name: int(part, 0) for name, part in zip(operand.fields, parts, strict=True)}
+    except ValueError:
+        raise DataError(f"{operand.key}={text}: not a number", _HINT) from None
 
 
 def _tokens(popped: str, pushed: str, module: str) -> Tokens:

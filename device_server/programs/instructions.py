@@ -1,32 +1,38 @@
 """The 128-bit instructions and 32-bit micro-ops as records, to bits and back.
 
-Source: `hw/include/vta/hw_spec.h` of apache/tvm-vta; fields do not straddle the two 64-bit words.
-`device_server/runtime/src/encoding.cc` is the same in the simulator.
+Numbers, fields and their bits are those of the table `tilefarm.vta_isa`; records have its names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from tilefarm.errors import DataError
 from tilefarm.target import VtaConfig
-
-LOAD, STORE, GEMM, FINISH, ALU = range(5)
-MEMORIES: Final = ("uop", "wgt", "inp", "acc", "out", "acc8")
-ALU_OPERATIONS: Final = ("min", "max", "add", "shr", "mul")
-UOP_MEMORY, WGT_MEMORY, INP_MEMORY, ACC_MEMORY, OUT_MEMORY, ACC8_MEMORY = range(6)
+from tilefarm.vta_isa import (
+    FORMATS,
+    HEAD,
+    MODULES,
+    TOKENS,
+    UOP,
+    WORD_BITS,
+    Opcode,
+    Placed,
+    executed_by,
+    index_bits,
+    instruction_layout,
+    layout,
+)
 
 NEIGHBOURS: Final = {
-    "load": ("nobody", "compute"),
-    "compute": ("load", "store"),
-    "store": ("compute", "nobody"),
+    module: (before, after)
+    for before, module, after in zip(
+        ("nobody", *MODULES), MODULES, (*MODULES[1:], "nobody"), strict=False
+    )
 }
 """Whose tokens "prev" and "next" mean, by module."""
-
-_WORD_BITS: Final = 64
-_IMMEDIATE_BITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +55,8 @@ class Transfer:
     store: bool
     tokens: Tokens = NO_TOKENS
     memory: int = 0
-    sram: int = 0
-    dram: int = 0
+    sram_base: int = 0
+    dram_base: int = 0
     y_size: int = 0
     x_size: int = 0
     x_stride: int = 0
@@ -62,7 +68,7 @@ class Transfer:
     @property
     def is_nop(self) -> bool:
         """Whether it moves nothing and only handles tokens."""
-        return self.x_size == 0
+        return self.x_size == 0 or self.y_size == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +91,7 @@ class Gemm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alu:
-    """As Gemm, of the vector unit; `operation` indexes ALU_OPERATIONS; `reset` means nothing."""
+    """As Gemm, of the vector unit; `reset` means nothing."""
 
     tokens: Tokens = NO_TOKENS
     reset: int = 0
@@ -97,7 +103,7 @@ class Alu:
     dst_in: int = 0
     src_out: int = 0
     src_in: int = 0
-    operation: int = 0
+    alu_opcode: int = 0
     use_imm: int = 0
     imm: int = 0
 
@@ -128,68 +134,39 @@ class Uop(NamedTuple):
     wgt: int
 
 
-class _Field(NamedTuple):
-    name: str
-    bit: int
-    width: int
-
-
-_TOKEN_FIELDS: Final = tuple(_Field(f.name, 3 + i, 1) for i, f in enumerate(fields(Tokens)))
-_TRANSFER_FIELDS: Final = (
-    _Field("memory", 7, 3),
-    _Field("sram", 10, 16),
-    _Field("dram", 26, 32),
-    _Field("y_size", 64, 16),
-    _Field("x_size", 80, 16),
-    _Field("x_stride", 96, 16),
-    _Field("y_pad_0", 112, 4),
-    _Field("y_pad_1", 116, 4),
-    _Field("x_pad_0", 120, 4),
-    _Field("x_pad_1", 124, 4),
-)
+_OPCODE_BITS: Final = HEAD[0].width.bits
+_TOKENS: Final = tuple(layout(TOKENS, _OPCODE_BITS, {}))
 
 
 class InstructionSet:
     """The encoding of one accelerator geometry. The config is a possible one."""
 
     def __init__(self, vta: VtaConfig) -> None:
-        uop, acc, inp, wgt = map(
-            _log2, (vta.uop_depth, vta.acc_depth, vta.inp_depth, vta.wgt_depth)
-        )
-        loops = (
-            ("reset", 1),
-            ("uop_begin", uop),
-            ("uop_end", uop + 1),
-            ("iter_out", 14),
-            ("iter_in", 14),
-        )
-        low = tuple(_row(7, loops))
-        dst = (("dst_out", acc), ("dst_in", acc))
-        gemm = (("src_out", inp), ("src_in", inp), ("wgt_out", wgt), ("wgt_in", wgt))
-        alu = (("src_out", acc), ("src_in", acc), ("operation", 3), ("use_imm", 1))
-        imm = ("imm", _IMMEDIATE_BITS)
-        self._gemm = (*low, *_row(_WORD_BITS, (*dst, *gemm)))
-        self._alu = (*low, *_row(_WORD_BITS, (*dst, *alu, imm)))
-        self._uop = tuple(_row(0, (("dst", acc), ("src", max(acc, inp)), ("wgt", wgt))))
+        bits = index_bits(vta)
+        self._layouts = {
+            opcode: instruction_layout(form, bits)[len(HEAD) :]
+            for form in FORMATS
+            for opcode in form.opcodes
+        }
+        self._uop = tuple(layout(UOP, 0, bits))
 
     def decode(self, low: int, high: int) -> Instruction:
         """The record of one instruction; bits that no field has are dropped."""
-        word = low | high << _WORD_BITS
-        opcode = word & 7
-        if opcode > ALU:
+        number = low & ((1 << _OPCODE_BITS) - 1)
+        if number not in self._layouts:
             return Unknown(low, high)
-        tokens = Tokens(**_taken(word, _TOKEN_FIELDS))
+        opcode, word = Opcode(number), low | high << WORD_BITS
+        tokens = Tokens(**_taken(word, _TOKENS))
+        values = _taken(word, self._layouts[opcode])
         match opcode:
-            case 2:
-                return Gemm(tokens=tokens, **_taken(word, self._gemm))
-            case 3:
+            case Opcode.GEMM:
+                return Gemm(tokens=tokens, **values)
+            case Opcode.FINISH:
                 return Finish(tokens=tokens)
-            case 4:
-                values = _taken(word, self._alu)
-                values["imm"] = _signed(values["imm"])
+            case Opcode.ALU:
                 return Alu(tokens=tokens, **values)
-        store = opcode == STORE
-        return Transfer(store=store, tokens=tokens, **_taken(word, _TRANSFER_FIELDS))
+            case Opcode.LOAD | Opcode.STORE:
+                return Transfer(store=opcode is Opcode.STORE, tokens=tokens, **values)
 
     def encode(self, instruction: Instruction) -> tuple[int, int]:
         """The low and the high word of a record.
@@ -197,19 +174,11 @@ class InstructionSet:
         Raises:
             DataError: a value does not fit its field; the message names it.
         """
-        match instruction:
-            case Unknown(low=low, high=high):
-                return low, high
-            case Transfer(store=store):
-                word = (STORE if store else LOAD) | _put(_TRANSFER_FIELDS, instruction)
-            case Gemm():
-                word = GEMM | _put(self._gemm, instruction)
-            case Alu():
-                word = ALU | _put(self._alu, instruction)
-            case Finish():
-                word = FINISH
-        word |= _put(_TOKEN_FIELDS, instruction.tokens)
-        return word & ((1 << _WORD_BITS) - 1), word >> _WORD_BITS
+        if isinstance(instruction, Unknown):
+            return instruction.low, instruction.high
+        opcode = opcode_of(instruction)
+        word = opcode | _put(_TOKENS, instruction.tokens) | _put(self._layouts[opcode], instruction)
+        return word & ((1 << WORD_BITS) - 1), word >> WORD_BITS
 
     def decode_uop(self, word: int) -> Uop:
         """The indices of one micro-op."""
@@ -220,13 +189,24 @@ class InstructionSet:
         return _put(self._uop, uop)
 
 
+def opcode_of(instruction: Transfer | Gemm | Alu | Finish) -> Opcode:
+    """Its first field."""
+    match instruction:
+        case Transfer(store=store):
+            return Opcode.STORE if store else Opcode.LOAD
+        case Gemm():
+            return Opcode.GEMM
+        case Alu():
+            return Opcode.ALU
+        case Finish():
+            return Opcode.FINISH
+
+
 def module_of(instruction: Instruction) -> str:
     """Where fetch sends it: "load", "compute" or "store"; what is unknown goes to compute."""
     if not isinstance(instruction, Transfer):
         return "compute"
-    if instruction.store:
-        return "store"
-    return "load" if instruction.memory in (WGT_MEMORY, INP_MEMORY) else "compute"
+    return executed_by(opcode_of(instruction), instruction.memory)
 
 
 def element_nbytes(vta: VtaConfig) -> tuple[int, ...]:
@@ -235,38 +215,24 @@ def element_nbytes(vta: VtaConfig) -> tuple[int, ...]:
     return (vta.uop_nbytes, vta.wgt_nbytes, vta.inp_nbytes, vta.acc_nbytes, vta.out_nbytes, acc8)
 
 
-def _row(bit: int, named: tuple[tuple[str, int], ...]) -> Iterator[_Field]:
-    """Fields one after the other; those of no width are not there."""
-    for name, width in named:
-        yield _Field(name, bit, width)
-        bit += width
+def _taken(word: int, places: Iterable[Placed]) -> dict[str, int]:
+    values = {}
+    for name, bit, width, signed in places:
+        value = word >> bit & ((1 << width) - 1)
+        sign = 1 << (width - 1) if signed else 0
+        values[name] = (value ^ sign) - sign
+    return values
 
 
-def _taken(word: int, layout: tuple[_Field, ...]) -> dict[str, int]:
-    return {name: word >> bit & ((1 << width) - 1) for name, bit, width in layout}
-
-
-def _put(layout: tuple[_Field, ...], record: object) -> int:
+def _put(places: Iterable[Placed], record: object) -> int:
     word = 0
-    for name, bit, width in layout:
+    for name, bit, width, signed in places:
         value: int = getattr(record, name)
         reach = 1 << width
-        if name == "imm":
-            low, high = -(reach >> 1), reach >> 1
-        else:
-            low, high = 0, reach
-        if not low <= value < high:
+        least = -(reach >> 1) if signed else 0
+        if not least <= value < least + reach:
             raise DataError(
-                f"{name} = {value} does not fit its {width} bits", f"{low} to {high - 1}"
+                f"{name} = {value} does not fit its {width} bits", f"{least} to {least + reach - 1}"
             )
         word |= (value & (reach - 1)) << bit
     return word
-
-
-def _signed(value: int) -> int:
-    sign = 1 << (_IMMEDIATE_BITS - 1)
-    return (value ^ sign) - sign
-
-
-def _log2(depth: int) -> int:
-    return depth.bit_length() - 1

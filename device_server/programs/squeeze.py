@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from tilefarm.target import VtaConfig
+from tilefarm.vta_isa import Memory
 
-from device_server.programs.instructions import MEMORIES, Instruction, Transfer, element_nbytes
+from device_server.programs.instructions import Instruction, Transfer, element_nbytes
 from device_server.programs.program import Bytes
 
 GRANULE_NBYTES: Final = 1 << 16
@@ -44,24 +45,24 @@ def squeezed(
 def _spans(records: Sequence[Instruction], sizes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """First byte and end of what each transfer reaches over in DRAM."""
     for record in records:
-        if isinstance(record, Transfer) and not record.is_nop and record.y_size:
+        if isinstance(record, Transfer) and not record.is_nop:
             size = _size(record, sizes)
-            last_row = record.dram + (record.y_size - 1) * record.x_stride
-            yield record.dram * size, (last_row + record.x_size) * size
+            last_row = record.dram_base + (record.y_size - 1) * record.x_stride
+            yield record.dram_base * size, (last_row + record.x_size) * size
 
 
 def _moved(
     record: Instruction, place: npt.NDArray[np.int64], sizes: tuple[int, ...]
 ) -> Instruction:
-    if not isinstance(record, Transfer) or record.is_nop or not record.y_size:
+    if not isinstance(record, Transfer) or record.is_nop:
         return record
     size = _size(record, sizes)
-    granule, offset = divmod(record.dram * size, GRANULE_NBYTES)
-    return replace(record, dram=(int(place[granule]) * GRANULE_NBYTES + offset) // size)
+    granule, offset = divmod(record.dram_base * size, GRANULE_NBYTES)
+    return replace(record, dram_base=(int(place[granule]) * GRANULE_NBYTES + offset) // size)
 
 
 def _size(record: Transfer, sizes: tuple[int, ...]) -> int:
-    return sizes[MEMORIES.index("out")] if record.store else sizes[record.memory]
+    return sizes[Memory.OUT] if record.store else sizes[record.memory]
 
 
 def _kept(image: Bytes, used: npt.NDArray[np.bool_]) -> Bytes:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tilefarm.target import VtaConfig
+from tilefarm.vta_isa import Memory
 
 from device_server.programs.instructions import (
-    MEMORIES,
     NEIGHBOURS,
     Alu,
     Finish,
@@ -88,11 +88,11 @@ def _count_transfer(counted: StreamStatistics, record: Transfer, sizes: tuple[in
     elements = record.x_size * record.y_size
     if record.store:
         counted.store += 1
-        counted.store_nbytes += elements * sizes[MEMORIES.index("out")]
+        counted.store_nbytes += elements * sizes[Memory.OUT]
         return
     counted.load += 1
-    if record.memory < len(MEMORIES):
-        name = MEMORIES[record.memory]
+    if record.memory < len(Memory):
+        name = Memory(record.memory).word
         loaded = elements * sizes[record.memory]
         counted.load_nbytes[name] = counted.load_nbytes.get(name, 0) + loaded
 

@@ -161,6 +161,14 @@ TILEFARM_VTA_API int tilefarm_vta_run_stream(const uint64_t* instructions, size_
                                              uint8_t* dram, size_t dram_nbytes,
                                              tilefarm_vta_counters* out);
 
+/* One instruction (two words, low first) of the present configuration: `again` gets it as its
+ * fields are encoded, `text` its line as `tilefarm vta show` prints it, terminated, without the
+ * number. */
+TILEFARM_VTA_API int tilefarm_vta_disassemble(const uint64_t* instruction, uint64_t* again,
+                                              char* text, size_t nbytes);
+/* The same for a micro-op: `indices` gets dst, src and wgt. */
+TILEFARM_VTA_API int tilefarm_vta_decode_uop(uint32_t uop, uint32_t* again, uint32_t* indices);
+
 /* A reset, counters cleared, and recording of the timeline on or off: a call of a program begins.
  */
 TILEFARM_VTA_API void tilefarm_vta_begin_call(int record_timeline);

@@ -11,6 +11,8 @@
 // Tiles share the on-chip buffers, so that each of the four tokens between modules is needed.
 #include <cstdint>
 
+#include "isa.h"
+
 extern "C" {
 void* VTATLSCommandHandle();
 void* VTABufferCPUPtr(void* command, void* buffer);
@@ -32,31 +34,40 @@ void VTASynchronize(void* command, uint32_t wait_cycles);
 
 namespace {
 
-enum Module : int { kLoad = 1, kCompute = 2, kStore = 3 };
-enum Memory : uint32_t { kWeight = 1, kInput = 2, kAccumulator = 3, kOutput = 4 };
-enum Opcode : uint32_t { kMin = 0, kMax = 1, kShiftRight = 3 };
+using tilefarm::AluOp;
+using tilefarm::Memory;
+using tilefarm::UopMode;
+
+// Modules as the runtime's tokens number them.
+enum Stage : int { kLoad = 1, kCompute = 2, kStore = 3 };
+
 constexpr uint32_t kWaitCycles = 1u << 31;
+
+template <typename Enum>
+constexpr uint32_t number(Enum value) {
+  return static_cast<uint32_t>(value);
+}
 
 // Record functions are told the rows; the runtime allows a signature of one int.
 uint32_t rows_of(const void* signature) { return *static_cast<const uint32_t*>(signature); }
 
 int record_product(void* signature) {
   VTAUopLoopBegin(rows_of(signature), 1, 1, 0);
-  VTAUopPush(0, 0, 0, 0, 0, 0, 0, 0);
+  VTAUopPush(number(UopMode::kGemm), 0, 0, 0, 0, 0, 0, 0);
   VTAUopLoopEnd();
   return 0;
 }
 
-template <Opcode opcode, int32_t immediate>
+template <AluOp operation, int32_t immediate>
 int record_immediate(void* signature) {
   VTAUopLoopBegin(rows_of(signature), 1, 1, 0);
-  VTAUopPush(1, 0, 0, 0, 0, opcode, 1, immediate);
+  VTAUopPush(number(UopMode::kAlu), 0, 0, 0, 0, number(operation), 1, immediate);
   VTAUopLoopEnd();
   return 0;
 }
 
 void load(void* command, void* from, uint32_t element, uint32_t count, Memory memory) {
-  VTALoadBuffer2D(command, from, element, count, 1, count, 0, 0, 0, 0, 0, memory);
+  VTALoadBuffer2D(command, from, element, count, 1, count, 0, 0, 0, 0, 0, number(memory));
 }
 
 }  // namespace
@@ -72,20 +83,20 @@ tilefarm_known_kernel(void* const* buffers, const int64_t*) {
   for (uint32_t t = 0; t < tiles; ++t) {
     const bool again = t > 0, more = t + 1 < tiles;
     if (again) VTADepPop(command, kCompute, kLoad);
-    load(command, buffers[1], t * rows, rows, kInput);
-    load(command, buffers[2], t, 1, kWeight);
+    load(command, buffers[1], t * rows, rows, Memory::kInp);
+    load(command, buffers[2], t, 1, Memory::kWgt);
     VTADepPush(command, kLoad, kCompute);
     if (again) VTADepPop(command, kStore, kCompute);
-    load(command, buffers[3], t * rows, rows, kAccumulator);
+    load(command, buffers[3], t * rows, rows, Memory::kAcc);
     VTADepPop(command, kLoad, kCompute);
     VTAPushGEMMOp(&product, record_product, &rows, sizeof rows);
     if (more) VTADepPush(command, kCompute, kLoad);
-    VTAPushALUOp(&shift, record_immediate<kShiftRight, 6>, &rows, sizeof rows);
-    VTAPushALUOp(&upper, record_immediate<kMin, 127>, &rows, sizeof rows);
-    VTAPushALUOp(&lower, record_immediate<kMax, -127>, &rows, sizeof rows);
+    VTAPushALUOp(&shift, record_immediate<AluOp::kShr, 6>, &rows, sizeof rows);
+    VTAPushALUOp(&upper, record_immediate<AluOp::kMin, 127>, &rows, sizeof rows);
+    VTAPushALUOp(&lower, record_immediate<AluOp::kMax, -127>, &rows, sizeof rows);
     VTADepPush(command, kCompute, kStore);
     VTADepPop(command, kCompute, kStore);
-    VTAStoreBuffer2D(command, 0, kOutput, buffers[4], t * rows, rows, 1, rows);
+    VTAStoreBuffer2D(command, 0, number(Memory::kOut), buffers[4], t * rows, rows, 1, rows);
     if (more) VTADepPush(command, kStore, kCompute);
   }
   VTASynchronize(command, kWaitCycles);

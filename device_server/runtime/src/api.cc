@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dump.h"
 #include "matrix/matrix_path.h"
 #include "session.h"
 #include "tilefarm_vta.h"
@@ -114,6 +115,35 @@ int tilefarm_vta_run_stream(const uint64_t* instructions, size_t count, uint8_t*
   session.guarded(
       [&] { session.runtime().run_image(words_of(instructions, count), dram, dram_nbytes); });
   if (out != nullptr) tilefarm_vta_read_counters(out);
+  return session.errors().status();
+}
+
+int tilefarm_vta_disassemble(const uint64_t* instruction, uint64_t* again, char* text,
+                             size_t nbytes) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded([&] {
+    const tilefarm::Encoding& encoding = session.runtime().accelerator().encoding();
+    const tilefarm::Instruction fields = encoding.decode({instruction[0], instruction[1]});
+    const tilefarm::Word word = encoding.encode(fields);
+    again[0] = word.lo;
+    again[1] = word.hi;
+    copy_text(tilefarm::line(fields), text, nbytes);
+  });
+  return session.errors().status();
+}
+
+int tilefarm_vta_decode_uop(uint32_t uop, uint32_t* again, uint32_t* indices) {
+  Session& session = Session::get();
+  session.errors().clear();
+  session.guarded([&] {
+    const tilefarm::Encoding& encoding = session.runtime().accelerator().encoding();
+    const tilefarm::Uop decoded = encoding.decode_uop(uop);
+    *again = encoding.encode_uop(decoded);
+    indices[0] = decoded.dst;
+    indices[1] = decoded.src;
+    indices[2] = decoded.wgt;
+  });
   return session.errors().status();
 }
 

@@ -7,7 +7,6 @@
 namespace tilefarm {
 namespace {
 
-constexpr int kWordBits = 64;
 constexpr int kLogElementLimit = 12;  // an element must fit a 4 KiB page, as in the original
 
 void require(bool holds, const char* rule) {
@@ -27,15 +26,30 @@ void check_geometry(const Config& c) {
           "elements are at most 4096 bytes");
 }
 
-// Bit counts of the fixed parts are those of the instruction words; see encoding.cc.
+// Every field must end within the word in which it begins.
 void check_fields(const Config& c) {
-  const int acc = c.log_acc_depth(), inp = c.log_inp_depth(), wgt = c.log_wgt_depth();
-  require(acc + c.log_src_width() + wgt <= 32, "buffer indices exceed the 32 bits of a micro-op");
-  require(8 + 2 * c.log_uop_depth() + 1 + 28 <= kWordBits,
-          "micro-op indices exceed the first instruction word (log_uop_buff_size is at most 15)");
-  require(2 * (acc + inp + wgt) <= kWordBits, "GEMM factors exceed the second instruction word");
-  require(4 * acc + 20 <= kWordBits, "ALU factors exceed the second instruction word");
-  require(std::max({acc, inp, wgt, c.log_uop_depth()}) <= 16, "SRAM indices exceed 16 bits");
+  const IndexBits bits = c.index_bits();
+  const auto ends_within = [](int end, int limit, const char* name, const char* cause) {
+    if (end <= limit) return;
+    fail(TILEFARM_VTA_BAD_CONFIG,
+         "impossible accelerator: %s too large, for field %s would end at bit %d of %d", cause,
+         name, end, limit);
+  };
+  constexpr const char* kOperands = "log_inp_, log_wgt_ or log_acc_buff_size is";
+  const InstructionFields fields;
+  const Uop uop;
+  for (uint32_t opcode = 0; opcode < kOpcodes; ++opcode) {
+    visit_fields(static_cast<Opcode>(opcode), bits, fields,
+                 [&](int word, int bit, int width, int64_t, const char* name) {
+                   const char* cause = word == 0 ? "log_uop_buff_size is" : kOperands;
+                   ends_within(bit + width, kWordBits, name, cause);
+                 });
+  }
+  visit_uop_fields(bits, uop, [&](int, int bit, int width, int64_t, const char* name) {
+    ends_within(bit + width, kUopBits, name, kOperands);
+  });
+  require(std::max({bits.uop, bits.wgt, bits.inp, bits.acc}) <= kSramBaseBits,
+          "SRAM indices exceed 16 bits");
 }
 
 void check_timing(const Config& c) {
@@ -48,8 +62,6 @@ void check_timing(const Config& c) {
 }
 
 }  // namespace
-
-int Config::log_src_width() const { return std::max(log_acc_depth(), log_inp_depth()); }
 
 // The RTL was run at batch 1, block 16 and a 64-bit bus, with both lengths of its bursts. It has no
 // MUL.

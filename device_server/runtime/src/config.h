@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "isa.h"
 #include "tilefarm_vta.h"
 
 namespace tilefarm {
@@ -47,7 +48,9 @@ struct Config {
   int log_inp_depth() const { return log_inp_buff_size - log_batch - log_block; }
   int log_wgt_depth() const { return log_wgt_buff_size - 2 * log_block; }
   int log_acc_depth() const { return log_acc_buff_size - log_batch - log_block - 2; }
-  int log_src_width() const;  // of a micro-op's source index, INP or ACC
+  IndexBits index_bits() const {
+    return {log_uop_depth(), log_wgt_depth(), log_inp_depth(), log_acc_depth()};
+  }
 
   uint32_t uop_depth() const { return 1u << log_uop_depth(); }
   uint32_t inp_depth() const { return 1u << log_inp_depth(); }

@@ -1,29 +1,32 @@
 #include "describe.h"
 
+#include <cctype>
+#include <iterator>
+
 namespace tilefarm {
 namespace {
 
 std::string transfer(const char* verb, const Instruction& f) {
-  return std::string(verb) + " " + memory_name(f.mem()) + " " + std::to_string(f.y_size) + "x" +
-         std::to_string(f.x_size);
+  return std::string(verb) + " " + upper(memory_name(f.mem())) + " " + std::to_string(f.y_size) +
+         "x" + std::to_string(f.x_size);
 }
 
 }  // namespace
 
-const char* alu_name(uint32_t opcode) {
-  constexpr const char* kNames[] = {"min", "max", "add", "shr", "mul"};
-  return opcode < 5 ? kNames[opcode] : "unknown";
+const char* module_name(Module module) { return kModuleNames[static_cast<uint32_t>(module)]; }
+
+std::string memory_name(Memory memory) {
+  const auto number = static_cast<uint32_t>(memory);
+  return number < std::size(kMemoryNames) ? kMemoryNames[number] : "mem" + std::to_string(number);
 }
 
-const char* module_name(Module module) {
-  constexpr const char* kNames[] = {"load", "compute", "store"};
-  return kNames[static_cast<uint32_t>(module)];
+std::string alu_name(uint32_t opcode) {
+  return opcode < std::size(kAluOpNames) ? kAluOpNames[opcode] : "op" + std::to_string(opcode);
 }
 
-const char* memory_name(Memory memory) {
-  constexpr const char* kNames[] = {"UOP", "WGT", "INP", "ACC", "OUT", "ACC8"};
-  const auto id = static_cast<uint32_t>(memory);
-  return id < 6 ? kNames[id] : "unknown memory";
+std::string upper(std::string word) {
+  for (char& letter : word) letter = static_cast<char>(std::toupper(letter));
+  return word;
 }
 
 std::string describe(const Instruction& f) {

@@ -9,8 +9,9 @@
 namespace tilefarm {
 
 const char* module_name(Module module);
-const char* alu_name(uint32_t opcode);
-const char* memory_name(Memory memory);
+std::string memory_name(Memory memory);  // "inp"; "mem7" where there is none
+std::string alu_name(uint32_t opcode);   // "shr"; "op7" where there is none
+std::string upper(std::string word);
 
 // For example "LOAD INP 14x16", "GEMM 196 uops", "ALU shr 64 uops", "NOP load", "FINISH".
 std::string describe(const Instruction& instruction);

@@ -8,8 +8,11 @@
 
 namespace tilefarm {
 
-// "12 load: LOAD INP sram 0 dram 4096 rows 3 x 14 stride 28 pad 1 0 1 1, waits for compute, tells
-// compute". Pads are top, bottom, left, right; indices and sizes count elements of the memory.
+// As `tilefarm vta show` prints it (device_server/programs/disassembly.py):
+// "load    load.inp       sram=0 dram=0x40 y=3 x=14 stride=28 pad=1,0,1,1 push=compute"
+std::string line(const Instruction& instruction);
+
+// With its number in front, in six columns.
 std::string dump(size_t index, const Instruction& instruction);
 
 // "uop 3: dst 1 src 2 wgt 0"

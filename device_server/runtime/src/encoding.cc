@@ -7,140 +7,78 @@ namespace {
 
 uint64_t mask(int width) { return (uint64_t{1} << width) - 1; }
 
-void put(Word& word, int bit, int width, uint64_t value, const char* name) {
-  if (value & ~mask(width)) {
-    fail(TILEFARM_VTA_FIELD_OVERFLOW, "%s = %llu does not fit its %d bits", name,
-         static_cast<unsigned long long>(value), width);
+// Puts values into their fields; those that need more bits are refused.
+struct Put {
+  Word& to;
+
+  void operator()(int word, int bit, int width, uint32_t value, const char* name) const {
+    if (value & ~mask(width)) refuse(width, value, name);
+    // A field without bits may lie behind the last one, where nothing can be shifted to.
+    if (width) (word ? to.hi : to.lo) |= uint64_t{value} << bit;
   }
-  (bit < 64 ? word.lo : word.hi) |= value << (bit % 64);
-}
-
-uint32_t take(const Word& word, int bit, int width) {
-  return static_cast<uint32_t>(((bit < 64 ? word.lo : word.hi) >> (bit % 64)) & mask(width));
-}
-
-// Hands consecutive fields of one word to a visitor.
-template <typename Visit>
-class Cursor {
- public:
-  Cursor(const Visit& visit, int bit) : visit_(visit), bit_(bit) {}
-  template <typename Value>
-  Cursor& field(int width, Value& value, const char* name) {
-    if (width > 0) visit_(bit_, width, value, name);
-    bit_ += width;
-    return *this;
+  void operator()(int word, int bit, int width, int32_t value, const char* name) const {
+    const int64_t reach = int64_t{1} << (width - 1);
+    if (value < -reach || value >= reach) refuse(width, value, name);
+    (*this)(word, bit, width, static_cast<uint32_t>(value & (2 * reach - 1)), name);
   }
-
- private:
-  const Visit& visit_;
-  int bit_;
+  [[noreturn]] static void refuse(int width, int64_t value, const char* name) {
+    fail(TILEFARM_VTA_FIELD_OVERFLOW, "%s = %lld does not fit its %d bits", name,
+         static_cast<long long>(value), width);
+  }
 };
 
-template <typename Fields, typename Visit>
-void visit_memory(Fields& f, const Visit& visit) {
-  Cursor<Visit>(visit, 7)
-      .field(3, f.memory, "memory type")
-      .field(16, f.sram_base, "SRAM base")
-      .field(32, f.dram_base, "DRAM base");
-  Cursor<Visit>(visit, 64)
-      .field(16, f.y_size, "y size")
-      .field(16, f.x_size, "x size")
-      .field(16, f.x_stride, "x stride")
-      .field(4, f.y_pad_0, "y pad before")
-      .field(4, f.y_pad_1, "y pad after")
-      .field(4, f.x_pad_0, "x pad before")
-      .field(4, f.x_pad_1, "x pad after");
+// Takes values out of their fields.
+struct Take {
+  Word from;
+
+  void operator()(int word, int bit, int width, uint32_t& value, const char*) const {
+    value = width ? static_cast<uint32_t>((word ? from.hi : from.lo) >> bit & mask(width)) : 0;
+  }
+  void operator()(int word, int bit, int width, int32_t& value, const char* name) const {
+    uint32_t taken = 0;
+    (*this)(word, bit, width, taken, name);
+    const uint32_t sign = 1u << (width - 1);
+    value = static_cast<int32_t>((taken ^ sign) - sign);
+  }
+};
+
+Opcode known(uint32_t opcode) {
+  if (opcode >= kOpcodes) fail(TILEFARM_VTA_BAD_INSTRUCTION, "unknown opcode %u", opcode);
+  return static_cast<Opcode>(opcode);
 }
 
 }  // namespace
 
-Module Instruction::module() const {
-  if (op() == Opcode::kStore) return Module::kStore;
-  const bool to_load = mem() == Memory::kInp || mem() == Memory::kWgt;
-  return op() == Opcode::kLoad && to_load ? Module::kLoad : Module::kCompute;
-}
+Encoding::Encoding(const Config& config) : bits_(config.index_bits()) {}
 
-Encoding::Encoding(const Config& c)
-    : uop_width_(c.log_uop_depth()),
-      acc_width_(c.log_acc_depth()),
-      inp_width_(c.log_inp_depth()),
-      wgt_width_(c.log_wgt_depth()),
-      src_width_(c.log_src_width()) {}
-
-// Calls visit(bit, width, field, name) for every field that this opcode has.
-template <typename Fields, typename Visit>
-void Encoding::visit_fields(Fields& f, const Visit& visit) const {
-  Cursor<Visit>(visit, 3)
-      .field(1, f.pop_prev, "pop_prev")
-      .field(1, f.pop_next, "pop_next")
-      .field(1, f.push_prev, "push_prev")
-      .field(1, f.push_next, "push_next");
-  if (f.is_memory()) return visit_memory(f, visit);
-  if (!f.is_compute()) return;
-  Cursor<Visit>(visit, 7)
-      .field(1, f.reset, "reset")
-      .field(uop_width_, f.uop_begin, "first micro-op")
-      .field(uop_width_ + 1, f.uop_end, "micro-op end")
-      .field(14, f.iter_out, "outer extent")
-      .field(14, f.iter_in, "inner extent");
-  const bool gemm = f.op() == Opcode::kGemm;
-  const int src_width = gemm ? inp_width_ : acc_width_;
-  Cursor<Visit> second(visit, 64);
-  second.field(acc_width_, f.dst_out, "outer dst factor")
-      .field(acc_width_, f.dst_in, "inner dst factor")
-      .field(src_width, f.src_out, "outer src factor")
-      .field(src_width, f.src_in, "inner src factor");
-  if (gemm) {
-    second.field(wgt_width_, f.wgt_out, "outer wgt factor")
-        .field(wgt_width_, f.wgt_in, "inner wgt factor");
-  } else {
-    second.field(3, f.alu_opcode, "ALU opcode").field(1, f.use_imm, "use_imm");
-  }
-}
-
-Word Encoding::encode(const Instruction& f) const {
+Word Encoding::encode(const Instruction& instruction) const {
   Word word;
-  put(word, 0, 3, f.opcode, "opcode");
-  visit_fields(f, [&](int bit, int width, uint32_t value, const char* name) {
-    put(word, bit, width, value, name);
-  });
-  if (f.op() == Opcode::kAlu) {
-    if (f.imm < INT16_MIN || f.imm > INT16_MAX) {
-      fail(TILEFARM_VTA_FIELD_OVERFLOW, "immediate %d does not fit 16 bits", f.imm);
-    }
-    put(word, 4 * acc_width_ + 64 + 4, 16, static_cast<uint16_t>(f.imm), "immediate");
-  }
+  const Put put{word};
+  // A step over a memory of one element has no bits, and nothing to step to.
+  visit_fields(known(instruction.opcode), bits_, instruction,
+               [&](int part, int bit, int width, auto value, const char* name) {
+                 if (width > 0) put(part, bit, width, value, name);
+               });
   return word;
 }
 
 Instruction Encoding::decode(const Word& word) const {
-  Instruction f;
-  f.opcode = take(word, 0, 3);
-  if (f.opcode > static_cast<uint32_t>(Opcode::kAlu)) {
-    fail(TILEFARM_VTA_BAD_INSTRUCTION, "unknown opcode %u", f.opcode);
-  }
-  visit_fields(
-      f, [&](int bit, int width, uint32_t& value, const char*) { value = take(word, bit, width); });
-  if (f.op() == Opcode::kAlu) {
-    f.imm = static_cast<int16_t>(take(word, 4 * acc_width_ + 64 + 4, 16));
-  }
-  return f;
+  Instruction instruction;
+  visit_fields(known(static_cast<uint32_t>(word.lo & mask(kOpcodeBits))), bits_, instruction,
+               Take{word});
+  return instruction;
 }
 
 uint32_t Encoding::encode_uop(const Uop& uop) const {
   Word word;
-  put(word, 0, acc_width_, uop.dst, "micro-op dst index");
-  put(word, acc_width_, src_width_, uop.src, "micro-op src index");
-  if (wgt_width_ > 0 || uop.wgt) {
-    put(word, acc_width_ + src_width_, wgt_width_, uop.wgt, "micro-op wgt index");
-  }
+  visit_uop_fields(bits_, uop, Put{word});
   return static_cast<uint32_t>(word.lo);
 }
 
 Uop Encoding::decode_uop(uint32_t bits) const {
-  const Word word{bits, 0};
-  return {take(word, 0, acc_width_), take(word, acc_width_, src_width_),
-          take(word, acc_width_ + src_width_, wgt_width_)};
+  Uop uop;
+  visit_uop_fields(bits_, uop, Take{Word{bits, 0}});
+  return uop;
 }
 
 }  // namespace tilefarm

@@ -129,7 +129,8 @@ void Functional::check_transfer(const Instruction& f, uint32_t depth) const {
   const uint64_t end = f.sram_base + padded_width(f) * padded_height(f);
   if (end > depth) {
     fail(TILEFARM_VTA_SRAM_RANGE, "%s elements %u..%llu exceed the buffer's %u",
-         memory_name(f.mem()), f.sram_base, static_cast<unsigned long long>(end - 1), depth);
+         upper(memory_name(f.mem())).c_str(), f.sram_base, static_cast<unsigned long long>(end - 1),
+         depth);
   }
 }
 
@@ -141,7 +142,7 @@ const uint8_t* Functional::source_rows(const Instruction& f, const Dram& dram,
   const uint8_t* host = dram.at(address, extent);
   if (host == nullptr) {
     fail(TILEFARM_VTA_DRAM_RANGE, "%s bytes 0x%llx..0x%llx do not lie in one buffer",
-         memory_name(f.mem()), static_cast<unsigned long long>(address),
+         upper(memory_name(f.mem())).c_str(), static_cast<unsigned long long>(address),
          static_cast<unsigned long long>(address + extent - 1));
   }
   return host;
@@ -227,7 +228,7 @@ void Functional::take_row(Memory memory, uint32_t index, uint32_t count, const u
 void Functional::store(const Instruction& f, Dram& dram, tilefarm_vta_counters& counters) {
   if (f.mem() != Memory::kOut) {
     fail(TILEFARM_VTA_BAD_INSTRUCTION, "STORE from %s, only OUT can be stored",
-         memory_name(f.mem()));
+         upper(memory_name(f.mem())).c_str());
   }
   if (f.y_pad_0 || f.y_pad_1 || f.x_pad_0 || f.x_pad_1) {
     fail(TILEFARM_VTA_BAD_INSTRUCTION, "STORE with padding");

@@ -11,8 +11,6 @@
 
 namespace tilefarm {
 
-enum class UopMode : uint32_t { kGemm = 0, kAlu = 1 };
-
 // One VTAUopPush: the micro-op and what must be the same for a whole kernel.
 struct UopPush {
   UopMode mode = UopMode::kGemm;

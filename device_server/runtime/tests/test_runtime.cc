@@ -61,22 +61,21 @@ void dumps_are_readable() {
     runtime.push_kernel(UopMode::kAlu, &site, record_two, nullptr, 0);
     runtime.synchronize();
   });
-  const uint64_t dram = buffer->address / 16 + 5;
-  const uint64_t uops = 0x1000 / 4;
+  char dram[24];
+  std::snprintf(dram, sizeof dram, "0x%llx",
+                static_cast<unsigned long long>(buffer->address / 16 + 5));
   const std::string expected =
       "uop 0: dst 0 src 0 wgt 0\n"
       "uop 1: dst 1 src 1 wgt 0\n"
-      "0 load: LOAD INP sram 0 dram " +
-      std::to_string(dram) +
-      " rows 3 x 2 stride 4 pad 0 0 1 0, tells compute\n"
-      "1 compute: LOAD UOP sram 0 dram " +
-      std::to_string(uops) +
-      " rows 1 x 2 stride 2, waits for load\n"
-      "2 compute: ALU shr imm -2 uops 0..2 loops 1 x 3 dst +0 +2 src +0 +1\n"
-      "3 store: NOP, tells compute\n"
-      "4 load: NOP, tells compute\n"
-      "5 compute: NOP, waits for load and store\n"
-      "6 compute: FINISH\n";
+      "     0 load    load.inp       sram=0 dram=" +
+      std::string(dram) +
+      " y=3 x=2 stride=4 pad=0,0,1,0 push=compute\n"
+      "     1 compute load.uop       sram=0 dram=0x400 y=1 x=2 stride=2 pop=load\n"
+      "     2 compute alu.shr.imm    uops=0..2 loops=1x3 dst=0,2 src=0,1 imm=-2\n"
+      "     3 store   nop.store.uop  push=compute\n"
+      "     4 load    nop.load.inp   push=compute\n"
+      "     5 compute nop.load.uop   pop=load,store\n"
+      "     6 compute finish\n";
   if (text != expected) std::fprintf(stderr, "%s", text.c_str());
   CHECK(text == expected);
 }

@@ -81,8 +81,8 @@ def instructions(draw: st.DrawFn, vta: VtaConfig) -> Instruction:
         store=st.booleans(),
         tokens=tokens(),
         memory=bits(3),
-        sram=bits(16),
-        dram=bits(32),
+        sram_base=bits(16),
+        dram_base=bits(32),
         y_size=bits(16),
         x_size=st.one_of(st.just(0), bits(16)),
         x_stride=bits(16),
@@ -97,7 +97,7 @@ def instructions(draw: st.DrawFn, vta: VtaConfig) -> Instruction:
         **loops,
         src_out=acc,
         src_in=acc,
-        operation=bits(3),
+        alu_opcode=bits(3),
         use_imm=bits(1),
         imm=st.integers(-(1 << 15), (1 << 15) - 1),
     )
@@ -145,10 +145,10 @@ def test_bits_of_the_default_geometry_lie_where_the_hardware_has_them() -> None:
     isa = InstructionSet(VtaConfig())
     gemm = Gemm(tokens=Tokens(pop_next=1), uop_begin=1, uop_end=1, iter_out=1, iter_in=1, wgt_in=1)
     assert isa.encode(gemm) == (2 | 1 << 4 | 1 << 8 | 1 << 21 | 1 << 35 | 1 << 49, 1 << 54)
-    alu = Alu(operation=3, use_imm=1, imm=-1)
+    alu = Alu(alu_opcode=3, use_imm=1, imm=-1)
     assert isa.encode(alu) == (4, 3 << 44 | 1 << 47 | 0xFFFF << 48)
     store = Transfer(
-        store=True, memory=4, sram=1, dram=1, y_size=1, x_size=1, x_stride=1, x_pad_1=1
+        store=True, memory=4, sram_base=1, dram_base=1, y_size=1, x_size=1, x_stride=1, x_pad_1=1
     )
     high = 1 | 1 << 16 | 1 << 32 | 1 << 60
     assert isa.encode(store) == (1 | 4 << 7 | 1 << 10 | 1 << 26, high)
@@ -175,7 +175,7 @@ def test_values_that_do_not_fit_are_named(record: Instruction, why: str) -> None
         ("0 compute jump", "no such instruction: 'jump'"),
         ("0 compute gemm.sparse", "no such instruction"),
         ("0 load load.disk", "no such instruction"),
-        ("0 store load.inp x=1", "load.inp does not run on 'store'"),
+        ("0 store load.inp y=1 x=1", "load.inp does not run on 'store'"),
         ("0 compute gemm fast", "not an operand: 'fast'"),
         ("0 compute gemm speed=3", "no such operand: 'speed'"),
         ("0 compute gemm dst=3", "2 numbers are needed"),
@@ -192,7 +192,7 @@ def test_text_that_is_wrong_is_refused(text: str, why: str) -> None:
 
 def test_a_small_program_as_text(golden: Golden) -> None:
     isa = InstructionSet(VtaConfig())
-    records = (*disassemble(stream(DENSE), isa), Unknown(6, 1), Alu(reset=1, imm=-2, operation=6))
+    records = (*disassemble(stream(DENSE), isa), Unknown(6, 1), Alu(reset=1, imm=-2, alu_opcode=6))
     golden("\n".join(line(number, record) for number, record in enumerate(records)))
 
 

@@ -126,15 +126,15 @@ def _random_instruction(rng: np.random.Generator) -> Instruction:
     if kind == 0:
         return Gemm(tokens=tokens, reset=below(2), wgt_out=below(5), wgt_in=3, **loops, **factors)
     if kind == 1:
-        chosen = {"operation": below(6), "use_imm": below(2), "imm": below(80) - 40}
+        chosen = {"alu_opcode": below(6), "use_imm": below(2), "imm": below(80) - 40}
         return Alu(tokens=tokens, **loops, **factors, **chosen)
     pads = {name: below(16) * (below(3) == 0) for name in ("y_pad_0", "y_pad_1", "x_pad_0")}
     return Transfer(
         store=kind == 2,
         tokens=tokens,
         memory=4 if kind == 2 and below(10) else below(7),
-        sram=below(300),
-        dram=below(1 << 11),
+        sram_base=below(300),
+        dram_base=below(1 << 11),
         y_size=below(6),
         x_size=below(30),
         x_stride=below(40),
@@ -148,14 +148,14 @@ def mutated(rng: np.random.Generator, vta: VtaConfig) -> Case:
         *load_tiles(),
         gemm(4, iter_out=3, dst_out=4, reset=1),
         gemm(4, iter_out=3, dst_out=4),
-        load_acc(12, sram=20),
+        load_acc(12, sram_base=20),
         alu(ADD, 4, imm=3, iter_in=3, dst_in=4, src_in=4),
         alu(SHR, 4, imm=2),
         store(12),
-        load(2, 9, sram=4, y_size=3, y_pad_0=1, x_pad_1=2),
+        load(2, 9, sram_base=4, y_size=3, y_pad_0=1, x_pad_1=2),
         gemm(3, src_out=1, iter_out=2, dst_out=3),
         alu(MAX, 4),
-        store(4, sram=2),
+        store(4, sram_base=2),
     ]
     words = words_of(in_turn([load_uops(4), *body]), vta)
     image = memory([Uop(k, k % 3, 0) for k in range(4)], vta, IMAGE_NBYTES)

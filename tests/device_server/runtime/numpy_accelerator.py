@@ -7,12 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 from tilefarm.target import VtaConfig
+from tilefarm.vta_isa import Memory
 
 from device_server.programs.instructions import (
-    ACC8_MEMORY,
-    ACC_MEMORY,
-    INP_MEMORY,
-    WGT_MEMORY,
     Alu,
     Gemm,
     Instruction,
@@ -51,7 +48,7 @@ class NumpyAccelerator:
     def _rows(self, f: Transfer, nbytes: int) -> Iterator[tuple[int, int]]:
         """Begin and end of every row in DRAM."""
         for y in range(f.y_size):
-            begin = (f.dram + y * f.x_stride) * nbytes
+            begin = (f.dram_base + y * f.x_stride) * nbytes
             yield begin, begin + f.x_size * nbytes
 
     def _load(self, f: Transfer) -> None:
@@ -59,26 +56,26 @@ class NumpyAccelerator:
             for begin, end in self._rows(f, 4):
                 words = self.image[begin:end].view(np.uint32).tolist()
                 decoded = [self._codes.decode_uop(word) for word in words]
-                self._uops[f.sram : f.sram + f.x_size] = decoded
+                self._uops[f.sram_base : f.sram_base + f.x_size] = decoded
             return
-        memory = {INP_MEMORY: self._inp, WGT_MEMORY: self._wgt}.get(f.memory, self._acc)
-        dtype = np.dtype(np.int32 if f.memory == ACC_MEMORY else np.int8)
+        memory = {Memory.INP: self._inp, Memory.WGT: self._wgt}.get(Memory(f.memory), self._acc)
+        dtype = np.dtype(np.int32 if f.memory == Memory.ACC else np.int8)
         tile = memory.shape[1:]
         nbytes = dtype.itemsize * tile[0] * tile[1]
         rows = [
             self.image[begin:end].view(dtype).reshape(f.x_size, *tile)
             for begin, end in self._rows(f, nbytes)
         ]
-        assert f.memory in (INP_MEMORY, WGT_MEMORY, ACC_MEMORY, ACC8_MEMORY)
+        assert f.memory in (Memory.INP, Memory.WGT, Memory.ACC, Memory.ACC8)
         pads = ((f.y_pad_0, f.y_pad_1), (f.x_pad_0, f.x_pad_1), (0, 0), (0, 0))
         padded = np.pad(np.stack(rows), pads)
         count = padded.shape[0] * padded.shape[1]
-        memory[f.sram : f.sram + count] = padded.reshape(count, *tile)
+        memory[f.sram_base : f.sram_base + count] = padded.reshape(count, *tile)
 
     def _store(self, f: Transfer) -> None:
         tile = self._acc[0].size
         for y, (begin, end) in enumerate(self._rows(f, tile)):
-            first = f.sram + y * f.x_size
+            first = f.sram_base + y * f.x_size
             low = self._acc[first : first + f.x_size].astype(np.int8)
             self.image[begin:end] = low.reshape(-1).view(np.uint8)
 
@@ -107,5 +104,5 @@ class NumpyAccelerator:
             a = self._acc[dst].astype(np.int64)
             b = np.full_like(a, f.imm) if f.use_imm else self._acc[src].astype(np.int64)
             shifted = np.where(b >= 0, a >> np.clip(b, 0, 31), a << np.clip(-b, 0, 32))
-            by = (np.minimum(a, b), np.maximum(a, b), a + b, shifted, a * b)[f.operation]
+            by = (np.minimum(a, b), np.maximum(a, b), a + b, shifted, a * b)[f.alu_opcode]
             self._acc[dst] = by.astype(np.int32)

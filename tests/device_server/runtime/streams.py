@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from tilefarm.target import VtaConfig
+from tilefarm.vta_isa import AluOp, Memory
 
 from device_server.programs.instructions import (
-    ACC_MEMORY,
-    INP_MEMORY,
-    OUT_MEMORY,
-    UOP_MEMORY,
-    WGT_MEMORY,
     Alu,
     Finish,
     Gemm,
@@ -31,7 +27,7 @@ ORDER = ("load", "compute", "store")
 UOPS_ADDRESS = 4096
 """Where `memory` puts micro-ops, in bytes."""
 
-MIN, MAX, ADD, SHR, MUL = range(5)
+MIN, MAX, ADD, SHR, MUL = AluOp
 
 
 def load(memory: int, count: int = 1, **more: Any) -> Transfer:
@@ -40,20 +36,26 @@ def load(memory: int, count: int = 1, **more: Any) -> Transfer:
 
 
 def load_uops(count: int, **more: Any) -> Transfer:
-    return load(UOP_MEMORY, count, dram=UOPS_ADDRESS // 4, **more)
+    return load(Memory.UOP, count, dram_base=UOPS_ADDRESS // 4, **more)
 
 
 def load_tiles() -> list[Instruction]:
-    return [load(INP_MEMORY), load(WGT_MEMORY)]
+    return [load(Memory.INP), load(Memory.WGT)]
 
 
 def load_acc(count: int = 1, **more: Any) -> Transfer:
-    return load(ACC_MEMORY, count, **more)
+    return load(Memory.ACC, count, **more)
 
 
 def store(count: int = 1, **more: Any) -> Transfer:
     return Transfer(
-        store=True, memory=OUT_MEMORY, y_size=1, x_size=count, x_stride=count, dram=1024, **more
+        store=True,
+        memory=Memory.OUT,
+        y_size=1,
+        x_size=count,
+        x_stride=count,
+        dram_base=1024,
+        **more,
     )
 
 
@@ -63,7 +65,7 @@ def gemm(uops: int = 1, **more: Any) -> Gemm:
 
 def alu(operation: int, uops: int = 1, *, imm: int | None = None, **more: Any) -> Alu:
     fields: dict[str, Any] = {"uop_end": uops, "iter_out": 1, "iter_in": 1, **more}
-    return Alu(operation=operation, use_imm=int(imm is not None), imm=imm or 0, **fields)
+    return Alu(alu_opcode=operation, use_imm=int(imm is not None), imm=imm or 0, **fields)
 
 
 def in_turn(instructions: Sequence[Instruction]) -> list[Instruction]:

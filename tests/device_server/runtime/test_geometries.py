@@ -8,13 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tilefarm.target import Target, VtaConfig
+from tilefarm.vta_isa import Memory
 
 from device_server.library.library import VtaLibrary
 from device_server.programs.instructions import (
-    ACC8_MEMORY,
-    INP_MEMORY,
-    OUT_MEMORY,
-    WGT_MEMORY,
     Instruction,
     Uop,
     element_nbytes,
@@ -49,22 +46,22 @@ def program(rng: np.random.Generator, vta: VtaConfig) -> tuple[list[Instruction]
 
     def load_some(kind: int, **more: int) -> Instruction:
         first = OPERANDS_ADDRESS // sizes[kind] + int(rng.integers(0, 9))
-        return load(kind, 5, dram=first, y_size=4, x_stride=7, **more)
+        return load(kind, 5, dram_base=first, y_size=4, x_stride=7, **more)
 
     body: list[Instruction] = [
         load_uops(8),
-        load_some(INP_MEMORY, y_pad_0=1, x_pad_0=2, x_pad_1=1),
-        load_some(WGT_MEMORY, x_pad_1=1, y_pad_1=2),
-        load_acc(30, dram=OPERANDS_ADDRESS // sizes[3]),
-        load_some(ACC8_MEMORY, sram=9, x_pad_0=1),
+        load_some(Memory.INP, y_pad_0=1, x_pad_0=2, x_pad_1=1),
+        load_some(Memory.WGT, x_pad_1=1, y_pad_1=2),
+        load_acc(30, dram_base=OPERANDS_ADDRESS // sizes[3]),
+        load_some(Memory.ACC8, sram_base=9, x_pad_0=1),
     ]
     for operation in rng.permutation(5).tolist():
         loops = {"iter_out": 2, "iter_in": 3, "dst_out": 4, "dst_in": 2, "src_out": 1, "src_in": 5}
         body.append(gemm(8, wgt_out=3, wgt_in=2, reset=int(rng.random() < 0.2), **loops))
         imm = int(rng.integers(-30, 31)) if operation == 3 or rng.random() < 0.5 else None
         body.append(alu(operation, 8, imm=imm, **loops))
-    out = IMAGE_NBYTES // 2 // sizes[OUT_MEMORY]
-    body.append(replace(store(6, sram=1), dram=out, y_size=3, x_stride=9))
+    out = IMAGE_NBYTES // 2 // sizes[Memory.OUT]
+    body.append(replace(store(6, sram_base=1), dram_base=out, y_size=3, x_stride=9))
     return body, uops
 
 

@@ -200,7 +200,7 @@ def test_large_outputs_come_back(runner: Runner, blobs: Blobs, compiled: dict[st
         ("claims_a_huge_reply", Status.RUN_CRASH, 0, "broke the connection"),
         ("exceeds_the_scratchpad", Status.RUN_CRASH, 0, "INP elements 2046..2049 exceed"),
         ("exceeds_its_buffer", Status.RUN_CRASH, 0, "do not lie in one buffer"),
-        ("has_too_long_a_row", Status.RUN_CRASH, 0, "x size = 70000 does not fit its 16 bits"),
+        ("has_too_long_a_row", Status.RUN_CRASH, 0, "x_size = 70000 does not fit its 16 bits"),
         ("leaves_a_token", Status.RUN_CRASH, 0, "tokens left over: 1 compute->load"),
         ("does_not_synchronize", Status.RUN_CRASH, 0, "not synchronized"),
         ("waits_for_ever", Status.RUN_CRASH, 0, "compute waits for store->compute"),

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from tilefarm.target import TARGETS
+from tilefarm.vta_isa import Memory
 
 from device_server.library.library import VtaError, VtaLibrary
 from device_server.library.native import Strictness
-from device_server.programs.instructions import ACC8_MEMORY, WGT_MEMORY, Instruction, Tokens, Uop
+from device_server.programs.instructions import Instruction, Tokens, Uop
 
 from .streams import (
     ADD,
@@ -73,7 +74,7 @@ CASES = (
     ),
     Case(name="ADD instead of MUL", body=[alu(ADD, imm=3)]),
     Case(
-        name="LOAD ACC8", body=[load(ACC8_MEMORY)], chisel=error("acc-8bit"), hls=error("acc-8bit")
+        name="LOAD ACC8", body=[load(Memory.ACC8)], chisel=error("acc-8bit"), hls=error("acc-8bit")
     ),
     Case(name="LOAD ACC", body=[load_acc()]),
     Case(
@@ -140,16 +141,16 @@ CASES = (
         acc=[5, 3],
         chisel=error("shift-range"),
     ),
-    Case(name="padded weights", body=[load(WGT_MEMORY, x_pad_0=1)], hls=error("pads")),
-    Case(name="plain weights", body=[load(WGT_MEMORY)]),
+    Case(name="padded weights", body=[load(Memory.WGT, x_pad_0=1)], hls=error("pads")),
+    Case(name="plain weights", body=[load(Memory.WGT)]),
     Case(name="padded micro-ops", body=[load_uops(1, y_pad_1=1)], hls=error("pads")),
     Case(name="two rows of micro-ops", body=[load_uops(1, y_size=2)], hls=error("pads")),
     Case(
         name="the micro-op at 2048 is loaded",
-        body=[load_uops(1, sram=2048)],
+        body=[load_uops(1, sram_base=2048)],
         chisel=error("uop-depth"),
     ),
-    Case(name="the micro-op at 2047 is loaded", body=[load_uops(1, sram=2047)]),
+    Case(name="the micro-op at 2047 is loaded", body=[load_uops(1, sram_base=2047)]),
     Case(
         name="the micro-op at 2048 is executed",
         body=[alu(ADD, uop_begin=2048, uop_end=2049, imm=0)],
@@ -255,7 +256,7 @@ def test_tokens_that_nobody_takes_name_their_giver(
     library: VtaLibrary, strictness: Strictness, severity: str
 ) -> None:
     library.configure(TARGETS["sim"], strictness=strictness)
-    giver = replace(load(WGT_MEMORY), tokens=Tokens(push_next=1))
+    giver = replace(load(Memory.WGT), tokens=Tokens(push_next=1))
     words = words_of(in_turn([load_uops(1), giver, giver, load_acc()]), VTA)
     (finding,) = library.run_stream(words, memory(ONE, VTA)).findings
     assert (finding.severity, finding.rule, finding.instruction) == (severity, "tokens-left", 2)

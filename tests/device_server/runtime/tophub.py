@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilefarm.target import VtaConfig
+from tilefarm.vta_isa import Memory
 
 from device_server.programs.instructions import (
-    INP_MEMORY,
-    OUT_MEMORY,
-    WGT_MEMORY,
     Finish,
     Instruction,
     Tokens,
@@ -124,9 +122,9 @@ class _Schedule:
         for number, tiles in enumerate(self._tiles()):
             yield from self._tile(tiles, first=number == 0)
         last = Tokens(push_next=1)
-        yield Transfer(store=False, memory=INP_MEMORY, tokens=Tokens(pop_next=1))
-        yield Transfer(store=False, memory=INP_MEMORY, tokens=Tokens(pop_next=1))
-        yield Transfer(store=False, memory=INP_MEMORY, tokens=last)
+        yield Transfer(store=False, memory=Memory.INP, tokens=Tokens(pop_next=1))
+        yield Transfer(store=False, memory=Memory.INP, tokens=Tokens(pop_next=1))
+        yield Transfer(store=False, memory=Memory.INP, tokens=last)
         yield Transfer(store=False, tokens=Tokens(pop_next=1, pop_prev=1))
         yield Transfer(store=False, tokens=Tokens(pop_next=1))
         yield Finish()
@@ -167,10 +165,10 @@ class _Schedule:
         above, below = max(0, -top), max(0, top + self.rows - layer.size)
         right = max(0, self.columns - layer.pad - layer.size)
         return load(
-            INP_MEMORY,
+            Memory.INP,
             self.columns - layer.pad - right,
-            sram=thread * self.image,
-            dram=INP_BASE + (ci * layer.size + top + above) * layer.size,
+            sram_base=thread * self.image,
+            dram_base=INP_BASE + (ci * layer.size + top + above) * layer.size,
             y_size=self.rows - above - below,
             x_stride=layer.size,
             y_pad_0=above,
@@ -183,10 +181,10 @@ class _Schedule:
     def _load_weights(self, thread: int, ci: int, c: int) -> Instruction:
         window = self.layer.kernel**2
         return load(
-            WGT_MEMORY,
+            Memory.WGT,
             window,
-            sram=thread * self.weights,
-            dram=WGT_BASE + (c * self.layer.ci + ci) * window,
+            sram_base=thread * self.weights,
+            dram_base=WGT_BASE + (c * self.layer.ci + ci) * window,
             y_size=self.channels,
             x_stride=self.layer.ci * window,
             tokens=Tokens(push_next=1),
@@ -224,9 +222,9 @@ class _Schedule:
         per_block = layer.out_size**2
         return Transfer(
             store=True,
-            memory=OUT_MEMORY,
-            sram=thread * self.vectors,
-            dram=OUT_BASE + c * per_block + y * layer.out_size,
+            memory=Memory.OUT,
+            sram_base=thread * self.vectors,
+            dram_base=OUT_BASE + c * per_block + y * layer.out_size,
             y_size=rows,
             x_size=self.vectors // rows,
             x_stride=per_block if rows > 1 else self.vectors,
