@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from tilefarm.vta_isa import ALU, AluOp
 
 from compile_worker.ir.evaluate import Array, InterpretError, Values, evaluate, memory_of
 from compile_worker.ir.expr import Buffer, Expr
@@ -25,17 +26,17 @@ ON_CHIP: Final = frozenset({"inp", "wgt", "acc"})
 _BANK_DTYPES: Final[Mapping[str, str]] = {"inp": "int8", "wgt": "int8", "acc": "int32"}
 
 _ALU: Final[Mapping[str, Callable[[Array, Array], Array]]] = {
-    "min": np.minimum,
-    "max": np.maximum,
-    "add": np.add,
-    "shr": lambda values, bits: (values << np.maximum(-bits, 0)) >> np.maximum(bits, 0),
-    "mul": np.multiply,
+    AluOp.MIN.word: np.minimum,
+    AluOp.MAX.word: np.maximum,
+    AluOp.ADD.word: np.add,
+    AluOp.SHR.word: lambda values, bits: (values << np.maximum(-bits, 0)) >> np.maximum(bits, 0),
+    AluOp.MUL.word: np.multiply,
 }
 
 MOST_LEFT: Final = 16
 """How far a shift by a negative constant goes to the left on every design."""
 
-_IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
+_IMMEDIATE: Final = ALU.field("imm").values
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 from tilefarm.plural import plural
+from tilefarm.vta_isa import TRANSFER
 
 from compile_worker.ir.accesses import LIMIT, conjuncts, every_value, negated
 from compile_worker.ir.bounds import Extents, extents_of
@@ -23,8 +24,7 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Dma, If, MicroKernel, Ref, Stmt
 from compile_worker.ir.visit import children, variables
 
-PAD_LIMIT: Final = 15
-"""Pads are fields of 4 bits."""
+PAD_LIMIT: Final = TRANSFER.field("y_pad_0").values[-1]
 
 
 def misplaced(func: Func) -> Iterator[Finding]:

@@ -6,13 +6,10 @@ from dataclasses import fields
 from typing import Final
 
 from tilefarm.machine import DESIGNS, HLS_MAX_SHIFT, RUNTIMES, Limits, Target
+from tilefarm.vta_isa import ALU, GEMM, TRANSFER, UOP, UOP_BITS, WORD_BITS, index_bits, width_of
 
-_VTA_WORD_BITS: Final = 32
-_INSTRUCTION_INDEX_BITS: Final = 64
-_ALU_FIXED_BITS: Final = 20
-_LOG_UOP_BUFF_MOST: Final = 15
 _LOG_BATCH_MOST: Final = 8
-_SRAM_INDEX_BITS: Final = 16
+_SRAM_INDEX_BITS: Final = TRANSFER.field("sram_base").width.bits
 _OUTSTANDING_BURSTS_MOST: Final = 256
 _PAGE_NBYTES: Final = 4096
 """Buffers begin at pages, and addresses count elements."""
@@ -52,13 +49,14 @@ def impossibilities(target: Target) -> list[str]:
     inp, wgt, acc, uop = logs.values()
     if max(inp, wgt, acc, uop) > _SRAM_INDEX_BITS:
         reasons.append(f"vta: a buffer has more than 2^{_SRAM_INDEX_BITS} elements")
-    if acc + max(acc, inp) + wgt > _VTA_WORD_BITS:
+    bits = index_bits(vta)
+    if width_of(UOP, bits) > UOP_BITS:
         reasons.append("vta: buffer indices do not fit the 32 bits of a micro-op")
-    if vta.log_uop_buff_size > _LOG_UOP_BUFF_MOST:
+    if width_of(GEMM.low, bits) > WORD_BITS:
         reasons.append("vta.log_uop_buff_size: micro-op addresses do not fit an instruction")
-    if 4 * acc + _ALU_FIXED_BITS > _INSTRUCTION_INDEX_BITS:
+    if width_of(ALU.high, bits) > WORD_BITS:
         reasons.append("vta: accumulator factors do not fit an ALU instruction")
-    if 2 * (acc + inp + wgt) > _INSTRUCTION_INDEX_BITS:
+    if width_of(GEMM.high, bits) > WORD_BITS:
         reasons.append("vta: index factors do not fit the 128 bits of an instruction")
     if timing.bus_nbytes not in (8, 16, 32, 64):
         reasons.append(f"timing.bus_nbytes: {timing.bus_nbytes} is not 8, 16, 32 or 64")

@@ -1,8 +1,8 @@
 """What the accelerator's encodings and memories can hold, for search space and lowering alike.
 
 Each predicate gives None when its argument fits, otherwise a Violation whose name is also the name
-of the search space's constraint. Field widths are those of VTA's instructions (apache/tvm-vta,
-hw/include/vta/hw_spec.h); the micro-op distance is that of its HLS pipeline and runtime recorder.
+of the search space's constraint. Field widths are those of the table `tilefarm.vta_isa`; the
+micro-op distance is that of VTA's HLS pipeline and runtime recorder.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from tilefarm.plural import plural
 from tilefarm.target import Target
+from tilefarm.vta_isa import GEMM, INSTRUCTION_BITS, TRANSFER
 
 from compile_worker.errors import Violation
 from compile_worker.ir.stmt import HardwareLoop, MicroOp
@@ -19,12 +20,14 @@ from compile_worker.ir.stmt import HardwareLoop, MicroOp
 SramScope: TypeAlias = Literal["inp", "wgt", "acc"]
 Engine: TypeAlias = Literal["gemm", "alu"]
 
-DMA_SIZE_BITS: Final = 16
-DMA_PAD_BITS: Final = 4
-LOOP_EXTENT_BITS: Final = 14
+MOST_ROWS: Final = TRANSFER.field("y_size").values[-1]
+MOST_STRIDE: Final = TRANSFER.field("x_stride").values[-1]
+MOST_PAD: Final = TRANSFER.field("y_pad_0").values[-1]
+MOST_ITERATIONS: Final = GEMM.field("iter_out").values[-1]
+"""The largest values of instruction fields; columns, all pads and both loops have the same ones."""
 
 INSTRUCTION_QUEUE_NBYTES: Final = 32 << 20
-INSTRUCTION_NBYTES: Final = 16
+INSTRUCTION_NBYTES: Final = INSTRUCTION_BITS // 8
 QUEUE_RESERVE: Final = 6
 """The runtime synchronizes by itself, in the midst of tokens, when fewer instructions are free."""
 
@@ -121,12 +124,12 @@ def dma_fields_fit(
     """
     sizes = {"rows": rows, "columns": columns}
     for name, value in sizes.items():
-        if not 1 <= value < 1 << DMA_SIZE_BITS:
-            return Violation("dma_fields", f"{value} {name} in one copy, not 1 to 65535")
-    if not 0 <= stride < 1 << DMA_SIZE_BITS:
-        return Violation("dma_fields", f"row stride {stride} in one copy, not 0 to 65535")
-    if not all(0 <= pad < 1 << DMA_PAD_BITS for pad in pads):
-        return Violation("dma_fields", f"padding {pads} in one copy, each 0 to 15")
+        if not 1 <= value <= MOST_ROWS:
+            return Violation("dma_fields", f"{value} {name} in one copy, not 1 to {MOST_ROWS}")
+    if not 0 <= stride <= MOST_STRIDE:
+        return Violation("dma_fields", f"row stride {stride} in one copy, not 0 to {MOST_STRIDE}")
+    if not all(0 <= pad <= MOST_PAD for pad in pads):
+        return Violation("dma_fields", f"padding {pads} in one copy, each 0 to {MOST_PAD}")
     return None
 
 
@@ -141,8 +144,10 @@ def loop_fields_fit(
     acc, wgt = scope_depth(target, "acc"), scope_depth(target, "wgt")
     src = scope_depth(target, "inp") if engine == "gemm" else acc
     for loop in loops:
-        if not 1 <= loop.extent < 1 << LOOP_EXTENT_BITS:
-            return Violation("loop_fields", f"a hardware loop of {loop.extent}, not 1 to 16383")
+        if not 1 <= loop.extent <= MOST_ITERATIONS:
+            return Violation(
+                "loop_fields", f"a hardware loop of {loop.extent}, not 1 to {MOST_ITERATIONS}"
+            )
         for name, factor, depth in (
             ("dst", loop.dst, acc),
             ("src", loop.src, src),

@@ -1,12 +1,14 @@
 """The VTA runtime's C functions that compiled kernels call, and its numbers for memories.
 
-Source: vta/runtime/runtime.h of TVM v0.14 and hw/include/vta/hw_spec.h of apache/tvm-vta.
+Source: vta/runtime/runtime.h of TVM v0.14; the numbers are those of the table `tilefarm.vta_isa`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+
+from tilefarm.vta_isa import AluOp, Memory, UopMode
 
 FUNCTIONS: Final[Mapping[str, str]] = {
     "VTATLSCommandHandle": "ptr ()",
@@ -24,16 +26,18 @@ FUNCTIONS: Final[Mapping[str, str]] = {
 }
 """LLVM function types by name: all that a compiled object may leave undefined."""
 
-MEMORY: Final[Mapping[str, int]] = {"wgt": 1, "inp": 2, "acc": 3}
+MEMORY: Final[Mapping[str, int]] = {
+    memory.word: memory.value for memory in (Memory.WGT, Memory.INP, Memory.ACC)
+}
 """Memory type of a LOAD by the scope that it fills."""
 
-OUT_MEMORY: Final = 4
+OUT_MEMORY: Final = Memory.OUT.value
 """Memory type of a STORE: the accumulator's narrow copy."""
 
-GEMM_MODE: Final = 0
-ALU_MODE: Final = 1
+GEMM_MODE: Final = UopMode.GEMM.value
+ALU_MODE: Final = UopMode.ALU.value
 
-ALU_OPCODES: Final[Mapping[str, int]] = {"min": 0, "max": 1, "add": 2, "shr": 3, "mul": 4}
+ALU_OPCODES: Final[Mapping[str, int]] = {operation.word: operation.value for operation in AluOp}
 
 WAIT_CYCLES: Final = 1 << 31
 """How long a synchronization may take; the value that TVM's own kernels pass."""

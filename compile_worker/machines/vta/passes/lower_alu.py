@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tilefarm.target import Target
+from tilefarm.vta_isa import ALU, AluOp
 
 from compile_worker.errors import require
 from compile_worker.ir.accelerator import MOST_LEFT
@@ -31,14 +32,14 @@ from compile_worker.passes.nests import lower_blocks, wrap
 STAGE: Final = "lower_alu"
 
 OPCODES: Final[Mapping[type[Expr], str]] = {
-    Min: "min",
-    Max: "max",
-    Add: "add",
-    Shr: "shr",
-    Mul: "mul",
+    Min: AluOp.MIN.word,
+    Max: AluOp.MAX.word,
+    Add: AluOp.ADD.word,
+    Shr: AluOp.SHR.word,
+    Mul: AluOp.MUL.word,
 }
 
-_IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
+_IMMEDIATE: Final = ALU.field("imm").values
 
 _POWERS: Final = tuple(1 << bits for bits in range(MOST_LEFT + 1) if 1 << bits in _IMMEDIATE)
 """What accumulators are multiplied by where they are shifted to the left."""
