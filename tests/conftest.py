@@ -1,5 +1,7 @@
 """Fixtures and options that every test may use."""
 
+import os
+
 import pytest
 from hypothesis import settings
 from kit.golden import golden, pytest_addoption
@@ -8,6 +10,9 @@ from kit.quarantine import set_apart
 __all__ = ["golden", "pytest_addoption", "pytest_collection_modifyitems"]
 
 pytest_plugins = ["pytester"]
+
+# As of `tilefarm`, see `tilefarm.quiet`: threads of numpy that spin would slow the tests beside.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 settings.register_profile("tilefarm", deadline=None)  # no test is timed: machines may be busy
 settings.load_profile("tilefarm")

@@ -90,6 +90,7 @@ def test_the_command_of_a_job() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow  # each of its processes is tried above
 @pytest.mark.usefixtures("executed")
 @pytest.mark.whole
 def test_a_whole_run(tmp_path: Path) -> None:

@@ -83,10 +83,26 @@ class Farm:
                 self.kept[ended.number] = ended.task, end
 
 
+CHANCES, AHEAD = st.integers(0, 2**32), st.integers(1, 24)
+
+
 @pytest.mark.parametrize("proposer", PROPOSERS)
-@settings(max_examples=6, deadline=None)
-@given(chance=st.integers(0, 2**32), most=st.integers(1, 24))
+@settings(max_examples=2, deadline=None)
+@given(chance=CHANCES, most=AHEAD)
 def test_the_same_seed_asks_for_the_same(proposer: str, chance: int, most: int) -> None:
+    assert_undisturbed(proposer, chance, most)
+
+
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None)
+@given(chance=CHANCES, most=AHEAD)
+@pytest.mark.parametrize("proposer", PROPOSERS)
+def test_the_same_seed_asks_for_the_same_at_any_pace(proposer: str, chance: int, most: int) -> None:
+    assert_undisturbed(proposer, chance, most)
+
+
+def assert_undisturbed(proposer: str, chance: int, most: int) -> None:
+    """Neither the farm's pace nor kills of the tuner show in what is asked for."""
     expected = Farm(random.Random(0), Lookahead(most), proposer).play(3)
     disturbed = Farm(random.Random(chance), Lookahead(most), proposer, kills=10)
     assert disturbed.play(3) == expected
@@ -104,13 +120,13 @@ def test_what_may_be_known_decides_and_not_what_is() -> None:
 
 
 def test_a_larger_budget_goes_on_where_the_smaller_one_ended() -> None:
-    farm = Farm(random.Random(5), Lookahead(8), "guided", trials=200, kills=10)
+    farm = Farm(random.Random(5), Lookahead(8), "guided", trials=100, kills=10)
     farm.play(3)
-    farm.trials = 240
+    farm.trials = 120
     longer = farm.play(3)
-    assert len(longer) > 200
-    assert longer == Farm(random.Random(6), Lookahead(8), "guided", trials=240).play(3)
-    farm.trials = 160
+    assert len(longer) > 100
+    assert longer == Farm(random.Random(6), Lookahead(8), "guided", trials=120).play(3)
+    farm.trials = 80
     session = farm.session(3)
     assert session.told == len(longer)
     assert session.ask(9) == []

@@ -156,7 +156,12 @@ def test_a_product_of_activations_is_shifted_twice_where_once_is_too_far(
         assert step.workload.first_shift == first
 
 
-@pytest.mark.parametrize("name", [n for n in TARGETS if f"sim-{n}" in TARGETS])
+TWINS: Final = [name for name in TARGETS if f"sim-{name}" in TARGETS]
+
+
+@pytest.mark.parametrize(
+    "name", [TWINS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in TWINS[1:])]
+)
 def test_the_demo_is_compiled_for_a_board_with_its_twin_s_weights(name: str) -> None:
     real, twin = (demo_program(TARGETS[each])[0] for each in (name, f"sim-{name}"))
     assert elf.rejection(real.code, elf.Machine.of_triple(real.target.host.triple)) is None

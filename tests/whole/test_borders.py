@@ -33,12 +33,16 @@ pytestmark = needs_simulator
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("target", [SIM, BOARD, PAIRS], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "target", [SIM, BOARD, pytest.param(PAIRS, marks=pytest.mark.slow)], ids=lambda t: t.name
+)
 def test_random_schedules_give_the_bits_of_numpy(target: Target, name: str) -> None:
     assert_bits_of_numpy(name, target)
 
 
-@pytest.mark.parametrize("target", [SIM, BOARD], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "target", [SIM, pytest.param(BOARD, marks=pytest.mark.slow)], ids=lambda t: t.name
+)
 @pytest.mark.parametrize(
     "layer", [RESNET18["C8"], MOBILENET_DEPTHWISE["D7"]], ids=["3x3", "depthwise"]
 )

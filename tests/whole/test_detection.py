@@ -58,6 +58,7 @@ def test_a_detector_is_judged_by_the_boxes_of_labels(tune: Tune) -> None:
     assert accuracy["judgement"]["title"] == "boxes F1 of labels"
 
 
+@pytest.mark.slow
 def test_without_labels_by_those_of_the_float_network(tune: Tune) -> None:
     summary = tune(None)
     assert {against for _, against in measures(summary)} == {"float"}

@@ -33,16 +33,29 @@ WIDE = (
     *("conv wide depthwise weights", "conv all wide depthwise", "grouped wide"),
 )
 
+QUICK = {"conv wide", "conv wide activations", "conv all wide depthwise"}
+"""Also searched, and tried on other designs, in the fast suite; the others take half a minute."""
+
 
 @needs_simulator
-@pytest.mark.parametrize("name", WIDE)
-@pytest.mark.parametrize("target", [SIM, TARGETS["sim-pynq-z1"], PAIRS], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        pytest.param(target, name, id=f"{target.name}-{name}", marks=marks)
+        for target in (SIM, TARGETS["sim-pynq-z1"], PAIRS)
+        for name in WIDE
+        for marks in [() if target is SIM or name in QUICK else pytest.mark.slow]
+    ],
+)
 def test_random_schedules_give_the_bits_of_numpy(target: Target, name: str) -> None:
     assert_bits_of_numpy(name, target)
 
 
 @needs_simulator
-@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in WIDE],
+)
 def test_a_search_of_few_trials_finds_a_good_schedule(name: str) -> None:
     found = tune_workload(TuningTask(workload=workloads(SIM)[name], target=SIM, trials=8, seed=0))
     assert isinstance(found, Tuned)

@@ -21,7 +21,7 @@ from tuner.sampler import Sampler
 pytestmark = needs_simulator
 
 
-@pytest.mark.parametrize("name", ["sim", "sim-pynq-z1"])
+@pytest.mark.parametrize("name", ["sim", pytest.param("sim-pynq-z1", marks=pytest.mark.slow)])
 def test_layers_of_every_kind(name: str, tmp_path: Path) -> None:
     target, library, said = TARGETS[name], VtaLibrary(), []
     library.configure(target)

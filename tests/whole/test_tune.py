@@ -171,6 +171,7 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     assert all(layer["ratio"] for layer in accelerated), "every schedule predicts its cycles"
 
 
+@pytest.mark.slow  # both widths at once are tuned below
 def test_the_same_with_wide_weights(run: type[Command], tmp_path: Path) -> None:
     words = ["--no-ray", "--trials", "12", "--wide-weights", "conv*, dense"]
     code, out, err = run(demo(tmp_path / "o", *words)).end()
@@ -224,7 +225,7 @@ def test_the_same_on_ray(run: type[Command], tmp_path: Path) -> None:
 
 
 def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path) -> None:
-    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "90"))
+    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "50"))
     command.wait_for("trial", 5)
     command.ctrl_c()
     code, out, err = command.end()
@@ -238,12 +239,14 @@ def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path)
     assert command.survivors() == set()
 
     # another number of trials would begin in another order, and lack some of what was measured
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "90")).end()
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "50")).end()
     assert code == 0
-    assert summary_of(out)["trials_this_session"] == 90 - stopped["trials_this_session"]
+    assert summary_of(out)["trials_this_session"] == 50 - stopped["trials_this_session"]
 
 
-@pytest.mark.parametrize("ray", [["--no-ray"], []], ids=["no-ray", "ray"])
+@pytest.mark.parametrize(
+    "ray", [["--no-ray"], pytest.param([], marks=pytest.mark.slow)], ids=["no-ray", "ray"]
+)
 def test_ctrl_c_twice_ends_at_once(run: type[Command], tmp_path: Path, ray: list[str]) -> None:
     command = run(demo(tmp_path / "o", *ray, "--trials", "500"))
     command.wait_for("trial", 2)
@@ -262,14 +265,14 @@ def test_ctrl_c_twice_ends_at_once(run: type[Command], tmp_path: Path, ray: list
 def test_a_killed_driver_leaves_no_process_and_loses_no_trial(
     run: type[Command], tmp_path: Path
 ) -> None:
-    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "90"))
+    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "50"))
     number = command.wait_for("trial", 6)["number"]
     command.kill()
     command.end()
     assert command.survivors() == set()
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "90")).end()
+    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "50")).end()
     assert code == 0
-    assert summary_of(out)["trials_this_session"] <= 90 - number
+    assert summary_of(out)["trials_this_session"] <= 50 - number
 
 
 def below(command: Command, words: str) -> list[int]:
@@ -286,16 +289,16 @@ def below(command: Command, words: str) -> list[int]:
 @pytest.mark.parametrize(
     ("words", "ray"),
     [
-        ("--name sim0", False),
+        pytest.param("--name sim0", False, marks=pytest.mark.slow),
         ("vta-runner", False),
-        ("driver.farm.compiling.places", False),
-        ("raylet", True),
+        pytest.param("driver.farm.compiling.places", False, marks=pytest.mark.slow),
+        pytest.param("raylet", True, marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_part_costs_nothing_but_time(
     words: str, ray: bool, run: type[Command], tmp_path: Path
 ) -> None:
-    command = run(demo(tmp_path / "o", *["--no-ray"] * (not ray), "--trials", "80"))
+    command = run(demo(tmp_path / "o", *["--no-ray"] * (not ray), "--trials", "50"))
     command.wait_for("trial", 6)
     deadline = time.monotonic() + 60
     while not (pids := below(command, words)) and time.monotonic() < deadline:

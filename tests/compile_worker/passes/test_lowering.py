@@ -1,5 +1,7 @@
 """Every pass: its result for a convolution and a CPU kernel, and that it changes no answer."""
 
+from functools import cache
+
 import pytest
 from kit.golden import Golden
 from kit.nests import EXAMPLES, SIM, conv2d, nest, with_epilogue
@@ -7,6 +9,7 @@ from kit.schedules import Tiling, keeps_meaning, lowering, scheduled
 from tilefarm.target import TARGETS
 from tilefarm.workload import Workload
 
+from compile_worker.ir.func import Func
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import For
 from compile_worker.lowering import MACHINES, lower
@@ -45,15 +48,25 @@ def test_names_are_those_of_the_files_functions() -> None:
             assert step.name == step.run.__name__.removesuffix("_pass")
 
 
+@cache
+def tiled_convolution() -> dict[str, Func]:
+    return dict(lowering(scheduled(CONV, TILED)))
+
+
+@cache
+def average_pool() -> dict[str, Func]:
+    return dict(lowering(nest("avg_pool2d")))
+
+
 @pytest.mark.parametrize("name", [step.name for step in MACHINES["vta"].passes])
 def test_a_tiled_convolution_after(name: str, golden: Golden) -> None:
-    steps = dict(lowering(scheduled(CONV, TILED)))
+    steps = tiled_convolution()
     golden(show(steps[name]) if name in steps else "unchanged")
 
 
 @pytest.mark.parametrize("name", [step.name for step in MACHINES["cpu"].passes])
 def test_an_average_pool_after(name: str, golden: Golden) -> None:
-    steps = dict(lowering(nest("avg_pool2d")))
+    steps = average_pool()
     golden(show(steps[name]) if name in steps else "unchanged")
 
 

@@ -182,8 +182,10 @@ def test_a_promise_that_cannot_be_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("driver.tune.judged.has_no_kernel", lambda _op: "for this test")
-    out = tmp_path / "out"
-    words = ["tune", str(MODEL), "--calibrate", str(CALIBRATION), "--evaluate", str(TEST)]
+    out, few = tmp_path / "out", tmp_path / "few.npz"
+    with np.load(TEST) as data:
+        np.savez(few, **{name: values[:40] for name, values in data.items()})
+    words = ["tune", str(MODEL), "--calibrate", str(CALIBRATION), "--evaluate", str(few)]
     words += ["--calibration", "percentile:50", "--max-loss", "0.5", "--out", str(out)]
     assert cli.main(words) == 2
     *_, why, remedy = capsys.readouterr().err.splitlines()

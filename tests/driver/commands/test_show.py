@@ -9,10 +9,16 @@ from pathlib import Path
 
 import pytest
 from kit.built import no_simulator, require
+from kit.forms_once import forms_once
 
 from driver import cli
 
 Show = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def _converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driver.network.forms.forms_of", forms_once)
 
 
 @pytest.fixture

@@ -119,9 +119,18 @@ BREAKS: tuple[Callable[[Fault, pytest.MonkeyPatch], None], ...] = (
     silence,
 )
 
+QUICK = (tuner, device, compiler)
+"""Where most of a run happens; the other threads take as long again."""
+
 
 @pytest.mark.whole
-@pytest.mark.parametrize("break_", BREAKS, ids=lambda b: b.__name__)
+@pytest.mark.parametrize(
+    "break_",
+    [
+        pytest.param(each, id=each.__name__, marks=() if each in QUICK else pytest.mark.slow)
+        for each in BREAKS
+    ],
+)
 def test_a_run_with_a_broken_thread_ends_and_keeps_its_records(
     break_: Callable[[Fault, pytest.MonkeyPatch], None],
     tmp_path: Path,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.forms_once import forms_once
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
 from tilefarm.measurement import Status
 from tilefarm.target import TARGETS
@@ -21,14 +22,19 @@ from driver.commands.check import row, verdict
 from driver.commands.validation.checking import EQUAL, checked, schedules
 from driver.commands.validation.golden import checked_steps, first_difference
 from driver.network.examples import CALIBRATION
-from driver.network.forms import Forms, Source, forms_of
+from driver.network.forms import Forms, Source
 
 compiled = cache(compile_kernel)
 
 
+@pytest.fixture(autouse=True)
+def _converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driver.network.forms.forms_of", forms_once)
+
+
 @pytest.fixture(scope="module")
 def digits() -> Forms:
-    return forms_of(Source(model="zoo:digits"), TARGETS["sim"])
+    return forms_once(Source(model="zoo:digits"), TARGETS["sim"])
 
 
 def with_attr(job: CompileJob, name: str, value: int) -> CompileJob:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from kit.forms_once import forms_once
 from kit.networks import window
 from kit.onnx_models import model, node, saved
 from tilefarm.target import TARGETS
@@ -24,6 +25,11 @@ from driver.network.forms import Source, forms_of
 from driver.network.frontend.origins import Origin
 from driver.network.integer.noise import Noise, between
 from driver.network.integer.qir import QAdd, QAvgPool2d, QDense, QRescale
+
+
+@pytest.fixture(autouse=True)
+def _converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driver.network.forms.forms_of", forms_once)
 
 
 def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def right(scores: NDArray[np.float32], labels: NDArray[np.generic]) -> float:
     return float((scores.argmax(axis=1) == labels).mean())
 
 
+@pytest.mark.slow
 def test_resnet8_on_cifar10(zoo: Path) -> None:
     graph = import_model(zoo / "models/resnet8_f32_float.onnx")
     data = load_data(zoo / "data/ic01_cifar10_200.npz", graph)
@@ -97,6 +98,7 @@ def test_keywords(zoo: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_anomaly_autoencoder(zoo: Path) -> None:
     """Mean squared error of the reconstruction tells machines apart as well as in float."""
     graph = import_model(zoo / "models/ad_f32_float.onnx")

@@ -41,6 +41,7 @@ from compile_worker.machines.vta.passes.slots import recorded_keys
 from compile_worker.schedule import replay
 from compile_worker.space import Generated, generate, has_space, ideal_cycles, lower_bound_cycles
 from compile_worker.te import nest_of
+from tuner.sampler import Sampler
 
 WITH_MUL = TARGETS["sim-mul"]
 LIMITS = {"inp_sram", "wgt_sram", "acc_sram", "uop_sram", "acc_distance", "dma_fields"}
@@ -102,8 +103,12 @@ def points(made: Generated, seed: int, tries: int) -> Iterator[tuple[dict[str, i
 
 
 def valid_points(made: Generated, seed: int, count: int) -> list[dict[str, int]]:
-    found = (point for point, broken in points(made, seed, 20_000) if not broken)
-    return [point for point, _ in zip(found, range(count), strict=False)]
+    """Drawn by the tuner's sampler: in some spaces one random choice in thousands is valid."""
+    drawn = Sampler(made.space).sample(count, np.random.default_rng(seed))
+    names = [variable.name for variable in made.space.tunables]
+    found = [made.completed({name: point[name] for name in names}) for point in drawn]
+    assert not any(violations(made.space, point) for point in found)
+    return found
 
 
 def lowered(made: Generated, work: Workload, point: dict[str, int]) -> Func:
@@ -135,10 +140,7 @@ def test_every_sane_layer_has_a_plain_schedule(name: str) -> None:
     lowered(made, work, default)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["C3", "C10", "7x7", "lopsided", "classifier", "depthwise", "transposed", "planes", *WIDE],
-)
+@pytest.mark.parametrize("name", ["C3", "7x7", "classifier"])
 def test_sampled_points_lower(name: str) -> None:
     made = generate(SANE[name], SIM)
     for point in valid_points(made, seed=1, count=6):
@@ -171,11 +173,11 @@ EPILOGUES = [
 
 @pytest.mark.parametrize(("bias", "shift", "factor"), EPILOGUES)
 def test_every_epilogue_is_right(bias: int, shift: str, factor: bool) -> None:
-    layers = [conv2d(2, 4, 6, 6), dense(3, 6)]
+    layers = [conv2d(2, 4, 4, 4), dense(3, 6)]
     if not factor:
-        layers += [conv2d(2, 4, 6, 6, planes=2), dense(3, 6, planes=2)]
-        layers += [conv2d(4, 4, 6, 6, groups=4, data_planes=2), dense(3, 6, 2, data_planes=2)]
-        layers += [conv2d(2, 4, 6, 6, planes=2, data_planes=2, out_planes=2)]
+        layers += [conv2d(2, 4, 4, 4, planes=2), dense(3, 6, planes=2)]
+        layers += [conv2d(4, 4, 4, 4, groups=4, data_planes=2), dense(3, 6, 2, data_planes=2)]
+        layers += [conv2d(2, 4, 4, 4, planes=2, data_planes=2, out_planes=2)]
     for layer in layers:
         work = with_epilogue(layer, bias, shift, factor=factor)
         made, inputs, nest = generate(work, WITH_MUL), inputs_of(work), nest_of(work, WITH_MUL)
@@ -207,7 +209,7 @@ OTHERS = {
     "target",
     [
         pytest.param(
-            target, id=name, marks=pytest.mark.slow if name in ("four buffers", "no hazard") else ()
+            target, id=name, marks=() if name in ("two rows", "eight lanes") else pytest.mark.slow
         )
         for name, target in OTHERS.items()
     ],
@@ -275,24 +277,17 @@ def test_forbidden_points_are_refused_by_name(name: str) -> None:
     assert refused >= 0.95 * forbidden
 
 
+MEASURED = (
+    *("C8", "C10", "strided", "lopsided", "classifier", "depthwise", "grouped", "transposed"),
+    *("product", "planes", "pointwise planes", "dense planes", "dense rows", *WIDE),
+)
+QUICK = {"C8", "classifier", "depthwise", "grouped", "transposed", "planes", "wide data"}
+"""One of each kind; the others take as long again."""
+
+
 @pytest.mark.parametrize(
     "name",
-    [
-        "C8",
-        "C10",
-        "strided",
-        "lopsided",
-        "classifier",
-        "depthwise",
-        "grouped",
-        "transposed",
-        "product",
-        "planes",
-        "pointwise planes",
-        "dense planes",
-        "dense rows",
-        *WIDE,
-    ],
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in MEASURED],
 )
 def test_derived_variables_are_those_of_the_lowered_kernel(name: str) -> None:
     work = SANE[name]
