@@ -25,10 +25,11 @@ $(STAMP): pyproject.toml deploy/locks/dev.txt $(NATIVE)
 demo: $(STAMP)  ## tune, assemble, run and report the network in driver/network/examples
 	@$(BIN)/tilefarm demo
 
-# They start hundreds of Pythons: without byte code each would compile all of tilefarm anew.
+# They start hundreds of Pythons: without byte code each would compile all of tilefarm anew. Many
+# wait for processes and clocks, so that four at a time keep even two cores busy.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)  ## the tests
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile
 
 faults: $(STAMP)  ## what may happen to a farm, each on real processes, and how soon it is over
 	@$(BIN)/python -m pytest -q -m faults tests/faults

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit import records
 from kit.records import COUNTS, DIGESTS, FENCES, LABELS, NAMES, SECONDS, TICKETS
@@ -211,6 +211,7 @@ def test_every_codec_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_record_survives(name: str, data: st.DataObject) -> None:
     codec, strategy = CASES[name]
@@ -219,6 +220,7 @@ def test_a_record_survives(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
+@settings(max_examples=40)
 @given(noise=st.binary(max_size=60))
 def test_noise_is_a_record_or_a_value_error(name: str, noise: bytes) -> None:
     codec, _ = CASES[name]

@@ -50,10 +50,14 @@ def test_what_is_missing_is_said_first_things_first(tmp_path: Path) -> None:
         forms_of(Source(model="zoo:vgg"), TARGET)
 
 
+def calibrated(method: str) -> Quantization:
+    return Quantization(calibration=method)
+
+
 def test_how_it_becomes_integers_is_the_users(tmp_path: Path) -> None:
     scales = [
         forms_of(Source(model=MODEL, calibration=CALIBRATION, how=how), TARGET).quantized.tensors
-        for how in (Quantization(), Quantization(calibration="percentile:90"))
+        for how in map(calibrated, ("minmax", "percentile:90"))
     ]
     assert scales[0]["relu1"].scale != scales[1]["relu1"].scale
 

@@ -37,8 +37,10 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     [
         ("resnet18", {"Conv2d": 20, "Dense": 1}, 11_699_112),
         ("mobilenet_v2", {"Conv2d": 52, "Dense": 1}, 3_538_984),
-        ("resnet50", {"Conv2d": 53, "Dense": 1}, 25_610_152),
-        ("densenet121", {"Conv2d": 120, "Dense": 1}, 8_062_504),
+        pytest.param(*("resnet50", {"Conv2d": 53, "Dense": 1}, 25_610_152), marks=pytest.mark.slow),
+        pytest.param(
+            *("densenet121", {"Conv2d": 120, "Dense": 1}, 8_062_504), marks=pytest.mark.slow
+        ),
         ("inception_v1", {"Conv2d": 57 + 2, "Dense": 1}, 6_998_552),
     ],
 )
