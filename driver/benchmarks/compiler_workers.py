@@ -16,7 +16,7 @@ from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.errors import InfraError
 
 from driver.farm.compiling.executor import Builds, Workers
-from driver.farm.compiling.places import Place, ProcessPlace
+from driver.farm.compiling.worker import ProcessWorker, Worker
 
 _BATCH: Final = 16
 _TIMEOUT_SECONDS: Final = 60.0
@@ -46,8 +46,8 @@ def rate(jobs: Sequence[CompileJob], workers: int, *, on_ray: bool) -> float:
     with ExitStack() as owned:
         scratch = Path(owned.enter_context(tempfile.TemporaryDirectory(prefix="tf-")))
         executor = Workers(
-            _places(owned, scratch, workers, on_ray),
-            lambda trail: ProcessPlace(scratch / "log", scratch, trail=trail),
+            _workers(owned, scratch, workers, on_ray),
+            lambda trail: ProcessWorker(scratch / "log", scratch, trail=trail),
             timeout_seconds=_TIMEOUT_SECONDS,
         )
         owned.callback(executor.close)
@@ -57,14 +57,14 @@ def rate(jobs: Sequence[CompileJob], workers: int, *, on_ray: bool) -> float:
         return len(jobs) / (time.perf_counter() - began)
 
 
-def _places(owned: ExitStack, scratch: Path, workers: int, on_ray: bool) -> list[Place]:
+def _workers(owned: ExitStack, scratch: Path, workers: int, on_ray: bool) -> list[Worker]:
     if not on_ray:
-        return [ProcessPlace(scratch / "log", scratch) for _ in range(workers)]
-    from driver.farm.compiling.workers import RayHost, RayPlace
+        return [ProcessWorker(scratch / "log", scratch) for _ in range(workers)]
+    from driver.farm.compiling.ray_worker import RayHost, RayWorker
 
     host = RayHost(scratch, workers, scratch / "log")
     owned.callback(host.close)
-    return [RayPlace(host, slot) for slot in range(workers)]
+    return [RayWorker(host, slot) for slot in range(workers)]
 
 
 def _compile(executor: Workers, jobs: Sequence[CompileJob]) -> None:
@@ -87,21 +87,21 @@ def worker_memory(jobs: Sequence[CompileJob], compiles: int) -> WorkerMemory:
     """The resident memory of one process that compiles so many, and is not relieved in between."""
     readings = []
     with tempfile.TemporaryDirectory(prefix="tf-") as folder:
-        place = ProcessPlace(Path(folder) / "log", Path(folder), compiles=compiles + _BATCH)
+        worker = ProcessWorker(Path(folder) / "log", Path(folder), compiles=compiles + _BATCH)
         try:
             done, due = 0, 0
             while done < compiles:
                 batch = [
                     jobs[(done + at) % len(jobs)] for at in range(min(_BATCH, compiles - done))
                 ]
-                place.compile(batch, _TIMEOUT_SECONDS * len(batch))
+                worker.compile(batch, _TIMEOUT_SECONDS * len(batch))
                 done += len(batch)
                 if done >= due:
-                    readings.append((done, _resident_nbytes(place.pid)))
+                    readings.append((done, _resident_nbytes(worker.pid)))
                     due = done + compiles // _READINGS
-            readings.append((done, _resident_nbytes(place.pid)))
+            readings.append((done, _resident_nbytes(worker.pid)))
         finally:
-            place.close()
+            worker.close()
     return WorkerMemory(readings=tuple(readings))
 
 

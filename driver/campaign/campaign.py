@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from driver.campaign.events import JobId
 from driver.campaign.live import Job, Jobs, Stage
-from driver.campaign.moves import JobId
 from tuner.lookahead import USUAL, Lookahead
 
 BATCH_SECONDS: Final = 0.25
@@ -28,7 +28,7 @@ class Windows:
     Attributes:
         workers: compile tasks that run at the same time; one more is queued so that none idles;
         out_per_worker, out_per_device: candidates that are out when all are busy, for each;
-        run_ahead: candidates that a device has to run, the running one included;
+        prefetch_depth: candidates that a device has to run, the running one included;
         run_limit: so many when they are short.
         attempts: runs of one candidate that the farm may spoil before it is given up.
         batch_limit: candidates in one compile task at most.
@@ -37,7 +37,7 @@ class Windows:
     workers: int = 2
     out_per_worker: int = 8
     out_per_device: int = 4
-    run_ahead: int = 2
+    prefetch_depth: int = 2
     run_limit: int = 16
     attempts: int = 3
     batch_limit: int = 10
@@ -91,12 +91,12 @@ class Campaign:
         return min(math.ceil(BATCH_SECONDS / self.build_seconds), self.windows.batch_limit)
 
     @property
-    def hand(self) -> int:
+    def queue_depth(self) -> int:
         """Candidates that a device may have to run."""
         if not self.run_seconds:
-            return self.windows.run_ahead
+            return self.windows.prefetch_depth
         worth = min(math.ceil(HAND_SECONDS / self.run_seconds), self.windows.run_limit)
-        return max(worth, self.windows.run_ahead)
+        return max(worth, self.windows.prefetch_depth)
 
     @property
     def unconfirmed(self) -> int:
@@ -141,7 +141,7 @@ class Campaign:
         broken += [
             f"{device} has {self.jobs.load(device)} jobs to run"
             for device in self.devices
-            if self.jobs.load(device) > max(self.windows.run_ahead, self.windows.run_limit)
+            if self.jobs.load(device) > max(self.windows.prefetch_depth, self.windows.run_limit)
         ]
         broken += [
             f"job {n} has {len(j.strikes)} strikes"

@@ -18,8 +18,8 @@ from tilefarm.measurement import (
 from tilefarm.space import Point
 from tilefarm.trace import Trace
 
+from driver.campaign.events import JobId, Outcome
 from driver.campaign.measuring import FIRST_LOOK, Task
-from driver.campaign.moves import JobId, Outcome
 from driver.farm.device_messages import Order
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
-from driver.campaign.moves import JobId, Outcome
+from driver.campaign.events import JobId, Outcome
 
 _Key = TypeVar("_Key", int, str)
 

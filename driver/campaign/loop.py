@@ -16,20 +16,21 @@ from tilefarm.clock import Clock
 from tilefarm.measurement import Measurement, RunFailure, Status
 from tilefarm.watch.log import Log
 
-from driver.campaign import moves
+from driver.campaign import commands, events
 from driver.campaign.campaign import Campaign
 from driver.campaign.candidate import Candidate
+from driver.campaign.commands import Command
+from driver.campaign.events import Event, JobId
+from driver.campaign.frozen_gc import gc_frozen
+from driver.campaign.interfaces import Records, SearchResult, SearchSettings
 from driver.campaign.live import Stage
 from driver.campaign.measuring import Task
-from driver.campaign.moves import Command, Event, JobId
 from driver.campaign.results import Results
 from driver.campaign.scores import Scores
-from driver.campaign.settled import settled
 from driver.campaign.slots import Slots
 from driver.campaign.starved import Starvation
 from driver.campaign.step import step
-from driver.campaign.terms import Records, SearchResult, SearchSettings
-from driver.campaign.timesheet import Timesheet
+from driver.campaign.time_profile import TimeProfile
 from driver.campaign.tuner_thread import Proposals, TunerThread
 from driver.farm import device_messages
 from driver.farm.compiling.executor import Build, Builds, Executor
@@ -44,10 +45,10 @@ from driver.farm.device_messages import (
 from driver.farm.lease_source import LeaseSource
 from driver.report.summary import Span
 from driver.report.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from tuner.session import TuningSession
 
-Message = Builds | BaseException | Proposals | device_messages.Message | moves.Stop
+Message = Builds | BaseException | Proposals | device_messages.Message | events.Stop
 
 _LOOK_SECONDS: Final = 1.0
 _STILL_LOOKS: Final = 4
@@ -96,7 +97,7 @@ class Loop:
             now=self._now,
             log=log,
         )
-        self._times = Timesheet(wall_origin, listen)
+        self._times = TimeProfile(wall_origin, listen)
         self._executor = executor
         self._settings = settings
         self._clock = clock
@@ -114,7 +115,7 @@ class Loop:
         """Who did what for which candidate so far."""
         return self._times.spans
 
-    def run(self, stop: StopSwitch) -> SearchResult:
+    def run(self, stop: StopToken) -> SearchResult:
         """Search until the budget is spent, the spaces are exhausted, or it is stopped.
 
         Raises:
@@ -123,11 +124,11 @@ class Loop:
         """
         began = self._clock.seconds()
         close_seconds = _BROKEN_SECONDS
-        stop.connect(lambda: self._messages.put(moves.Stop()))
+        stop.connect(lambda: self._messages.put(events.Stop()))
         try:
             self._tuner.start()
             self._slots.open()
-            with settled():
+            with gc_frozen():
                 while self._result is None:
                     self._hear(self._next())
             close_seconds = self._settings.run_timeout_seconds
@@ -180,14 +181,14 @@ class Loop:
             case Done():
                 self._ran(message)
             case Confirmed(device=device):
-                self._feed(moves.Confirmed(device))
+                self._feed(events.Confirmed(device))
             case Lost():
                 self._left(message)
             case Lent():
                 self._lent(message)
             case NoDevice():
                 self._missed(message)
-            case moves.Stop():
+            case events.Stop():
                 self._feed(message)
             case BaseException():
                 raise message
@@ -207,28 +208,28 @@ class Loop:
                 seconds=self._now(),
             )
         )
-        self._feed(moves.DeviceUp(device.name))
+        self._feed(events.DeviceUp(device.name))
 
     def _missed(self, none: NoDevice) -> None:
         self._slots.wait_in_vain(none)
         if self._slots.all_empty:
-            self._feed(moves.DevicesGone(none.error.what))
+            self._feed(events.DevicesGone(none.error.what))
 
     def _left(self, lost: Lost) -> None:
         if not self._slots.lose(lost.device, lost.slot):
             return
         self._listen(DeviceLeft(device=lost.device, why=lost.why, seconds=self._now()))
-        self._feed(moves.DeviceLost(lost.device, lost.why, lost.number, lost.perhaps))
+        self._feed(events.DeviceLost(lost.device, lost.why, lost.number, lost.perhaps))
 
     def _lent(self, lent: Lent) -> None:
         if not self._slots.lose(lent.device, lent.slot):
             return
         why = "others have a fairer claim, or it goes out of service"
         self._listen(DeviceLeft(device=lent.device, why=why, seconds=self._now(), lent=True))
-        self._feed(moves.DeviceLent(lent.device))
+        self._feed(events.DeviceLent(lent.device))
 
     def _built(self, builds: Sequence[Build]) -> None:
-        events: list[Event] = []
+        happened: list[Event] = []
         for build in builds:
             candidate = self._candidates.get(build.number)
             if candidate is None:
@@ -238,10 +239,10 @@ class Loop:
             self._times.note(candidate, "compile", build.lane, began, ended)
             if isinstance(build.result, Artifact):
                 candidate.artifact = build.result
-                events.append(moves.Built(build.number, ended - began))
+                happened.append(events.Built(build.number, ended - began))
             else:
-                events.append(moves.BuildFailed(build.number, build.result))
-        self._feed(*events)
+                happened.append(events.BuildFailed(build.number, build.result))
+        self._feed(*happened)
 
     def _ran(self, done: Done) -> None:
         candidate = self._candidates.get(done.number)
@@ -254,41 +255,41 @@ class Loop:
         match done.result:
             case Measurement() as measurement:
                 self._feed(
-                    moves.Measured(
+                    events.Measured(
                         done.number, done.device, measurement, unconfirmed, ended - began
                     )
                 )
             case RunFailure() as failure:
                 if failure.status is Status.IMPLAUSIBLE:
                     self._say(f"not believed: {failure.why}")
-                self._feed(moves.RunFailed(done.number, done.device, failure, unconfirmed))
+                self._feed(events.RunFailed(done.number, done.device, failure, unconfirmed))
         if not unconfirmed:
-            self._feed(moves.Confirmed(done.device))
+            self._feed(events.Confirmed(done.device))
 
     # ---- commands out ----------------------------------------------------------------------------
 
-    def _feed(self, *events: Event) -> None:
-        self._campaign, commands = step(self._campaign, *events)
-        for command in commands:
+    def _feed(self, *happened: Event) -> None:
+        self._campaign, orders = step(self._campaign, *happened)
+        for command in orders:
             self._obey(command)
         if note := self._starvation.look(self._campaign):
             self._say(note)
 
     def _obey(self, command: Command) -> None:
         match command:
-            case moves.Ask(count):
+            case commands.Ask(count):
                 self._tuner.ask(count)
-            case moves.Compile(jobs):
+            case commands.Compile(jobs):
                 self._compile(jobs)
-            case moves.Measure(device, job, alone):
+            case commands.Measure(device, job, alone):
                 self._measure(device, job, alone=alone)
-            case moves.Tell(job, outcome, story):
+            case commands.Tell(job, outcome, story):
                 self._results.tell(job, self._candidates.pop(job), outcome, story)
-            case moves.Confirm(device):
+            case commands.Confirm(device):
                 self._slots.confirm(device)
-            case moves.Repeat(jobs, why):
+            case commands.Repeat(jobs, why):
                 self._say(f"measured again, as it was not confirmed: {len(jobs)} ({why})")
-            case moves.Finish(why):
+            case commands.Finish(why):
                 self._result = why
 
     def _proposed(self, answer: Proposals) -> None:
@@ -302,7 +303,7 @@ class Loop:
             share = (ended - began) / len(answer.proposals)
             since = began + share * at
             self._times.note(candidate, "propose", "driver", since, since + share)
-        self._feed(moves.Proposed(tuple(proposal.number for proposal in answer.proposals)))
+        self._feed(events.Proposed(tuple(proposal.number for proposal in answer.proposals)))
 
     def _compile(self, jobs: Sequence[JobId]) -> None:
         batch = [

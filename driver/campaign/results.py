@@ -8,9 +8,9 @@ from tilefarm.measurement import Trial
 from tilefarm.watch.log import Log
 
 from driver.campaign.candidate import Candidate
-from driver.campaign.moves import JobId, Outcome
+from driver.campaign.events import JobId, Outcome
+from driver.campaign.interfaces import Records, SearchSettings
 from driver.campaign.scores import Scores
-from driver.campaign.terms import Records, SearchSettings
 from driver.campaign.tuner_thread import TunerThread
 from driver.report.terminal.events import TrialEnded
 from tuner.store import Place

@@ -6,7 +6,7 @@ from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.measurement import DeviceClock
 
-from driver.campaign.terms import SearchSettings
+from driver.campaign.interfaces import SearchSettings
 from driver.farm.device_messages import NoDevice, Order, Report, Up
 from driver.farm.device_thread import DeviceThread, join_all
 from driver.farm.lease_source import LeaseSource

@@ -18,18 +18,10 @@ from dataclasses import replace
 from typing import Final
 
 from driver.campaign.campaign import Campaign
-from driver.campaign.heard import heard
+from driver.campaign.commands import Ask, Command, Compile, Confirm, Finish, Measure
+from driver.campaign.events import Event, JobId
 from driver.campaign.live import Stage
-from driver.campaign.moves import (
-    Ask,
-    Command,
-    Compile,
-    Confirm,
-    Event,
-    Finish,
-    JobId,
-    Measure,
-)
+from driver.campaign.transitions import heard
 
 ASK_MOST: Final = 64
 """Proposals in one answer: with many devices, the first must not wait for thousands of others."""
@@ -79,7 +71,7 @@ def _measure(c: Campaign) -> tuple[Campaign, list[Command]]:
 def _next_run(c: Campaign) -> tuple[JobId, str] | None:
     """The oldest ready job and the least loaded device, one that has not failed it if there is."""
     ready, load = c.jobs.at(Stage.READY), c.jobs.load
-    room = [d for d in c.devices if load(d) < c.hand] if ready else []
+    room = [d for d in c.devices if load(d) < c.queue_depth] if ready else []
     if not room:
         return None
     strikes = c.jobs[ready[0]].strikes

@@ -10,7 +10,7 @@ from tilefarm.command_line import EXIT_INTERRUPTED
 from tilefarm.printable import printable
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
-from driver.jobs.answers import Job
+from driver.jobs.responses import Job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -62,7 +62,7 @@ def _findings(args: argparse.Namespace) -> Sequence[Finding]:
         return examine()
     if args.token_file is None:
         raise SettingsError("doctor --tracker needs --token-file", "your token, or the farm's")
-    from driver.farm.examined import FarmAddress, examine_farm
+    from driver.farm.farm_check import FarmAddress, examine_farm
 
     options = ["--tracker", args.tracker, "--token-file", str(args.token_file)]
     if args.tls is not None:

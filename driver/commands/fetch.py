@@ -39,7 +39,9 @@ def run(args: argparse.Namespace) -> int:
     job = dashboard.job(args.job)
     out.mkdir(parents=True, exist_ok=True)
     try:
-        paths = fetch(dashboard, job, out, errand=RandomIds().fresh("fetch"), clock=SystemClock())
+        paths = fetch(
+            dashboard, job, out, fetch_job=RandomIds().fresh("fetch"), clock=SystemClock()
+        )
     finally:
         if not any(out.iterdir()):
             out.rmdir()

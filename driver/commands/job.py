@@ -59,7 +59,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _send(args: argparse.Namespace) -> int:
-    from driver.jobs.courier import lines_of
+    from driver.jobs.transfer import lines_of
 
     for line in lines_of(args.folder.expanduser() / args.run_name / _OUT):
         print(line)

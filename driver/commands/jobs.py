@@ -12,7 +12,7 @@ from tilefarm.clock import SystemClock
 from tilefarm.printable import printable, printable_words
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
-from driver.jobs.answers import Job
+from driver.jobs.responses import Job
 from driver.jobs.shipping import RUN_KEY, title_of
 
 if TYPE_CHECKING:

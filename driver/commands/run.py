@@ -87,7 +87,7 @@ def _answers(
     program: NetworkProgram, data: Path, settings: FarmSettings, *, profiled: bool
 ) -> tuple[ProgramRun, Profile | None]:
     from device_server.library.native import find_executable, find_library
-    from driver.farm.farmhouse import Farmhouse, Folders
+    from driver.farm.run_resources import Folders, RunResources
     from driver.farm.scratch import scratch_folder
     from driver.program.running import answers, load_inputs, profile
 
@@ -97,14 +97,14 @@ def _answers(
     clock = SystemClock()
     with scratch_folder() as scratch:
         folders = Folders(scratch=scratch, log=scratch)
-        with Farmhouse(
+        with RunResources(
             settings, program.target, folders, owner="run", clock=clock, compile_workers=False
-        ) as house:
-            answer = answers(program, inputs, house.leases, settings, clock)
+        ) as resources:
+            answer = answers(program, inputs, resources.leases, settings, clock)
             if not profiled:
                 return answer, None
             by_clock = not answer.cycles
-            layers = profile(program, inputs, house.leases, settings, clock, by_clock=by_clock)
+            layers = profile(program, inputs, resources.leases, settings, clock, by_clock=by_clock)
             return answer, layers
 
 

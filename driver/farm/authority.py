@@ -22,7 +22,7 @@ from tilefarm.trust.access import CertificateName, FarmRole
 from tilefarm.trust.secret_file import make_folder, write_new
 from tilefarm.trust.tls import AUTHORITY, IDENTITY, TlsFolder
 
-from driver.whole_file import write_whole
+from driver.atomic_write import write_atomically
 
 AUTHORITY_KEY: Final = "ca.key"
 ISSUED: Final = "issued.txt"
@@ -111,8 +111,8 @@ class Authority:
         )
         self._note(holder, made)
         make_folder(out)
-        write_whole(out / AUTHORITY, _text(authority))
-        write_whole(out / IDENTITY, _key_text(key) + _text(made), mode=0o600)
+        write_atomically(out / AUTHORITY, _text(authority))
+        write_atomically(out / IDENTITY, _key_text(key) + _text(made), mode=0o600)
 
     def issued(self) -> dict[str, CertificateName]:
         """Whom each certificate was issued for, by serial number in hexadecimal, oldest first.

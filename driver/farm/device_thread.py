@@ -40,7 +40,7 @@ from driver.farm.device_messages import (
 from driver.farm.lease_source import LeaseSource
 from driver.farm.measurer import Measurer
 from driver.farm.order_queue import OrderQueue
-from driver.farm.patient import Client, PatientClient
+from driver.farm.retrying_client import Client, RetryingClient
 
 _RETRY_SECONDS: Final = 0.5
 _REST_SECONDS: Final = 0.2
@@ -162,7 +162,7 @@ class DeviceThread:
 
     def _serve(self, lease: Lease) -> Lost | Lent | None:
         """Run what comes until closed or refused (None), or the device is lost, or lent."""
-        client = PatientClient(
+        client = RetryingClient(
             lambda: self._source.connect(lease),
             void=lambda: self._source.void(lease),
             patience_seconds=lease.ttl_seconds,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tilefarm.lease import Lease
 
-from driver.farm.patient import Client
+from driver.farm.retrying_client import Client
 
 
 class LeaseSource(Protocol):

@@ -33,8 +33,8 @@ from tilefarm.threads import Breakage, start_thread
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
-from driver.farm.fleet import Farm
-from driver.farm.held import HeldLeases
+from driver.farm.farms import Farm
+from driver.farm.lease_file import HeldLeases
 from driver.farm.signing import signer
 
 _RENEWALS_PER_TTL: Final = 3

@@ -34,8 +34,8 @@ from tilefarm.watch.work import about
 
 from device_server.device.batch import Answer, Ask
 from driver.farm.device_messages import Done, Order
-from driver.farm.patient import PatientClient
 from driver.farm.plausible import implausibility
+from driver.farm.retrying_client import RetryingClient
 
 TOGETHER_SECONDS: Final = 0.1
 """What a call with several runs may last: whoever else wants the device waits for it."""
@@ -61,7 +61,7 @@ class Measurer:
         perhaps: then the numbers of those that it may be about.
     """
 
-    def __init__(self, client: PatientClient, *, slot: int, device: str, clock: Clock) -> None:
+    def __init__(self, client: RetryingClient, *, slot: int, device: str, clock: Clock) -> None:
         self.number = 0
         self.perhaps: tuple[int, ...] = ()
         self._client = client

@@ -7,8 +7,8 @@ from pathlib import Path
 from tilefarm.errors import SettingsError
 from tilefarm.trust.revoked import RevokedCertificate, read_revoked, revoked_text
 
+from driver.atomic_write import write_atomically
 from driver.farm.authority import Authority
-from driver.whole_file import write_whole
 
 
 def revoke_certificates(authority: Path, revoked: Path, name: str, *, now_seconds: float) -> int:
@@ -36,5 +36,5 @@ def revoke_certificates(authority: Path, revoked: Path, name: str, *, now_second
             f"{authority}: it issued no certificate to {name} that is not revoked",
             "names are those of `tilefarm pki issue --name`",
         )
-    write_whole(revoked, revoked_text((*known, *fresh)).encode())
+    write_atomically(revoked, revoked_text((*known, *fresh)).encode())
     return len(fresh)

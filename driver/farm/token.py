@@ -10,7 +10,7 @@ from tilefarm.trust.credentials import create_token
 from tilefarm.trust.secret_file import make_folder
 from tilefarm.trust.tokens import TokenEntry, read_table, table_text
 
-from driver.whole_file import write_whole
+from driver.atomic_write import write_atomically
 
 
 def grant(
@@ -28,7 +28,7 @@ def grant(
     token = create_token(out)
     hash = Digest.of(token.encode())
     entry = TokenEntry(hash=hash, user=user, role=role, expires_at=expires_at)
-    write_whole(table, table_text((*entries, entry)).encode())
+    write_atomically(table, table_text((*entries, entry)).encode())
 
 
 def revoke(table: Path, user: str) -> int:
@@ -40,5 +40,5 @@ def revoke(table: Path, user: str) -> int:
     """
     entries = read_table(table)
     kept = tuple(entry for entry in entries if entry.user != user)
-    write_whole(table, table_text(kept).encode())
+    write_atomically(table, table_text(kept).encode())
     return len(entries) - len(kept)

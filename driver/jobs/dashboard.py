@@ -23,7 +23,7 @@ from tilefarm.errors import (
     UnreachableError,
 )
 
-from driver.jobs.answers import Cluster, Job, cluster_of, job_of, jobs_of
+from driver.jobs.responses import Cluster, Job, cluster_of, job_of, jobs_of
 
 _T = TypeVar("_T")
 

@@ -14,11 +14,11 @@ from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, InfraError, SettingsError
 from tilefarm.interpreter import python_command
 
-from driver.jobs.answers import Cluster, Job
-from driver.jobs.courier import content_of
+from driver.jobs.bundle import packed, unpack
 from driver.jobs.dashboard import Dashboard, UnreadyError
-from driver.jobs.parcel import packed, unpack
+from driver.jobs.responses import Cluster, Job
 from driver.jobs.spec import JobSpec
+from driver.jobs.transfer import content_of
 
 PACKAGE_NBYTES: Final = 100 << 20
 """The most that a dashboard takes in one call."""
@@ -120,14 +120,14 @@ def interpreter(cluster: Cluster, chosen: str | None) -> str:
     return python
 
 
-def fetch(dashboard: Dashboard, job: Job, out: Path, *, errand: str, clock: Clock) -> list[Path]:
+def fetch(dashboard: Dashboard, job: Job, out: Path, *, fetch_job: str, clock: Clock) -> list[Path]:
     """Bring what a job has made into a folder; the paths.
 
     Args:
         dashboard: of the cluster.
         job: one that has ended.
         out: the folder.
-        errand: the name of the job that brings it, new on that cluster.
+        fetch_job: the name of the job that brings it, new on that cluster.
         clock: for waiting.
 
     Raises:
@@ -144,15 +144,15 @@ def fetch(dashboard: Dashboard, job: Job, out: Path, *, errand: str, clock: Cloc
     if RUN_KEY not in kept:
         raise SettingsError(f"{job.id} is no job of tilefarm's", "`tilefarm jobs` lists those")
     command = _command(kept[_PYTHON_KEY], "send", kept[_FOLDER_KEY], kept[RUN_KEY])
-    start = partial(dashboard.submit, errand, command, package=None, metadata={})
+    start = partial(dashboard.submit, fetch_job, command, package=None, metadata={})
     _started(start, clock)
     try:
-        log = _ended(dashboard, errand, clock)
+        log = _ended(dashboard, fetch_job, clock)
     finally:
-        if dashboard.job(errand).ended:
-            dashboard.forget(errand)
+        if dashboard.job(fetch_job).ended:
+            dashboard.forget(fetch_job)
         else:
-            dashboard.stop(errand)
+            dashboard.stop(fetch_job)
     digest, content = content_of(log)
     return unpack(content, digest, out)
 
@@ -187,16 +187,16 @@ def _started(
         clock.sleep(_POLL_SECONDS)
 
 
-def _ended(dashboard: Dashboard, errand: str, clock: Clock) -> str:
+def _ended(dashboard: Dashboard, fetch_job: str, clock: Clock) -> str:
     """The log of a job once it has ended well."""
     until = clock.seconds() + _FETCH_SECONDS
-    while not (state := dashboard.job(errand)).ended:
+    while not (state := dashboard.job(fetch_job)).ended:
         if clock.seconds() > until:
             raise InfraError(
                 f"the cluster did not send it within {_FETCH_SECONDS:g} s", "is the cluster busy?"
             )
         clock.sleep(_POLL_SECONDS)
-    log = dashboard.log(errand)
+    log = dashboard.log(fetch_job)
     if state.status != "SUCCEEDED":
         raise InfraError(f"the cluster cannot send it: {last_line(log) or state.message}")
     return log

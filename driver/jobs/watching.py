@@ -8,8 +8,8 @@ from typing import Final
 from tilefarm.clock import Clock
 from tilefarm.errors import InfraError
 
-from driver.jobs.answers import Job
 from driver.jobs.dashboard import Dashboard
+from driver.jobs.responses import Job
 from driver.jobs.shipping import last_line
 
 _POLL_SECONDS: Final = 0.5

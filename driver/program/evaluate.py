@@ -12,7 +12,7 @@ from tilefarm.errors import InfraError, NoDeviceError, SettingsError
 from tilefarm.measurement import Measurement, Status
 
 from driver.farm.device_messages import Done, Order
-from driver.farm.errands import Errands
+from driver.farm.job_runner import JobRunner
 from driver.program.model import NetworkProgram
 from driver.program.parts import whole_batches
 
@@ -35,7 +35,7 @@ class ProgramRun:
 def run_program(
     program: NetworkProgram,
     inputs: Mapping[str, NDArray[Any]],
-    errands: Errands,
+    runner: JobRunner,
     *,
     limit_seconds: float,
     run_id: str,
@@ -53,12 +53,12 @@ def run_program(
     Raises:
         SettingsError: a device refuses the program, or a batch takes longer than its limit.
         InfraError: the program itself failed on a device.
-        NoDeviceError: no device says anything of it that can be; or see `Errands.run`.
-        DeviceLostError: see `Errands.run`.
+        NoDeviceError: no device says anything of it that can be; or see `JobRunner.run`.
+        DeviceLostError: see `JobRunner.run`.
     """
-    parts = _Parts(program, errands, limit_seconds, run_id, watch)
+    parts = _Parts(program, runner, limit_seconds, run_id, watch)
     samples = len(next(iter(inputs.values())))
-    first = min(samples, errands.devices * program.batch)
+    first = min(samples, runner.devices * program.batch)
     answers = parts.run(_between(inputs, 0, first), program.batch)
     if first < samples:
         seconds = max(answer.run_seconds for answer in answers)
@@ -73,7 +73,7 @@ class _Parts:
     """Parts of the samples as runs of a program."""
 
     program: NetworkProgram
-    errands: Errands
+    runner: JobRunner
     limit_seconds: float
     run_id: str
     watch: Callable[[Done, int], None]
@@ -96,7 +96,7 @@ class _Parts:
             for index, (chunk, size) in enumerate(zip(chunks, sizes, strict=True))
         ]
         self.runs += len(orders)
-        answers = self.errands.run(orders, lambda done: self.watch(done, sizes[done.number - 1]))
+        answers = self.runner.run(orders, lambda done: self.watch(done, sizes[done.number - 1]))
         return [good_answer(done) for done in answers]
 
 

@@ -11,7 +11,7 @@ from tilefarm.errors import InfraError, ModelError
 from tilefarm.measurement import CallTime, DeviceClock, Measurement, Precision
 
 from driver.farm.device_messages import Order
-from driver.farm.errands import Errands
+from driver.farm.job_runner import JobRunner
 from driver.program.evaluate import good_answer
 from driver.program.model import NetworkProgram
 from driver.program.parts import whole_batches
@@ -33,7 +33,7 @@ def require_entries(program: NetworkProgram) -> None:
 def profiled(
     program: NetworkProgram,
     inputs: Mapping[str, NDArray[Any]],
-    errands: Errands,
+    runner: JobRunner,
     *,
     by_clock: bool,
     limit_seconds: float,
@@ -67,7 +67,7 @@ def profiled(
         clock=DeviceClock.SECONDS if by_clock else DeviceClock.CYCLES,
         bounds=program.bounds,
     )
-    (done,) = errands.run([order])
+    (done,) = runner.run([order])
     return profile_of(program, good_answer(done))
 
 

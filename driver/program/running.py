@@ -14,7 +14,8 @@ from tilefarm.clock import Clock
 from tilefarm.errors import DataError
 from tilefarm.names import RandomIds
 
-from driver.farm.errands import Errands
+from driver.atomic_write import write_atomically
+from driver.farm.job_runner import JobRunner
 from driver.farm.lease_source import LeaseSource
 from driver.farm.settings import FarmSettings
 from driver.network.frontend import load_data
@@ -23,7 +24,6 @@ from driver.program.evaluate import ProgramRun, run_program
 from driver.program.model import NetworkProgram
 from driver.program.profile import profiled
 from driver.report.profile import Profile
-from driver.whole_file import write_whole
 
 
 def answers(
@@ -41,7 +41,7 @@ def answers(
     answer = run_program(
         program,
         inputs,
-        _errands(devices, settings, clock),
+        _runner(devices, settings, clock),
         limit_seconds=settings.run_timeout_seconds,
         run_id=RandomIds().fresh("run"),
     )
@@ -61,15 +61,15 @@ def profile(
     return profiled(
         program,
         inputs,
-        _errands(devices, settings, clock),
+        _runner(devices, settings, clock),
         by_clock=by_clock,
         limit_seconds=settings.run_timeout_seconds,
         run_id=RandomIds().fresh("run"),
     )
 
 
-def _errands(devices: LeaseSource, settings: FarmSettings, clock: Clock) -> Errands:
-    return Errands(
+def _runner(devices: LeaseSource, settings: FarmSettings, clock: Clock) -> JobRunner:
+    return JobRunner(
         devices,
         devices=settings.devices,
         wait_seconds=settings.device_wait_seconds,
@@ -93,7 +93,7 @@ def write_answers(path: Path, outputs: Mapping[str, NDArray[Any]]) -> None:
     content = io.BytesIO()
     arrays: dict[str, Any] = dict(outputs)
     np.savez(content, **arrays)
-    write_whole(path, content.getvalue())
+    write_atomically(path, content.getvalue())
 
 
 def _wanted(program: NetworkProgram) -> str:

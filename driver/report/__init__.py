@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from driver.atomic_write import write_atomically
 from driver.report.page import page
 from driver.report.summary import RunSummary
-from driver.whole_file import write_whole
 
 __all__ = ["page", "write_report"]
 
@@ -17,4 +17,4 @@ def write_report(summary: RunSummary, path: Path) -> None:
     Raises:
         OutputError: it cannot be written.
     """
-    write_whole(path, page(summary).encode())
+    write_atomically(path, page(summary).encode())

@@ -225,7 +225,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class TimeBreakdown:
     """Where the seconds of all trials of this session went, summed; they overlap in wall time."""
 
     propose_seconds: float = 0.0
@@ -268,7 +268,7 @@ class RunSummary:
     first_measured_seconds: float | None
     trials_per_second: float | None
     trials_this_session: int
-    split: Split
+    split: TimeBreakdown
     workloads: tuple[WorkloadRow, ...]
     layers: tuple[LayerRow, ...]
     trials: tuple[TrialRow, ...]

@@ -10,11 +10,11 @@ from tilefarm.measurement import DeviceClock, Measurement, Status, Trial
 from tilefarm.plural import form, plural
 
 from driver.campaign.measuring import Task
-from driver.farm.compiling.kept import KeptCompile, KeptCompiles
 from driver.farm.compiling.once import compiled
+from driver.farm.compiling.reproducers import Reproducer, Reproducers
 from driver.farm.device_messages import Done, Order
-from driver.farm.errands import Errands
-from driver.farm.farmhouse import Farmhouse
+from driver.farm.job_runner import JobRunner
+from driver.farm.run_resources import RunResources
 from driver.network.accuracy.judging import judge_of
 from driver.program.arena import Arena
 from driver.program.evaluate import differing_samples, run_program
@@ -69,10 +69,12 @@ class _Place:
 class Finish:
     """Assembles, times and checks; each method is a step or a piece of one."""
 
-    def __init__(self, stages: Stages, prepared: Prepared, store: Store, house: Farmhouse) -> None:
+    def __init__(
+        self, stages: Stages, prepared: Prepared, store: Store, resources: RunResources
+    ) -> None:
         self._stages = stages
         self._prepared = prepared
-        self._house = house
+        self._resources = resources
         self._farm_settings = stages.settings.farm
         self._store = store
         self._best: dict[str, Trial] = {}
@@ -82,10 +84,10 @@ class Finish:
 
         Raises:
             InfraError: a workload has no good schedule, or the program does not compile or run.
-            NoDeviceError, DeviceLostError: see `Errands.run`.
+            NoDeviceError, DeviceLostError: see `JobRunner.run`.
         """
         self._best = {name: _best(task, self._store) for name, task in self._prepared.tasks.items()}
-        program = self._assemble(arena, KeptCompiles(folder.kept))
+        program = self._assemble(arena, Reproducers(folder.kept))
         folder.write_program(program, versions())
         timeline = self._timeline()
         accuracy, cycles = self._evaluate(program)
@@ -99,7 +101,7 @@ class Finish:
             profile=profile,
         )
 
-    def _assemble(self, arena: Arena, kept: KeptCompiles) -> NetworkProgram:
+    def _assemble(self, arena: Arena, kept: Reproducers) -> NetworkProgram:
         network = self._prepared.network
         with self._stages.step("assemble") as say:
             traces = {
@@ -107,10 +109,10 @@ class Finish:
                 for name, task in self._prepared.tasks.items()
             }
             job, constants = program_job(network, traces, arena.offsets)
-            (artifact,) = compiled(self._house.executor, [job])
-            kept.keep(KeptCompile(job=job, status=Status.OK))
+            (artifact,) = compiled(self._resources.executor, [job])
+            kept.keep(Reproducer(job=job, status=Status.OK))
             for kernel in job.kernels:
-                kept.keep(KeptCompile(job=kernel, status=Status.OK))
+                kept.keep(Reproducer(job=kernel, status=Status.OK))
             say(f"{plural(len(job.calls), 'call')} of {plural(len(job.kernels), 'kernel')}")
             say(f"code {_kib(artifact.code)}, weights {_kib(constants)}")
             say(f"arena {arena.nbytes / 1024:.0f} KiB")
@@ -131,7 +133,7 @@ class Finish:
         name, trial = max(self._best.items(), key=lambda item: item[1].cost or 0.0)
         task = self._prepared.tasks[name]
         compile_job = task.compile_job(task.trace(dict(trial.point)))
-        (artifact,) = compiled(self._house.executor, [compile_job])
+        (artifact,) = compiled(self._resources.executor, [compile_job])
         order = Order(
             number=0,
             job=task.run_job(
@@ -141,9 +143,9 @@ class Finish:
             request_id=f"{self._stages.run_id}-timeline",
             bounds=task.bounds(artifact),
         )
-        errands = self._errands()
-        with self._stages.watch.waiting(errands.waits_for):
-            (done,) = errands.run([order])
+        runner = self._runner()
+        with self._stages.watch.waiting(runner.waits_for):
+            (done,) = runner.run([order])
         if not isinstance(done.result, Measurement) or done.result.cycles is None:
             return None
         steps = self._prepared.network.steps
@@ -172,7 +174,7 @@ class Finish:
                 answer = run_program(
                     program,
                     inputs,
-                    self._errands(),
+                    self._runner(),
                     limit_seconds=self._limit_seconds(),
                     run_id=self._stages.run_id,
                     watch=watch,
@@ -201,13 +203,13 @@ class Finish:
     def _profile(self, program: NetworkProgram) -> Profile | None:
         """What the layers take on a device; a run whose program is right does not fail for it."""
         with self._stages.step("profile") as say:
-            errands = self._errands()
+            runner = self._runner()
             try:
-                with self._stages.watch.waiting(errands.waits_for):
+                with self._stages.watch.waiting(runner.waits_for):
                     profile = profiled(
                         program,
                         self._prepared.files.evaluation.inputs,
-                        errands,
+                        runner,
                         by_clock=self._is_clocked,
                         limit_seconds=self._limit_seconds(),
                         run_id=self._stages.run_id,
@@ -225,9 +227,9 @@ class Finish:
         kernels = sum(seconds.get(step.workload.name, 0.0) for step in steps)
         return max(self._farm_settings.run_timeout_seconds, _PATIENCE * kernels)
 
-    def _errands(self) -> Errands:
-        return Errands(
-            self._house.leases,
+    def _runner(self) -> JobRunner:
+        return JobRunner(
+            self._resources.leases,
             devices=self._farm_settings.devices,
             wait_seconds=self._farm_settings.device_wait_seconds,
             clock=self._stages.clock,

@@ -14,10 +14,10 @@ from tilefarm.documents import read_json
 from tilefarm.errors import OutputError
 from tilefarm.system_errors import unwritable
 
+from driver.atomic_write import drafts, write_atomically
 from driver.program.folder import program_files
 from driver.program.model import NetworkProgram
 from driver.report.summary import RunSummary, brief
-from driver.whole_file import drafts, write_whole
 
 SCHEMA: Final = 1
 
@@ -114,11 +114,11 @@ class OutputFolder:
         except OSError as error:
             raise unwritable(self.program, error, _ELSEWHERE) from None
         for name, content in program_files(program, versions).items():
-            write_whole(self.program / name, content)
+            write_atomically(self.program / name, content)
 
     def write_summary(self, summary: RunSummary) -> None:
         """Write what machines read of the summary."""
-        write_whole(self.summary, (json.dumps(brief(summary), indent=2) + "\n").encode())
+        write_atomically(self.summary, (json.dumps(brief(summary), indent=2) + "\n").encode())
 
     def is_of_another_model(self, model: Digest) -> bool:
         """Whether a run of another model made it; False where there is nothing."""
@@ -165,7 +165,7 @@ class OutputFolder:
         }
         for draft in drafts(file):
             draft.unlink(missing_ok=True)
-        write_whole(file, (json.dumps(document, indent=2) + "\n").encode())
+        write_atomically(file, (json.dumps(document, indent=2) + "\n").encode())
         self._make_log_folder()
 
     def _make_log_folder(self) -> None:

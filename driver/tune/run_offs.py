@@ -17,7 +17,7 @@ from driver.campaign.measuring import CLOSE_LOOK, Task
 from driver.farm.compiling.executor import Executor
 from driver.farm.compiling.once import compiled
 from driver.farm.device_messages import Done, Order
-from driver.farm.errands import Errands
+from driver.farm.job_runner import JobRunner
 from driver.farm.lease_source import LeaseSource
 from driver.report.summary import Span
 from driver.tune.prepared import trials_of
@@ -41,7 +41,7 @@ def run_offs(
     """Compare finalists that were not compared yet, and keep what came of it.
 
     Raises:
-        NoDeviceError, DeviceLostError: see `Errands.run`.
+        NoDeviceError, DeviceLostError: see `JobRunner.run`.
         InfraError: a finalist does not compile any more.
     """
     due = {
@@ -97,7 +97,7 @@ class _RunOff:
         return None
 
     def _timed(self, artifacts: Sequence[Artifact], attempt: int) -> list[Done]:
-        """A B C A B C …, each as an errand, on one device as long as it lives."""
+        """A B C A B C …, each as a run, on one device as long as it lives."""
         settings = self._stages.settings.farm
         orders = [
             Order(
@@ -115,14 +115,14 @@ class _RunOff:
             for turn in range(_ROUNDS)
             for at, artifact in enumerate(artifacts)
         ]
-        errands = Errands(
+        runner = JobRunner(
             self._leases,
             devices=1,
             wait_seconds=settings.device_wait_seconds,
             clock=self._stages.clock,
         )
-        with self._stages.watch.waiting(errands.waits_for):
-            return errands.run(orders, self._note)
+        with self._stages.watch.waiting(runner.waits_for):
+            return runner.run(orders, self._note)
 
     def _note(self, done: Done) -> None:
         origin = self._stages.wall_origin

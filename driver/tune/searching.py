@@ -6,9 +6,9 @@ from tilefarm.plural import plural
 from tilefarm.watch.log import LineLog, Sink
 
 from driver.campaign.campaign import Windows
+from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
-from driver.campaign.terms import SearchResult, SearchSettings
-from driver.farm.farmhouse import Farmhouse
+from driver.farm.run_resources import RunResources
 from driver.report.terminal.events import SearchBegan
 from driver.tune.continued import LOOKAHEAD, continued
 from driver.tune.prepared import Prepared
@@ -18,12 +18,12 @@ from tuner.store import Store
 
 
 def search(
-    stages: Stages, prepared: Prepared, store: Store, house: Farmhouse, story: Sink
+    stages: Stages, prepared: Prepared, store: Store, resources: RunResources, story: Sink
 ) -> SearchResult:
     """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
     settings = stages.settings
-    with stages.watch.waiting(lambda: house.waits_for):
-        windows = Windows(workers=house.workers)
+    with stages.watch.waiting(lambda: resources.waits_for):
+        windows = Windows(workers=resources.workers)
     with stages.watch.waiting(lambda: "the tuner asks anew for what was measured before"):
         earlier = continued(
             prepared.tasks,
@@ -33,15 +33,15 @@ def search(
             seed=settings.seed,
             lookahead=settings.lookahead,
         )
-    house.leases.keep_to_one_clock(earlier.clock)
+    resources.leases.keep_to_one_clock(earlier.clock)
     session = earlier.session
     known = session.told
     loop = Loop(
         tasks=prepared.tasks,
         session=session,
         records=store,
-        executor=house.executor,
-        devices=house.leases,
+        executor=resources.executor,
+        devices=resources.leases,
         settings=SearchSettings(
             devices=settings.farm.devices,
             windows=windows,
@@ -76,7 +76,7 @@ def search(
     )
 
     def waits_for() -> str:
-        return "; ".join(filter(None, (loop.waits_for(), house.waits_for)))
+        return "; ".join(filter(None, (loop.waits_for(), resources.waits_for)))
 
     with stages.step("search") as say, stages.watch.waiting(waits_for):
         result = loop.run(stages.stop)
@@ -85,6 +85,6 @@ def search(
             say(f"{known} from earlier sessions")
         if earlier.is_another:
             say("which asked in another order")
-        say(f"compiled on {house.compiled_on}")
+        say(f"compiled on {resources.compiled_on}")
     store.end_run(stages.run_id, result.why, ended=stages.clock.wall_seconds())
     return result

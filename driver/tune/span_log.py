@@ -19,9 +19,9 @@ from tilefarm.errors import OutputError
 from tilefarm.rpc.served import TRAILER, Exchange, served_in
 from tilefarm.watch.work import Work
 
+from driver.atomic_write import write_atomically
 from driver.report.aligned import AlignedSpan, aligned
 from driver.report.summary import Span
-from driver.whole_file import write_whole
 
 _MOST_CALLS: Final = 50_000
 """The trace of a very long run has its last calls; the file never has more than twice as many."""
@@ -193,7 +193,7 @@ class SpanLog:
         assert self._path is not None
         self._stop_writing()
         with contextlib.suppress(OutputError):
-            write_whole(self._path, "".join(self._all_lines()).encode())
+            write_atomically(self._path, "".join(self._all_lines()).encode())
             self._calls_in_file = len(self._calls)
             self._append([])
 

@@ -11,7 +11,7 @@ from tilefarm.clock import Clock
 
 from driver.report.summary import Span
 from driver.report.terminal.events import Listener, Notice, StepBegan, StepEnded
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from driver.tune.settings import TuneSettings
 from driver.tune.watched import Watched
 
@@ -29,7 +29,7 @@ class Stages:
     settings: TuneSettings
     clock: Clock
     watch: Watched
-    stop: StopSwitch
+    stop: StopToken
     scratch: Path
     run_id: str
     wall_origin: float

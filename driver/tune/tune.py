@@ -16,8 +16,9 @@ from tilefarm.plural import plural
 from tilefarm.readable import readable
 from tilefarm.target import Target
 
-from driver.campaign.terms import SearchResult
-from driver.farm.farmhouse import Farmhouse, Folders
+from driver.atomic_write import write_atomically
+from driver.campaign.interfaces import SearchResult
+from driver.farm.run_resources import Folders, RunResources
 from driver.farm.scratch import scratch_folder
 from driver.program.arena import Arena, plan_arena
 from driver.report import write_report
@@ -25,7 +26,7 @@ from driver.report.summary import RunSummary
 from driver.report.terminal.events import Ended, Listener
 from driver.report.terminal.interrupts import Interrupts
 from driver.report.trace import chrome_trace
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from driver.targets import usable_target
 from driver.tune.finish import Finish, Finished
 from driver.tune.machine import machine, versions
@@ -44,7 +45,6 @@ from driver.tune.summarise import (
     workload_row,
 )
 from driver.tune.watched import LogFile, watched
-from driver.whole_file import write_whole
 from tuner.store import Store
 
 EXIT_INTERRUPTED: Final = 75
@@ -69,7 +69,7 @@ def tune(
     """
     clock = clock or SystemClock()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    stop = StopSwitch()
+    stop = StopToken()
     run_id = RandomIds().fresh("run")
     origin = clock.wall_seconds() if began is None else began
     with (
@@ -111,8 +111,8 @@ class _Tune:
             store = owned.enter_context(Store(folder.records))
             if store.restored:
                 self._stages.say(store.restored)
-            house = owned.enter_context(
-                Farmhouse(
+            resources = owned.enter_context(
+                RunResources(
                     self._farm_settings,
                     target,
                     Folders(
@@ -132,7 +132,7 @@ class _Tune:
             )
             story = owned.enter_context(closing(LogFile()))
             story.open(folder.search_log)
-            result = search(self._stages, prepared, store, house, story)
+            result = search(self._stages, prepared, store, resources, story)
             if result.error is not None and not store.count():
                 raise result.error
             stopped = result.why != "exhausted"
@@ -141,11 +141,11 @@ class _Tune:
                     self._stages,
                     prepared.tasks,
                     store,
-                    executor=house.executor,
-                    leases=house.leases,
+                    executor=resources.executor,
+                    leases=resources.leases,
                 )
             arena = self._plan(prepared, store)
-            finish = Finish(self._stages, prepared, store, house)
+            finish = Finish(self._stages, prepared, store, resources)
             done = None if stopped else finish.run(arena, folder)
             summary = self._summary(prepared, store, result, arena, done)
             paths = self._write(folder, summary, done)
@@ -244,7 +244,9 @@ class _Tune:
         self, folder: OutputFolder, summary: RunSummary, done: Finished | None
     ) -> tuple[tuple[str, str], ...]:
         write_report(summary, folder.report)
-        write_whole(folder.trace, chrome_trace(summary, self._stages.watch.spans.calls()).encode())
+        write_atomically(
+            folder.trace, chrome_trace(summary, self._stages.watch.spans.calls()).encode()
+        )
         folder.write_summary(summary)
         paths = [
             ("report", folder.report),

@@ -22,8 +22,8 @@ from driver.report.summary import Span
 from driver.report.terminal.events import Ended, Listener, Notice, Progress
 from driver.report.terminal.logged import log_event
 from driver.report.terminal.metered import Meter
-from driver.tune.silence import Silence
 from driver.tune.span_log import SpanLog
+from driver.tune.stall_reporter import StallReporter
 
 
 class LogFile:
@@ -95,7 +95,7 @@ class Watched:
         self._clock = clock
         self.spans = spans
         self._lock = threading.Lock()
-        self._silence = Silence(self._say, clock=clock)
+        self._silence = StallReporter(self._say, clock=clock)
 
     def __call__(self, event: Progress | Span) -> None:
         if isinstance(event, Ended):

@@ -18,9 +18,9 @@ from tilefarm.trace import Step, Trace
 
 from compile_worker.codegen.hosts import known_names
 from driver.benchmarks.isolated import isolated
-from driver.farm.compiling.places import ProcessPlace
-from driver.farm.compiling.workers import RayHost, RayPlace
-from driver.farm.fleet import LocalFarm
+from driver.farm.compiling.ray_worker import RayHost, RayWorker
+from driver.farm.compiling.worker import ProcessWorker
+from driver.farm.farms import LocalFarm
 from driver.jobs import shipping
 
 BAD = CompileJob(workload=toy_workload(), trace=Trace((Step("nosuch"),)), target=SIM)
@@ -56,7 +56,7 @@ def test_files_of_that_kind_are_executed_without_the_shield(executed: Path) -> N
 
 @pytest.mark.usefixtures("executed")
 def test_a_compile_process(tmp_path: Path) -> None:
-    with closing(ProcessPlace(tmp_path / "log", tmp_path)) as place:
+    with closing(ProcessWorker(tmp_path / "log", tmp_path)) as place:
         assert isinstance(place.compile([BAD], 60.0)[0], BuildFailure)
 
 
@@ -68,7 +68,7 @@ def test_rays_host_its_daemons_and_its_workers() -> None:
         closing(RayHost(Path(short), 1, Path(short) / "log")) as host,
     ):
         assert host.wait(150)
-        assert isinstance(RayPlace(host, 0).compile([BAD], 60.0)[0], BuildFailure)
+        assert isinstance(RayWorker(host, 0).compile([BAD], 60.0)[0], BuildFailure)
 
 
 @pytest.mark.usefixtures("executed")

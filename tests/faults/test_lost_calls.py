@@ -38,7 +38,7 @@ from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
 from driver.farm.device_messages import Order
 from driver.farm.measurer import Measurer
-from driver.farm.patient import PatientClient
+from driver.farm.retrying_client import RetryingClient
 
 CODE = Elf().build()
 LARGE = bytes(2 * CHUNK_NBYTES + 5)
@@ -92,12 +92,12 @@ class Scene:
         assert got is not None
         return got
 
-    def use(self, lease: Lease) -> PatientClient:
+    def use(self, lease: Lease) -> RetryingClient:
         """A driver's client of the device, through a proxy."""
         if self.way_to_device is None:
             self.way_to_device = self.owned.enter_context(Proxy(lease.device.address))
         behind = replace(lease, device=replace(lease.device, address=self.way_to_device.address))
-        return PatientClient(
+        return RetryingClient(
             lambda: DeviceClient(behind, CREDENTIALS),
             void=lambda: "",
             patience_seconds=30.0,

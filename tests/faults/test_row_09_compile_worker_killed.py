@@ -20,11 +20,11 @@ from tilefarm.measurement import Status
 from tilefarm.trace import Trace
 
 from compile_worker.worker import Result
-from driver.farm.compiling import workers as ray_workers
+from driver.farm.compiling import ray_worker as ray_workers
 from driver.farm.compiling.executor import Builds, Workers
-from driver.farm.compiling.kept import KeptCompiles
-from driver.farm.compiling.places import CHILD, Place, PlaceLost, ProcessPlace
-from driver.farm.compiling.workers import RayHost, RayPlace
+from driver.farm.compiling.ray_worker import RayHost, RayWorker
+from driver.farm.compiling.reproducers import Reproducers
+from driver.farm.compiling.worker import CHILD, ProcessWorker, Worker, WorkerLost
 from driver.processes import descendants
 
 pytestmark = pytest.mark.timeout(600)
@@ -43,11 +43,11 @@ def compile_job(name: str) -> CompileJob:
 class Compiling:
     """One worker, its batches, and what it leaves."""
 
-    def __init__(self, places: Sequence[Place], folder: Path, *, module: str = CHILD) -> None:
-        self.kept = KeptCompiles(folder / "kept")
+    def __init__(self, workers: Sequence[Worker], folder: Path, *, module: str = CHILD) -> None:
+        self.kept = Reproducers(folder / "kept")
         self._workers = Workers(
-            places,
-            lambda trail: ProcessPlace(folder / "log", folder, module=module, trail=trail),
+            workers,
+            lambda trail: ProcessWorker(folder / "log", folder, module=module, trail=trail),
             timeout_seconds=60.0,
             kept=self.kept,
         )
@@ -89,10 +89,10 @@ def compiling(
     with tempfile.TemporaryDirectory(prefix="t-") as folder:  # sockets have short names
         log = tmp_path / "log"
         host = RayHost(Path(folder), 1, log) if request.param == "ray" else None
-        place = (
-            RayPlace(host, 0) if host else ProcessPlace(log, tmp_path, module="kit.bad_compiler")
+        worker = (
+            RayWorker(host, 0) if host else ProcessWorker(log, tmp_path, module="kit.bad_compiler")
         )
-        begun = Compiling([place], tmp_path, module="kit.bad_compiler")
+        begun = Compiling([worker], tmp_path, module="kit.bad_compiler")
         try:
             begun.seconds(GOOD)
             yield begun
@@ -137,7 +137,7 @@ def kill(pids: Sequence[int], number: signal.Signals) -> None:
 def test_kills_of_all_ray_workers_again_and_again_fail_nobody(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="t-") as folder:  # sockets have short names
         host = RayHost(Path(folder), 2, tmp_path / "log")
-        compiling = Compiling([RayPlace(host, 0), RayPlace(host, 1)], tmp_path)
+        compiling = Compiling([RayWorker(host, 0), RayWorker(host, 1)], tmp_path)
         try:
             compiling.seconds(GOOD)
             kill(workers_of_ray(), signal.SIGSTOP)  # so that they have their batches when they die
@@ -164,12 +164,12 @@ def test_rays_guard_of_the_memory_fails_nobody(
     many = GOOD * 10  # long enough to be killed
     with tempfile.TemporaryDirectory(prefix="t-") as folder:
         host = RayHost(Path(folder), 1, tmp_path / "log")
-        place = RayPlace(host, 0)
-        compiling = Compiling([place], tmp_path)
+        worker = RayWorker(host, 0)
+        compiling = Compiling([worker], tmp_path)
         try:
-            place.prepare()
-            with pytest.raises(PlaceLost, match="OutOfMemoryError"):
-                place.compile([compile_job(each) for each in many], 60.0)
+            worker.prepare()
+            with pytest.raises(WorkerLost, match="OutOfMemoryError"):
+                worker.compile([compile_job(each) for each in many], 60.0)
             compiling.submit(GOOD)
             made = compiling.results(GOOD).values()
         finally:
@@ -180,16 +180,16 @@ def test_rays_guard_of_the_memory_fails_nobody(
 
 
 def test_a_kill_from_outside_fails_nobody(tmp_path: Path, stopwatch: Stopwatch) -> None:
-    place = ProcessPlace(tmp_path / "log", tmp_path)
-    compiling = Compiling([place], tmp_path)
+    worker = ProcessWorker(tmp_path / "log", tmp_path)
+    compiling = Compiling([worker], tmp_path)
     try:
         compiling.seconds(GOOD)
-        assert place.pid is not None
-        os.kill(place.pid, signal.SIGSTOP)  # so that it has the batch when it dies
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGSTOP)  # so that it has the batch when it dies
         compiling.submit(GOOD[:1])
         time.sleep(0.3)
         with stopwatch.running():
-            os.kill(place.pid, signal.SIGKILL)
+            os.kill(worker.pid, signal.SIGKILL)
             (made,) = compiling.results(GOOD[:1]).values()
     finally:
         compiling.close()

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from compile_worker.ir.func import Func
-from driver.farm.compiling.places import serve
+from driver.farm.compiling.worker import serve
 
 AFTER = "compact_buffers"
 

@@ -20,14 +20,14 @@ from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob
 from device_server.device.known_kernel import ENTRY, known_kernel
 from device_server.tenancy import OWN, Tenancy
 from driver.campaign.campaign import Windows
+from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
-from driver.campaign.terms import SearchResult, SearchSettings
 from driver.farm.compiling.executor import Builds, Deliver
-from driver.farm.fleet import RemoteFarm
+from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
 from driver.report.summary import Span
 from driver.report.terminal.events import Progress, TrialEnded
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from driver.tune.continued import LOOKAHEAD, continued
 from tuner.store import Store
 
@@ -153,6 +153,6 @@ def searched(
             listen=hear,
         )
         try:
-            yield Searched(loop.run(StopSwitch()), store, events)
+            yield Searched(loop.run(StopToken()), store, events)
         finally:
             leases.close()

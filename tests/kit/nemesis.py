@@ -199,7 +199,7 @@ def _kill_driver(farm: Harassed, _subject: str, _: random.Random) -> Undo:
 
 
 def _kill_compiler(farm: Harassed, _subject: str, chance: random.Random) -> Undo:
-    compilers = list(_below(farm.sessions.pid, "driver.farm.compiling.places"))
+    compilers = list(_below(farm.sessions.pid, "driver.farm.compiling.worker"))
     if compilers:
         with contextlib.suppress(ProcessLookupError):
             os.kill(chance.choice(compilers), signal.SIGKILL)

@@ -11,7 +11,7 @@ from tilefarm.lease import Lease
 
 from device_server.device.client import DeviceClient
 from driver import cli
-from driver.farm import farmhouse
+from driver.farm import run_resources
 from driver.farm.leases import Leases
 
 
@@ -27,5 +27,5 @@ class ProxiedLeases(Leases):
 
 if __name__ == "__main__":
     ProxiedLeases.through = json.loads(os.environ["PROXIES"])
-    setattr(farmhouse, "Leases", ProxiedLeases)  # noqa: B010
+    setattr(run_resources, "Leases", ProxiedLeases)  # noqa: B010
     sys.exit(cli.main())

@@ -31,8 +31,8 @@ from tilefarm.trust.tls import Credentials, TlsFolder
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
 from driver.farm.device_messages import Done, Order
-from driver.farm.errands import Errands
-from driver.farm.fleet import RemoteFarm
+from driver.farm.farms import RemoteFarm
+from driver.farm.job_runner import JobRunner
 from driver.farm.leases import Leases
 from driver.farm.signing import signer
 from driver.processes import descendants
@@ -193,11 +193,11 @@ class RealFarm(Closing):
 
     def begin(self, leases: Leases, job: RunJob, *, devices: int = 1) -> Future[Done]:
         """Have a job run as a search would, again where a device is lost; gives its end."""
-        errands = Errands(leases, devices=devices, wait_seconds=30.0, clock=SystemClock())
+        runner = JobRunner(leases, devices=devices, wait_seconds=30.0, clock=SystemClock())
         order = Order(number=1, job=job, blobs=blobs(), request_id="errand")
         thread = ThreadPoolExecutor(1)
         self._stack.callback(thread.shutdown)
-        return thread.submit(lambda: errands.run([order])[0])
+        return thread.submit(lambda: runner.run([order])[0])
 
     def tls_of(self, role: FarmRole, name: str) -> Path:
         """A folder with a certificate of somebody; the same one for the same name."""

@@ -10,11 +10,11 @@ from tilefarm.clock import Clock, SystemClock
 from tilefarm.measurement import Trial
 
 from driver.campaign.campaign import Windows
+from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
-from driver.campaign.terms import SearchResult, SearchSettings
 from driver.report.summary import Span
 from driver.report.terminal.events import Progress, TrialEnded
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from tuner.lookahead import Lookahead
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
@@ -35,7 +35,7 @@ class Scene:
     kept: list[Trial] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     events: list[Progress | Span] = field(default_factory=list)
-    stop: StopSwitch = field(default_factory=StopSwitch)
+    stop: StopToken = field(default_factory=StopToken)
     windows: Windows = field(default_factory=lambda: Windows(workers=2))
     on_trial: Callable[[], None] = lambda: None
     clock: Clock = field(default_factory=SystemClock)

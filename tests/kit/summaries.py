@@ -18,7 +18,7 @@ from driver.report.summary import (
     LayerRow,
     RunSummary,
     Span,
-    Split,
+    TimeBreakdown,
     TrialRow,
     WorkloadRow,
 )
@@ -53,7 +53,9 @@ def a_summary(title: str = "digits.onnx", name: str = "conv2d_1x2x8x8") -> RunSu
         first_measured_seconds=2.5,
         trials_per_second=3.3,
         trials_this_session=20,
-        split=Split(propose_seconds=0.1, compile_seconds=2, transfer_seconds=0.2, run_seconds=1.5),
+        split=TimeBreakdown(
+            propose_seconds=0.1, compile_seconds=2, transfer_seconds=0.2, run_seconds=1.5
+        ),
         workloads=(_workload(name, 2, 9000, 3000), _workload(other, 1, 2000, None)),
         layers=(_layer("conv_1", "accelerator", name, 3000), _layer("pool", "cpu", "", None)),
         trials=trials,

@@ -291,8 +291,8 @@ def below(command: Command, words: str) -> list[int]:
     [
         pytest.param("--name sim0", False, marks=pytest.mark.slow),
         ("vta-runner", False),
-        pytest.param("driver.farm.compiling.places", False, marks=pytest.mark.slow),
-        pytest.param("raylet", True, marks=pytest.mark.slow),
+        ("driver.farm.compiling.worker", False),
+        ("raylet", True),
     ],
 )
 def test_a_killed_part_costs_nothing_but_time(

@@ -13,7 +13,7 @@ from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Stat
 
 from device_server.device.known_kernel import ENTRY
 from device_server.tenancy import OWN, Tenancy
-from driver.farm.compiling.places import PlaceLost
+from driver.farm.compiling.worker import WorkerLost
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job, Result
@@ -98,7 +98,7 @@ class SleepingPlace:
 
     def _compiled(self, job: Job) -> Artifact:
         if self._killed.wait(self._seconds):
-            raise PlaceLost("killed")
+            raise WorkerLost("killed")
         digest = job.digest
         # What follows an ELF file's last section is nobody's: it only changes the digest.
         return Artifact(

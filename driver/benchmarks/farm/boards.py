@@ -13,8 +13,8 @@ from tilefarm.clock import Clock
 
 from driver.benchmarks.farm.busy import Shares, shares
 from driver.benchmarks.farm.devices import Devices
-from driver.benchmarks.farm.housed import search_with
 from driver.benchmarks.farm.proofs import Proofs
+from driver.benchmarks.farm.run_environment import search_with
 from driver.benchmarks.farm.served import own_tracker
 from driver.farm.settings import FarmSettings
 

@@ -10,8 +10,8 @@ from typing import Final
 from tilefarm.clock import Clock
 
 from driver.benchmarks.farm.busy import Path, Shares, path, shares
-from driver.benchmarks.farm.housed import search_with
 from driver.benchmarks.farm.proofs import Proofs
+from driver.benchmarks.farm.run_environment import search_with
 from driver.benchmarks.farm.served import simulators
 from driver.farm.settings import FarmSettings
 

@@ -22,7 +22,7 @@ from driver.benchmarks.farm.served import own_tracker
 from driver.benchmarks.farm.usage import peak_nbytes, processor_seconds, resident_nbytes
 from driver.campaign.measuring import Task
 from driver.farm.compiling.executor import Workers
-from driver.farm.fleet import RemoteFarm
+from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
 
 _STORM_SECONDS: Final = 120.0

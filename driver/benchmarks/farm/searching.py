@@ -18,18 +18,18 @@ from tilefarm.threads import Breakage, start_thread
 from device_server.device.batch import Answer, Ask
 from driver.benchmarks.farm.usage import ThreadWatch, tree_seconds
 from driver.campaign.campaign import Windows
+from driver.campaign.interfaces import SearchSettings
 from driver.campaign.loop import Loop
 from driver.campaign.measuring import Task
 from driver.campaign.preparing import task_of
-from driver.campaign.terms import SearchSettings
 from driver.farm.compiling.executor import Executor
 from driver.farm.lease_source import LeaseSource
-from driver.farm.patient import Client
 from driver.farm.plausible import UNKNOWN, Bounds
+from driver.farm.retrying_client import Client
 from driver.program.vta.layers import Convolution
 from driver.report.summary import Span
 from driver.report.terminal.events import DeviceJoined, Progress
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
 from tuner.store import Place, Store
@@ -184,7 +184,7 @@ class _Seen:
     threads: ThreadWatch
     unknown: set[str]
     farm_seconds: float = 0.0
-    stop: StopSwitch = field(default_factory=StopSwitch)
+    stop: StopToken = field(default_factory=StopToken)
     trials: list[Trial] = field(default_factory=list)
     joined: int = 0
     began: float = 0.0
@@ -223,11 +223,11 @@ class _Seen:
         while (left := self.began + seconds - self.clock.wall_seconds()) > 0:
             self.clock.sleep(left)
         self.stopped = self.clock.wall_seconds()
-        self.stop.throw()
+        self.stop.request_stop()
 
     def _break(self, error: Exception) -> None:
         self.broken(error)
-        self.stop.throw()
+        self.stop.request_stop()
 
 
 class _Metered:

@@ -17,7 +17,7 @@ from driver.benchmarks.farm.devices import TARGET
 from driver.benchmarks.farm.proofs import Proofs
 from driver.benchmarks.farm.served import simulators
 from driver.benchmarks.farm.usage import tree_seconds
-from driver.farm.fleet import RemoteFarm
+from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
 
 BLOB_NBYTES: Final = 64 << 20

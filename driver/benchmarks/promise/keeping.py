@@ -31,7 +31,7 @@ from driver.network.integer.reference import run
 from driver.network.partition.partitioner import partition
 from driver.network.quantize.fitting import Fitted, fit, quantize_for
 from driver.network.quantize.floats import has_no_kernel
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from driver.targets import usable_target
 from driver.tune.files import Files
 from driver.tune.judged import Judged, judge_promise
@@ -188,7 +188,7 @@ def _judged(
             settings=settings,
             clock=clock,
             watch=watch,
-            stop=StopSwitch(),
+            stop=StopToken(),
             scratch=scratch,
             run_id="promise",
             wall_origin=began,

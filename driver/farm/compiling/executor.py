@@ -1,8 +1,8 @@
-"""Compile workers: a queue of batches, one thread for each place, and what a death means.
+"""Compile workers: a queue of batches, one thread for each worker, and what a death means.
 
-A batch whose worker was killed from outside is given again (`patient.py`). One that killed its
-worker, or took too long, is halved until the culprit is alone; what becomes of that in a process of
-its own is its fate (`alone.py`). The others lose nothing but time.
+A batch whose worker was killed from outside is given again (`retrying_worker.py`). One that killed
+its worker, or took too long, is halved until the culprit is alone; what becomes of that in a
+process of its own is its fate (`isolated_retry.py`). The others lose nothing but time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tilefarm.clock import Clock, SystemClock
 from tilefarm.measurement import Status
 from tilefarm.threads import start_thread
 
-from driver.farm.compiling.alone import Alone, MakePlace
-from driver.farm.compiling.kept import KeptCompiles
-from driver.farm.compiling.patient import PatientPlace
-from driver.farm.compiling.places import Place, PlaceCrashed, PlaceLost, PlaceTimedOut
+from driver.farm.compiling.isolated_retry import IsolatedRetry, MakeWorker
+from driver.farm.compiling.reproducers import Reproducers
+from driver.farm.compiling.retrying_worker import RetryingWorker
+from driver.farm.compiling.worker import Worker, WorkerCrashed, WorkerLost, WorkerTimedOut
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job, Result
@@ -68,27 +68,27 @@ class Executor(Protocol):
 
 
 class Workers:
-    """An executor over places: each place has a thread that feeds it.
+    """An executor over workers: each worker has a thread that feeds it.
 
     Args:
-        places: one batch at a time each.
-        alone: makes a place for a job that failed badly, to be compiled by itself.
+        workers: one batch at a time each.
+        alone: makes a worker for a job that failed badly, to be compiled by itself.
         timeout_seconds: for each kernel of a job, as `time_limit` counts them.
         kept: where crashes and hangs are kept; None: nowhere.
     """
 
     def __init__(
         self,
-        places: Sequence[Place],
-        alone: MakePlace,
+        workers: Sequence[Worker],
+        alone: MakeWorker,
         *,
         timeout_seconds: float,
-        kept: KeptCompiles | None = None,
+        kept: Reproducers | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._places = [PatientPlace(place) for place in places]
+        self._workers = [RetryingWorker(worker) for worker in workers]
         self._timeout_seconds = timeout_seconds
-        self._alone = Alone(alone, timeout_seconds=timeout_seconds, kept=kept)
+        self._alone = IsolatedRetry(alone, timeout_seconds=timeout_seconds, kept=kept)
         self._clock = clock or SystemClock()
         self._queue: queue.SimpleQueue[tuple[Sequence[tuple[int, Job]], Deliver] | None] = (
             queue.SimpleQueue()
@@ -99,11 +99,11 @@ class Workers:
         self._error: Exception | None = None
         self._threads = [
             start_thread(
-                partial(self._feed, place, f"compile {n}"),
+                partial(self._feed, worker, f"compile {n}"),
                 name=f"compile-{n}",
                 broken=self._break,
             )
-            for n, place in enumerate(self._places, 1)
+            for n, worker in enumerate(self._workers, 1)
         ]
 
     def submit(self, batch: Sequence[tuple[int, Job]], deliver: Deliver) -> None:
@@ -119,24 +119,24 @@ class Workers:
         self._closed.set()
         for _ in self._threads:
             self._queue.put(None)
-        for place in self._places:
-            place.kill()
+        for worker in self._workers:
+            worker.kill()
         self._alone.close()
         for thread in self._threads:
             thread.join(_CLOSE_SECONDS)
 
-    def _feed(self, place: Place, lane: str) -> None:
+    def _feed(self, worker: Worker, lane: str) -> None:
         try:
-            place.prepare()
-            self._serve(place, lane)
+            worker.prepare()
+            self._serve(worker, lane)
         finally:
-            place.close()
+            worker.close()
 
-    def _serve(self, place: Place, lane: str) -> None:
+    def _serve(self, worker: Worker, lane: str) -> None:
         while (task := self._queue.get()) is not None and not self._closed.is_set():
             batch, deliver = task
             try:
-                self._run(place, lane, batch, deliver)
+                self._run(worker, lane, batch, deliver)
             except Exception as broken:
                 if not self._closed.is_set():
                     deliver(broken)
@@ -152,20 +152,20 @@ class Workers:
             deliver(error)
 
     def _run(
-        self, place: Place, lane: str, batch: Sequence[tuple[int, Job]], deliver: Deliver
+        self, worker: Worker, lane: str, batch: Sequence[tuple[int, Job]], deliver: Deliver
     ) -> None:
         began = self._clock.wall_seconds()
         jobs = [job for _, job in batch]
         try:
             kernels = sum(job.kernel_count for job in jobs)
-            results = place.compile(jobs, self._timeout_seconds * kernels)
-        except (PlaceCrashed, PlaceTimedOut):
+            results = worker.compile(jobs, self._timeout_seconds * kernels)
+        except (WorkerCrashed, WorkerTimedOut):
             if len(batch) > 1:
-                self._halve(place, lane, batch, deliver)
+                self._halve(worker, lane, batch, deliver)
             else:
                 self._scatter(lane, batch, deliver)
             return
-        except PlaceLost:
+        except WorkerLost:
             self._scatter(lane, batch, deliver)
             return
         results = [
@@ -176,12 +176,12 @@ class Workers:
         deliver(Builds(_spread(lane, batch, results, began, ended)))
 
     def _halve(
-        self, place: Place, lane: str, batch: Sequence[tuple[int, Job]], deliver: Deliver
+        self, worker: Worker, lane: str, batch: Sequence[tuple[int, Job]], deliver: Deliver
     ) -> None:
         middle = len(batch) // 2
         for half in (batch[:middle], batch[middle:]):
             if not self._closed.is_set():
-                self._run(place, lane, half, deliver)
+                self._run(worker, lane, half, deliver)
 
     def _scatter(self, lane: str, batch: Sequence[tuple[int, Job]], deliver: Deliver) -> None:
         """Each job of a batch by itself."""

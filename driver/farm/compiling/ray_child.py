@@ -26,9 +26,9 @@ from tilefarm.trust.credentials import create_token
 from tilefarm.watch.log import Log
 
 from driver.farm.compiling.cluster import MOST_WORKERS, join
+from driver.farm.compiling.compile_log import compile_log, tell
 from driver.farm.compiling.discovery import PRIVATE
 from driver.farm.compiling.pipes import far_ends, offer
-from driver.farm.compiling.told import compile_log, tell
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job

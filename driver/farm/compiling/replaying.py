@@ -13,9 +13,15 @@ from tilefarm.measurement import Status
 from tilefarm.plural import plural
 
 from compile_worker.trail import LastStep, Trail
-from driver.farm.compiling.alone import ALONE_NBYTES
-from driver.farm.compiling.kept import KeptCompile, KeptCompiles
-from driver.farm.compiling.places import CHILD, PlaceCrashed, PlaceLost, PlaceTimedOut, ProcessPlace
+from driver.farm.compiling.isolated_retry import ISOLATED_NBYTES
+from driver.farm.compiling.reproducers import Reproducer, Reproducers
+from driver.farm.compiling.worker import (
+    CHILD,
+    ProcessWorker,
+    WorkerCrashed,
+    WorkerLost,
+    WorkerTimedOut,
+)
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job
@@ -28,7 +34,7 @@ class ReplayLimits:
     """What the process may take; seconds as `time_limit` counts them."""
 
     seconds: float = 30.0
-    memory_nbytes: int = ALONE_NBYTES
+    memory_nbytes: int = ISOLATED_NBYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,19 +66,19 @@ def replay(job: Job, limits: ReplayLimits, scratch: Path, *, module: str = CHILD
         module: the child's program.
     """
     trail, log = Trail(scratch / "trail"), scratch / "log"
-    place = ProcessPlace(
+    worker = ProcessWorker(
         log, scratch, memory_nbytes=limits.memory_nbytes, module=module, trail=trail.path
     )
     try:
-        result = place.compile([job], limits.seconds)[0]
-    except PlaceCrashed as crash:
+        result = worker.compile([job], limits.seconds)[0]
+    except WorkerCrashed as crash:
         return _died(Status.COMPILE_CRASH, str(crash), trail.read(), log)
-    except PlaceTimedOut as hang:
+    except WorkerTimedOut as hang:
         return _died(Status.COMPILE_TIMEOUT, str(hang), trail.read(), log)
-    except PlaceLost as loss:
+    except WorkerLost as loss:
         return _died(Status.INFRA_ERROR, str(loss), trail.read(), log)
     finally:
-        place.close()
+        worker.close()
     last = trail.read()
     if isinstance(result, Artifact):
         nbytes = plural(len(result.code), "byte")
@@ -87,7 +93,7 @@ def _died(status: Status, why: str, last: LastStep, log: Path) -> Verdict:
     return Verdict(status=status, why=why, stage=last.next, last=last, said=said)
 
 
-def kept_compile(digest: str, folders: Sequence[Path]) -> KeptCompile:
+def kept_compile(digest: str, folders: Sequence[Path]) -> Reproducer:
     """The one kept compile in these folders whose digest, or its job's, begins so.
 
     A failure goes before the same job kept as good.
@@ -95,7 +101,7 @@ def kept_compile(digest: str, folders: Sequence[Path]) -> KeptCompile:
     Raises:
         DataError: there is none, or several jobs match; the message lists what there is.
     """
-    found = [kept for folder in folders for kept in KeptCompiles(folder).find(digest)]
+    found = [kept for folder in folders for kept in Reproducers(folder).find(digest)]
     jobs = {kept.job.digest for kept in found}
     if len(jobs) == 1:
         return min(found, key=lambda kept: kept.status is Status.OK)
@@ -112,7 +118,7 @@ def kept_compile(digest: str, folders: Sequence[Path]) -> KeptCompile:
 def rows(folders: Sequence[Path]) -> Iterator[tuple[str, ...]]:
     """A row for each kept compile: digest, job, status, what it compiles."""
     for folder in folders:
-        for kept in KeptCompiles(folder):
+        for kept in Reproducers(folder):
             yield kept.digest.short, kept.job.digest.short, kept.status.value, title(kept.job)
 
 

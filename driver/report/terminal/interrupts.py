@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from tilefarm.clock import Clock, SystemClock
 
 from driver.processes import kill_descendants
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 
 EXIT_TWICE: Final = 130
 _ONE_PRESS_SECONDS: Final = 0.2
@@ -37,7 +37,7 @@ class Interrupts:
         clock: tells one press from two.
     """
 
-    def __init__(self, stop: StopSwitch, scratch: Path, clock: Clock | None = None) -> None:
+    def __init__(self, stop: StopToken, scratch: Path, clock: Clock | None = None) -> None:
         self._stop = stop
         self._scratch = scratch
         self._clock = clock or SystemClock()
@@ -47,7 +47,7 @@ class Interrupts:
 
     @property
     def count(self) -> int:
-        return int(self._stop.thrown)
+        return int(self._stop.is_requested)
 
     def __enter__(self) -> Self:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -73,10 +73,10 @@ class Interrupts:
         now = self._clock.seconds()
         if self._first_seconds is not None and now - self._first_seconds < _ONE_PRESS_SECONDS:
             return
-        if self._stop.thrown:
+        if self._stop.is_requested:
             self._end_now()
         self._first_seconds = now
-        if not self._stop.throw() and not self._closing:
+        if not self._stop.request_stop() and not self._closing:
             raise Interrupted("nothing is lost; the same command continues")
 
     def _end_now(self) -> None:

@@ -18,7 +18,7 @@ from tilefarm.trust.tokens import TokenEntry, TokenTable, table_text
 
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
-from driver.whole_file import write_whole
+from driver.atomic_write import write_atomically
 
 
 class GivingBack(SystemClock):
@@ -41,7 +41,7 @@ def test_calls_of_one_user_come_so_often_and_those_of_others_as_before(
         for user in ("ann", "bob")
     )
     table = tmp_path / "tokens.json"
-    write_whole(table, table_text(rows).encode())
+    write_atomically(table, table_text(rows).encode())
     farm.security = Security(tokens=TokenTable(table, SystemClock()))
     tracker = farm.tracker(calls_per_user=0.01)
     with TrackerClient(tracker.address, Credentials(token="ann")) as ann:

@@ -24,8 +24,8 @@ from device_server.device import registration
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
+from driver.atomic_write import write_atomically
 from driver.farm.signing import key_pair, signer
-from driver.whole_file import write_whole
 
 CODE = Elf().build()
 BLOBS = {Digest.of(CODE): CODE}
@@ -79,16 +79,16 @@ def test_a_device_whose_token_is_void_for_a_while_comes_back(
         for role in (FarmRole.DEVICE, FarmRole.READ)
     ]
     table = tmp_path / "tokens.json"
-    write_whole(table, table_text(tuple(rows)).encode())
+    write_atomically(table, table_text(tuple(rows)).encode())
     farm.security = Security(tokens=TokenTable(table, SystemClock()))
     farm.credentials = Credentials(token="device")
     tracker = farm.tracker(limits=TableLimits(device_ttl_seconds=1.0))
     farm.device(tracker=tracker)
     with TrackerClient(tracker.address, Credentials(token="read")) as client:
         eventually(lambda: bool(client.devices()))
-        write_whole(table, table_text(tuple(rows[1:])).encode())
+        write_atomically(table, table_text(tuple(rows[1:])).encode())
         eventually(lambda: not client.devices())
-        write_whole(table, table_text(tuple(rows)).encode())
+        write_atomically(table, table_text(tuple(rows)).encode())
         eventually(lambda: bool(client.devices()))
 
 

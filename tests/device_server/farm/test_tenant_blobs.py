@@ -28,7 +28,7 @@ from tilefarm.trust.tokens import TokenEntry, TokenTable, table_text
 from device_server.device.client import DeviceClient
 from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
-from driver.whole_file import write_whole
+from driver.atomic_write import write_atomically
 
 CODE, SECRET = Elf().build(), b"ann's images" * 100_000
 BLOBS = {Digest.of(content): content for content in (CODE, SECRET)}
@@ -97,7 +97,7 @@ def tenants(farm: Farm, tmp_path: Path) -> Tenants:
         for user, role in roles.items()
     )
     table = tmp_path / "tokens.json"
-    write_whole(table, table_text(rows).encode())
+    write_atomically(table, table_text(rows).encode())
     farm.security = Security(tokens=TokenTable(table, SystemClock()))
     farm.credentials = Credentials(token="sim0")
     tracker = farm.tracker()

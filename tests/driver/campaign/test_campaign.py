@@ -14,29 +14,22 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, Status
 
 from driver.campaign.campaign import Campaign, Windows
-from driver.campaign.live import Stage
-from driver.campaign.moves import (
-    Ask,
+from driver.campaign.commands import Ask, Command, Compile, Confirm, Finish, Measure, Repeat, Tell
+from driver.campaign.events import (
     BuildFailed,
     Built,
-    Command,
-    Compile,
-    Confirm,
     Confirmed,
     DeviceLent,
     DeviceLost,
     DevicesGone,
     DeviceUp,
     Event,
-    Finish,
-    Measure,
     Measured,
     Proposed,
-    Repeat,
     RunFailed,
     Stop,
-    Tell,
 )
+from driver.campaign.live import Stage
 from driver.campaign.step import ASK_MOST, step
 from tuner.lookahead import Lookahead
 

@@ -293,7 +293,7 @@ class Forgetful(StandInDevices):
 
 def test_a_device_that_another_slot_has_leased_anew_is_not_lost_twice() -> None:
     scene = Scene(Forgetful(), count=2)
-    patience = threading.Timer(20.0, scene.stop.throw)
+    patience = threading.Timer(20.0, scene.stop.request_stop)
     patience.start()
     result = scene.play()
     patience.cancel()
@@ -346,7 +346,7 @@ def test_stopping_keeps_what_was_measured_and_drops_the_rest() -> None:
 
     def stop_at_three() -> None:
         if len(scene.kept) == 3:
-            scene.stop.throw()
+            scene.stop.request_stop()
 
     scene.on_trial = stop_at_three
     result = scene.play()

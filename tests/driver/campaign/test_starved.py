@@ -7,7 +7,7 @@ from dataclasses import replace
 from tilefarm.clock import ManualClock
 
 from driver.campaign.campaign import Campaign, Windows
-from driver.campaign.moves import Built, DeviceUp, Proposed
+from driver.campaign.events import Built, DeviceUp, Proposed
 from driver.campaign.starved import Starvation
 from driver.campaign.step import step
 from tuner.lookahead import Lookahead

@@ -24,7 +24,7 @@ from device_server.device.quarantined import Crashing
 from device_server.tracker.client import TrackerClient
 from driver import cli
 from driver.commands import top
-from driver.farm.fleet import RemoteFarm
+from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
 from driver.report.terminal.farm_view import farm_view
 

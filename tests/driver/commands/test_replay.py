@@ -14,7 +14,7 @@ from tilefarm.trace import Step, Trace
 from compile_worker.lowering import MACHINES
 from compile_worker.trail import LastStep
 from driver import cli
-from driver.farm.compiling.kept import KeptCompile, KeptCompiles
+from driver.farm.compiling.reproducers import Reproducer, Reproducers
 
 REFUSED = CompileJob(workload=EXAMPLES["add"], trace=Trace((Step("nosuch"),)), target=SIM)
 GOOD = CompileJob(workload=EXAMPLES["add"], trace=Trace(), target=SIM)
@@ -26,12 +26,12 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a run that has kept a failure and a good compile; found without `--out`."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "tilefarm-out" / "net"
-    kept = KeptCompiles(folder / "kept")
-    crash = KeptCompile(
+    kept = Reproducers(folder / "kept")
+    crash = Reproducer(
         job=REFUSED, status=Status.COMPILE_CRASH, why="SIGABRT", last=LastStep("flatten", "text")
     )
     kept.keep(crash)
-    kept.keep(KeptCompile(job=GOOD, status=Status.OK))
+    kept.keep(Reproducer(job=GOOD, status=Status.OK))
     return folder
 
 

@@ -26,7 +26,7 @@ from device_server.tracker.client import TrackerClient
 from driver import cli
 from driver.doctor import Finding
 from driver.jobs import shipping
-from driver.jobs.answers import Job
+from driver.jobs.responses import Job
 from driver.report.terminal.events import DeviceJoined, DeviceLeft, Notice, SearchBegan, StepEnded
 from driver.report.terminal.views import view_for
 

@@ -22,7 +22,7 @@ from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
 from driver.farm.device_messages import Done, Lent, Lost, Message, NoDevice, Order, Up
 from driver.farm.device_thread import DeviceThread
-from driver.farm.fleet import RemoteFarm
+from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
 
 SIM = TARGETS["sim"]

@@ -24,8 +24,8 @@ from tilefarm.measurement import Counters, DeviceClock, Measurement, RunFailure,
 from device_server.device.batch import Answer, Ask
 from driver.farm.device_messages import Order
 from driver.farm.measurer import MOST_TOGETHER, Measurer
-from driver.farm.patient import PatientClient
 from driver.farm.plausible import Bounds
+from driver.farm.retrying_client import RetryingClient
 
 JOB = RunJob(artifact=Digest.of(b"code"), entry="kernel", buffers=(), timeout_seconds=1.0)
 SPOILED = RunFailure(artifact=JOB.artifact, status=Status.INFRA_ERROR, why="the disk is full")
@@ -62,7 +62,7 @@ class Device:
     confirmed: int = 0
 
     def measurer(self) -> Measurer:
-        client = PatientClient(
+        client = RetryingClient(
             lambda: self,
             void=lambda: self.void,
             patience_seconds=20.0,

@@ -16,7 +16,7 @@ from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob
 from tilefarm.rpc.tracker_calls import DeviceState
 
 from device_server.tracker.client import TrackerClient
-from driver.farm.fleet import RemoteFarm
+from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
 
 

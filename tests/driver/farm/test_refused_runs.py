@@ -30,8 +30,8 @@ from device_server.device.store import StoreLimits
 from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
 from driver.farm.device_messages import Order
-from driver.farm.errands import Errands
-from driver.farm.fleet import RemoteFarm
+from driver.farm.farms import RemoteFarm
+from driver.farm.job_runner import JobRunner
 from driver.farm.leases import Leases
 
 CODE = Elf().build()
@@ -61,8 +61,8 @@ def outcomes(farm: Farm, tracker: Server, orders: Sequence[Order]) -> list[objec
     """How they end on all devices of a farm, one after the other."""
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), farm.target, owner="test")
     try:
-        errands = Errands(leases, devices=1, wait_seconds=5.0, clock=SystemClock())
-        return [errands.run([order])[0].result for order in orders]
+        runner = JobRunner(leases, devices=1, wait_seconds=5.0, clock=SystemClock())
+        return [runner.run([order])[0].result for order in orders]
     finally:
         leases.close()
 
@@ -165,8 +165,8 @@ def refusing(refusal: TilefarmError, *, ahead: bool) -> StandInDevices:
 )
 def test_a_refusal_costs_no_device(refusal: TilefarmError, status: Status, ahead: bool) -> None:
     devices = refusing(refusal, ahead=ahead)
-    errands = Errands(devices, devices=1, wait_seconds=0.1, clock=SystemClock())
-    (done,) = errands.run([order()])
+    runner = JobRunner(devices, devices=1, wait_seconds=0.1, clock=SystemClock())
+    (done,) = runner.run([order()])
     assert isinstance(done.result, RunFailure)
     assert done.result.status is status
     assert done.result.why.startswith(refusal.what)
@@ -177,7 +177,7 @@ def test_a_refusal_costs_no_device(refusal: TilefarmError, status: Status, ahead
 def test_a_device_that_is_busy_has_refused_nothing() -> None:
     busy: FarmFault = BusyError("come again", retry_seconds=0.01)
     devices = refusing(busy, ahead=False)
-    errands = Errands(devices, devices=1, wait_seconds=0.0, clock=SystemClock())
+    runner = JobRunner(devices, devices=1, wait_seconds=0.0, clock=SystemClock())
     with pytest.raises(FarmFault, match="lost 3 times: come again"):
-        errands.run([order()])
+        runner.run([order()])
     assert devices.released[0] == ("sim0", True)

@@ -18,7 +18,7 @@ from tilefarm.digest import Digest
 
 from driver import cli
 from driver.commands import cancel
-from driver.jobs.answers import Job
+from driver.jobs.responses import Job
 from driver.network.examples import CALIBRATION, MODEL
 
 Said = Callable[..., str]

@@ -14,7 +14,7 @@ from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Stat
 from tilefarm.target import TARGETS
 
 from driver.farm.device_messages import Done
-from driver.farm.errands import Errands
+from driver.farm.job_runner import JobRunner
 from driver.program import evaluate
 from driver.program.evaluate import run_program
 from driver.program.model import NetworkProgram, Parameter
@@ -63,9 +63,9 @@ class Copying(StandInDevices):
         return client
 
 
-def errands(devices: StandInDevices, count: int) -> Errands:
+def runner(devices: StandInDevices, count: int) -> JobRunner:
     clock = devices.clock if isinstance(devices, Copying) else SystemClock()
-    return Errands(devices, devices=count, wait_seconds=5.0, clock=clock)
+    return JobRunner(devices, devices=count, wait_seconds=5.0, clock=clock)
 
 
 def sizes(devices: Copying) -> list[int]:
@@ -96,7 +96,7 @@ def test_runs_have_as_many_samples_as_the_first_ones_say(
     answer = run_program(
         program(batch),
         {"x": x},
-        errands(copying, devices),
+        runner(copying, devices),
         limit_seconds=50.0,
         run_id="r",
         watch=watch,
@@ -111,7 +111,7 @@ def test_large_samples_make_small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluate, "_MOST_NBYTES", 3 * 400)
     x = np.zeros((9, 100), np.float32)
     copying = Copying(1, 0.001)
-    run_program(program(values=100), {"x": x}, errands(copying, 1), limit_seconds=9.0, run_id="r")
+    run_program(program(values=100), {"x": x}, runner(copying, 1), limit_seconds=9.0, run_id="r")
     assert sizes(copying) == [1, 2, 3, 3]
 
 
@@ -132,7 +132,7 @@ def test_a_program_that_cannot_run_says_what_to_change(
     devices = StandInDevices(1, fails)
     x = {"x": np.zeros((1, 3), np.float32)}
     with pytest.raises(error, match=f"failed on sim0: {status.value}: because") as failed:
-        run_program(program(), x, errands(devices, 1), limit_seconds=1.0, run_id="r")
+        run_program(program(), x, runner(devices, 1), limit_seconds=1.0, run_id="r")
     assert remedy in str(failed.value)
     assert devices.released == [("sim0", False)]
 

@@ -13,10 +13,10 @@ import pytest
 from driver.cli import main
 from driver.farm.compiling.executor import Workers
 from driver.farm.device_messages import Order
-from driver.farm.fleet import LocalFarm
+from driver.farm.farms import LocalFarm
 from driver.farm.leases import Leases
 from driver.farm.measurer import Measurer
-from driver.tune.silence import Silence
+from driver.tune.stall_reporter import StallReporter
 from tuner.session import TuningSession
 from tuner.store import Store
 
@@ -106,7 +106,7 @@ def farm(fault: Fault, patched: pytest.MonkeyPatch) -> None:
 
 
 def silence(fault: Fault, _: pytest.MonkeyPatch) -> None:
-    fault.put(Silence, "look")
+    fault.put(StallReporter, "look")
 
 
 BREAKS: tuple[Callable[[Fault, pytest.MonkeyPatch], None], ...] = (

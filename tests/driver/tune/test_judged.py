@@ -20,7 +20,7 @@ from driver.network.partition.partitioner import partition
 from driver.network.quantize.fitting import fit
 from driver.network.quantize.options import Quantization
 from driver.report.terminal.events import Notice, StepEnded
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from driver.tune.judged import Judged, judge_promise
 from driver.tune.preparing import read
 from driver.tune.settings import TuneSettings
@@ -94,7 +94,7 @@ def judging(tmp_path: Path, *, large: float = 1.0, outlier: float = 1.0) -> Judg
                 settings=settings,
                 clock=clock,
                 watch=watch,
-                stop=StopSwitch(),
+                stop=StopToken(),
                 scratch=tmp_path,
                 run_id="t",
                 wall_origin=0.0,

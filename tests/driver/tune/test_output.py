@@ -9,8 +9,8 @@ import pytest
 from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
 
+from driver.atomic_write import write_atomically
 from driver.tune.output import Identity, OutputFolder
-from driver.whole_file import write_whole
 
 
 def identity(model: bytes = b"model", target: bytes = b"target") -> Identity:
@@ -93,16 +93,16 @@ def test_forgetting_removes_a_run_and_nothing_else(tmp_path: Path) -> None:
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     file = tmp_path / "f"
-    write_whole(file, b"old")
-    write_whole(file, b"new")
+    write_atomically(file, b"old")
+    write_atomically(file, b"new")
     assert file.read_bytes() == b"new"
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be written"):
-        write_whole(tmp_path / "absent" / "f", b"x")
+        write_atomically(tmp_path / "absent" / "f", b"x")
     (tmp_path / "folder").mkdir()
     with pytest.raises(OutputError):
-        write_whole(tmp_path / "folder", b"x")
+        write_atomically(tmp_path / "folder", b"x")
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]

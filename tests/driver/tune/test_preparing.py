@@ -12,7 +12,7 @@ from tilefarm.digest import Digest
 from tilefarm.watch.operations import Operations
 
 from driver.network.examples import CALIBRATION, MODEL
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from driver.tune.files import Files
 from driver.tune.preparing import read
 from driver.tune.settings import TuneSettings
@@ -30,7 +30,7 @@ def files_of(
             settings=TuneSettings(model=model, calibrate=calibrate, out=scratch),
             clock=clock,
             watch=watch,
-            stop=StopSwitch(),
+            stop=StopToken(),
             scratch=scratch,
             run_id="test",
             wall_origin=0.0,

@@ -28,7 +28,7 @@ from driver.farm.settings import FarmSettings
 from driver.network.examples import CALIBRATION, MODEL
 from driver.report.summary import Span
 from driver.report.terminal.events import Notice, StepEnded
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 from driver.tune.prepared import best_of
 from driver.tune.run_offs import run_offs
 from driver.tune.settings import TuneSettings
@@ -92,7 +92,7 @@ def stages(folder: Path, told: list[object], wait_seconds: float) -> Iterator[St
             ),
             clock=clock,
             watch=watch,
-            stop=StopSwitch(),
+            stop=StopToken(),
             scratch=folder,
             run_id="test",
             wall_origin=0.0,
@@ -192,7 +192,7 @@ def test_what_the_farm_spoils_is_no_run_off_and_said(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Next time it is tried again: a finalist is not to blame for a busy host."""
-    monkeypatch.setattr("driver.farm.errands.rest_seconds", lambda _: 0.0)
+    monkeypatch.setattr("driver.farm.job_runner.rest_seconds", lambda _: 0.0)
     monkeypatch.setattr("driver.farm.device_thread.rest_seconds", lambda _: 0.0)
     for inner, milliseconds in ((1, 1.00), (2, 1.01)):
         store.insert(trial(inner, milliseconds), run="test")

@@ -16,8 +16,8 @@ from tilefarm.trace import Trace
 from tilefarm.trust.credentials import create_token
 
 from driver.farm.compiling import cluster
-from driver.farm.compiling.workers import RayHost, RayPlace
-from driver.farm.farmhouse import Farmhouse, Folders
+from driver.farm.compiling.ray_worker import RayHost, RayWorker
+from driver.farm.run_resources import Folders, RunResources
 from driver.farm.settings import FarmSettings
 
 JOB = CompileJob(workload=toy_workload(), trace=Trace(()), target=SIM)
@@ -29,7 +29,7 @@ def test_an_address_where_nobody_listens_is_told_at_once(tmp_path: Path) -> None
         with pytest.raises(UnreachableError, match=r"no Ray cluster answers at 127\.0\.0\.1:1: "):
             host.wait(100)
         with pytest.raises(UnreachableError, match="--ray with the address"):
-            RayPlace(host, 0).compile([JOB], 10.0)
+            RayWorker(host, 0).compile([JOB], 10.0)
     finally:
         host.close()
 
@@ -39,13 +39,13 @@ def test_a_cluster_that_ends_is_not_a_crash_of_a_job(
 ) -> None:
     with monkeypatch.context() as patched:
         # The child neither joins nor ends: it waits for a batch that never comes.
-        patched.setattr("driver.farm.compiling.workers._HOST", "kit.sleeper")
+        patched.setattr("driver.farm.compiling.ray_worker._HOST", "kit.sleeper")
         patched.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
         host = RayHost(tmp_path, 1, tmp_path / "log", cluster="10.0.0.1:6379")
     assert host.waits_for == "joining the Ray cluster at 10.0.0.1:6379"
     threading.Timer(0.2, host.kill).start()
     with pytest.raises(ClusterLostError, match=r"10\.0\.0\.1:6379 is gone") as lost:
-        RayPlace(host, 0).compile([JOB], 10.0)
+        RayWorker(host, 0).compile([JOB], 10.0)
     assert lost.value.exit_code == 75
     host.close()
 
@@ -98,13 +98,13 @@ def test_a_run_has_a_worker_for_each_cpu_of_a_cluster_or_as_many_as_its_user_say
 ) -> None:
     tests = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tests, tests.parent))))
-    monkeypatch.setattr("driver.farm.compiling.workers._HOST", "kit.joined_ray")
+    monkeypatch.setattr("driver.farm.compiling.ray_worker._HOST", "kit.joined_ray")
     token = tmp_path / "token"
     create_token(token)
     settings = FarmSettings(
         workers=asked, ray_address=address, tracker="127.0.0.1:1", token_file=token
     )
     folders = Folders(scratch=tmp_path, log=tmp_path)
-    with Farmhouse(settings, SIM, folders, owner="test", clock=SystemClock()) as house:
+    with RunResources(settings, SIM, folders, owner="test", clock=SystemClock()) as house:
         assert house.workers == workers
         assert house.compiled_on == f"Ray, {workers} workers"

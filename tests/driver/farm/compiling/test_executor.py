@@ -20,8 +20,8 @@ from tilefarm.trace import Step, Trace
 
 from compile_worker.worker import Job, Result
 from driver.farm.compiling.executor import Builds, Workers
-from driver.farm.compiling.patient import PatientPlace
-from driver.farm.compiling.places import PlaceCrashed, PlaceLost, PlaceTimedOut, ProcessPlace
+from driver.farm.compiling.retrying_worker import RetryingWorker
+from driver.farm.compiling.worker import ProcessWorker, WorkerCrashed, WorkerLost, WorkerTimedOut
 
 
 def job(number: int) -> CompileJob:
@@ -35,7 +35,7 @@ def name_of(job: Job) -> str:
 
 
 @dataclass
-class Place:
+class Worker:
     """Compiles at once; dies, hangs or is lost on the named steps, the first `times` times."""
 
     crashes: Sequence[str] = ()
@@ -57,9 +57,9 @@ class Place:
             raise self.broken
         if self.times and set(names) & {*self.crashes, *self.lost}:
             self.times -= 1
-            raise PlaceCrashed("SIGSEGV") if set(names) & set(self.crashes) else PlaceLost("gone")
+            raise WorkerCrashed("SIGSEGV") if set(names) & set(self.crashes) else WorkerLost("gone")
         if set(names) & set(self.hangs):
-            raise PlaceTimedOut("no answer")
+            raise WorkerTimedOut("no answer")
         return [
             Artifact(job=job.digest, code=b"", symbols=("kernel",), build_seconds=0.0)
             for job in jobs
@@ -72,10 +72,10 @@ class Place:
         pass
 
 
-def statuses(place: Place, count: int, alone: Place | None = None) -> dict[int, Status]:
+def statuses(worker: Worker, count: int, alone: Worker | None = None) -> dict[int, Status]:
     """How each job of one batch ended; `alone` is where what failed badly is compiled by itself."""
     builds: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
-    workers = Workers([place], lambda _: alone or place, timeout_seconds=1.0)
+    workers = Workers([worker], lambda _: alone or worker, timeout_seconds=1.0)
     workers.submit([(n, job(n)) for n in range(count)], builds.put)
     ended: dict[int, Status] = {}
     while len(ended) < count:
@@ -91,20 +91,20 @@ def status_of(result: Result) -> Status:
 
 
 def test_a_good_batch_is_one_task() -> None:
-    place = Place()
-    assert set(statuses(place, 4).values()) == {Status.OK}
-    assert place.tasks == [["s0", "s1", "s2", "s3"]]
+    worker = Worker()
+    assert set(statuses(worker, 4).values()) == {Status.OK}
+    assert worker.tasks == [["s0", "s1", "s2", "s3"]]
 
 
 def test_a_crash_is_halved_down_to_the_culprit_which_is_alone_when_it_is_blamed() -> None:
-    place, alone = Place(crashes=["s2"]), Place(crashes=["s2"])
-    assert statuses(place, 4, alone) == {
+    worker, alone = Worker(crashes=["s2"]), Worker(crashes=["s2"])
+    assert statuses(worker, 4, alone) == {
         0: Status.OK,
         1: Status.OK,
         2: Status.COMPILE_CRASH,
         3: Status.OK,
     }
-    assert place.tasks == [
+    assert worker.tasks == [
         ["s0", "s1", "s2", "s3"],
         ["s0", "s1"],
         ["s2", "s3"],
@@ -115,61 +115,61 @@ def test_a_crash_is_halved_down_to_the_culprit_which_is_alone_when_it_is_blamed(
 
 
 def test_a_hang_is_a_timeout_of_the_culprit_alone() -> None:
-    assert statuses(Place(hangs=["s0"]), 2) == {0: Status.COMPILE_TIMEOUT, 1: Status.OK}
+    assert statuses(Worker(hangs=["s0"]), 2) == {0: Status.COMPILE_TIMEOUT, 1: Status.OK}
 
 
 def test_a_program_has_the_time_of_all_its_kernels() -> None:
     """In its batch and alone: a large network is not the hang that a kernel of that time is."""
     program = ProgramJob(kernels=(job(0), job(1), job(2)), calls=(), buffers=2, target=SIM)
-    place, alone = Place(hangs=["program"]), Place()
+    worker, alone = Worker(hangs=["program"]), Worker()
     told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
-    with closing(Workers([place], lambda _: alone, timeout_seconds=2.0)) as workers:
+    with closing(Workers([worker], lambda _: alone, timeout_seconds=2.0)) as workers:
         workers.submit([(1, program)], told.put)
         heard = told.get(timeout=30)
         workers.submit([(2, job(4)), (3, job(5))], told.put)
         told.get(timeout=30)
     assert isinstance(heard, Builds)
     assert isinstance(heard.builds[0].result, Artifact)
-    assert place.limits == [6.0, 4.0]
+    assert worker.limits == [6.0, 4.0]
     assert alone.limits == [6.0]
 
 
 def test_workers_that_die_under_a_job_are_not_its_crash_if_it_compiles_alone() -> None:
-    place, alone = Place(crashes=["s0", "s1"]), Place()
-    assert statuses(place, 2, alone) == {0: Status.OK, 1: Status.OK}
+    worker, alone = Worker(crashes=["s0", "s1"]), Worker()
+    assert statuses(worker, 2, alone) == {0: Status.OK, 1: Status.OK}
     assert alone.tasks == [["s0"], ["s1"]]
 
 
 def test_a_batch_that_is_lost_is_given_again_whole() -> None:
-    place, alone = Place(lost=["s0"], times=2), Place()
-    assert statuses(place, 2, alone) == {0: Status.OK, 1: Status.OK}
-    assert place.tasks == [["s0", "s1"]] * 3
+    worker, alone = Worker(lost=["s0"], times=2), Worker()
+    assert statuses(worker, 2, alone) == {0: Status.OK, 1: Status.OK}
+    assert worker.tasks == [["s0", "s1"]] * 3
     assert not alone.tasks
 
 
 def test_jobs_of_a_batch_that_is_lost_again_and_again_are_compiled_one_by_one() -> None:
-    place, alone = Place(lost=["s0"]), Place()
-    assert statuses(place, 2, alone) == {0: Status.OK, 1: Status.OK}
+    worker, alone = Worker(lost=["s0"]), Worker()
+    assert statuses(worker, 2, alone) == {0: Status.OK, 1: Status.OK}
     assert alone.tasks == [["s0"], ["s1"]]
 
 
 def test_a_place_that_was_killed_takes_no_task() -> None:
-    place = Place()
-    patient = PatientPlace(place)
+    worker = Worker()
+    patient = RetryingWorker(worker)
     patient.kill()
-    with pytest.raises(PlaceLost):
+    with pytest.raises(WorkerLost):
         patient.compile([job(1)], 60.0)
-    assert not place.tasks
+    assert not worker.tasks
 
 
 def test_what_is_killed_from_outside_even_alone_is_nobodys_crash() -> None:
-    place = Place(lost=["s0"])
-    assert statuses(place, 2) == {0: Status.INFRA_ERROR, 1: Status.OK}
+    worker = Worker(lost=["s0"])
+    assert statuses(worker, 2) == {0: Status.INFRA_ERROR, 1: Status.OK}
 
 
 def test_a_broken_place_is_told() -> None:
     told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
-    broken = Place(broken=InfraError("no cluster"))
+    broken = Worker(broken=InfraError("no cluster"))
     workers = Workers([broken], lambda _: broken, timeout_seconds=1.0)
     workers.submit([(1, job(1))], told.put)
     assert isinstance(told.get(timeout=30), InfraError)
@@ -177,33 +177,33 @@ def test_a_broken_place_is_told() -> None:
 
 
 def test_a_process_answers_a_bad_schedule_with_a_typed_failure(tmp_path: Path) -> None:
-    place = ProcessPlace(tmp_path / "log", tmp_path)
-    (result,) = place.compile([job(1)], 60.0)
-    place.close()
+    worker = ProcessWorker(tmp_path / "log", tmp_path)
+    (result,) = worker.compile([job(1)], 60.0)
+    worker.close()
     assert isinstance(result, BuildFailure)
     assert result.status is Status.COMPILE_ERROR
 
 
 @pytest.mark.parametrize(
-    ("number", "means"), [(signal.SIGSEGV, PlaceCrashed), (signal.SIGKILL, PlaceLost)]
+    ("number", "means"), [(signal.SIGSEGV, WorkerCrashed), (signal.SIGKILL, WorkerLost)]
 )
 def test_a_signal_tells_a_crash_from_a_kill_and_the_next_call_starts_another(
     tmp_path: Path, number: signal.Signals, means: type[Exception]
 ) -> None:
-    place = ProcessPlace(tmp_path / "log", tmp_path)
-    place.compile([job(1)], 60.0)
-    assert place.pid is not None
-    os.kill(place.pid, number)
+    worker = ProcessWorker(tmp_path / "log", tmp_path)
+    worker.compile([job(1)], 60.0)
+    assert worker.pid is not None
+    os.kill(worker.pid, number)
     with pytest.raises(means, match=number.name):
-        place.compile([job(1)], 60.0)
-    assert isinstance(place.compile([job(1)], 60.0)[0], BuildFailure)
-    place.close()
+        worker.compile([job(1)], 60.0)
+    assert isinstance(worker.compile([job(1)], 60.0)[0], BuildFailure)
+    worker.close()
 
 
 def test_a_process_that_never_begins_ends_the_run_and_fails_no_job(tmp_path: Path) -> None:
     told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
-    place = ProcessPlace(tmp_path / "log", tmp_path, module="no.such.module")
-    workers = Workers([place], lambda _: place, timeout_seconds=60.0)
+    worker = ProcessWorker(tmp_path / "log", tmp_path, module="no.such.module")
+    workers = Workers([worker], lambda _: worker, timeout_seconds=60.0)
     workers.submit([(1, job(1)), (2, job(2))], told.put)
     broken = told.get(timeout=60)
     workers.close()
@@ -213,25 +213,25 @@ def test_a_process_that_never_begins_ends_the_run_and_fails_no_job(tmp_path: Pat
 
 
 def test_a_process_that_somebody_stops_loses_its_task(tmp_path: Path) -> None:
-    with closing(ProcessPlace(tmp_path / "log", tmp_path)) as place:
-        place.compile([job(1)], 60.0)
-        assert place.pid is not None
-        os.kill(place.pid, signal.SIGSTOP)
-        with pytest.raises(PlaceLost, match=r"it got \d\.\d s of a processor in"):
-            place.compile([job(1)], 0.05)
-        assert place.pid is None
+    with closing(ProcessWorker(tmp_path / "log", tmp_path)) as worker:
+        worker.compile([job(1)], 60.0)
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGSTOP)
+        with pytest.raises(WorkerLost, match=r"it got \d\.\d s of a processor in"):
+            worker.compile([job(1)], 0.05)
+        assert worker.pid is None
 
 
 def test_the_death_of_a_thread_is_told_to_all_who_wait_and_all_who_come() -> None:
     begun = threading.Event()
 
-    class Unready(Place):
+    class Unready(Worker):
         def prepare(self) -> None:
             begun.wait()
             raise ZeroDivisionError("nobody foresaw this")
 
     told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
-    with closing(Workers([Unready()], lambda _: Place(), timeout_seconds=1.0)) as workers:
+    with closing(Workers([Unready()], lambda _: Worker(), timeout_seconds=1.0)) as workers:
         workers.submit([(1, job(1))], told.put)
         begun.set()
         assert isinstance(told.get(timeout=30), ZeroDivisionError)

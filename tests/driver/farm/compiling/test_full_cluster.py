@@ -19,9 +19,9 @@ from tilefarm.errors import ClusterLostError, InfraError
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
-from driver.farm.compiling import workers
-from driver.farm.compiling.places import PlaceLost
-from driver.farm.compiling.workers import RayHost, RayPlace
+from driver.farm.compiling import ray_worker
+from driver.farm.compiling.ray_worker import RayHost, RayWorker
+from driver.farm.compiling.worker import WorkerLost
 
 pytestmark = [pytest.mark.whole, pytest.mark.slow]
 
@@ -35,7 +35,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a host that is full until `free` is there has its files."""
     tests = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tests, tests.parent))))
-    monkeypatch.setattr(workers, "_HOST", "kit.full_ray")
+    monkeypatch.setattr(ray_worker, "_HOST", "kit.full_ray")
     with tempfile.TemporaryDirectory(prefix="t-") as name:  # sockets have short names
         yield Path(name)
 
@@ -45,7 +45,7 @@ def test_the_time_in_the_queue_is_not_a_batchs(folder: Path) -> None:
     try:
         with ThreadPoolExecutor() as slots:
             compiled = [
-                slots.submit(RayPlace(host, slot).compile, [BAD], LIMIT_SECONDS) for slot in (0, 1)
+                slots.submit(RayWorker(host, slot).compile, [BAD], LIMIT_SECONDS) for slot in (0, 1)
             ]
             assert host.wait(100)
             began = time.monotonic()
@@ -66,12 +66,12 @@ def test_the_time_in_the_queue_is_not_a_batchs(folder: Path) -> None:
 def test_a_cluster_that_stays_full_ends_the_run_which_goes_on_later(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_CLUSTER_SECONDS", 3.0)
+    monkeypatch.setattr(ray_worker, "_CLUSTER_SECONDS", 3.0)
     host = RayHost(folder, 1, folder / "log", cluster="10.0.0.1:6379")
     try:
         full = r"10\.0\.0\.1:6379 is full: none of our batches began within 0\.05 min\n  try: "
         with pytest.raises(ClusterLostError, match=full) as lost:
-            RayPlace(host, 0).compile([BAD], LIMIT_SECONDS)
+            RayWorker(host, 0).compile([BAD], LIMIT_SECONDS)
         assert lost.value.exit_code == 75
     finally:
         host.close()
@@ -80,12 +80,12 @@ def test_a_cluster_that_stays_full_ends_the_run_which_goes_on_later(
 def test_a_ray_of_ones_own_that_gives_no_worker_is_given_up(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_WORKER_SECONDS", 3.0)
+    monkeypatch.setattr(ray_worker, "_WORKER_SECONDS", 3.0)
     host = RayHost(folder, 1, folder / "log")
     try:
         assert host.wait(100)
-        with pytest.raises(PlaceLost, match=r"none of our batches began within 0\.05 min"):
-            RayPlace(host, 0).compile([BAD], LIMIT_SECONDS)
+        with pytest.raises(WorkerLost, match=r"none of our batches began within 0\.05 min"):
+            RayWorker(host, 0).compile([BAD], LIMIT_SECONDS)
         with pytest.raises(InfraError, match="Ray is not up: none of our batches"):
             host.wait(0)
     finally:

@@ -11,7 +11,7 @@ import pytest
 from tilefarm.clock import ManualClock
 
 from driver.report.terminal.interrupts import Interrupted, Interrupts
-from driver.stop import StopSwitch
+from driver.stop_token import StopToken
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -28,7 +28,7 @@ def as_it_was() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_first_signal_stops_a_search(number: signal.Signals, tmp_path: Path) -> None:
-    stop, stopped = StopSwitch(), list[str]()
+    stop, stopped = StopToken(), list[str]()
     stop.connect(lambda: stopped.append("stopped"))
     before = signal.getsignal(number)
     with Interrupts(stop, tmp_path):
@@ -39,7 +39,7 @@ def test_the_first_signal_stops_a_search(number: signal.Signals, tmp_path: Path)
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_without_a_search_it_interrupts(number: signal.Signals, tmp_path: Path) -> None:
-    with pytest.raises(Interrupted), Interrupts(StopSwitch(), tmp_path):
+    with pytest.raises(Interrupted), Interrupts(StopToken(), tmp_path):
         os.kill(os.getpid(), number)
 
 
@@ -49,7 +49,7 @@ def test_one_press_that_arrives_twice_is_one(
     """`timeout -s INT` signals the process, and then its group."""
     clock, ended = ManualClock(), list[str]()
     monkeypatch.setattr(Interrupts, "_end_now", lambda self: ended.append("ended"))
-    stop = StopSwitch()
+    stop = StopToken()
     stop.connect(lambda: None)
     with Interrupts(stop, tmp_path, clock):
         os.kill(os.getpid(), signal.SIGINT)
@@ -63,5 +63,5 @@ def test_one_press_that_arrives_twice_is_one(
 
 def test_a_run_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with Interrupts(StopSwitch(), tmp_path):
+    with Interrupts(StopToken(), tmp_path):
         os.kill(os.getpid(), signal.SIGHUP)

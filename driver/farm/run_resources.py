@@ -15,13 +15,13 @@ from tilefarm.target import Target
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.log import PLAIN, LogStyle
 
-from driver.farm.compiling.alone import ALONE_NBYTES
 from driver.farm.compiling.executor import Executor, Workers
-from driver.farm.compiling.kept import KeptCompiles
-from driver.farm.compiling.places import Place, ProcessPlace
-from driver.farm.compiling.workers import RayHost, RayPlace, RayWhenUp
-from driver.farm.fleet import Farm, LocalFarm, RemoteFarm
-from driver.farm.held import HeldLeases
+from driver.farm.compiling.isolated_retry import ISOLATED_NBYTES
+from driver.farm.compiling.ray_worker import RayHost, RayWhenUp, RayWorker
+from driver.farm.compiling.reproducers import Reproducers
+from driver.farm.compiling.worker import ProcessWorker, Worker
+from driver.farm.farms import Farm, LocalFarm, RemoteFarm
+from driver.farm.lease_file import HeldLeases
 from driver.farm.leases import Leases
 from driver.farm.settings import FarmSettings
 from driver.farm.signing import signer
@@ -42,7 +42,7 @@ class Folders:
     leases: Path | None = None
 
 
-class Farmhouse(Closing):
+class RunResources(Closing):
     """Starts Ray, tracker and devices at once, in the background; ends them all.
 
     A context manager.
@@ -105,10 +105,10 @@ class Farmhouse(Closing):
         """
         kept = self._folders.kept
         workers = Workers(
-            self._places() if self._compiles else [],
+            self._workers() if self._compiles else [],
             self._alone,
             timeout_seconds=self._settings.compile_timeout_seconds,
-            kept=None if kept is None else KeptCompiles(kept),
+            kept=None if kept is None else Reproducers(kept),
             clock=self._clock,
         )
         self._owned.callback(workers.close)
@@ -176,21 +176,21 @@ class Farmhouse(Closing):
             runtime=settings.runtime,
         )
 
-    def _alone(self, trail: Path | None) -> Place:
+    def _alone(self, trail: Path | None) -> Worker:
         """Where a job that failed badly is compiled by itself: here, where its end can be seen."""
-        return ProcessPlace(
+        return ProcessWorker(
             self._folders.log / "compile.log",
             self._folders.scratch,
-            memory_nbytes=ALONE_NBYTES,
+            memory_nbytes=ISOLATED_NBYTES,
             trail=trail,
             style=self._style,
         )
 
-    def _places(self) -> list[Place]:
+    def _workers(self) -> list[Worker]:
         log, scratch = self._folders.log / "compile.log", self._folders.scratch
         count = self.workers
         if self._ray is None:
-            return [ProcessPlace(log, scratch, style=self._style) for _ in range(count)]
+            return [ProcessWorker(log, scratch, style=self._style) for _ in range(count)]
         if self._ray.cluster:
-            return [RayPlace(self._ray, n) for n in range(count)]
+            return [RayWorker(self._ray, n) for n in range(count)]
         return [RayWhenUp(self._ray, n, log) for n in range(count)]

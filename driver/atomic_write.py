@@ -9,7 +9,7 @@ from pathlib import Path
 from tilefarm.system_errors import unwritable
 
 
-def write_whole(path: Path, content: bytes, *, mode: int = 0o644) -> None:
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     """Write a file that readers see old or new, never half.
 
     Raises:

@@ -33,8 +33,8 @@ from device_server.tracker.client import TrackerClient
 from driver.farm.children import Child
 from driver.farm.device_messages import NoDevice, Order
 from driver.farm.device_thread import DeviceThread
-from driver.farm.errands import Errands
-from driver.farm.fleet import LocalFarm, RemoteFarm
+from driver.farm.farms import LocalFarm, RemoteFarm
+from driver.farm.job_runner import JobRunner
 from driver.farm.leases import Leases
 from driver.processes import descendants, kill_descendants
 
@@ -184,9 +184,9 @@ def test_a_device_that_refuses_us_is_no_lost_device(farm: Farm) -> None:
     job = RunJob(artifact=Digest.of(CODE), entry="echo", buffers=())
     order = Order(number=1, job=job, blobs={job.artifact: CODE}, request_id="r")
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="test")
-    errands = Errands(leases, devices=1, wait_seconds=5.0, clock=SystemClock())
+    runner = JobRunner(leases, devices=1, wait_seconds=5.0, clock=SystemClock())
     with pytest.raises(ForbiddenError, match="is not signed"):
-        errands.run([order])
+        runner.run([order])
     lease = leases.acquire(0.0)
     assert lease.device.name == "sim0"
     leases.close()

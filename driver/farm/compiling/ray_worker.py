@@ -19,17 +19,17 @@ from tilefarm.errors import ClusterLostError, InfraError, TilefarmError
 from tilefarm.threads import start_thread
 from tilefarm.watch.log import PLAIN, LogStyle
 
+from driver.farm.compiling.compile_log import style_words
 from driver.farm.compiling.pipes import PipeChild, accept
-from driver.farm.compiling.places import (
-    Place,
-    PlaceCrashed,
-    PlaceLost,
-    PlaceTimedOut,
-    ProcessPlace,
-)
 from driver.farm.compiling.ray_child import BEGAN, CRASHED, LOST, OVER, TIMED_OUT, not_up
 from driver.farm.compiling.ray_queue import RayQueue
-from driver.farm.compiling.told import style_words
+from driver.farm.compiling.worker import (
+    ProcessWorker,
+    Worker,
+    WorkerCrashed,
+    WorkerLost,
+    WorkerTimedOut,
+)
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job, Result
@@ -44,9 +44,9 @@ _CLUSTER_SECONDS: Final = 3600.0
 """So long a run stands in the queue of a cluster that others fill, as a job does for devices."""
 
 _RAISED: Final[Mapping[str, type[Exception]]] = {
-    CRASHED: PlaceCrashed,
-    TIMED_OUT: PlaceTimedOut,
-    LOST: PlaceLost,
+    CRASHED: WorkerCrashed,
+    TIMED_OUT: WorkerTimedOut,
+    LOST: WorkerLost,
 }
 
 
@@ -162,7 +162,7 @@ class RayHost:
             self.gone()
 
 
-class RayPlace:
+class RayWorker:
     """One slot of the host."""
 
     def __init__(self, host: RayHost, slot: int) -> None:
@@ -187,7 +187,7 @@ class RayPlace:
             self._host.gone(content)
             if self._host.cluster:
                 self._host.wait(0)  # raises why
-            raise PlaceLost(f"Ray is gone: {content}")
+            raise WorkerLost(f"Ray is gone: {content}")
         if kind in _RAISED:
             raise _RAISED[kind](content)
         results: list[Result] = content
@@ -227,8 +227,8 @@ class RayWhenUp:
     def __init__(self, host: RayHost, slot: int, log: Path) -> None:
         self._host = host
         self._first = slot == 0
-        self._process = ProcessPlace(log, host.folder, style=host.style)
-        self._ray = RayPlace(host, slot)
+        self._process = ProcessWorker(log, host.folder, style=host.style)
+        self._ray = RayWorker(host, slot)
 
     def prepare(self) -> None:
         """Wait a while for Ray, but not in slot 0."""
@@ -236,7 +236,7 @@ class RayWhenUp:
             self._host.wait(0 if self._first else _PATIENCE_SECONDS)
 
     def compile(self, jobs: Sequence[Job], timeout_seconds: float) -> list[Result]:
-        return self._place().compile(jobs, timeout_seconds)
+        return self._worker().compile(jobs, timeout_seconds)
 
     def kill(self) -> None:
         self._process.kill()
@@ -245,7 +245,7 @@ class RayWhenUp:
     def close(self) -> None:
         self._process.close()
 
-    def _place(self) -> Place:
+    def _worker(self) -> Worker:
         try:
             up = self._host.wait(0)
         except InfraError:

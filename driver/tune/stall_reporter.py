@@ -17,7 +17,7 @@ QUIET_SECONDS: Final = 8.0
 _LOOK_SECONDS: Final = 0.5
 
 
-class Silence(Closing):
+class StallReporter(Closing):
     """Breaks the silence from a thread of its own, so a run that is stuck speaks as well.
 
     A context manager. What is waited for is told by the innermost block of `waiting`.

@@ -17,57 +17,57 @@ from tilefarm.artifact import Artifact, BuildFailure
 from tilefarm.closing import Closing
 from tilefarm.measurement import Status
 
-from driver.farm.compiling.kept import KeptCompiles
-from driver.farm.compiling.patient import PatientPlace
-from driver.farm.compiling.places import Place, PlaceCrashed, PlaceLost, PlaceTimedOut
+from driver.farm.compiling.reproducers import Reproducers
+from driver.farm.compiling.retrying_worker import RetryingWorker
+from driver.farm.compiling.worker import Worker, WorkerCrashed, WorkerLost, WorkerTimedOut
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job, Result
 
-ALONE_NBYTES: Final = 4 << 30
+ISOLATED_NBYTES: Final = 4 << 30
 """What one compile may take; a job that wants more is to blame, not the machine that has less."""
 
-MakePlace: TypeAlias = Callable[[Path | None], Place]
-"""Makes a place that leaves the trail of its jobs in that file."""
+MakeWorker: TypeAlias = Callable[[Path | None], Worker]
+"""Makes a worker that leaves the trail of its jobs in that file."""
 
 
-class Alone(Closing):
-    """Compiles single jobs, each in a new place; thread-safe.
+class IsolatedRetry(Closing):
+    """Compiles single jobs, each in a new worker; thread-safe.
 
     Args:
-        place: makes one.
+        worker: makes one.
         timeout_seconds: for each kernel of a job, as `time_limit` counts them.
         kept: where crashes and hangs are kept; None: nowhere.
     """
 
     def __init__(
-        self, place: MakePlace, *, timeout_seconds: float, kept: KeptCompiles | None
+        self, worker: MakeWorker, *, timeout_seconds: float, kept: Reproducers | None
     ) -> None:
-        self._make = place
+        self._make = worker
         self._timeout_seconds = timeout_seconds
         self._kept = kept
         self._lock = threading.Lock()
-        self._places: list[Place] = []
+        self._workers: list[Worker] = []
         self._closed = False
 
     def close(self) -> None:
         """End what is being compiled."""
         with self._lock:
             self._closed = True
-            for place in self._places:
-                place.kill()
+            for worker in self._workers:
+                worker.kill()
 
     def compile(self, job: Job) -> Result:
         """What becomes of a job by itself; a bad end is kept, with the IR of its last good step."""
         trail = None if self._kept is None else self._kept.trail(job)
-        with self._place(None if trail is None else trail.path) as place:
+        with self._worker(None if trail is None else trail.path) as worker:
             try:
-                result = place.compile([job], self._timeout_seconds * job.kernel_count)[0]
-            except PlaceCrashed as crash:
+                result = worker.compile([job], self._timeout_seconds * job.kernel_count)[0]
+            except WorkerCrashed as crash:
                 result = _failure(job, Status.COMPILE_CRASH, str(crash))
-            except PlaceTimedOut as hang:
+            except WorkerTimedOut as hang:
                 result = _failure(job, Status.COMPILE_TIMEOUT, str(hang))
-            except PlaceLost as loss:
+            except WorkerLost as loss:
                 result = _failure(job, Status.INFRA_ERROR, str(loss))
         if self._kept is None or trail is None:
             return result
@@ -78,18 +78,18 @@ class Alone(Closing):
         return self._kept.keep_failure(job, result, last)
 
     @contextmanager
-    def _place(self, trail: Path | None) -> Iterator[Place]:
-        place = PatientPlace(self._make(trail))
+    def _worker(self, trail: Path | None) -> Iterator[Worker]:
+        worker = RetryingWorker(self._make(trail))
         with self._lock:
-            self._places.append(place)
+            self._workers.append(worker)
             if self._closed:
-                place.kill()
+                worker.kill()
         try:
-            yield place
+            yield worker
         finally:
             with self._lock:
-                self._places.remove(place)
-            place.close()
+                self._workers.remove(worker)
+            worker.close()
 
 
 def _failure(job: Job, status: Status, why: str) -> BuildFailure:

@@ -14,7 +14,7 @@ from typing import Final
 from tilefarm.digest import Digest
 from tilefarm.errors import CorruptBlobError, DataError
 
-from driver.jobs.parcel import packed
+from driver.jobs.bundle import packed
 
 _BEGIN: Final = "parcel"
 _END: Final = "end of parcel"

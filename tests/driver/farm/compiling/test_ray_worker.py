@@ -17,8 +17,8 @@ from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace
 
 from driver.farm.compiling import discovery
-from driver.farm.compiling.places import PlaceLost, PlaceTimedOut
-from driver.farm.compiling.workers import RayHost, RayPlace, RayWhenUp
+from driver.farm.compiling.ray_worker import RayHost, RayWhenUp, RayWorker
+from driver.farm.compiling.worker import WorkerLost, WorkerTimedOut
 from driver.processes import descendants
 
 pytestmark = pytest.mark.whole
@@ -45,14 +45,14 @@ def host(others: frozenset[int]) -> Iterator[RayHost]:
 def test_ray_answers_typed_and_survives_kills_and_timeouts(
     host: RayHost, others: frozenset[int]
 ) -> None:
-    place = RayPlace(host, 0)
-    place.prepare()
-    (result,) = place.compile([BAD], 60.0)
+    worker = RayWorker(host, 0)
+    worker.prepare()
+    (result,) = worker.compile([BAD], 60.0)
     assert isinstance(result, BuildFailure)
     assert result.status is Status.COMPILE_ERROR
-    with pytest.raises(PlaceTimedOut):
-        place.compile([BAD] * 2000, 0.001)
-    assert isinstance(place.compile([BAD], 60.0)[0], BuildFailure)
+    with pytest.raises(WorkerTimedOut):
+        worker.compile([BAD] * 2000, 0.001)
+    assert isinstance(worker.compile([BAD], 60.0)[0], BuildFailure)
     daemons = [words for words in discovery._commands() if str(host.folder) in " ".join(words)]
     assert daemons
     with pytest.raises(UnreachableError):  # `--ray auto` does not mean it
@@ -78,8 +78,8 @@ def test_the_end_of_the_host_is_a_loss_and_then_a_process_serves(
     eventually(lambda: over(host))  # until then it may answer, and then the slot does without it
     with pytest.raises(InfraError, match="--no-ray"):
         host.wait(0)
-    with pytest.raises(PlaceLost):
-        RayPlace(host, 0).compile([BAD], 60.0)
+    with pytest.raises(WorkerLost):
+        RayWorker(host, 0).compile([BAD], 60.0)
     assert isinstance(slot.compile([BAD], 60.0)[0], BuildFailure), "after Ray"
     slot.close()
 
@@ -94,7 +94,7 @@ def test_the_end_of_rays_daemon_is_the_end_of_ray_and_then_a_process_serves(
     (daemon,) = (pid for pid in set(descendants(os.getpid())) - others if name(pid) == "raylet")
     os.kill(daemon, signal.SIGKILL)
     while not over(host):  # a worker that lives on may still answer
-        with contextlib.suppress(PlaceLost):
+        with contextlib.suppress(WorkerLost):
             slot.compile([BAD], 60.0)
     assert isinstance(slot.compile([BAD], 60.0)[0], BuildFailure), "after Ray"
     slot.close()

@@ -38,7 +38,7 @@ _BROKEN_SECONDS: Final = 2.0
 
 
 @dataclass(slots=True)
-class _Errand:
+class _Task:
     """An order on its way.
 
     Attributes:
@@ -67,7 +67,7 @@ class _Errand:
         return replace(self.order, number=number, request_id=request_id)
 
 
-class Errands:
+class JobRunner:
     """Runs orders on leased devices without a tuner behind them.
 
     Args:
@@ -135,7 +135,7 @@ class Errands:
         messages: queue.SimpleQueue[Message | Exception],
         watch: Callable[[Done], None],
     ) -> list[Done]:
-        errands = [_Errand(order) for order in orders]
+        tasks = [_Task(order) for order in orders]
         waiting = list(range(len(orders)))
         given: dict[int, int] = {}
         answers: dict[int, Done] = {}
@@ -150,7 +150,7 @@ class Errands:
                     threads[slot].confirm(ups[slot])
                 asked.update(unsure)
             self._left, self._devices_up = len(orders) - len(answers), len(idle) + len(given)
-            match message := self._heard(messages, [errands[n] for n in waiting] if idle else []):
+            match message := self._heard(messages, [tasks[n] for n in waiting] if idle else []):
                 case Up():
                     idle[message.slot] = ups[message.slot] = message.lease
                     empty.discard(message.slot)
@@ -161,7 +161,7 @@ class Errands:
                     idle[message.slot] = ups[message.slot]
                     asked.discard(message.slot)
                     if message.is_spoiled and self._again(
-                        errands[number - 1],
+                        tasks[number - 1],
                         message.device,
                         waits=not message.is_implausible,
                     ):
@@ -179,8 +179,8 @@ class Errands:
                     doubted = held if message.suspect else []
                     for index in [*doubted, *([number - 1] if number else [])]:
                         answers.pop(index, None)
-                        if not self._again(errands[index], message.device):
-                            times = len(errands[index].strikes)
+                        if not self._again(tasks[index], message.device):
+                            times = len(tasks[index].strikes)
                             raise DeviceLostError(f"devices were lost {times} times: {why}")
                     waiting = doubted + _back(given, message.slot) + waiting
                 case Lent():
@@ -194,41 +194,41 @@ class Errands:
                     if len(empty) == len(threads):
                         raise error
             now = self._clock.seconds()
-            for index in [n for n in waiting if errands[n].due <= now][: len(idle)]:
+            for index in [n for n in waiting if tasks[n].due <= now][: len(idle)]:
                 waiting.remove(index)
-                slot = _fittest(idle, errands[index])
+                slot = _fittest(idle, tasks[index])
                 given[slot] = index
-                threads[slot].put(idle.pop(slot), errands[index].given(index + 1))
+                threads[slot].put(idle.pop(slot), tasks[index].given(index + 1))
         return [answers[index] for index in range(len(orders))]
 
     def _heard(
-        self, messages: queue.SimpleQueue[Message | Exception], pausing: Sequence[_Errand]
+        self, messages: queue.SimpleQueue[Message | Exception], pausing: Sequence[_Task]
     ) -> Message | Exception | None:
         """The next message; None when one of those that pause is to be tried again."""
-        due = min((errand.due for errand in pausing), default=None)
+        due = min((task.due for task in pausing), default=None)
         if due is None:
             return messages.get()
         with contextlib.suppress(queue.Empty):
             return messages.get(timeout=max(0.0, due - self._clock.seconds()))
         return None
 
-    def _again(self, errand: _Errand, device: str, *, waits: bool = True) -> bool:
+    def _again(self, task: _Task, device: str, *, waits: bool = True) -> bool:
         """Whether what the farm has spoiled now is worth another try.
 
         Args:
-            errand: what is to be done.
+            task: what is to be done.
             device: that spoiled it.
             waits: whether it may get better by waiting.
         """
         now = self._clock.seconds()
-        errand.strike(device, now)
-        waits = waits and now - errand.since < self._wait_seconds
-        return len(errand.strikes) < _ATTEMPTS or waits
+        task.strike(device, now)
+        waits = waits and now - task.since < self._wait_seconds
+        return len(task.strikes) < _ATTEMPTS or waits
 
 
-def _fittest(idle: Mapping[int, Lease], errand: _Errand) -> int:
+def _fittest(idle: Mapping[int, Lease], task: _Task) -> int:
     """A slot whose device has not failed an order; the one that did so least, if all have."""
-    return min(idle, key=lambda slot: errand.strikes.count(idle[slot].device.name))
+    return min(idle, key=lambda slot: task.strikes.count(idle[slot].device.name))
 
 
 def _back(given: dict[int, int], slot: int) -> list[int]:

@@ -8,7 +8,7 @@ from tilefarm.clock import Clock
 
 from driver.benchmarks.farm.devices import TARGET
 from driver.benchmarks.farm.searching import Plan, Searched, asleep, layer_tasks, search
-from driver.farm.farmhouse import Farmhouse, Folders
+from driver.farm.run_resources import Folders, RunResources
 from driver.farm.settings import FarmSettings
 
 
@@ -32,11 +32,11 @@ def search_with(
     if are_asleep:
         tasks = {name: asleep(task) for name, task in tasks.items()}
     folders = Folders(scratch=records.parent, log=records.parent)
-    with Farmhouse(settings, TARGET, folders, owner="bench", clock=clock) as house:
+    with RunResources(settings, TARGET, folders, owner="bench", clock=clock) as resources:
         return search(
             tasks,
-            house.executor,
-            house.leases,
+            resources.executor,
+            resources.leases,
             Plan(devices=settings.devices, workers=settings.workers, trials=trials),
             records=records,
             clock=clock,

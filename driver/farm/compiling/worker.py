@@ -1,7 +1,7 @@
-"""Where a compile task runs: what a place promises, and a child process of ours as one.
+"""Where a compile task runs: what a worker promises, and a child process of ours as one.
 
-A place is used by one thread. It answers with one result per job, in order, or raises
-`PlaceCrashed`, `PlaceTimedOut` or `PlaceLost`; after each the next call finds it fit again. Only
+A worker is used by one thread. It answers with one result per job, in order, or raises
+`WorkerCrashed`, `WorkerTimedOut` or `WorkerLost`; after each the next call finds it fit again. Only
 `kill` may be called from another thread.
 """
 
@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 from tilefarm.errors import InfraError
 from tilefarm.watch.log import PLAIN, LogStyle
 
+from driver.farm.compiling.compile_log import compile_log, style_words, tell
 from driver.farm.compiling.pipes import PipeChild, far_ends
 from driver.farm.compiling.time_limit import overdue
-from driver.farm.compiling.told import compile_log, style_words, tell
 
 if TYPE_CHECKING:
     from compile_worker.pipeline import Watcher
     from compile_worker.worker import Job, Result
 
-CHILD: Final = "driver.farm.compiling.places"
+CHILD: Final = "driver.farm.compiling.worker"
 """The program of a process that compiles: this module."""
 
 COMPILES: Final = 2000
@@ -52,19 +52,19 @@ _STARTS: Final = 3
 """In a row; a process that ends so often before it begins will never begin."""
 
 
-class PlaceCrashed(Exception):
+class WorkerCrashed(Exception):
     """The process died under the task, and it may have been the task's doing."""
 
 
-class PlaceTimedOut(Exception):
+class WorkerTimedOut(Exception):
     """The task was killed because it took too long."""
 
 
-class PlaceLost(Exception):
+class WorkerLost(Exception):
     """The task was lost for no doing of its own: killed from outside, or its machine is gone."""
 
 
-class Place(Protocol):
+class Worker(Protocol):
     """Compiles a few jobs in one go."""
 
     def prepare(self) -> None:
@@ -84,7 +84,7 @@ class Place(Protocol):
         ...
 
 
-class ProcessPlace:
+class ProcessWorker:
     """A child process of ours, started when first needed, and again when it died or grew old.
 
     Args:
@@ -128,7 +128,7 @@ class ProcessPlace:
             pipe.send((list(jobs), self._trail))
             if (late := overdue(pipe, child.pid, timeout_seconds)) is not None:
                 self.close()
-                raise (PlaceTimedOut if late.is_its_own else PlaceLost)(late.why)
+                raise (WorkerTimedOut if late.is_its_own else WorkerLost)(late.why)
             results: list[Result] = pipe.recv()
         except (EOFError, OSError):
             self._child = None
@@ -155,7 +155,7 @@ class ProcessPlace:
         """The child, or its successor, which has begun: what ends it now is the task's affair.
 
         Raises:
-            PlaceLost: the successor ended before it began.
+            WorkerLost: the successor ended before it began.
             InfraError: so did those before it.
         """
         if self._compiled >= self._compiles:
@@ -170,7 +170,7 @@ class ProcessPlace:
         try:
             if not child.pipes[0].poll(_START_SECONDS):
                 self.close()
-                raise PlaceLost(f"the compile process did not begin in {_START_SECONDS:g} s")
+                raise WorkerLost(f"the compile process did not begin in {_START_SECONDS:g} s")
             child.pipes[0].recv()
         except (EOFError, OSError):
             self._child = None
@@ -178,21 +178,21 @@ class ProcessPlace:
         else:
             self._vain_starts = 0
             return
-        if isinstance(death, PlaceCrashed):
+        if isinstance(death, WorkerCrashed):
             self._vain_starts += 1
         if self._vain_starts >= _STARTS:
             raise InfraError(str(death), f"{self._log} says why") from None
-        raise PlaceLost(str(death)) from None
+        raise WorkerLost(str(death)) from None
 
 
-def _death(what: str, code: int) -> PlaceCrashed | PlaceLost:
+def _death(what: str, code: int) -> WorkerCrashed | WorkerLost:
     """What it means that a process of ours ended so."""
     if code >= 0:
-        return PlaceCrashed(f"{what}: exit code {code}")
+        return WorkerCrashed(f"{what}: exit code {code}")
     killer = signal.Signals(-code)
     if killer in _OWN_DEATHS:
-        return PlaceCrashed(f"{what}: {killer.name}")
-    return PlaceLost(f"{what}: {killer.name}, which somebody sent")
+        return WorkerCrashed(f"{what}: {killer.name}")
+    return WorkerLost(f"{what}: {killer.name}, which somebody sent")
 
 
 def serve(

@@ -15,7 +15,7 @@ _YOUNG: Final = 10_000
 
 
 @contextmanager
-def settled() -> Iterator[None]:
+def gc_frozen() -> Iterator[None]:
     """Leave what is there now alone within the block, and look at what is new less often."""
     thresholds = gc.get_threshold()
     gc.collect()

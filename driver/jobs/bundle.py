@@ -12,7 +12,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, CorruptBlobError
 from tilefarm.system_errors import unreadable
 
-from driver.whole_file import write_whole
+from driver.atomic_write import write_atomically
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _PIECE_NBYTES: Final = 1 << 20
@@ -72,5 +72,5 @@ def unpack(content: bytes, digest: Digest, folder: Path) -> list[Path]:
                 raise CorruptBlobError(f"parcel {digest.short} has a file {name!r}, not below it")
         for name in names:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / name, archive.read(name))
+            write_atomically(folder / name, archive.read(name))
     return [folder / name for name in names]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
-from driver.campaign.settled import settled
+from driver.campaign.frozen_gc import gc_frozen
 
 
 class Node:
@@ -18,7 +18,7 @@ class Node:
 def test_what_is_there_is_left_alone_and_looked_at_again_afterwards() -> None:
     thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
     old = Node()
-    with settled():
+    with gc_frozen():
         assert gc.get_freeze_count() > frozen
         assert gc.get_threshold()[0] >= thresholds[0]
         gone = weakref.ref(old)
@@ -31,7 +31,7 @@ def test_what_is_there_is_left_alone_and_looked_at_again_afterwards() -> None:
 
 
 def test_garbage_of_the_search_itself_is_found() -> None:
-    with settled():
+    with gc_frozen():
         gone = weakref.ref(Node())
         gc.collect()
         assert gone() is None
@@ -41,7 +41,7 @@ def test_who_does_not_collect_at_all_still_does_not() -> None:
     thresholds = gc.get_threshold()
     gc.set_threshold(0)
     try:
-        with settled():
+        with gc_frozen():
             assert gc.get_threshold()[0] == 0
     finally:
         gc.set_threshold(*thresholds)

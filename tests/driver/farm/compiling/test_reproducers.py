@@ -21,9 +21,9 @@ from compile_worker.trail import LastStep, Trail
 from compile_worker.worker import Result
 from driver.farm.compiling.executor import Builds, Workers
 from driver.farm.compiling.job_json import job_document, job_from_document
-from driver.farm.compiling.kept import KeptCompile, KeptCompiles
-from driver.farm.compiling.places import ProcessPlace
 from driver.farm.compiling.replaying import ReplayLimits, kept_compile, replay
+from driver.farm.compiling.reproducers import Reproducer, Reproducers
+from driver.farm.compiling.worker import ProcessWorker
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSES = [step.name for step in MACHINES["cpu"].passes]
@@ -42,14 +42,14 @@ def bad_compiler(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def compiled(
-    batch: list[str], kept: KeptCompiles, scratch: Path, module: str, timeout_seconds: float
+    batch: list[str], kept: Reproducers, scratch: Path, module: str, timeout_seconds: float
 ) -> dict[str, Result]:
     """What becomes of one batch in a child process."""
 
-    def place(trail: Path | None = None) -> ProcessPlace:
-        return ProcessPlace(scratch / "log", scratch, module=module, trail=trail)
+    def worker(trail: Path | None = None) -> ProcessWorker:
+        return ProcessWorker(scratch / "log", scratch, module=module, trail=trail)
 
-    workers = Workers([place()], place, timeout_seconds=timeout_seconds, kept=kept)
+    workers = Workers([worker()], worker, timeout_seconds=timeout_seconds, kept=kept)
     told: queue.SimpleQueue[Builds | BaseException] = queue.SimpleQueue()
     workers.submit([(n, job(name)) for n, name in enumerate(batch)], told.put)
     results: dict[str, Result] = {}
@@ -61,7 +61,7 @@ def compiled(
     return results
 
 
-def check_kept(failure: Result, status: Status, name: str, kept: KeptCompiles) -> None:
+def check_kept(failure: Result, status: Status, name: str, kept: Reproducers) -> None:
     """A failure after `AFTER`, kept as the only one, with what that pass left."""
     assert isinstance(failure, BuildFailure)
     assert (failure.status, failure.stage) == (status, NEXT)
@@ -76,7 +76,7 @@ def test_the_others_of_a_batch_survive_a_crash_and_the_culprit_is_kept(
     tmp_path: Path, bad_compiler: str
 ) -> None:
     folder = tmp_path / "kept"
-    kept = KeptCompiles(folder)
+    kept = Reproducers(folder)
     results = compiled(["affine", "add", "softmax"], kept, tmp_path, bad_compiler, 60.0)
     assert isinstance(results["affine"], Artifact)
     assert isinstance(results["softmax"], Artifact)
@@ -85,7 +85,7 @@ def test_the_others_of_a_batch_survive_a_crash_and_the_culprit_is_kept(
 
 
 def test_a_hang_is_kept(tmp_path: Path, bad_compiler: str) -> None:
-    kept = KeptCompiles(tmp_path / "kept")
+    kept = Reproducers(tmp_path / "kept")
     results = compiled(["relayout"], kept, tmp_path, bad_compiler, 5.0)
     check_kept(results["relayout"], Status.COMPILE_TIMEOUT, "relayout", kept)
 
@@ -137,14 +137,14 @@ def test_jobs_are_documents_and_back(kept: CompileJob | ProgramJob) -> None:
 
 
 def test_records_are_found_by_their_digest_and_their_jobs(tmp_path: Path) -> None:
-    folder = KeptCompiles(tmp_path)
-    bad = KeptCompile(
+    folder = Reproducers(tmp_path)
+    bad = Reproducer(
         job=job("add"), status=Status.COMPILE_CRASH, why="gone", last=LastStep("flatten", "text")
     )
-    good = KeptCompile(job=job("add"), status=Status.OK)
+    good = Reproducer(job=job("add"), status=Status.OK)
     for record in (good, bad, bad):
         folder.keep(record)
-    folder.keep(KeptCompile(job=job("affine"), status=Status.OK))
+    folder.keep(Reproducer(job=job("affine"), status=Status.OK))
     assert len(list(folder)) == 3
     assert kept_compile(good.digest.hex, [tmp_path]) == good
     assert kept_compile(bad.digest.short, [tmp_path]) == bad
@@ -157,12 +157,12 @@ def of_nothing(folder: Path) -> str:
 
 def of_two_jobs(folder: Path) -> str:
     for name in ("add", "affine"):
-        KeptCompiles(folder).keep(KeptCompile(job=job(name), status=Status.OK))
+        Reproducers(folder).keep(Reproducer(job=job(name), status=Status.OK))
     return ""
 
 
 def of_a_changed_file(folder: Path) -> str:
-    digest = KeptCompiles(folder).keep(KeptCompile(job=job("add"), status=Status.OK))
+    digest = Reproducers(folder).keep(Reproducer(job=job("add"), status=Status.OK))
     (folder / f"{digest.hex}.json").write_text("{}")
     return digest.hex
 
@@ -184,18 +184,18 @@ def test_what_cannot_be_found_is_told(
 
 def test_a_trail_that_cannot_be_written_is_no_trail(tmp_path: Path) -> None:
     nowhere = tmp_path / "nosuch" / "trail"
-    place = ProcessPlace(tmp_path / "log", tmp_path, trail=nowhere)
-    (made,) = place.compile([job("add")], 60.0)
-    place.close()
+    worker = ProcessWorker(tmp_path / "log", tmp_path, trail=nowhere)
+    (made,) = worker.compile([job("add")], 60.0)
+    worker.close()
     assert isinstance(made, Artifact)
     assert Trail(nowhere).read() == LastStep()
 
 
 def test_a_process_that_grew_old_is_followed_by_another(tmp_path: Path) -> None:
-    place = ProcessPlace(tmp_path / "log", tmp_path, compiles=2)
+    worker = ProcessWorker(tmp_path / "log", tmp_path, compiles=2)
     pids = []
     for _ in range(3):
-        place.compile([job("add")], 60.0)
-        pids.append(place.pid)
-    place.close()
+        worker.compile([job("add")], 60.0)
+        pids.append(worker.pid)
+    worker.close()
     assert pids[0] == pids[1] != pids[2]

@@ -19,8 +19,8 @@ from tilefarm.measurement import Status
 from tilefarm.system_errors import unwritable
 
 from compile_worker.trail import LastStep, Trail
+from driver.atomic_write import write_atomically
 from driver.farm.compiling.job_json import job_document, job_from_document
-from driver.whole_file import write_whole
 
 if TYPE_CHECKING:
     from compile_worker.worker import Job
@@ -29,7 +29,7 @@ SCHEMA: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptCompile:
+class Reproducer:
     """One compile that can be repeated.
 
     Attributes:
@@ -63,7 +63,7 @@ class KeptCompile:
         return Digest.of(self.content)
 
     @classmethod
-    def from_content(cls, content: bytes) -> KeptCompile:
+    def from_content(cls, content: bytes) -> Reproducer:
         """The record of a file.
 
         Raises:
@@ -80,7 +80,7 @@ class KeptCompile:
         )
 
 
-class KeptCompiles:
+class Reproducers:
     """A folder of kept compiles; made when something is put into it."""
 
     def __init__(self, folder: Path) -> None:
@@ -97,11 +97,11 @@ class KeptCompiles:
         Raises:
             OutputError: nothing can be written.
         """
-        kept = KeptCompile(job=job, status=failure.status, why=failure.why, last=last)
+        kept = Reproducer(job=job, status=failure.status, why=failure.why, last=last)
         stage = last.next if last.name else failure.stage
         return replace(failure, stage=stage, kept=self.keep(kept))
 
-    def keep(self, kept: KeptCompile) -> Digest:
+    def keep(self, kept: Reproducer) -> Digest:
         """Write a record; the same one twice is one file.
 
         Raises:
@@ -112,10 +112,10 @@ class KeptCompiles:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(self._folder, error) from None
-        write_whole(file, kept.content)
+        write_atomically(file, kept.content)
         return kept.digest
 
-    def find(self, digest: str) -> Iterator[KeptCompile]:
+    def find(self, digest: str) -> Iterator[Reproducer]:
         """The records whose own digest, or whose job's, begins so.
 
         Raises:
@@ -126,15 +126,15 @@ class KeptCompiles:
             if file.stem.startswith(digest) or kept.job.digest.hex.startswith(digest):
                 yield kept
 
-    def __iter__(self) -> Iterator[KeptCompile]:
+    def __iter__(self) -> Iterator[Reproducer]:
         return self.find("")
 
 
-def _read(file: Path) -> KeptCompile:
+def _read(file: Path) -> Reproducer:
     try:
         content = file.read_bytes()
         if Digest.of(content).hex != file.stem:
             raise ValueError("its content is not what its name says")
-        return KeptCompile.from_content(content)
+        return Reproducer.from_content(content)
     except (OSError, ValueError, KeyError, TypeError, TilefarmError) as error:
         raise DataError(f"{file}: not a kept compile: {error}", "delete it") from None

@@ -12,8 +12,8 @@ from tilefarm.lease import Lease
 from tilefarm.target import TARGETS
 
 from device_server.tracker.client import TrackerClient
-from driver.farm.fleet import RemoteFarm
-from driver.farm.held import HeldLeases
+from driver.farm.farms import RemoteFarm
+from driver.farm.lease_file import HeldLeases
 from driver.farm.leases import Leases
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from driver.campaign.candidate import Candidate
-from driver.report.summary import Span, Split
+from driver.report.summary import Span, TimeBreakdown
 
 _KINDS: Final = ("propose", "compile", "transfer", "run")
 
 
-class Timesheet:
+class TimeProfile:
     """Notes what was done for candidates.
 
     Args:
@@ -46,6 +46,6 @@ class Timesheet:
         self._listen(span)
 
     @property
-    def split(self) -> Split:
+    def split(self) -> TimeBreakdown:
         """The seconds of every kind, over all candidates."""
-        return Split(**{f"{kind}_seconds": self._spent.get(kind, 0.0) for kind in _KINDS})
+        return TimeBreakdown(**{f"{kind}_seconds": self._spent.get(kind, 0.0) for kind in _KINDS})

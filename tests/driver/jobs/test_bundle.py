@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tilefarm.digest import Digest
 from tilefarm.errors import CapacityError, CorruptBlobError, DataError
 
-from driver.jobs.courier import content_of, lines_of
-from driver.jobs.parcel import packed, unpack
+from driver.jobs.bundle import packed, unpack
+from driver.jobs.transfer import content_of, lines_of
 
 
 def test_a_parcel_is_a_function_of_names_and_contents(tmp_path: Path) -> None:

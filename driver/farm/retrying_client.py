@@ -40,7 +40,7 @@ class Client(Protocol):
         ...
 
 
-class PatientClient:
+class RetryingClient:
     """Asks again while the device is silent and its lease may live; one thread at a time.
 
     Args:
@@ -76,7 +76,7 @@ class PatientClient:
         return answer
 
     def run_batch(self, asked: Sequence[Ask]) -> list[Answer]:
-        """As `Client.run_batch`, and not patient: what is asked next is asked on a new connection.
+        """As `Client.run_batch`, tried once: what is asked next is asked on a new connection.
 
         Raises:
             DeviceSilentError: of none it is known whether it was begun.

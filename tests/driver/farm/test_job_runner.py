@@ -30,7 +30,7 @@ from tilefarm.target import TARGETS
 
 from driver.farm import device_thread
 from driver.farm.device_messages import Done, Order
-from driver.farm.errands import Errands
+from driver.farm.job_runner import JobRunner
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, Parameter
 
@@ -43,8 +43,8 @@ def order(inner: int) -> Order:
     return Order(number=0, job=job, blobs={artifact.digest: artifact.code}, request_id="r")
 
 
-def errands(devices: StandInDevices, count: int = 1, wait: float = 5.0) -> Errands:
-    return Errands(devices, devices=count, wait_seconds=wait, clock=SystemClock())
+def runner(devices: StandInDevices, count: int = 1, wait: float = 5.0) -> JobRunner:
+    return JobRunner(devices, devices=count, wait_seconds=wait, clock=SystemClock())
 
 
 def cycles(answers: list[Done]) -> list[int]:
@@ -54,20 +54,20 @@ def cycles(answers: list[Done]) -> list[int]:
 
 def test_answers_come_in_the_order_of_the_orders() -> None:
     orders = [order(inner) for inner in (1, 2, 4, 1)]
-    answers = errands(StandInDevices(3), 3).run(orders)
+    answers = runner(StandInDevices(3), 3).run(orders)
     assert cycles(answers) == [1000, 500, 250, 1000]
 
 
 def test_a_run_on_a_lost_device_is_done_again() -> None:
     devices = StandInDevices(1, losing_first(2))
-    assert cycles(errands(devices).run([order(1), order(2)])) == [1000, 500]
+    assert cycles(runner(devices).run([order(1), order(2)])) == [1000, 500]
     assert devices.released[0] == ("sim0", True)
 
 
 def test_an_order_that_loses_three_devices_is_an_error_when_the_farm_had_its_time() -> None:
     with pytest.raises(DeviceLostError, match="3 times: pulled"):
-        errands(StandInDevices(1, losing_first(9)), wait=0.1).run([order(1)])
-    assert cycles(errands(StandInDevices(1, losing_first(4))).run([order(1)])) == [1000]
+        runner(StandInDevices(1, losing_first(9)), wait=0.1).run([order(1)])
+    assert cycles(runner(StandInDevices(1, losing_first(4))).run([order(1)])) == [1000]
 
 
 def spoiling(device: str) -> StandInDevices:
@@ -89,7 +89,7 @@ def spoiling(device: str) -> StandInDevices:
 
 
 def test_what_the_farm_spoils_is_done_again_on_another_device() -> None:
-    answers = errands(spoiling("sim0"), 2).run([order(1), order(2), order(4)])
+    answers = runner(spoiling("sim0"), 2).run([order(1), order(2), order(4)])
     assert cycles(answers) == [1000, 500, 250]
     assert {done.device for done in answers} == {"sim1"}
 
@@ -121,7 +121,7 @@ class Wrong(StandInDevices):
 @pytest.mark.parametrize("count", [1, 2])
 def test_what_a_device_cannot_confirm_in_the_end_is_done_again(count: int) -> None:
     devices = Wrong(1)
-    answers = errands(devices, count).run([order(inner) for inner in (1, 2, 4)])
+    answers = runner(devices, count).run([order(inner) for inner in (1, 2, 4)])
     assert cycles(answers) == [1000, 500, 250]
     assert devices.confirmed == ["sim0"]
     assert devices.released[0] == ("sim0", True)
@@ -129,15 +129,15 @@ def test_what_a_device_cannot_confirm_in_the_end_is_done_again(count: int) -> No
 
 def test_answers_that_are_confirmed_with_the_last_run_need_no_more() -> None:
     devices = StandInDevices(1)
-    errands(devices).run([order(1), order(2)])
+    runner(devices).run([order(1), order(2)])
     assert devices.confirmed == []
     devices = StandInDevices(1, unchecked=1)
-    errands(devices).run([order(1), order(2)])
+    runner(devices).run([order(1), order(2)])
     assert devices.confirmed == ["sim0"]
 
 
 def test_what_the_farm_spoils_for_too_long_is_the_answer() -> None:
-    (done,) = errands(spoiling("sim0"), 1, wait=0.1).run([order(1)])
+    (done,) = runner(spoiling("sim0"), 1, wait=0.1).run([order(1)])
     assert isinstance(done.result, RunFailure)
     assert done.result.why == "disk full"
 
@@ -148,7 +148,7 @@ def test_a_lease_that_ends_before_an_order_begins_strikes_nobody() -> None:
             return "it has run out" if lease.fence < 6 else ""
 
     devices = Ending(1)
-    assert cycles(errands(devices, wait=0.0).run([order(1)])) == [1000]
+    assert cycles(runner(devices, wait=0.0).run([order(1)])) == [1000]
     assert len(devices.released) == 6
 
 
@@ -163,13 +163,13 @@ def test_who_is_told_when_to_come_again_comes_then(monkeypatch: pytest.MonkeyPat
             return super().acquire(wait_seconds, gone)
 
     monkeypatch.setattr(device_thread, "_RETRY_SECONDS", 60.0)
-    assert cycles(errands(Busy(1), wait=30.0).run([order(1)])) == [1000]
+    assert cycles(runner(Busy(1), wait=30.0).run([order(1)])) == [1000]
 
 
 def test_an_order_whose_device_others_want_before_it_begins_is_done_later() -> None:
     devices = StandInDevices(1)
     devices.wanted_devices.add("sim0")
-    assert cycles(errands(devices).run([order(1), order(2)])) == [1000, 500]
+    assert cycles(runner(devices).run([order(1), order(2)])) == [1000, 500]
     assert devices.released == [("sim0", False)] * 2
 
 
@@ -182,19 +182,19 @@ def test_a_device_that_others_want_is_given_back_after_the_run_under_way() -> No
         return cycles_of_tile(code, job)
 
     devices = StandInDevices(1, wanting, unchecked=1)
-    assert cycles(errands(devices).run([order(1)] * 5)) == [1000] * 5
+    assert cycles(runner(devices).run([order(1)] * 5)) == [1000] * 5
     assert ran == [0, 1, 2, 2, 2]
     assert devices.confirmed == ["sim0"] * 3, "before somebody else runs, and in the end"
 
 
 def test_no_device_is_an_error() -> None:
     with pytest.raises(NoDeviceError):
-        errands(StandInDevices(0), wait=0.05).run([order(1)])
+        runner(StandInDevices(0), wait=0.05).run([order(1)])
 
 
 def test_devices_are_given_back_in_any_case() -> None:
     devices = StandInDevices(2)
-    errands(devices, 2).run([order(1)] * 4)
+    runner(devices, 2).run([order(1)] * 4)
     assert sorted(devices.released) == [("sim0", False), ("sim1", False)]
 
 
@@ -243,7 +243,7 @@ def test_a_program_runs_all_samples_in_parts(samples: int, batch: int) -> None:
     x = np.arange(3 * samples, dtype=np.float32).reshape(samples, 3)
     devices = DoublingDevices(2)
     answer = run_program(
-        doubling(batch), {"x": x}, errands(devices, 2), limit_seconds=10.0, run_id="r"
+        doubling(batch), {"x": x}, runner(devices, 2), limit_seconds=10.0, run_id="r"
     )
     assert np.array_equal(answer.outputs["y"], 2 * x)
     assert sum(devices.samples) * batch >= samples
@@ -256,9 +256,7 @@ def test_a_program_that_fails_is_a_fault_and_says_where() -> None:
 
     x = {"x": np.zeros((1, 3), np.float32)}
     with pytest.raises(InfraError, match="failed on sim0: run_crash: signal 11"):
-        run_program(
-            doubling(), x, errands(StandInDevices(1, crash)), limit_seconds=10.0, run_id="r"
-        )
+        run_program(doubling(), x, runner(StandInDevices(1, crash)), limit_seconds=10.0, run_id="r")
 
 
 def test_samples_differ_by_their_bits() -> None:
@@ -271,5 +269,5 @@ def test_samples_differ_by_their_bits() -> None:
 
 
 def test_the_stand_in_is_what_it_says() -> None:
-    done = errands(StandInDevices(1, cycles_of_tile)).run([order(4)])[0]
+    done = runner(StandInDevices(1, cycles_of_tile)).run([order(4)])[0]
     assert done.device == "sim0"

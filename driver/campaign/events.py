@@ -1,4 +1,4 @@
-"""What a campaign hears and what it orders: the two small languages between it and the loop."""
+"""What a campaign hears: what happened to its candidates and devices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ JobId: TypeAlias = int
 
 Outcome: TypeAlias = BuildFailure | Measurement | RunFailure
 """How a candidate ended."""
-
-
-# ---- events: what happened -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,66 +122,3 @@ Event: TypeAlias = (
     | DevicesGone
     | Stop
 )
-
-
-# ---- commands: what to do ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask the tuner for at most `count` candidates; answered by one `Proposed`."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Compile:
-    """Build these jobs in one task; answered by `Built` or `BuildFailed` for each."""
-
-    jobs: tuple[JobId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """Queue a built job on a device; answered by `Measured`, `RunFailed` or `DeviceLost`.
-
-    `alone`: not together with others, as it may have cost a device.
-    """
-
-    device: str
-    job: JobId
-    alone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """A job is closed: record it and let the tuner learn. `story` is its life in words."""
-
-    job: JobId
-    outcome: Outcome
-    story: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Confirm:
-    """Have a device prove that it was right; answered by `Confirmed` or `DeviceLost`."""
-
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """What a device gave of these jobs counts for nothing: they are measured again."""
-
-    jobs: tuple[JobId, ...]
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """Nothing is left to do. `why` is "exhausted", "stopped" or "no device"."""
-
-    why: str
-
-
-Command: TypeAlias = Ask | Compile | Measure | Tell | Confirm | Repeat | Finish

@@ -11,27 +11,24 @@ from tilefarm.measurement import RunFailure, Status, is_spoiled
 from tilefarm.plural import plural
 
 from driver.campaign.campaign import Campaign
-from driver.campaign.live import Job, Jobs, Stage
-from driver.campaign.moves import (
+from driver.campaign.commands import Command, Finish, Repeat, Tell
+from driver.campaign.events import (
     BuildFailed,
     Built,
-    Command,
     Confirmed,
     DeviceLent,
     DeviceLost,
     DevicesGone,
     DeviceUp,
     Event,
-    Finish,
     JobId,
     Measured,
     Outcome,
     Proposed,
-    Repeat,
     RunFailed,
     Stop,
-    Tell,
 )
+from driver.campaign.live import Job, Jobs, Stage
 
 _MEMORY: Final = 0.8
 """Weight of the past in running means of seconds."""

@@ -9,7 +9,7 @@ from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.measurement import Trial
 
 from driver.campaign.campaign import Windows
-from driver.report.summary import Split
+from driver.report.summary import TimeBreakdown
 from tuner.store import Place
 
 
@@ -59,5 +59,5 @@ class SearchResult:
     lookahead: int
     first_measured_seconds: float | None
     seconds: float
-    split: Split
+    split: TimeBreakdown
     error: NoDeviceError | AccessError | None = None

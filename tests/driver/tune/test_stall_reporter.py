@@ -6,13 +6,16 @@ import threading
 
 from tilefarm.clock import ManualClock, SystemClock
 
-from driver.tune import silence
-from driver.tune.silence import QUIET_SECONDS, Silence
+from driver.tune import stall_reporter
+from driver.tune.stall_reporter import QUIET_SECONDS, StallReporter
 
 
 def test_it_is_broken_with_the_innermost_reason_and_not_before() -> None:
     clock, said = ManualClock(), list[str]()
-    with Silence(said.append, clock=clock) as quiet, quiet.waiting(lambda: "the search goes on"):
+    with (
+        StallReporter(said.append, clock=clock) as quiet,
+        quiet.waiting(lambda: "the search goes on"),
+    ):
         clock.advance(QUIET_SECONDS - 1)
         quiet.look()
         assert not said
@@ -33,10 +36,10 @@ def test_it_is_broken_with_the_innermost_reason_and_not_before() -> None:
 def test_it_speaks_by_itself_while_everything_else_is_stuck() -> None:
     spoke = threading.Event()
     clock = SystemClock()
-    with Silence(lambda text: spoke.set(), clock=clock) as quiet:
+    with StallReporter(lambda text: spoke.set(), clock=clock) as quiet:
         quiet._heard_seconds -= QUIET_SECONDS
         assert spoke.wait(30)
 
 
 def test_the_limit_leaves_room_for_a_look() -> None:
-    assert QUIET_SECONDS + 2 * silence._LOOK_SECONDS < 10
+    assert QUIET_SECONDS + 2 * stall_reporter._LOOK_SECONDS < 10

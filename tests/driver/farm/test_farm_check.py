@@ -24,7 +24,7 @@ from tilefarm.trust.tokens import TokenEntry, TokenTable, table_text
 from device_server.tracker.client import TrackerClient
 from driver import cli
 from driver.doctor import Finding
-from driver.farm.examined import FarmAddress, examine_farm
+from driver.farm.farm_check import FarmAddress, examine_farm
 
 
 class SkewedClock(SystemClock):

@@ -16,7 +16,7 @@ from pathlib import Path
 from tilefarm.documents import read_json
 from tilefarm.errors import OutputError
 
-from driver.whole_file import write_whole
+from driver.atomic_write import write_atomically
 
 
 class HeldLeases:
@@ -42,4 +42,4 @@ class HeldLeases:
         """What these ask for is held, or may be at any moment."""
         if self._path is not None:
             with contextlib.suppress(OutputError):
-                write_whole(self._path, json.dumps(sorted(request_ids)).encode(), mode=0o600)
+                write_atomically(self._path, json.dumps(sorted(request_ids)).encode(), mode=0o600)

@@ -12,7 +12,7 @@ from tilefarm.errors import DeviceLostError, DeviceSilentError, FarmFault, Lease
 from tilefarm.measurement import RunFailure, RunJob, Status
 
 from device_server.device.batch import Answer, Ask
-from driver.farm.patient import PatientClient
+from driver.farm.retrying_client import RetryingClient
 
 JOB = RunJob(artifact=Digest.of(b"code"), entry="kernel", buffers=(), timeout_seconds=1.0)
 BLOBS = {JOB.artifact: b"code"}
@@ -33,8 +33,8 @@ class Scene:
     connections: int = 0
     closed: int = 0
 
-    def client(self) -> PatientClient:
-        return PatientClient(
+    def client(self) -> RetryingClient:
+        return RetryingClient(
             self.connect,
             void=lambda: self.void,
             patience_seconds=20.0,
