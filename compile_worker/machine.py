@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tilefarm.errors import TargetError
+from tilefarm.model import RESERVED
 from tilefarm.target import Target
 
 from compile_worker.ir.func import Func
@@ -45,9 +47,19 @@ Machines: TypeAlias = Mapping[str, Machine]
 
 
 def machine_of(func: Func, machines: Machines) -> Machine:
-    """The machine that a function is for: the one whose memories it uses, or else the host."""
+    """The machine that a function is for: the one whose memories it uses, or else the host.
+
+    Raises:
+        TargetError: it uses a memory that none of them has.
+    """
     scopes = {alloc.buffer.scope for alloc in find(func.body, Alloc)}
     for machine in machines.values():
         if not machine.memories.isdisjoint(scopes):
             return machine
+    if strange := scopes - RESERVED:
+        known = sorted(name for each in machines.values() for name in each.memories)
+        raise TargetError(
+            f"no machine that this compiler knows has a memory {min(strange)!r}",
+            f"one of {', '.join(known)}, or a compiler with that machine",
+        )
     return machines[HOST]

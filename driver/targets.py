@@ -6,6 +6,7 @@ import platform
 from typing import Final
 
 from tilefarm.errors import TargetError
+from tilefarm.machine import VTA
 from tilefarm.target import TARGETS, Target, load_target
 
 from compile_worker.codegen.hosts import check_host
@@ -22,6 +23,8 @@ def usable_target(name_or_path: str) -> Target:
     """
     target = load_target(name_or_path)
     reasons = list(check_host(target.host))
+    if target.model.kind != VTA:
+        reasons.append(f"machine.kind: {target.model.kind!r}, and devices here are {VTA}")
     if target.vta.log_block == 0:
         reasons.append("vta.log_block: 0, but kernels need vectors of at least two lanes")
     if target.limits.acc_distance < _RECORDED_DISTANCE:

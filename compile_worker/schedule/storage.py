@@ -5,10 +5,10 @@ double_buffer.
 from __future__ import annotations
 
 from tilefarm.errors import ScheduleError
+from tilefarm.target import Target
 
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.rules_types import SCOPES
 from compile_worker.ir.stmt import Alloc, Block, For, Seq, Stmt, Store
 from compile_worker.ir.visit import replace_buffers
 from compile_worker.schedule.guards import (
@@ -46,7 +46,7 @@ def cache_read(schedule: Schedule, buffer: str, scope: str) -> Func:
     """
     func = schedule.func
     source = _buffer("cache_read", func, buffer)
-    copy = _fresh_buffer("cache_read", func, source, scope)
+    copy = _fresh_buffer(schedule.target, "cache_read", func, source, scope)
     parts = _parts(func)
     readers = [at for at, part in enumerate(parts) if reads(part, source)]
     writers = [at for at, part in enumerate(parts) if _writes(part, source)]
@@ -78,7 +78,7 @@ def cache_write(schedule: Schedule, buffer: str, scope: str) -> Func:
     """
     func = schedule.func
     source = _buffer("cache_write", func, buffer)
-    copy = _fresh_buffer("cache_write", func, source, scope)
+    copy = _fresh_buffer(schedule.target, "cache_write", func, source, scope)
     parts = _parts(func)
     writer = next((part for part in parts if _writes(part, source)), None)
     if writer is None:
@@ -105,7 +105,7 @@ def set_scope(schedule: Schedule, buffer: str, scope: str) -> Func:
     func = schedule.func
     path = alloc_path("set_scope", func, buffer)
     old = _alloc(path).buffer
-    _known_scope("set_scope", old, scope)
+    _known_scope(schedule.target, "set_scope", old, scope)
     return replace_buffers(func, {old: Buffer(old.name, old.shape, old.dtype, scope)})
 
 
@@ -188,18 +188,19 @@ def _buffer(primitive: str, func: Func, name: str) -> Buffer:
     return _alloc(alloc_path(primitive, func, name)).buffer
 
 
-def _fresh_buffer(primitive: str, func: Func, source: Buffer, scope: str) -> Buffer:
+def _fresh_buffer(target: Target, primitive: str, func: Func, source: Buffer, scope: str) -> Buffer:
     """A buffer like `source` in another memory, with a name that is not taken."""
-    _known_scope(primitive, source, scope)
+    _known_scope(target, primitive, source, scope)
     name = f"{source.name}_{scope}"
     unused_buffer(primitive, func, source.name, name)
     return Buffer(name, source.shape, source.dtype, scope)
 
 
-def _known_scope(primitive: str, buffer: Buffer, scope: str) -> None:
-    """Refuse a memory that there is not, or that cannot hold the buffer's type."""
-    fitting = [each for each, types in SCOPES.items() if types is None or buffer.dtype in types]
-    if scope not in SCOPES:
+def _known_scope(target: Target, primitive: str, buffer: Buffer, scope: str) -> None:
+    """Refuse a memory that the target has not, or that cannot hold the buffer's type."""
+    memories = {each.name: each.dtypes for each in target.model.memories if each.dtypes}
+    fitting = ["local", *(name for name, types in memories.items() if buffer.dtype in types)]
+    if scope != "local" and scope not in memories:
         raise ScheduleError(
             primitive, buffer.name, f"there is no memory {scope!r}", one_of(fitting)
         )

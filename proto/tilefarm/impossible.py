@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Final
 
-from tilefarm.machine import DESIGNS, HLS_MAX_SHIFT, RUNTIMES, Limits, Target
+from tilefarm.machine import DESIGNS, HLS_MAX_SHIFT, RUNTIMES, Limits, Target, VtaConfig
+from tilefarm.model import contradictions
 from tilefarm.vta_isa import ALU, GEMM, TRANSFER, UOP, UOP_BITS, WORD_BITS, index_bits, width_of
 
 _LOG_BATCH_MOST: Final = 8
@@ -21,8 +23,22 @@ _CHISEL_UOPS: Final = 2048
 """uopMemDepth in core/Configs.scala, whatever vta_config.json says."""
 
 
+def _not_blocks(vta: VtaConfig) -> Iterator[str]:
+    """What a machine of another kind says in the section `vta` beyond how tensors are blocked."""
+    usual = VtaConfig()
+    for field in fields(vta):
+        value = getattr(vta, field.name)
+        if field.name in ("log_batch", "log_block"):
+            if not 0 <= value <= _LOG_BATCH_MOST:
+                yield f"vta.{field.name}: {value} is not within 0..{_LOG_BATCH_MOST}"
+        elif value != getattr(usual, field.name):
+            yield f"vta.{field.name}: this machine is no VTA, and has the batch and block alone"
+
+
 def impossibilities(target: Target) -> list[str]:
     """Every reason why no hardware can have these parameters; empty when it can."""
+    if target.machine is not None:
+        return [*contradictions(target.machine), *_not_blocks(target.vta)]
     vta, timing, limits = target.vta, target.timing, target.limits
     reasons = [
         f"vta.{f.name}: {getattr(vta, f.name)} is negative"

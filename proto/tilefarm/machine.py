@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from tilefarm.digest import Digest
+from tilefarm.dtype import DType
+from tilefarm.model import Engine, MachineModel, Memory
 
 DESIGNS: Final = ("chisel", "hls")
 """Descriptions of VTA that hardware is made from."""
 
 RUNTIMES: Final = ("tilefarm", "original")
 """Libraries with the functions of VTA's runtime."""
+
+VTA: Final = "vta"
+"""The kind of machine whose geometry a `VtaConfig` says."""
 
 HLS_MAX_SHIFT: Final = 15
 """The HLS design takes shifts as signed numbers of five bits."""
@@ -85,6 +90,47 @@ class VtaConfig:
     @property
     def acc_depth(self) -> int:
         return (1 << self.log_acc_buff_size) // self.acc_nbytes
+
+    @property
+    def model(self) -> MachineModel:
+        """VTA as a machine: three modules that run side by side, and the memories between them."""
+        return MachineModel(
+            kind=VTA,
+            engines=tuple(Engine(name=name) for name in ("load", "compute", "store")),
+            memories=(
+                Memory(
+                    name="uop",
+                    nbytes=1 << self.log_uop_buff_size,
+                    alignment=self.uop_nbytes,
+                    readers=("compute",),
+                    writers=("compute",),
+                ),
+                Memory(
+                    name="inp",
+                    nbytes=1 << self.log_inp_buff_size,
+                    alignment=self.inp_nbytes,
+                    readers=("compute",),
+                    writers=("load",),
+                    dtypes=(DType.INT8,),
+                ),
+                Memory(
+                    name="wgt",
+                    nbytes=1 << self.log_wgt_buff_size,
+                    alignment=self.wgt_nbytes,
+                    readers=("compute",),
+                    writers=("load",),
+                    dtypes=(DType.INT8,),
+                ),
+                Memory(
+                    name="acc",
+                    nbytes=1 << self.log_acc_buff_size,
+                    alignment=self.acc_nbytes,
+                    readers=("compute", "store"),
+                    writers=("compute",),
+                    dtypes=(DType.INT32,),
+                ),
+            ),
+        )
 
     def to_json(self) -> str:
         """The text of a `vta_config.json` with the same meaning."""
@@ -161,7 +207,11 @@ class Board:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One accelerator with its host: everything that a compiled program depends on."""
+    """One machine with its host: everything that a compiled program depends on.
+
+    `machine` describes one of another kind than VTA. Of `vta` such a target has the batch and the
+    block alone: how its tensors are blocked.
+    """
 
     name: str
     vta: VtaConfig = field(default_factory=VtaConfig)
@@ -169,6 +219,12 @@ class Target:
     host: Host = field(default_factory=Host)
     limits: Limits = field(default_factory=Limits)
     board: Board = field(default_factory=Board)
+    machine: MachineModel | None = None
+
+    @property
+    def model(self) -> MachineModel:
+        """The machine as data, whatever its kind."""
+        return self.vta.model if self.machine is None else self.machine
 
     @property
     def digest(self) -> Digest:
@@ -177,7 +233,7 @@ class Target:
         Parameters that came later count where they are not what they always were: other targets
         keep the identity that is in their records.
         """
-        document = asdict(self)
+        document = self._document()
         del document["name"]
         for section, usual in _LATER:
             kept = document[section]
@@ -189,7 +245,15 @@ class Target:
         return Digest.of_json(document)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=2)
+        return json.dumps(self._document(), indent=2)
+
+    def _document(self) -> dict[str, Any]:
+        """The fields as JSON has them; VTA is not described a second time."""
+        document = asdict(self)
+        del document["machine"]
+        if self.machine is not None:
+            document["machine"] = self.machine.document
+        return document
 
 
 _LATER: Final = (("limits", {"alu_mul": False, "max_shift": 31}), ("board", asdict(Board())))

@@ -16,6 +16,7 @@ from tilefarm.documents import read_json
 from tilefarm.errors import TargetError
 from tilefarm.impossible import impossibilities
 from tilefarm.machine import HLS_MAX_SHIFT, Board, Host, Limits, Target, Timing, VtaConfig
+from tilefarm.machine_json import machine_from_document
 from tilefarm.vta_config import is_vta_config, vta_config_target
 
 __all__ = [
@@ -85,7 +86,10 @@ def target_from_document(document: object, *, where: str) -> Target:
         reasons.append("name: missing, or not a text")
     for key in sorted(document.keys() - {f.name for f in fields(Target)}):
         reasons.append(f"{key}: unknown key")
-    vta = _section(VtaConfig, document.get("vta"), "vta", reasons, required=True)
+    described = document.get("machine")
+    machine = None if described is None else machine_from_document(described, reasons)
+    given = document.get("vta", {} if machine is not None else None)
+    vta = _section(VtaConfig, given, "vta", reasons, required=described is None)
     timing = _section(Timing, document.get("timing", {}), "timing", reasons)
     host = _section(Host, document.get("host", {}), "host", reasons)
     limits = _section(Limits, document.get("limits", {}), "limits", reasons)
@@ -100,6 +104,7 @@ def target_from_document(document: object, *, where: str) -> Target:
             host=Host(**host),
             limits=Limits(**limits),
             board=Board(**board),
+            machine=machine,
         )
         reasons = impossibilities(target)
         if not reasons:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from tilefarm.errors import TargetError
-from tilefarm.target import TARGETS, Host
+from tilefarm.model import MachineModel
+from tilefarm.target import TARGETS, Host, Target
 
 from driver.targets import usable_target
 
@@ -29,6 +30,15 @@ def test_every_reason_why_no_code_can_be_made_is_listed(tmp_path: Path) -> None:
     assert "pdp11" in refused.value.what
     assert "vectors of at least two lanes" in refused.value.what
     assert "limits.acc_distance: 2, but VTA's runtime" in refused.value.what
+
+
+def test_a_machine_that_no_device_here_is_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "toy.json"
+    file.write_text(Target(name="mine", machine=MachineModel(kind="toy")).to_json())
+    with pytest.raises(TargetError) as refused:
+        usable_target(str(file))
+    assert "machine.kind: 'toy', and devices here are vta" in refused.value.what
+    assert "tilefarm targets --show sim" in refused.value.hint
 
 
 def test_a_built_in_target_is_usable() -> None:
