@@ -64,6 +64,15 @@ def test_a_stranger_is_refused_and_changes_nothing(stranger: Claim) -> None:
     gate.admit(claim(5))
 
 
+def test_another_user_s_claim_is_refused_also_right_after_its_owner_s() -> None:
+    gate = FenceGate("e", SECRET)
+    held = claim(5, user="ann")
+    for _ in range(2):
+        gate.admit(held, "ann")
+        with pytest.raises(LeaseError, match="not given"):
+            gate.admit(held, "bob")
+
+
 def test_a_lease_under_which_the_device_was_wrong_is_good_for_nothing_more() -> None:
     gate = FenceGate("e", SECRET)
     gate.admit(claim(5))
