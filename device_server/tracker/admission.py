@@ -12,6 +12,10 @@ from tilefarm.trust.access import is_name
 HIGHEST_FENCE: Final = 1 << 62
 """So that no device can use the numbers up: fences travel as uint64, a state file has int64."""
 
+FENCE_LEAP: Final = 1 << 48
+"""Of fences, from what a tracker has given to what a device says it has seen. They begin at the
+milliseconds of a tracker's clock, which may stand at 1970, and grow by one a lease."""
+
 LONGEST_WORDS: Final = 1000
 """Characters of one word of a wish; they are kept for as long as its lease lives, and longer."""
 
@@ -48,8 +52,12 @@ def require_modest(wish: Acquire) -> None:
         )
 
 
-def require_possible(call: Register) -> None:
+def require_possible(call: Register, given: int = 0) -> None:
     """Nothing if a device can have this name, have seen this fence, and is short about itself.
+
+    Args:
+        given: the highest fence that the tracker has given. A device may always have seen that one,
+            or all others would be refused once one has made the tracker leap to the highest.
 
     Raises:
         SettingsError: it cannot.
@@ -59,10 +67,11 @@ def require_possible(call: Register) -> None:
         raise SettingsError(
             f"{name[:64]!r} is no name of a device", "letters, digits and . _ -, at most 64 of them"
         )
-    if call.fence > HIGHEST_FENCE:
+    most = max(given, min(given + FENCE_LEAP, HIGHEST_FENCE))
+    if call.fence > most:
         raise SettingsError(
-            f"the device {name} says it has seen the fence {call.fence}; no tracker gives one above"
-            f" {HIGHEST_FENCE}",
+            f"the device {name} says it has seen the fence {call.fence}; {most} is the highest that"
+            " it can have seen",
             "start its server anew",
         )
     device = call.device

@@ -101,6 +101,11 @@ class LeaseTable:
             left_seconds = state.left_seconds.get(holding.lease.lease_id)
             self._hold(self._devices.require(holding.lease.device.name), holding, left_seconds)
 
+    @property
+    def fence(self) -> int:
+        """The highest so far, of leases and of what devices have seen."""
+        return self._fence
+
     def register(self, call: Register) -> None:
         """Make a device known, or known again; a new epoch voids the lease of the old one.
 

@@ -77,7 +77,7 @@ class TrackerServicer:
         self, call: tracker_calls.Register, by: Identity
     ) -> tracker_calls.Registered:
         _require_own_name(call.device.name, by)
-        require_possible(call)
+        require_possible(call, self._table.fence)
         self._table.register(call)
         self._log(
             "registered",
