@@ -31,6 +31,18 @@ ends is not heard of either.
 """
 
 
+_SHORTEST_PAUSE_SECONDS: Final = 0.05
+"""Between two heartbeats, whatever a tracker asks for: one that asks for none gets no flood."""
+
+_LONGEST_PAUSE_SECONDS: Final = 60.0
+"""A device that is asked to be silent for longer would not hear that a lease has ended."""
+
+
+def pause_seconds(asked_seconds: float) -> float:
+    """How long a device is silent between two heartbeats when its tracker asks for that."""
+    return min(max(asked_seconds, _SHORTEST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
+
+
 class Registration:
     """One device's side of its acquaintance with a tracker.
 
@@ -126,7 +138,7 @@ class Registration:
         self._answers = self._was_known = True
         self._log("registered", device=self._device.name)
         while await self._beat():
-            await asyncio.sleep(registered.heartbeat_seconds)
+            await asyncio.sleep(pause_seconds(registered.heartbeat_seconds))
 
     async def _beat(self) -> bool:
         """Says that the device lives, and how; whether the tracker knows it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from kit.farm import CREDENTIALS
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
@@ -15,7 +16,7 @@ from device_server.device.condition import Condition
 from device_server.device.gate import FenceGate
 from device_server.device.odometer import Odometer
 from device_server.device.quarantined import QuarantinedRuns
-from device_server.device.registration import Registration
+from device_server.device.registration import Registration, pause_seconds
 from device_server.tenancy import Tenancy
 
 SECRET = b"of the device"
@@ -24,6 +25,13 @@ SECRET = b"of the device"
 def leased(gate: FenceGate) -> Tenancy:
     ticket = ticket_of(SECRET, lease_id="lease", fence=5, epoch="e", user="")
     return gate.admit(Claim(lease_id="lease", fence=5, epoch="e", ticket=ticket))
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"), [(0.0, 0.05), (1e-9, 0.05), (0.25, 0.25), (3.0, 3.0), (1e9, 60.0)]
+)
+def test_a_device_neither_floods_nor_forgets_its_tracker(asked: float, kept: float) -> None:
+    assert pause_seconds(asked) == kept
 
 
 def test_a_silent_tracker_is_waited_for_but_not_for_ever(tmp_path: Path) -> None:
