@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from tilefarm.artifact import ProgramJob
 from tilefarm.names import symbol
-from tilefarm.target import Target
+from tilefarm.target import Host, Target
 
+from compile_worker.codegen.elf import undefined_symbols
 from compile_worker.codegen.link import link
-from compile_worker.codegen.llvm import cpu_kernel
+from compile_worker.codegen.llvm import NO_BUILTINS, PLAIN_CODE, cpu_kernel
 from compile_worker.codegen.machine import object_code
 from compile_worker.codegen.parallel import sharing_text
 from compile_worker.ir.func import Func
@@ -40,7 +41,7 @@ class Kernel:
 def kernel_object(kernel: Kernel, target: Target) -> bytes:
     """The shared object that exports one kernel."""
     text = f"{declarations()}\n{sharing_text([kernel.func])}{kernel_text(kernel, target)}"
-    code = object_code(text, target.host, fast_code=not kernel.on_accelerator)
+    code = _standalone(text, target.host, fast_code=not kernel.on_accelerator)
     return link(code, target.host, FUNCTIONS)
 
 
@@ -73,8 +74,20 @@ def program_object(job: ProgramJob, kernels: Sequence[Kernel]) -> bytes:
         parts.append(kernel_text(kernel, job.target, linkage="internal", waits=False))
     queued = [_queued_call(private[call.kernel]) for call in job.calls]
     parts += [network_text(job, queued), *call_texts(job, queued)]
-    code = object_code("\n".join(parts), job.target.host, fast_code=True)
+    code = _standalone("\n".join(parts), job.target.host, fast_code=True)
     return link(code, job.target.host, FUNCTIONS)
+
+
+def _standalone(text: str, host: Host, *, fast_code: bool) -> bytes:
+    """Object code that calls the runtime alone.
+
+    Plain code divides by calling a library where the processor cannot divide; optimized code
+    multiplies instead, because divisors are constants.
+    """
+    code = object_code(text, host, fast_code=fast_code)
+    if undefined_symbols(code) <= FUNCTIONS.keys():
+        return code
+    return object_code(text.replace(PLAIN_CODE, NO_BUILTINS), host, fast_code=True)
 
 
 def kernel_text(kernel: Kernel, target: Target, *, linkage: str = "", waits: bool = True) -> str:

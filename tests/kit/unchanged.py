@@ -32,7 +32,7 @@ from kit.nests import (
 )
 from kit.networks import window as square
 from numpy.typing import NDArray
-from tilefarm.artifact import Artifact, BuildFailure, CompileJob
+from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.digest import Digest
 from tilefarm.space import Point
 from tilefarm.target import TARGETS, Host, Target
@@ -171,8 +171,7 @@ def _kernel_row(case: Case, trace: Trace, more: Row) -> Row:
         "trace": trace.digest.short,
         "llvm": Digest.of(text.encode()).short,
     }
-    if isinstance(made, BuildFailure):
-        return {**row, "code": f"{made.status.value}: {made.why.splitlines()[0]}"}
+    assert isinstance(made, Artifact), f"{case.name}: {made}"
     features = Digest.of_json([[name, value] for name, value in made.features])
     return {**row, "features": features.short, "code": made.digest.short}
 
