@@ -25,6 +25,12 @@ def test_updating_writes_and_comparing_reads(tmp_path: Path) -> None:
     Golden(folder, "test", update=False)("one\ntwo\n", "part")
 
 
+def test_digests_of_workloads_are_no_part_of_a_text(tmp_path: Path) -> None:
+    Golden(tmp_path, "test", update=True)("def dense_1x3_2co_efaf0c(x):")
+    assert (tmp_path / "test.txt").read_text() == "def dense_1x3_2co_DIGEST(x):\n"
+    Golden(tmp_path, "test", update=False)("def dense_1x3_2co_06c78c(x):")
+
+
 def test_a_different_text_fails() -> None:
     golden = Golden(FOLDER.with_name("test_text"), "test_text_of_every_statement", update=False)
     with pytest.raises(AssertionError, match="--update-golden"):
