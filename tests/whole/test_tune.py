@@ -2,113 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from kit.foreground import Command, demo, summary_of
 from kit.observed import assert_logs_agree, assert_sound_trace, bars_of
 from kit.onnx_models import model, node, saved
 from kit.shared import shared_folder
 
 from driver.network.examples import TEST
-from driver.processes import descendants
 
 pytestmark = pytest.mark.whole
 
 ZOO = shared_folder()
-
-
-@dataclass
-class Command:
-    """A `tilefarm` command in a session of its own, like a terminal's foreground job."""
-
-    words: Sequence[str]
-    seen: set[int] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "driver.cli", *self.words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def ctrl_c(self) -> None:
-        """What the terminal does: a signal to the whole foreground group."""
-        self.seen |= {*descendants(self.process.pid)}
-        os.killpg(self.process.pid, signal.SIGINT)
-
-    def kill(self) -> None:
-        self.seen |= {*descendants(self.process.pid)}
-        self.process.kill()
-
-    def wait_for(self, event: str, count: int = 1) -> dict[str, Any]:
-        """Read JSON lines up to the `count`th of that event."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            document: dict[str, Any] = json.loads(line)
-            if document["event"] == event:
-                count -= 1
-                if count == 0:
-                    return document
-        raise AssertionError(f"no {event}: {self.process.communicate()[1]}")
-
-    def end(self) -> tuple[int, str, str]:
-        """Exit code, rest of stdout, stderr."""
-        out, err = self.process.communicate(timeout=240)
-        return self.process.returncode, out, err
-
-    def survivors(self) -> set[int]:
-        """Processes below it that still live, after they had a moment to end."""
-        deadline = time.monotonic() + 8
-        while (alive := set(filter(_alive, self.seen))) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        return alive
-
-
-def _alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-@pytest.fixture
-def run() -> Iterator[type[Command]]:
-    started: list[Command] = []
-
-    class Watched(Command):
-        def __post_init__(self) -> None:
-            super().__post_init__()
-            started.append(self)
-
-    yield Watched
-    for command in started:
-        if command.process.poll() is None:
-            command.kill()
-        command.process.communicate()
-
-
-def demo(out: Path, *words: str) -> list[str]:
-    return ["demo", "--json", "--out", str(out), "--seed", "1", *words]
-
-
-def summary_of(stdout: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(stdout.splitlines()[-1])
-    assert document["event"] == "summary"
-    return document
 
 
 def test_from_a_network_to_a_checked_program_and_on_again(
@@ -222,98 +131,6 @@ def test_the_same_on_ray(run: type[Command], tmp_path: Path) -> None:
     assert summary_of(out)["accuracy"]["differing"] == 0
     search = next(d for d in map(json.loads, out.splitlines()) if d.get("step") == "search")
     assert search["event"] in ("step_began", "step_ended")
-
-
-def test_ctrl_c_once_keeps_what_was_measured(run: type[Command], tmp_path: Path) -> None:
-    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "50"))
-    command.wait_for("trial", 5)
-    command.ctrl_c()
-    code, out, err = command.end()
-    assert code == 75
-    assert "Traceback" not in err
-    stopped = summary_of(next(line for line in out.splitlines() if '"summary"' in line))
-    assert stopped["interrupted"]
-    assert stopped["trials_this_session"] >= 5
-    assert (tmp_path / "o" / "report.html").exists()
-    assert_sound_trace((tmp_path / "o" / "trace.json").read_text(), ("driver", "sim0"))
-    assert command.survivors() == set()
-
-    # another number of trials would begin in another order, and lack some of what was measured
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "50")).end()
-    assert code == 0
-    assert summary_of(out)["trials_this_session"] == 50 - stopped["trials_this_session"]
-
-
-@pytest.mark.parametrize(
-    "ray", [["--no-ray"], pytest.param([], marks=pytest.mark.slow)], ids=["no-ray", "ray"]
-)
-def test_ctrl_c_twice_ends_at_once(run: type[Command], tmp_path: Path, ray: list[str]) -> None:
-    command = run(demo(tmp_path / "o", *ray, "--trials", "500"))
-    command.wait_for("trial", 2)
-    command.ctrl_c()
-    time.sleep(0.3)
-    began = time.monotonic()
-    if command.process.poll() is None:
-        command.ctrl_c()
-    code, _, err = command.end()
-    assert time.monotonic() - began < 15
-    assert code in (130, 75), "75 when the first one was done already"
-    assert "Traceback" not in err
-    assert command.survivors() == set()
-
-
-def test_a_killed_driver_leaves_no_process_and_loses_no_trial(
-    run: type[Command], tmp_path: Path
-) -> None:
-    command = run(demo(tmp_path / "o", "--no-ray", "--trials", "50"))
-    number = command.wait_for("trial", 6)["number"]
-    command.kill()
-    command.end()
-    assert command.survivors() == set()
-    code, out, _ = run(demo(tmp_path / "o", "--no-ray", "--trials", "50")).end()
-    assert code == 0
-    assert summary_of(out)["trials_this_session"] <= 50 - number
-
-
-def below(command: Command, words: str) -> list[int]:
-    """Processes below a command whose command line has these words."""
-    found = []
-    for pid in descendants(command.process.pid):
-        with contextlib.suppress(OSError):
-            line = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-            if words in line:
-                found.append(pid)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("words", "ray"),
-    [
-        pytest.param("--name sim0", False, marks=pytest.mark.slow),
-        ("vta-runner", False),
-        ("driver.farm.compiling.worker", False),
-        ("raylet", True),
-    ],
-)
-def test_a_killed_part_costs_nothing_but_time(
-    words: str, ray: bool, run: type[Command], tmp_path: Path
-) -> None:
-    command = run(demo(tmp_path / "o", *["--no-ray"] * (not ray), "--trials", "50"))
-    command.wait_for("trial", 6)
-    deadline = time.monotonic() + 60
-    while not (pids := below(command, words)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):  # a runner that has just been replaced
-            os.kill(pid, signal.SIGKILL)
-    code, out, err = command.end()
-    assert (code, err) == (0, "")
-    summary = summary_of(out)
-    assert summary["accuracy"]["differing"] == 0
-    failed = [s for w in summary["workloads"] for s, _ in w["failures"]]
-    # Only a killed runner looks like its kernel's fault; the kernel that takes a process's memory
-    # is ended by the same signal.
-    assert set(failed) <= {"run_crash", "resource_exceeded"}
 
 
 def test_no_device_is_exit_code_3(run: type[Command], tmp_path: Path) -> None:
