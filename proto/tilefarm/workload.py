@@ -65,8 +65,8 @@ OPERATORS: Final[Mapping[str, str]] = {
     " channel (kh*Kw + kw)*C + ci is pixel (h*stride + kh*dilation - pad, ...) quantized as"
     " `quantize` does, fill outside; attrs inv_scale, offset, fill (0 if absent), kernel, stride,"
     " pad, dilation",
-    "dequantize": "(x blocked int8) -> float32 [N, C, ...]: float32(x) * scale; attrs scale (a"
-    " float32)",
+    "dequantize": "(x blocked int8) -> float32 [N, C, ...]: float32(x) * scale + offset;"
+    " attrs scale, offset (0 if absent; float32)",
     "add": "(a, b) -> clip((a*mul_a + b*mul_b + round) >> shift, lo, hi), round = 1 << (shift-1) or"
     " 0 for shift 0; attrs mul_a, mul_b, shift, lo, hi",
     "affine": "(x, mul int32 [C/c, b, c], add int32 [C/c, b, c], shift int32 [C/c, b, c]) ->"
@@ -250,7 +250,7 @@ class Workload:
 
     @property
     def offset(self) -> float:
-        """What `quantize` and `quantize_windows` add before they round."""
+        """What `quantize` and `quantize_windows` add before they round, `dequantize` at last."""
         return self.attr_float("offset") if "offset" in dict(self.attrs) else 0.0
 
     def attr_str(self, name: str) -> str:

@@ -256,7 +256,8 @@ def _quantize(draw: st.DrawFn, rng: np.random.Generator) -> Made:
 
 @st.composite
 def _dequantize(draw: st.DrawFn, rng: np.random.Generator) -> Made:
-    return Dequantize(scale=draw(_scales())), (_image(draw),)
+    offset = draw(st.sampled_from([0.0, 0.0, -37.25, 1e-3]))
+    return Dequantize(scale=draw(_scales()), offset=offset), (_image(draw),)
 
 
 @st.composite

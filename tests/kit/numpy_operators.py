@@ -214,7 +214,7 @@ def _quantize_windows(work: Workload, x: Array) -> Array:
 
 def _dequantize(work: Workload, x: Array) -> Array:
     kept = plain(x)[tuple(slice(extent) for extent in work.outputs[0].shape)]
-    return kept.astype(np.float32) * np.float32(work.attr_float("scale"))
+    return kept.astype(np.float32) * np.float32(work.attr_float("scale")) + np.float32(work.offset)
 
 
 def _add(work: Workload, a: Array, b: Array) -> Array:

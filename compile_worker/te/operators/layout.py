@@ -49,7 +49,8 @@ def dequantize(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
     factor = Const(workload.attr_float("scale"), DType.FLOAT32)
 
     def element(*at: Var) -> Expr:
-        return Cast(DType.FLOAT32, x[blocked_index(at, x.shape)]) * factor
+        value = Cast(DType.FLOAT32, x[blocked_index(at, x.shape)]) * factor
+        return value + Const(workload.offset, DType.FLOAT32) if workload.offset else value
 
     return [compute(spec.name, plain_axes(spec.shape), element, scope="dram")]
 

@@ -209,9 +209,10 @@ def window_channels(x: Int8Array, window: Window) -> Int8Array:
     return seen.transpose(0, 4, 5, 1, 2, 3).reshape(n, kh * kw * c, oh, ow)
 
 
-def dequantize(x: Int8Array, *, scale: float) -> FloatArray:
-    """float32 of the shape of `x`."""
-    return x.astype(np.float32) * np.float32(scale)
+def dequantize(x: Int8Array, *, scale: float, offset: float = 0.0) -> FloatArray:
+    """float32 of the shape of `x`; the product and the sum are each rounded by itself."""
+    product = x.astype(np.float32) * np.float32(scale)
+    return product + np.float32(offset) if offset else product
 
 
 def softmax(x: Int8Array, table: FloatArray) -> FloatArray:

@@ -36,7 +36,8 @@ def quantize_windows(workload: Workload, arrays: Arrays) -> Array:
 def dequantize(workload: Workload, arrays: Arrays) -> Array:
     """Plain float32 of a blocked int8 tensor."""
     kept = from_blocks(arrays["x"], workload.outputs[0].shape)
-    return integer.dequantize(kept, scale=workload.attr_float("scale"))
+    scale = workload.attr_float("scale")
+    return integer.dequantize(kept, scale=scale, offset=workload.offset)
 
 
 def softmax(workload: Workload, arrays: Arrays) -> Array:

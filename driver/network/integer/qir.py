@@ -211,9 +211,10 @@ class Quantize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dequantize:
-    """int8 -> float32: float32(x) * scale"""
+    """int8 -> float32: float32(x) * scale + offset"""
 
     scale: float
+    offset: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -152,8 +152,8 @@ def apply(op: QuantOperator, *operands: Array) -> Array:
             return integer.softmax(x, table)
         case Quantize(inv_scale=inv_scale, offset=offset):
             return integer.quantize(x, inv_scale=inv_scale, offset=offset)
-        case Dequantize(scale=scale):
-            return integer.dequantize(x, scale=scale)
+        case Dequantize(scale=scale, offset=offset):
+            return integer.dequantize(x, scale=scale, offset=offset)
         case Real(op=real):
             return run_real(real, operands)
 

@@ -12,6 +12,7 @@ from tilefarm.workload import AttrValue
 
 from driver.network.graph.ir import Shape, Window
 from driver.network.integer.qir import (
+    Dequantize,
     Int8Array,
     Int32Array,
     QAffine,
@@ -136,8 +137,16 @@ def conv_attrs(window: Window, lo: int = -128, hi: int = 127, groups: int = 1) -
 
 def quantize_attrs(op: Quantize) -> Attrs:
     """Attributes of a step from float32 to int8; an offset of zero is not written."""
-    attrs: Attrs = {"inv_scale": op.inv_scale}
-    return {**attrs, "offset": op.offset} if op.offset else attrs
+    return _with_offset({"inv_scale": op.inv_scale}, op.offset)
+
+
+def dequantize_attrs(op: Dequantize) -> Attrs:
+    """Attributes of a step from int8 to float32; an offset of zero is not written."""
+    return _with_offset({"scale": op.scale}, op.offset)
+
+
+def _with_offset(attrs: Attrs, offset: float) -> Attrs:
+    return {**attrs, "offset": offset} if offset else attrs
 
 
 def pool_attrs(window: Window) -> Attrs:

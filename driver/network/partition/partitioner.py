@@ -116,8 +116,8 @@ class _Partitioner:
                 self._processor.quantize(node, node.op)
             case Real():
                 add_real_steps(node, node.op, self._graph, self._made, self._values)
-            case Dequantize(scale=scale):
-                self._processor.dequantize(node, scale)
+            case Dequantize():
+                self._processor.dequantize(node, node.op)
 
     def finish(self) -> Network:
         """The network of everything taken so far."""

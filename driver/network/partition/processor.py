@@ -14,6 +14,7 @@ from driver.network.integer.blocks import blocked_places, channel_rows
 from driver.network.integer.qir import (
     INT8_MAX,
     INT8_MIN,
+    Dequantize,
     Int8Array,
     QGather,
     QProduct,
@@ -22,7 +23,7 @@ from driver.network.integer.qir import (
     QuantNode,
 )
 from driver.network.partition.assembly import Assembly, Constant
-from driver.network.partition.layers import quantize_attrs
+from driver.network.partition.layers import dequantize_attrs, quantize_attrs
 from driver.network.partition.values import Values
 
 
@@ -101,7 +102,7 @@ class Processor:
             why="turns float32 into int8",
         )
 
-    def dequantize(self, node: QuantNode, scale: float) -> None:
+    def dequantize(self, node: QuantNode, op: Dequantize) -> None:
         """Blocked int8 to float32 of the user."""
         source = self._values.unshaped(node.inputs[0])
         plain = self._values.logical(source)
@@ -110,7 +111,7 @@ class Processor:
             "dequantize",
             {"x": (self._values.read(source), self._made.blocked(plain))},
             {},
-            {"scale": scale},
+            dequantize_attrs(op),
             result=self._values.result(node.output),
             shape=plain,
             dtype=DType.FLOAT32,

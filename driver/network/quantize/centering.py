@@ -5,6 +5,9 @@ symmetric int8 of the rest of the scheme has twice as many levels for it. The la
 takes the middle from its bias and bounds; one that reads it adds the middle times the sum of its
 weights, as they are rounded, to its bias: zero points that cost nothing where the network runs.
 
+An answer of the network has a middle as well, if nothing else reads it: it is added where that
+becomes float. A softmax gives the same without it.
+
 A model that was quantized before says where the middle is: its integers of 8 bits become these.
 What the user gives may have one as well, see `quantize.input_middles`.
 
@@ -36,6 +39,7 @@ from driver.network.graph.ir import (
     Operator,
     Reshape,
     Shape,
+    Softmax,
     Window,
 )
 from driver.network.graph.shapes import graph_of
@@ -63,7 +67,7 @@ def middles(
     *,
     inputs: Mapping[str, Middle] = MappingProxyType({}),
     copies: bool = True,
-    wide: Collection[str] = (),
+    without: Collection[str] = (),
 ) -> dict[str, Middle]:
     """What can be taken from each tensor, where that is anything.
 
@@ -72,9 +76,9 @@ def middles(
         ranges: the largest value of every tensor.
         inputs: what could be taken from the network's inputs, see `quantize.input_middles`.
         copies: also of tensors that have to be copied into their borders.
-        wide: tensors of 16 bits, which have levels enough.
+        without: tensors that need none.
     """
-    can = _tensors_that_can(graph, copies=copies).difference(wide)
+    can = _tensors_that_can(graph, copies=copies).difference(without)
     found = {name: middle for name, middle in inputs.items() if name in can}
     for node in graph.nodes:
         if isinstance(node.op, Reshape) and node.inputs[0] in found:
@@ -101,10 +105,11 @@ def middle_of_ends(lo: float, hi: float) -> Middle | None:
 
 def input_ranges(made: Graph, middle: Mapping[str, Middle]) -> dict[str, float]:
     """The ranges of the inputs that `centered` took a middle from, whose levels are given."""
+    given = {i.name for i in made.inputs}
     return {
         node.output: middle[node.inputs[0]].reach
         for node in made.nodes
-        if isinstance(node.op, Centered)
+        if isinstance(node.op, Centered) and node.inputs[0] in given
     }
 
 
@@ -132,14 +137,17 @@ def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
     nodes: list[Node] = []
     borders: dict[tuple[str, Window], str] = {}
     moved: dict[str, str] = {}
+
+    def less(name: str, suffix: str, real: float) -> str:
+        made = f"{name}.{suffix}"
+        while made in graph.shapes:
+            made += "_"
+        nodes.append(Node(name=made, op=Centered(middle=real), inputs=(name,), output=made))
+        return made
+
     for i in graph.inputs:
         if i.name in middle:
-            name = f"{i.name}.centered"
-            while name in graph.shapes:
-                name += "_"
-            moved[i.name] = name
-            op: Operator = Centered(middle=middle[i.name].real)
-            nodes.append(Node(name=name, op=op, inputs=(i.name,), output=name))
+            moved[i.name] = less(i.name, "centered", middle[i.name].real)
     for node in graph.nodes:
         op, inputs = node.op, tuple(moved.get(name, name) for name in node.inputs)
         if isinstance(op, Weighted):
@@ -156,11 +164,20 @@ def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
             op = with_addend(op, (row_sums(op) * before if before else 0.0) - after)
             op = replace(op, lo=op.lo - after, hi=op.hi - after)
         nodes.append(replace(node, op=op, inputs=inputs))
+    answers = {
+        name: less(name, "whole", -middle[name].real)
+        for name in dict.fromkeys(output.tensor for output in graph.outputs)
+        if name in middle
+    }
+    outputs = tuple(
+        replace(output, tensor=answers.get(output.tensor, output.tensor))
+        for output in graph.outputs
+    )
     given = {
         name: middle[name].reach if name in middle else reach
         for name, reach in graph.ranges.items()
     }
-    made = graph_of(graph.name, graph.inputs, graph.outputs, nodes)
+    made = graph_of(graph.name, graph.inputs, outputs, nodes)
     if given:
         given |= input_ranges(made, middle)
     return replace(made, ranges=given)
@@ -225,13 +242,15 @@ def _border(output: str, source: str, window: Window, shape: Shape, middle: floa
 def _tensors_that_can(graph: Graph, *, copies: bool) -> frozenset[str]:
     """The tensors whose readers can all make up for what is taken from them."""
     users = graph.users()
-    fixed = {output.tensor for output in graph.outputs}
+    answers = {output.tensor for output in graph.outputs}
     found: set[str] = set()
     makers: dict[str, Operator | None] = dict.fromkeys(i.name for i in graph.inputs)
     makers |= {node.output: node.op for node in graph.nodes}
     for name, op in reversed(makers.items()):
         readers = users[name]
-        if name in fixed or not all(_makes_up(each, found) for each in readers):
+        if name in answers and (readers or op is None):
+            continue
+        if not all(_makes_up(each, found) for each in readers):
             continue
         if copies or not _is_copied(op, readers):
             found.add(name)
@@ -241,7 +260,7 @@ def _tensors_that_can(graph: Graph, *, copies: bool) -> frozenset[str]:
 def _makes_up(user: Node, can: set[str]) -> bool:
     if isinstance(user.op, Reshape):
         return user.output in can
-    return isinstance(user.op, Conv2d | Dense | Affine)
+    return isinstance(user.op, Conv2d | Dense | Affine | Softmax)
 
 
 def _is_copied(maker: Operator | None, readers: Sequence[Node]) -> bool:
@@ -251,4 +270,4 @@ def _is_copied(maker: Operator | None, readers: Sequence[Node]) -> bool:
     """
     pads = {each.op.window.pad if isinstance(each.op, Conv2d) else _NO_PAD for each in readers}
     is_stored = len(pads) == 1 and (maker is None or isinstance(maker, Conv2d | Affine))
-    return pads != {_NO_PAD} and not is_stored
+    return any(map(any, pads)) and not is_stored

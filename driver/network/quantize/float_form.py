@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from driver.network.graph.ir import FloatArray, Graph
@@ -65,7 +65,8 @@ def _float_form(
     """`float_form`, what `FloatForm` says of it, and its ranges if they are known."""
     if how.equalize and calibration is not None:
         graph = equalized(graph, calibration)
-    wide = wide_results(graph, how.wide_activations or (), float_nodes(graph, how.keep_float))
+    floats = float_nodes(graph, how.keep_float)
+    wide = wide_results(graph, how.wide_activations or (), floats)
     if how.activations == "symmetric":
         return graph, {}, {}, wide
     ranges = ranges_of(graph, calibration, how.method)
@@ -74,7 +75,7 @@ def _float_form(
         ranges,
         inputs=_middles_of_inputs(graph, ranges, calibration, how),
         copies=how.activations == "asymmetric",
-        wide=[node.output for node in graph.nodes if node.name in wide],
+        without=_need_no_middle(graph, floats, wide),
     )
     made = centered(graph, middle)
     if how.method.kind != "minmax" and middle:  # around another zero other values are rare
@@ -83,6 +84,16 @@ def _float_form(
         reals = {name: each.real for name, each in middle.items()}
         calibration.observed = calibration.observed.centered(made, reals)
     return made, middle, ranges_around(made, ranges, middle), wide
+
+
+def _need_no_middle(graph: Graph, floats: Collection[str], wide: Collection[str]) -> list[str]:
+    """Results of 16 bits, which have levels enough, and answers that layers make in float."""
+    answers = {output.tensor for output in graph.outputs}
+    return [
+        node.output
+        for node in graph.nodes
+        if node.name in wide or (node.name in floats and node.output in answers)
+    ]
 
 
 def _middles_of_inputs(

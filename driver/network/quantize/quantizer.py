@@ -218,8 +218,7 @@ class _Quantizer:
             OverflowError: its sums cannot be kept within 32 bits.
         """
         if isinstance(node.op, Centered):
-            scale = self._wanted_scale(node.output)
-            self._quantize(node.inputs[0], node.output, scale, node.op.middle)
+            self._centered(node.inputs[0], node.output, node.op.middle)
             return
         if node.name in self._floats:
             names = tuple(self._as_float(name) for name in node.inputs)
@@ -304,6 +303,15 @@ class _Quantizer:
         self._emit(flat, QReshape(shape=shape[1:2]), (source,), flat, scale)
         self._emit(node.name, op, (flat,), result, None)
         self._emit(result, QReshape(shape=shape[1:]), (result,), node.output, None)
+
+    def _centered(self, source: str, made: str, middle: float) -> None:
+        """An input of the user's less its middle in int8, or a result with its middle in float."""
+        scale = self._tensors[source].scale
+        if scale is None:
+            self._quantize(source, made, self._wanted_scale(made), middle)
+        else:
+            op = Dequantize(scale=_float32(scale), offset=_float32(-middle))
+            self._emit(made, op, (source,), made, None)
 
     def _as_int8(self, name: str) -> str:
         """The int8 tensor of that value; a float one is quantized where it is first needed."""

@@ -93,10 +93,13 @@ class AtOnce:
         count = min(len(values) for values in calibration.values())
         some = spread(known, max(_LEAST_LOOKED_AT, count // _ONE_OF))
         found = run(self.quantized, _some(calibration, self.observed.places[some]), keep=True)
-        steps = {name: self.quantized.tensors[name].scale or 1.0 for name in self.observed.scores}
+        tensors = {name: self.quantized.tensors[name] for name in self.observed.scores}
         scores = _db(
             _some(self.observed.scores, some),
-            {name: found[name] * step for name, step in steps.items()},
+            {
+                name: found[name] * (tensor.scale or 1.0) + tensor.middle
+                for name, tensor in tensors.items()
+            },
         )
         answers = {output.name: found[output.tensor] for output in self.quantized.outputs}
         return scores, _db(_some(self.observed.answers, some), answers)
