@@ -40,9 +40,10 @@ The folder is that of `tilefarm bench zoo`. A network is calibrated on the recip
 done for its layers (weights of 16 bits, or float) is chosen by every second one of the rest, and
 what is lost is judged on the others, which nothing was chosen by: a promise holds where more is
 lost there by less than two standard errors. Beside it every layer in float that adds more noise
-than layers do on average, as one would do without a search. Plans that keep the promise are
-compared by cycles that are measured on the simulator, as `tilefarm tune` does. Those of the table
-are estimates: the least that the accelerator needs, and the processor's work.
+than layers do on average, and the next ones until the promise is kept, as one would do without a
+search. Plans that keep the promise are compared by cycles that are measured on the simulator, as
+`tilefarm tune` does. Those of the table are estimates: the least that the accelerator needs, and
+the processor's work.
 
 networks: {", ".join(_NETWORKS)}
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input

@@ -19,7 +19,9 @@ from driver.benchmarks.zoo.attempt import in_reals
 from driver.benchmarks.zoo.recipes import Recipe
 from driver.benchmarks.zoo.samples import Noise, Samples, read
 from driver.network.accuracy.blame import Blamed
+from driver.network.accuracy.changes import expected_loss
 from driver.network.accuracy.choosing import kind_of
+from driver.network.accuracy.fewest import first_enough
 from driver.network.accuracy.price import estimated_cycles
 from driver.network.frontend import Dataset, import_model
 from driver.network.frontend.held_out import held_out
@@ -39,6 +41,7 @@ from driver.tune.settings import TuneSettings
 from driver.tune.stages import Stages
 from driver.tune.watched import watched
 
+_ROUNDING: Final = 1e-9
 _SPREADS: Final = 2.0
 """Standard errors within which a loss on other samples is no other loss."""
 
@@ -83,7 +86,7 @@ class Kept:
         how: what was done to keep it, in words.
         floats: accuracy of the float network on the other samples, %.
         integers: with no layer in float; kept: as the promise is kept; bad: with every layer in
-            float that adds more noise than layers do on average.
+            float that adds more noise than layers do on average, and more until it is kept.
     """
 
     name: str
@@ -99,7 +102,7 @@ class Kept:
     def holds(self) -> bool:
         """Kept on the samples that it was judged on, and on others as far as these can tell."""
         others = self.kept.other - _SPREADS * self.kept.spread
-        return max(self.kept.chosen, others) <= self.points + 1e-9
+        return max(self.kept.chosen, others) <= self.points + _ROUNDING
 
     @property
     def share(self) -> float:
@@ -144,9 +147,7 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
     plain = fitted.quantized
     judged = _judged(settings, files, target, fitted, scratch, clock)
     measured = _Measured(files, other, target)
-    bad = [layer for layer in _bad(judged.blamed) if _has_kernel(files, layer)]
-    in_float = fitted.how.with_float([layer.name for layer in bad])
-    worst = quantize_for(target, graph, calibration.inputs, in_float) if bad else plain
+    worst, in_float = _bad_in_float(files, judged.blamed, fitted, target, measured, wanted.points)
     best = judged.best
     return Kept(
         name=wanted.name,
@@ -156,7 +157,7 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
         floats=float(measured.floats_other.mean()),
         integers=measured.way(plain),
         kept=measured.way(judged.quantized, layers=len(best.floats) if best else 0),
-        bad=measured.way(worst, layers=len(bad)),
+        bad=measured.way(worst, layers=in_float),
     )
 
 
@@ -196,9 +197,35 @@ def _judged(
         return judge_promise(stages, files, target, fitted, partition(fitted.quantized, target))
 
 
-def _bad(layers: Sequence[Blamed]) -> list[Blamed]:
-    """Those that add more noise than layers do on average."""
-    return [layer for layer in layers if layer.share * len(layers) > 1]
+def _bad_in_float(
+    files: Files,
+    blamed: Sequence[Blamed],
+    fitted: Fitted,
+    target: Target,
+    measured: _Measured,
+    points: float,
+) -> tuple[QuantGraph, int]:
+    """The network with its bad layers in float, and how many these are.
+
+    They are those that add more noise than layers do on average; if the promise is not kept so,
+    then those that add most of the rest as well.
+    """
+    layers = sorted(
+        (layer for layer in blamed if _has_kernel(files, layer)), key=lambda one: -one.share
+    )
+    bad = [layer for layer in layers if layer.share * len(blamed) > 1]
+    inputs = files.calibration.inputs if files.calibration else None
+
+    def with_more(more: Sequence[Blamed]) -> QuantGraph:
+        names = [layer.name for layer in (*bad, *more)]
+        way = fitted.how.with_float(names)
+        return quantize_for(target, files.graph, inputs, way) if names else fitted.quantized
+
+    def keeps(more: tuple[Blamed, ...]) -> bool:
+        return measured.loss(with_more(more)) <= points + _ROUNDING
+
+    more = () if keeps(()) else first_enough(layers[len(bad) :], keeps)
+    return with_more(more), len(bad) + len(more)
 
 
 def _has_kernel(files: Files, layer: Blamed) -> bool:
@@ -211,8 +238,21 @@ class _Measured:
     def __init__(self, files: Files, other: Dataset, target: Target) -> None:
         self._chosen, self._other, self._target = files.evaluation, other, target
         self._fresh = files.held_out
-        self._floats_chosen = _right(run_float(files.graph, self._chosen.inputs), self._chosen)
+        self._floats = run_float(files.graph, self._chosen.inputs)
+        self._floats_chosen = _right(self._floats, self._chosen)
         self.floats_other = _right(run_float(files.graph, other.inputs), other)
+
+    def loss(self, quantized: QuantGraph) -> float:
+        """Points on the samples that layers are chosen by: counted or expected, as is more."""
+        answers = run(quantized, self._chosen.inputs)
+        lost = self._floats_chosen - _right(answers, self._chosen)
+        labels = self._chosen.labels
+        expected = expected_loss(
+            _scores(self._floats)[self._fresh],
+            _scores(answers)[self._fresh],
+            None if labels is None else labels[self._fresh],
+        )
+        return max(float(lost[self._fresh].mean()), 100 * expected)
 
     def way(self, quantized: QuantGraph, *, layers: int = 0) -> Way:
         """One of them."""
@@ -227,8 +267,12 @@ class _Measured:
         )
 
 
+def _scores(answers: Arrays) -> NDArray[Any]:
+    return next(iter(answers.values()))
+
+
 def _right(answers: Arrays, data: Dataset) -> NDArray[Any]:
     """100 for each sample whose label has the highest score, else 0."""
-    scores = next(iter(answers.values()))
+    scores = _scores(answers)
     right = scores.reshape(len(scores), -1).argmax(axis=1) == data.labels
     return np.where(right, 100.0, 0.0)

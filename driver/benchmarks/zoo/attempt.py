@@ -37,7 +37,7 @@ from driver.network.integer.network import Network
 from driver.network.integer.noise import between
 from driver.network.integer.reference import run
 from driver.network.partition.partitioner import partition
-from driver.network.quantize.fitting import Fitted, fit, quantize_for
+from driver.network.quantize.fitting import Fitted, fit
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.ranges import tensors_without_range
 from driver.program.evaluate import differing_samples
@@ -147,8 +147,7 @@ def _fitted(graph: Graph, data: Dataset, how: Quantization, target: Target) -> F
     """In integers; a network that gives every range is taken as it is, without looking at data."""
     if tensors_without_range(graph):
         return fit(target, graph, data.inputs, how)
-    how = how.without_data()
-    return Fitted(quantized=quantize_for(target, graph, None, how), how=how)
+    return fit(target, graph, None, how.without_data())
 
 
 def _inputs(task: Attempt, data: _Labelled | None, graph: Graph) -> tuple[Dataset, Dataset]:

@@ -77,7 +77,8 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         help="layers with weights of 16 bits instead of 8, named in the same way: convolutions"
         " and dense layers. They stay on the accelerator and take up to twice the"
         " cycles; good where `tilefarm explain` says that noise comes from weights (default: where"
-        " far too many answers would change, the fewest with which few do)",
+        " far too many answers would change, the fewest with which few do; and where a quantized"
+        " model answers values, the fewest with which they are those of its own integers)",
     )
     option(
         "--no-wide-weights",

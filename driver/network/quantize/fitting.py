@@ -16,6 +16,7 @@ from driver.network.quantize.equalize import equalized
 from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.observed import Calibration, Observed
 from driver.network.quantize.options import Quantization
+from driver.network.quantize.own_integers import keeps_own_integers
 from driver.network.quantize.quantizer import quantize
 from driver.network.quantize.refining import Refinement, refined_at_once
 from driver.network.quantize.shift_exact import MAX_SHIFT
@@ -47,9 +48,12 @@ def fit(
     Raises:
         SettingsError, ModelError, DataError: as for `quantize_for`.
     """
-    if calibration is None:
-        return Fitted(quantized=quantize_for(target, graph, None, how), how=how)
-    data = Calibration(by_name(graph, calibration))
+    data = None if calibration is None else Calibration(by_name(graph, calibration))
+    kept = keeps_own_integers(graph, data, how, lambda way: quantize_for(target, graph, data, way))
+    how = kept.how if kept else how
+    whys = (kept.why,) if kept else ()
+    if data is None:
+        return Fitted(quantized=quantize_for(target, graph, None, how), how=how, notes=whys)
     forms: dict[tuple[object, ...], FloatForm] = {}
     observed: dict[Quantization, Observed | None] = {}
     plain: dict[Quantization, QuantGraph] = {}
@@ -82,7 +86,7 @@ def fit(
         return AtOnce(quantized=better, observed=seen)
 
     chosen: Chosen = chosen_way(graph, data, how, quantized_by, at_once_by)
-    notes = [] if chosen.why is None else [chosen.why]
+    notes = [*whys, *([] if chosen.why is None else [chosen.why])]
     if how.equalize and equalized(graph, data) is graph:
         notes.append(_NOT_EQUALIZED)
     return Fitted(quantized=chosen.quantized, how=chosen.how, notes=tuple(notes))

@@ -45,7 +45,8 @@ class Quantization:
             see `quantize.shift_exact` and `quantize.multiplied`.
         keep_float: names of layers that stay in float on the processor, or patterns of names.
         wide: names of layers whose weights have 16 bits, or patterns of names; see
-            `quantize.wide_weights`. None: where many answers would change otherwise.
+            `quantize.wide_weights`. None: where many answers would change otherwise,
+            or see `quantize.own_integers`.
         wide_activations: names of layers whose results have 16 bits, or patterns of names; see
             `quantize.wide_activations`. None: as for `wide`.
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from driver.network.accuracy.fewest import first_enough
 from driver.network.accuracy.noise_sources import TensorNoise, noise_sources
 from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
@@ -140,13 +141,4 @@ def fewest(
     if least > max(limit, before / 2):
         return ()
     enough = max(limit, least * _AS_GOOD)
-    too_few, count = 0, 1
-    while count < len(found) and changed(tuple(found[:count])) > enough:
-        too_few, count = count, min(2 * count, len(found))
-    while count - too_few > 1:
-        middle = (count + too_few) // 2
-        if changed(tuple(found[:middle])) <= enough:
-            count = middle
-        else:
-            too_few = middle
-    return tuple(found[:count])
+    return first_enough(found, lambda some: changed(some) <= enough)

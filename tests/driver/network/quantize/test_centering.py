@@ -24,6 +24,7 @@ from driver.network.graph.ir import (
     MaxPool2d,
     Operator,
     Reshape,
+    Softmax,
 )
 from driver.network.integer.noise import between
 from driver.network.integer.qir import QGather
@@ -282,6 +283,64 @@ def test_a_layer_kept_in_float_may_make_what_is_centered() -> None:
     for how in (ASYMMETRIC, replace(ASYMMETRIC, keep_float=("n1",))):
         integers = run(quantize(graph, data, how), data)["out0"]
         assert between(floats, integers).ratio_db > 25
+
+
+def answers(last: Operator | None = None, *, lo: float = -1.0, hi: float = 7.0) -> Graph:
+    """A quantized network of two layers whose answers lie between two ends, not around zero."""
+    rng = np.random.default_rng(4)
+    b = Builder((1, 40))
+    name = b.put(replace(dense(rng, 40, 64), lo=0.0, hi=5.0), "x")
+    layer = dense(rng, 64, 12)
+    layer.bias[:] += 3.0
+    name = b.put(replace(layer, lo=lo, hi=hi), name)
+    graph = b.graph(b.put(last, name) if last else name)
+    grid = Grid(8 / 255, 128, "uint8")
+    given = replace(graph.inputs[0], rounding=grid)
+    ranges = dict.fromkeys(graph.shapes, 5.0) | {"x": grid.reach, "t1": max(-lo, hi)}
+    return replace(graph, inputs=(given,), ranges=ranges)
+
+
+def test_an_answer_keeps_its_zero_point() -> None:
+    """Its step is that of the model, not that of a range around zero."""
+    graph = answers()
+    data = data_for(graph, 64, 0)
+    quantized = quantize(graph, None)
+    answer = quantized.tensors["t1"]
+    assert answer.scale == pytest.approx(8 / 255)
+    assert answer.middle == pytest.approx(-1 + 128 * 8 / 255)
+    network = partition(quantized, TARGETS["sim"])
+    expected = run(quantized, data)["out0"]
+    for at in range(3):
+        one = {"x": data["x"][at : at + 1]}
+        assert run_network(network, one)["out0"].tobytes() == expected[at : at + 1].tobytes()
+    floats = run_float(graph, data)["out0"]
+    around_zero = run(quantize(graph, None, SYMMETRIC), data)["out0"]
+    noise = [np.square(each - floats).mean() for each in (expected, around_zero)]
+    assert noise[0] < 0.8 * noise[1]
+
+
+def test_a_softmax_reads_scores_without_their_middle() -> None:
+    graph = answers(Softmax())
+    data = data_for(graph, 64, 0)
+    quantized = quantize(graph, None)
+    assert quantized.tensors["t1"].middle
+    floats = run_float(graph, data)["out0"]
+    assert between(floats, run(quantized, data)["out0"]).ratio_db > 25
+
+
+def test_an_answer_that_another_layer_reads_stays() -> None:
+    graph = answers(dense(np.random.default_rng(0), 12, 4))
+    both = tuple(replace(graph.outputs[0], name=name, tensor=name) for name in ("t1", "t2"))
+    graph = replace(graph, outputs=both)
+    assert quantize(graph, None).tensors["t1"].middle == 0.0
+
+
+def test_an_answer_that_a_layer_makes_in_float_stays() -> None:
+    graph = answers()
+    data = data_for(graph, 8, 0)
+    quantized = quantize(graph, None, Quantization(keep_float=("n1",)))
+    floats = run_float(graph, data)["out0"]
+    assert between(floats, run(quantized, data)["out0"]).ratio_db > 25
 
 
 def one_input(values: NDArray[Any]) -> Middle | None:

@@ -38,6 +38,7 @@ from driver.network.integer.qir import (
 )
 from driver.network.integer.reference import run
 from driver.network.quantize.calibrate import calibrate
+from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize, quantize_with
 from driver.network.rewrites.fold import fold
 
@@ -133,7 +134,11 @@ def test_relu_bounds_are_fused() -> None:
     b = Builder((1, 2, 4, 4))
     graph = fold(b.graph(b.put(Clip(lo=0.0, hi=6.0), b.put(conv(RNG, 2, 4, window(1)), "x"))))
     data = {"x": samples_for(graph, 0)["x"] * 50}
-    (layer,) = [n.op for n in quantize(graph, data).nodes if isinstance(n.op, QConv2d)]
+    (layer,) = [
+        n.op
+        for n in quantize(graph, data, Quantization(activations="symmetric")).nodes
+        if isinstance(n.op, QConv2d)
+    ]
     assert (layer.lo, layer.hi) == (0, 127)
 
 
