@@ -17,8 +17,8 @@ from tilefarm.errors import TilefarmError
 from tilefarm.sandbox import SandboxLevel
 from tilefarm.target import TARGETS
 
-from device_server.library import native
 from device_server.runner.runner import Runner
+from device_server.vta.library import native
 
 _MODULES: Final = ("numpy", "onnx", "llvmlite", "grpc", "xgboost", "rich")
 _MEMORY_NBYTES: Final = 2 << 30

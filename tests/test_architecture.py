@@ -27,7 +27,7 @@ DOORS = {
     },
     "xgboost": {"tuner/xgb_model.py"},
     "ctypes": {
-        "device_server/library",
+        "device_server/vta/library",
         "device_server/lifetime.py",
         "driver/farm/compiling/keeper.py",
     },

@@ -17,7 +17,7 @@ VERSION: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 PLACES: Final = {
     "deploy/**/*": r"tilefarm(?:-device)?:(\d+\.\d+\.\d+)|newTag: (\d+\.\d+\.\d+)",
-    "device_server/runtime/CMakeLists.txt": r"project\(.* VERSION (\d+\.\d+\.\d+)",
+    "device_server/vta/runtime/CMakeLists.txt": r"project\(.* VERSION (\d+\.\d+\.\d+)",
     ".github/CHANGELOG.md": r"\A# What changed\n(?:.*\n)*?## (\d+\.\d+\.\d+)",
 }
 """Files that name the version as well, and where."""

@@ -106,7 +106,7 @@ def _self_test(args: argparse.Namespace) -> int:
 
 
 def _runtime(args: argparse.Namespace) -> Path | None:
-    from device_server.library.native import find_stand_in
+    from device_server.vta.library.native import find_stand_in
 
     chosen: Path | None = args.runtime
     return find_stand_in() if chosen == Path(_STAND_IN) else chosen

@@ -1,7 +1,8 @@
 """The known kernel: a run whose answer, counters and (for built-in targets) cycles are known.
 
-The kernel is one for all geometries (`device_server/runtime/known/known_kernel.cc`); what differs
-are its buffers, which are made here, with the answer, in plain Python: a board has no numpy.
+The kernel is one for all geometries (`device_server/vta/runtime/known/known_kernel.cc`); what
+differs are its buffers, which are made here, with the answer, in plain Python: a board has no
+numpy.
 """
 
 from __future__ import annotations

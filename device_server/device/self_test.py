@@ -14,8 +14,8 @@ from device_server.device import elf
 from device_server.device.canary import Canary, Proof
 from device_server.device.known_kernel import KnownKernel, known_kernel
 from device_server.device.temporary import temporary_folder
-from device_server.library.native import find_known_kernel
 from device_server.runner.runner import Runner, RunnerLimits
+from device_server.vta.library.native import find_known_kernel
 
 
 def machine_of(target: Target) -> elf.Machine:

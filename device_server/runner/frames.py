@@ -1,6 +1,6 @@
 """The frames between the device server and its runner's processes: requests out, replies in.
 
-The other side is `device_server/runtime/runner/frames.h`; all numbers are little endian.
+The other side is `device_server/vta/runtime/runner/frames.h`; all numbers are little endian.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tilefarm.measurement import (
 )
 from tilefarm.plural import plural
 
-from device_server.library.native import COUNTER_FIELDS, counters_from_words, timeline_event
+from device_server.vta.library.native import COUNTER_FIELDS, counters_from_words, timeline_event
 
 _ROLES: Final = {Role.CONSTANT: 0, Role.INPUT: 1, Role.OUTPUT: 2, Role.SCRATCH: 3}
 _OUTSIDE: Final = 0xFFFF_FFFF_FFFF_FFFF

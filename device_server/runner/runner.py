@@ -17,7 +17,6 @@ from tilefarm.measurement import Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
-from device_server.library.native import find_executable, find_library
 from device_server.runner.accounts import Counted, counted, profiled
 from device_server.runner.child import RunnerChild
 from device_server.runner.children import Children, LibraryError
@@ -40,6 +39,7 @@ from device_server.runner.told_times import implausible
 from device_server.runner.verdicts import Blob, Problem, death, refusal
 from device_server.runner.zygote import RunnerLimits
 from device_server.tenancy import OWN, Tenancy
+from device_server.vta.library.native import find_executable, find_library
 
 __all__ = ["Runner", "RunnerLimits"]
 

@@ -16,7 +16,6 @@ from tilefarm.closing import Closing
 from tilefarm.errors import InfraError
 from tilefarm.target import Target
 
-from device_server.library.native import hardware_words
 from device_server.runner.accelerator import Accelerator
 from device_server.runner.arena import arena
 from device_server.runner.child import RunnerChild
@@ -30,6 +29,7 @@ from device_server.runner.frames import (
     spawn_request,
 )
 from device_server.runner.last_words import LastWords
+from device_server.vta.library.native import hardware_words
 
 _ENVIRONMENT: Final = {"LIBC_FATAL_STDERR_": "1", "LD_BIND_NOW": "1"}
 """Last words go to where they are read; symbols are resolved before children are made, for all."""

@@ -15,7 +15,7 @@ from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from compile_worker.space import generate, ideal_cycles
-from device_server.library.library import VtaLibrary
+from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.measuring import Bench, Failed, Measured
 from driver.benchmarks.old_flow import OLD_FLOW, TemplatePoint, read_template, same_choices

@@ -13,9 +13,9 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
-from device_server.library.library import EntryResult, RecordedStream, VtaLibrary
-from device_server.programs.disassembly import disassemble
-from device_server.programs.instructions import InstructionSet
+from device_server.vta.library.library import EntryResult, RecordedStream, VtaLibrary
+from device_server.vta.programs.disassembly import disassemble
+from device_server.vta.programs.instructions import InstructionSet
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs
 from driver.program.vta.spent import Spent, spent

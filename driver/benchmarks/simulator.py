@@ -18,8 +18,8 @@ from tilefarm.plural import plural
 from tilefarm.target import TARGETS, Target
 
 from compile_worker.space import generate
-from device_server.library.library import VtaLibrary
-from device_server.programs.program import Bytes, Program, write_program
+from device_server.vta.library.library import VtaLibrary
+from device_server.vta.programs.program import Bytes, Program, write_program
 from driver.program.vta.footprint import footprint
 from driver.program.vta.layers import RESNET18, RESNET18_COUNTS, Convolution, predicted_best
 from driver.program.vta.recording import record_workload

@@ -14,7 +14,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.space import generate, has_space, lower_bound_cycles
-from device_server.library.library import VtaLibrary
+from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.measuring import Bench, Failed, Measured
 from driver.benchmarks.search import best_point

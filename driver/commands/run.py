@@ -86,7 +86,7 @@ def _check_target(program: NetworkProgram, name: str) -> None:
 def _answers(
     program: NetworkProgram, data: Path, settings: FarmSettings, *, profiled: bool
 ) -> tuple[ProgramRun, Profile | None]:
-    from device_server.library.native import find_executable, find_library
+    from device_server.vta.library.native import find_executable, find_library
     from driver.farm.run_resources import Folders, RunResources
     from driver.farm.scratch import scratch_folder
     from driver.program.running import answers, load_inputs, profile

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tilefarm.digest import Digest
 
-from device_server.library.native import hardware_words
+from device_server.vta.library.native import hardware_words
 from driver.network.graph.grid import Grid
 from driver.program.model import NetworkProgram, Parameter
 

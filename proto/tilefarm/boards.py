@@ -3,7 +3,7 @@
 Geometry is that of the original's sample files, the same for all; bus width, clock and design come
 from `hw/config/pkg_config.py` and the shells of apache/tvm-vta. What a board's memory takes is
 unknown: the delay is that of the simulator, and the HLS design's time is an estimate fitted to one
-board (`device_server/runtime/HLS.md`).
+board (`device_server/vta/runtime/HLS.md`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """VTA's instruction set in one table: opcodes, memories, operations, and the bits of every field.
 
 Whatever encodes, decodes, limits or prints instructions takes its numbers from here: the tools in
-Python and the compiler read the table; `device_server/runtime/generate.py` makes the C++ header and
-the page INSTRUCTIONS.md of it, and a test proves that both are fresh.
+Python and the compiler read the table; `device_server/vta/runtime/generate.py` makes the C++ header
+and the page INSTRUCTIONS.md of it, and a test proves that both are fresh.
 
 Source: hw/include/vta/hw_spec.h of apache/tvm-vta, whose bit-fields begin at bit 0 of each of the
 two 64-bit words and never straddle them; MUL and ACC8 as in its intelfocl design.

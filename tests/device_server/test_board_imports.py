@@ -53,7 +53,7 @@ def reached(*roots: str) -> tuple[set[str], set[str]]:
 def test_tracker_and_device_need_grpc_and_protobuf_only() -> None:
     ours, others = reached("device_server.__main__", "device_server.device.command")
     rooms = {module.split(".")[1] for module in ours if module.startswith("device_server.")}
-    assert rooms >= {"device", "runner", "tracker", "library"}
+    assert rooms >= {"device", "runner", "tracker", "vta"}
     assert "device_server.device.self_test" in ours
     assert others <= NEEDED
     assert {module.split(".")[0] for module in ours} == {"device_server", "tilefarm"}
@@ -61,5 +61,5 @@ def test_tracker_and_device_need_grpc_and_protobuf_only() -> None:
 
 def test_what_is_for_tools_is_not_reached() -> None:
     ours, _ = reached("device_server.__main__", "device_server.device.command")
-    assert not {m for m in ours if m.startswith("device_server.programs")}
-    assert "device_server.library.library" not in ours
+    assert not {m for m in ours if m.startswith("device_server.vta.programs")}
+    assert "device_server.vta.library.library" not in ours

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tilefarm.errors import InfraError
 
-from device_server.library import native
+from device_server.vta.library import native
 from driver import cli, doctor
 from driver.doctor import Finding
 from driver.tune.machine import machine, versions

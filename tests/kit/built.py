@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from tilefarm.errors import InfraError
 
-from device_server.library.native import find_executable, find_library
+from device_server.vta.library.native import find_executable, find_library
 
 
 def no_simulator() -> str:

@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 from tilefarm.target import Target
 
-from device_server.programs.disassembly import assemble, parse
-from device_server.programs.instructions import InstructionSet, Uop
-from device_server.programs.program import Program, Regions, with_target
+from device_server.vta.programs.disassembly import assemble, parse
+from device_server.vta.programs.instructions import InstructionSet, Uop
+from device_server.vta.programs.program import Program, Regions, with_target
 
 SIM: Final = Target(name="sim")
 

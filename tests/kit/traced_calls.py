@@ -17,7 +17,7 @@ from typing import Final
 
 from kit.emulated import Board
 
-_RUNTIME: Final = Path(__file__).parents[2] / "device_server" / "runtime"
+_RUNTIME: Final = Path(__file__).parents[2] / "device_server" / "vta" / "runtime"
 _RULES: Final = ("call_filter.cc", "call_rules.cc")
 _CALL: Final = re.compile(r"(\d+) (?:Unknown syscall (\d+)|([a-z_]\w*)\(([^)\n]*))")
 _ASKED: Final = "seccomp"

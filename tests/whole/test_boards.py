@@ -24,7 +24,7 @@ from tilefarm.target import TARGETS, Board, Limits, Target, VtaConfig
 from compile_worker.compiler import compile_kernel
 from compile_worker.space import generate
 from device_server.device import elf
-from device_server.library.library import VtaError, VtaLibrary
+from device_server.vta.library.library import VtaError, VtaLibrary
 from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.recipes import RECIPES
 from driver.benchmarks.zoo.records import Attempt, Tried

@@ -14,7 +14,7 @@ from kit.simulated import PAIRS, Simulators, program_of
 from tilefarm.target import TARGETS, Target
 
 from compile_worker.space import generate, lower_bound_cycles
-from device_server.library.library import VtaLibrary
+from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.measuring import Bench
 from driver.commands.validation.golden import checked_steps
 from driver.network.integer.reference import run_network

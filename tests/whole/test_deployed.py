@@ -17,7 +17,7 @@ from kit.simulated import PAIRS, program_of
 from numpy.typing import NDArray
 from tilefarm.target import TARGETS, Target
 
-from device_server.library.native import find_library
+from device_server.vta.library.native import find_library
 from driver.network.examples import CALIBRATION, MODEL
 from driver.network.frontend import import_model, load_data
 from driver.network.graph.grid import Grid

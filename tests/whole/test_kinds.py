@@ -23,8 +23,8 @@ from compile_worker.ir.interpret import interpret
 from compile_worker.machines.vta.space.layer import layer_of
 from compile_worker.space import generate, lower_bound_cycles
 from compile_worker.te import nest_of
-from device_server.library.library import VtaLibrary
-from device_server.library.native import Strictness
+from device_server.vta.library.library import VtaLibrary
+from device_server.vta.library.native import Strictness
 from tuner.sampler import Sampler
 
 pytestmark = needs_simulator

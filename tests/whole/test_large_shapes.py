@@ -27,7 +27,7 @@ from tilefarm.workload import Workload
 from compile_worker.compiler import compile_kernel, lowered
 from compile_worker.machines.vta.features import features_of
 from compile_worker.space import generate
-from device_server.library.library import VtaLibrary
+from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.sandboxed import Sandbox
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs

@@ -16,8 +16,8 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, Precision, RunJob
 from tilefarm.target import TARGETS
 
-from device_server.library.native import find_stand_in
 from device_server.runner.runner import Runner
+from device_server.vta.library.native import find_stand_in
 from driver.network.partition.partitioner import partition
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold

@@ -17,7 +17,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
 from compile_worker.space import generate
-from device_server.library.library import Strictness, VtaLibrary
+from device_server.vta.library.library import Strictness, VtaLibrary
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs
 from tuner.sampler import Sampler

@@ -2,8 +2,8 @@
 
 The Chisel design: GEMM and immediate ALU operations N + 6, register ALU 2N + 6, one more to start;
 loads beats + 22, with rows at no cost; stores 3 an element. The HLS design as its Verilog does and
-with the memory of one board (`device_server/runtime/HLS.md`): both kinds of ALU operations 2N + 19,
-every row of a copy waits for the memory, weights move at half the speed of the bus.
+with the memory of one board (`device_server/vta/runtime/HLS.md`): both kinds of ALU operations
+2N + 19, every row of a copy waits for the memory, weights move at half the speed of the bus.
 """
 
 from __future__ import annotations

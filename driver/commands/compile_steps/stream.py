@@ -12,9 +12,9 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from device_server.library.library import VtaLibrary
-from device_server.programs.disassembly import disassemble, line
-from device_server.programs.instructions import Instruction, InstructionSet
+from device_server.vta.library.library import VtaLibrary
+from device_server.vta.programs.disassembly import disassemble, line
+from device_server.vta.programs.instructions import Instruction, InstructionSet
 from driver.program.vta.recording import record_workload
 from driver.program.vta.spent import Spent, spent
 

@@ -12,8 +12,8 @@ from tilefarm.errors import UserError
 from tilefarm.plural import form, plural
 
 if TYPE_CHECKING:
-    from device_server.library.library import VtaLibrary
-    from device_server.programs.program import Program
+    from device_server.vta.library.library import VtaLibrary
+    from device_server.vta.programs.program import Program
 
 EXIT_DIFFERENT: Final = 1
 EXIT_UNUSABLE: Final = 2
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from device_server.library.library import VtaLibrary
+    from device_server.vta.library.library import VtaLibrary
     from driver.program.vta.files import program_files
 
     files = program_files(args.programs)
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 def judge(library: VtaLibrary, file: Path) -> Verdict:
     """Read, run and compare one file; whatever is wrong with it is in the verdict."""
-    from device_server.programs.program import read_program
+    from device_server.vta.programs.program import read_program
 
     program: Program | None = None
     try:

@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from device_server.library.library import VtaLibrary
-    from device_server.programs.program import write_program
+    from device_server.vta.library.library import VtaLibrary
+    from device_server.vta.programs.program import write_program
     from driver.program.vta.recording import record_workload
     from driver.targets import playable_target
 

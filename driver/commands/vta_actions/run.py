@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tilefarm.measurement import Counters
     from tilefarm.target import Target
 
-    from device_server.library.library import StreamResult
-    from device_server.programs.program import Program
+    from device_server.vta.library.library import StreamResult
+    from device_server.vta.programs.program import Program
 
 MODELS: Final = ("chisel", "hls", "functional")
 STRICTNESSES: Final = ("functional", "chisel", "hls")
@@ -58,8 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from device_server.library.library import Strictness, TimingModel, VtaLibrary
-    from device_server.programs.program import read_program
+    from device_server.vta.library.library import Strictness, TimingModel, VtaLibrary
+    from device_server.vta.programs.program import read_program
     from driver.program.vta.simulate import simulate
 
     program = read_program(args.program)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tilefarm.plural import plural
 
 if TYPE_CHECKING:
-    from device_server.programs.instructions import Instruction, InstructionSet
-    from device_server.programs.program import Program
-    from device_server.programs.stream_statistics import StreamStatistics
+    from device_server.vta.programs.instructions import Instruction, InstructionSet
+    from device_server.vta.programs.program import Program
+    from device_server.vta.programs.stream_statistics import StreamStatistics
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from device_server.programs.disassembly import disassemble
-    from device_server.programs.instructions import InstructionSet
-    from device_server.programs.program import read_program
-    from device_server.programs.stream_statistics import statistics
+    from device_server.vta.programs.disassembly import disassemble
+    from device_server.vta.programs.instructions import InstructionSet
+    from device_server.vta.programs.program import read_program
+    from device_server.vta.programs.stream_statistics import statistics
 
     program = read_program(args.program)
     isa = InstructionSet(program.target.vta)
@@ -61,7 +61,7 @@ def listing(
     program: Program, records: tuple[Instruction, ...], isa: InstructionSet, *, uops: bool
 ) -> Iterator[str]:
     """One line an instruction; with `uops`, its micro-ops on lines of their own below it."""
-    from device_server.programs.disassembly import line, uops_of
+    from device_server.vta.programs.disassembly import line, uops_of
 
     depth = program.target.vta.uop_depth
     listed = dict(uops_of(records, program.image(), depth)) if uops else {}

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from device_server.library.library import StreamResult
-from device_server.programs.disassembly import disassemble, line
-from device_server.programs.instructions import InstructionSet
-from device_server.programs.program import Bytes, Program
-from device_server.programs.stream_statistics import statistics
+from device_server.vta.library.library import StreamResult
+from device_server.vta.programs.disassembly import disassemble, line
+from device_server.vta.programs.instructions import InstructionSet
+from device_server.vta.programs.program import Bytes, Program
+from device_server.vta.programs.stream_statistics import statistics
 
 
 def differences(program: Program, result: StreamResult) -> list[str]:

@@ -41,8 +41,8 @@ def footprint(file: Path) -> int:
 
 def _measure(file: Path) -> int:
     """The peak during a run, less what was there before and the copy of the image that it makes."""
-    from device_server.library.library import VtaLibrary
-    from device_server.programs.program import read_program
+    from device_server.vta.library.library import VtaLibrary
+    from device_server.vta.programs.program import read_program
 
     program = read_program(file)
     image = program.image()

@@ -17,12 +17,12 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
-from device_server.library.library import EntryResult, RecordedStream, VtaLibrary
-from device_server.programs.disassembly import assemble, disassemble
-from device_server.programs.instructions import InstructionSet
-from device_server.programs.program import Program, Regions, with_target
-from device_server.programs.squeeze import squeezed
-from device_server.programs.stream_statistics import statistics
+from device_server.vta.library.library import EntryResult, RecordedStream, VtaLibrary
+from device_server.vta.programs.disassembly import assemble, disassemble
+from device_server.vta.programs.instructions import InstructionSet
+from device_server.vta.programs.program import Program, Regions, with_target
+from device_server.vta.programs.squeeze import squeezed
+from device_server.vta.programs.stream_statistics import statistics
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs
 

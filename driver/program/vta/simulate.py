@@ -7,11 +7,11 @@ from typing import Final
 
 from tilefarm.errors import DataError
 
-from device_server.library.library import StreamResult, VtaError, VtaLibrary
-from device_server.programs.disassembly import disassemble
-from device_server.programs.instructions import Instruction, InstructionSet, Unknown
-from device_server.programs.program import Program
-from device_server.programs.stream_statistics import unbalanced
+from device_server.vta.library.library import StreamResult, VtaError, VtaLibrary
+from device_server.vta.programs.disassembly import disassemble
+from device_server.vta.programs.instructions import Instruction, InstructionSet, Unknown
+from device_server.vta.programs.program import Program
+from device_server.vta.programs.stream_statistics import unbalanced
 
 _HINT: Final = "`tilefarm vta show` prints its instructions"
 

@@ -9,8 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from tilefarm.measurement import Counters
 
-from device_server.programs.instructions import Alu, Gemm, Instruction, Transfer, Unknown, module_of
-from device_server.programs.stream_statistics import executed_uops
+from device_server.vta.programs.instructions import (
+    Alu,
+    Gemm,
+    Instruction,
+    Transfer,
+    Unknown,
+    module_of,
+)
+from device_server.vta.programs.stream_statistics import executed_uops
 
 REGISTER_CYCLES = 2
 """An ALU operation reads its second operand in a cycle of its own."""

@@ -16,7 +16,7 @@ from kit.shared import shared_folder
 from tilefarm.errors import DataError
 from tilefarm.target import Target, VtaConfig, impossibilities
 
-from device_server.programs.disassembly import (
+from device_server.vta.programs.disassembly import (
     assemble,
     disassemble,
     line,
@@ -24,7 +24,7 @@ from device_server.programs.disassembly import (
     parse_line,
     uops_of,
 )
-from device_server.programs.instructions import (
+from device_server.vta.programs.instructions import (
     Alu,
     Finish,
     Gemm,
@@ -35,8 +35,8 @@ from device_server.programs.instructions import (
     Unknown,
     Uop,
 )
-from device_server.programs.program import read_program
-from device_server.programs.stream_statistics import statistics
+from device_server.vta.programs.program import read_program
+from device_server.vta.programs.stream_statistics import statistics
 
 GEOMETRIES = {
     "default": VtaConfig(),

@@ -17,7 +17,7 @@ from kit.shared import shared_folder
 from tilefarm.errors import DataError, OutputError, TargetError, UserError
 from tilefarm.target import Target, Timing, VtaConfig
 
-from device_server.programs.program import (
+from device_server.vta.programs.program import (
     Program,
     Regions,
     read_program,

@@ -7,10 +7,10 @@ import pytest
 from kit.programs import DENSE, OUT_AT, ROWS, SIM, dense_program
 from tilefarm.errors import InfraError
 
-from device_server.library.library import VtaLibrary
-from device_server.programs.disassembly import assemble, disassemble, parse
-from device_server.programs.instructions import InstructionSet
-from device_server.programs.squeeze import GRANULE_NBYTES, squeezed
+from device_server.vta.library.library import VtaLibrary
+from device_server.vta.programs.disassembly import assemble, disassemble, parse
+from device_server.vta.programs.instructions import InstructionSet
+from device_server.vta.programs.squeeze import GRANULE_NBYTES, squeezed
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from kit.built import no_simulator, require
 from tilefarm.digest import Digest
 from tilefarm.target import TARGETS
 
-from device_server.library.library import VtaLibrary
 from device_server.runner.runner import Runner, RunnerLimits
+from device_server.vta.library.library import VtaLibrary
 
 KERNELS = Path(__file__).parent / "kernels"
 

@@ -27,14 +27,14 @@ import numpy as np
 import numpy.typing as npt
 from tilefarm.target import Target, Timing, VtaConfig
 
-from device_server.library.library import (
+from device_server.vta.library.library import (
     StreamResult,
     Strictness,
     TimingModel,
     VtaError,
     VtaLibrary,
 )
-from device_server.programs.instructions import (
+from device_server.vta.programs.instructions import (
     Alu,
     Finish,
     Gemm,

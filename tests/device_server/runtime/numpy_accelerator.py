@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tilefarm.target import VtaConfig
 from tilefarm.vta_isa import Memory
 
-from device_server.programs.instructions import (
+from device_server.vta.programs.instructions import (
     Alu,
     Gemm,
     Instruction,

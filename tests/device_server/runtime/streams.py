@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tilefarm.target import VtaConfig
 from tilefarm.vta_isa import AluOp, Memory
 
-from device_server.programs.instructions import (
+from device_server.vta.programs.instructions import (
     Alu,
     Finish,
     Gemm,

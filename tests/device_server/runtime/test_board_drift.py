@@ -17,9 +17,9 @@ from tilefarm.target import TARGETS
 
 from device_server.device.canary import Canary, Drift
 from device_server.device.self_test import known_kernel_for
-from device_server.library.native import find_stand_in
 from device_server.runner.runner import Runner
 from device_server.tenancy import OWN, Tenancy
+from device_server.vta.library.native import find_stand_in
 
 SIM = TARGETS["sim"]
 FULL_MHZ, THROTTLED_MHZ = 100, 66

@@ -12,9 +12,9 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Precision, Role, RunJob, Status
 from tilefarm.target import TARGETS
 
-from device_server.library.native import COUNTER_FIELDS, find_stand_in
 from device_server.runner.frames import FailureKind
 from device_server.runner.runner import Runner
+from device_server.vta.library.native import COUNTER_FIELDS, find_stand_in
 
 from .conftest import Blobs
 from .test_runner import dense_job, failed, measured

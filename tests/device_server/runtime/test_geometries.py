@@ -10,8 +10,8 @@ import pytest
 from tilefarm.target import Target, VtaConfig
 from tilefarm.vta_isa import Memory
 
-from device_server.library.library import VtaLibrary
-from device_server.programs.instructions import (
+from device_server.vta.library.library import VtaLibrary
+from device_server.vta.programs.instructions import (
     Instruction,
     Uop,
     element_nbytes,

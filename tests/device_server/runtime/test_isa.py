@@ -14,12 +14,19 @@ from tilefarm.target import Target, VtaConfig
 from tilefarm.vta_isa import FORMATS, HEAD, UOP, Opcode
 
 import device_server
-from device_server.library.library import VtaError, VtaLibrary
-from device_server.programs.disassembly import line
-from device_server.programs.instructions import Alu, Gemm, InstructionSet, Transfer, Unknown, Uop
-from device_server.programs.program import read_program
+from device_server.vta.library.library import VtaError, VtaLibrary
+from device_server.vta.programs.disassembly import line
+from device_server.vta.programs.instructions import (
+    Alu,
+    Gemm,
+    InstructionSet,
+    Transfer,
+    Unknown,
+    Uop,
+)
+from device_server.vta.programs.program import read_program
 
-RUNTIME = Path(device_server.__file__).parent / "runtime"
+RUNTIME = Path(device_server.__file__).parent / "vta" / "runtime"
 GEOMETRIES = {
     "default": VtaConfig(),
     "block 32": VtaConfig(log_block=5, log_inp_buff_size=16),
@@ -45,7 +52,7 @@ def generator() -> ModuleType:
 
 
 def test_the_header_and_the_page_are_fresh(generator: ModuleType) -> None:
-    assert generator.stale() == [], "run device_server/runtime/generate.py"
+    assert generator.stale() == [], "run device_server/vta/runtime/generate.py"
 
 
 def test_a_file_that_somebody_changed_is_found(

@@ -11,8 +11,14 @@ from tilefarm.errors import DataError
 from tilefarm.measurement import Counters
 from tilefarm.target import TARGETS, Target, Timing, VtaConfig
 
-from device_server.library.library import Finding, RecordedStream, TimingBasis, VtaError, VtaLibrary
-from device_server.library.native import Strictness, TimingModel
+from device_server.vta.library.library import (
+    Finding,
+    RecordedStream,
+    TimingBasis,
+    VtaError,
+    VtaLibrary,
+)
+from device_server.vta.library.native import Strictness, TimingModel
 
 from .conftest import Blobs
 

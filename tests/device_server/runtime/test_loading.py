@@ -20,11 +20,11 @@ from tilefarm.measurement import RunFailure, RunJob
 from tilefarm.target import TARGETS
 
 import device_server
-from device_server.library.native import find_executable, find_library
 from device_server.runner.children import Children
 from device_server.runner.frames import load_request
 from device_server.runner.runner import Runner
 from device_server.runner.zygote import RunnerLimits
+from device_server.vta.library.native import find_executable, find_library
 
 from .conftest import Blobs
 
@@ -79,7 +79,7 @@ SERVER = """
 import sys
 from pathlib import Path
 from tilefarm.target import TARGETS
-from device_server.library.native import find_executable, find_library
+from device_server.vta.library.native import find_executable, find_library
 from device_server.runner.children import Children
 from device_server.runner.frames import load_request
 from device_server.runner.zygote import RunnerLimits

@@ -25,13 +25,13 @@ from compile_worker.compiler import compile_kernel
 from device_server.device.elf import RUNTIME_SYMBOLS, Machine, rejection
 from device_server.device.elf_image import PAGE_NBYTES, Image, image_of
 from device_server.device.elf_tables import tables_of
-from device_server.library.native import find_library
 from device_server.runner.runner import Runner
+from device_server.vta.library.native import find_library
 
 from .conftest import Blobs
 
 HERE = Path(__file__).parent
-SOURCES = Path(__file__).parents[3] / "device_server" / "runtime" / "runner"
+SOURCES = Path(__file__).parents[3] / "device_server" / "vta" / "runtime" / "runner"
 PARTS = ("artifact", "call_filter", "call_rules", "landlock", "sandbox", "seccomp")
 FEW, MANY = 100, 1000
 TRAP = """

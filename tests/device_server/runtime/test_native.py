@@ -12,8 +12,8 @@ from tilefarm.errors import InfraError, TargetError
 from tilefarm.target import TARGETS, Target, VtaConfig
 
 import device_server
-from device_server.library.library import VtaError, VtaLibrary
-from device_server.library.native import find_library
+from device_server.vta.library.library import VtaError, VtaLibrary
+from device_server.vta.library.native import find_library
 
 FINISH = [3, 0]
 NOP_LOAD = [2 << 7, 0]

@@ -12,7 +12,7 @@ import pytest
 from kit.shared import shared_folder
 from tilefarm.target import Target, Timing
 
-from device_server.library.library import VtaLibrary
+from device_server.vta.library.library import VtaLibrary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,9 @@ from tilefarm.target import TARGETS, Target, VtaConfig
 
 import device_server
 from device_server.device.memory_file import MemoryFile
-from device_server.library.native import find_library
 from device_server.runner.runner import Runner
 from device_server.tenancy import OWN, Tenancy
+from device_server.vta.library.native import find_library
 
 from .conftest import KERNELS, Blobs
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from tilefarm.target import TARGETS
 
-from device_server.library.library import StreamResult, TimingBasis, VtaLibrary
-from device_server.library.native import Strictness, TimingModel
+from device_server.vta.library.library import StreamResult, TimingBasis, VtaLibrary
+from device_server.vta.library.native import Strictness, TimingModel
 
 from .streams import memory, words_of
 from .tophub import GEOMETRY, IMAGE_NBYTES, LAYERS, Measured, stream_of

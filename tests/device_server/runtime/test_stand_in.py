@@ -24,14 +24,14 @@ from tilefarm.measurement import (
 from tilefarm.target import TARGETS
 
 from device_server.device.self_test import self_test
-from device_server.library.native import find_library, find_stand_in
 from device_server.runner.runner import Runner
+from device_server.vta.library.native import find_library, find_stand_in
 
 from .conftest import Blobs
 from .test_runner import bad_job, dense_job, failed, measured
 
 SIM = TARGETS["sim"]
-RUNTIME = Path(__file__).parents[3] / "device_server" / "runtime"
+RUNTIME = Path(__file__).parents[3] / "device_server" / "vta" / "runtime"
 PRECISION = Precision(error=0.05, seconds=2.0)
 MHZ = 10
 

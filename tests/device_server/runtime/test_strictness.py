@@ -10,9 +10,9 @@ import pytest
 from tilefarm.target import TARGETS
 from tilefarm.vta_isa import Memory
 
-from device_server.library.library import VtaError, VtaLibrary
-from device_server.library.native import Strictness
-from device_server.programs.instructions import Instruction, Tokens, Uop
+from device_server.vta.library.library import VtaError, VtaLibrary
+from device_server.vta.library.native import Strictness
+from device_server.vta.programs.instructions import Instruction, Tokens, Uop
 
 from .streams import (
     ADD,

@@ -17,7 +17,6 @@ from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement, RunJob
 from tilefarm.target import TARGETS
 
-from device_server.library.native import find_executable, find_library
 from device_server.runner.arena import arena
 from device_server.runner.child import RunnerChild
 from device_server.runner.children import Children
@@ -25,6 +24,7 @@ from device_server.runner.connection import Connection
 from device_server.runner.frames import Account, Failed, load_request
 from device_server.runner.runner import Runner
 from device_server.runner.zygote import RunnerLimits, Zygote
+from device_server.vta.library.native import find_executable, find_library
 
 from .conftest import Blobs
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilefarm.target import VtaConfig
 from tilefarm.vta_isa import Memory
 
-from device_server.programs.instructions import (
+from device_server.vta.programs.instructions import (
     Finish,
     Instruction,
     Tokens,

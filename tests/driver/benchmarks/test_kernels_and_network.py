@@ -13,7 +13,7 @@ from tilefarm.target import TARGETS
 from tilefarm.trace import Step, Trace
 
 from compile_worker.space import generate
-from device_server.library.library import VtaLibrary
+from device_server.vta.library.library import VtaLibrary
 from driver import cli
 from driver.benchmarks import kernels, network
 from driver.benchmarks.kernels import LayerFigures

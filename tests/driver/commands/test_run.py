@@ -12,7 +12,7 @@ from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
 from tilefarm.target import TARGETS
 
-import device_server.library.native
+import device_server.vta.library.native
 from driver import cli
 from driver.network.graph.grid import Grid
 from driver.program.deployed import read_program
@@ -124,7 +124,7 @@ def test_no_library(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
     def absent() -> Path:
         raise InfraError("the library is not built", "build it")
 
-    monkeypatch.setattr(device_server.library.native, "find_library", absent)
+    monkeypatch.setattr(device_server.vta.library.native, "find_library", absent)
     assert "the library is not built" in refused(code=InfraError("").exit_code)
 
 

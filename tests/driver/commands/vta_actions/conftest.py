@@ -11,8 +11,8 @@ import pytest
 from kit.built import no_simulator, require
 from kit.programs import DENSE_CYCLES, dense_program
 
-from device_server.library.library import VtaLibrary
-from device_server.programs.program import Program, write_program
+from device_server.vta.library.library import VtaLibrary
+from device_server.vta.programs.program import Program, write_program
 from driver import cli
 
 Vta = Callable[..., tuple[int, str, str]]

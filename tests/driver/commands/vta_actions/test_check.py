@@ -13,8 +13,8 @@ from kit.programs import DENSE, DENSE_CYCLES, dense_program, stream
 from kit.shared import shared_folder
 from tilefarm.target import Target, Timing, VtaConfig
 
-from device_server.library.library import VtaLibrary
-from device_server.programs.program import Regions
+from device_server.vta.library.library import VtaLibrary
+from device_server.vta.programs.program import Regions
 
 from .conftest import Vta
 

@@ -10,7 +10,7 @@ import pytest
 from tilefarm.target import TARGETS, Target, VtaConfig
 
 from compile_worker.space import generate
-from device_server.programs.program import read_program
+from device_server.vta.programs.program import read_program
 from driver.network.examples import CALIBRATION, MODEL
 from driver.program.vta.layers import RESNET18, Convolution, predicted_best
 

@@ -13,7 +13,7 @@ from kit.golden import Golden
 from kit.programs import DENSE, DENSE_CYCLES, dense_program
 from tilefarm.target import TARGETS
 
-from device_server.programs.program import with_target
+from device_server.vta.programs.program import with_target
 
 from .conftest import Vta
 

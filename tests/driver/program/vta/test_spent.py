@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tilefarm.measurement import Counters
 
-from device_server.programs.instructions import Alu, Finish, Gemm, Transfer
+from device_server.vta.programs.instructions import Alu, Finish, Gemm, Transfer
 from driver.program.vta.spent import CAUSES, Spent, spent
 
 ACC, INP = 3, 2

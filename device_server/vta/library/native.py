@@ -18,7 +18,7 @@ STAND_IN_NAME: Final = "libtilefarm_board.so"
 EXECUTABLE_NAME: Final = "vta-runner"
 KNOWN_KERNEL_NAME: Final = "vta-known.so"
 BUILD_COMMAND: Final = (
-    "cmake -S device_server/runtime -B build/runtime-dev && cmake --build build/runtime-dev"
+    "cmake -S device_server/vta/runtime -B build/runtime-dev && cmake --build build/runtime-dev"
 )
 
 _MODULES: Final = ("load", "compute", "store")

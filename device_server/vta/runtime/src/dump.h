@@ -8,7 +8,7 @@
 
 namespace tilefarm {
 
-// As `tilefarm vta show` prints it (device_server/programs/disassembly.py):
+// As `tilefarm vta show` prints it (device_server/vta/programs/disassembly.py):
 // "load    load.inp       sram=0 dram=0x40 y=3 x=14 stride=28 pad=1,0,1,1 push=compute"
 std::string line(const Instruction& instruction);
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tilefarm.target import VtaConfig
 from tilefarm.vta_isa import Memory
 
-from device_server.programs.instructions import (
+from device_server.vta.programs.instructions import (
     NEIGHBOURS,
     Alu,
     Finish,

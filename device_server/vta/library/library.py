@@ -18,8 +18,8 @@ from tilefarm.errors import DataError, InfraError, TargetError, TilefarmError
 from tilefarm.measurement import Counters
 from tilefarm.target import Target
 
-from device_server.library import structures
-from device_server.library.native import (
+from device_server.vta.library import structures
+from device_server.vta.library.native import (
     BUILD_COMMAND,
     COUNTER_FIELDS,
     TIMING_BASES,
@@ -31,7 +31,12 @@ from device_server.library.native import (
     hardware_words,
     timeline_event,
 )
-from device_server.library.stream_results import EntryResult, Finding, RecordedStream, StreamResult
+from device_server.vta.library.stream_results import (
+    EntryResult,
+    Finding,
+    RecordedStream,
+    StreamResult,
+)
 
 __all__ = [
     "EntryResult",

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from tilefarm.target import VtaConfig
 from tilefarm.vta_isa import Memory
 
-from device_server.programs.instructions import Instruction, Transfer, element_nbytes
-from device_server.programs.program import Bytes
+from device_server.vta.programs.instructions import Instruction, Transfer, element_nbytes
+from device_server.vta.programs.program import Bytes
 
 GRANULE_NBYTES: Final = 1 << 16
 

@@ -22,7 +22,7 @@ from tilefarm.plural import plural
 from tilefarm.system_errors import unwritable
 from tilefarm.target import Target, Timing, impossibilities, target_from_document
 
-from device_server.programs.arrays import ArrayFile
+from device_server.vta.programs.arrays import ArrayFile
 
 MOST_IMAGE_NBYTES: Final = 1 << 30
 """The largest memory image that a program may ask for."""

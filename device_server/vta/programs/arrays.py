@@ -25,7 +25,7 @@ _HEADERS: Final[Mapping[tuple[int, int], Any]] = {
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 
-_HINT: Final = "`tilefarm vta dump` writes program files; device_server/README.md has their fields"
+_HINT: Final = "`tilefarm vta dump` writes them; device_server/vta/README.md has their fields"
 
 
 class ArrayFile(Closing):

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tilefarm.errors import DataError
 from tilefarm.vta_isa import FORMATS, AluOp, Memory, Operand
 
-from device_server.programs.instructions import (
+from device_server.vta.programs.instructions import (
     NEIGHBOURS,
     Alu,
     Finish,
@@ -35,7 +35,7 @@ from device_server.programs.instructions import (
     module_of,
     opcode_of,
 )
-from device_server.programs.program import Bytes
+from device_server.vta.programs.program import Bytes
 
 _ALU_NAMES: Final = (*(each.word for each in AluOp), "op5", "op6", "op7")
 _MEMORY_NAMES: Final = (*(each.word for each in Memory), "mem6", "mem7")

@@ -1,6 +1,6 @@
 // VTA's instruction set: numbers, names, fields and where their bits lie.
 //
-// Made of proto/tilefarm/vta_isa.py by device_server/runtime/generate.py; change that table.
+// Made of proto/tilefarm/vta_isa.py by device_server/vta/runtime/generate.py; change that table.
 #ifndef TILEFARM_ISA_H_
 #define TILEFARM_ISA_H_
 

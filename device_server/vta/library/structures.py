@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from device_server.library.native import (
+from device_server.vta.library.native import (
     CHOICE_FIELDS,
     CONFIG_FIELDS,
     COUNTER_FIELDS,

@@ -1,4 +1,4 @@
-"""Makes the C++ header and the page of VTA's instruction set: `python .../runtime/generate.py`.
+"""Makes the C++ header and the page of VTA's instruction set: `python .../vta/runtime/generate.py`.
 
 The table is `tilefarm.vta_isa`; `src/isa.h` is what the C++ library encodes, decodes and prints
 with, INSTRUCTIONS.md the page. With `--check` it only says whether they are fresh.
@@ -75,7 +75,7 @@ def page() -> str:
 _HEAD: Final = """\
 // VTA's instruction set: numbers, names, fields and where their bits lie.
 //
-// Made of proto/tilefarm/vta_isa.py by device_server/runtime/generate.py; change that table.
+// Made of proto/tilefarm/vta_isa.py by device_server/vta/runtime/generate.py; change that table.
 #ifndef TILEFARM_ISA_H_
 #define TILEFARM_ISA_H_
 
@@ -111,7 +111,7 @@ struct Operand {
 _PAGE: Final = """\
 # VTA's instruction set
 
-Made of the table [tilefarm/vta_isa.py](../../proto/tilefarm/vta_isa.py) by `generate.py`, as
+Made of the table [tilefarm/vta_isa.py](../../../proto/tilefarm/vta_isa.py) by `generate.py`, as
 [src/isa.h](src/isa.h) is: change the table.
 
 An instruction has two words of 64 bits, a micro-op one of 32; bits count from the lowest of the

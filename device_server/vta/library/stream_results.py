@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from tilefarm.measurement import Counters, TimelineEvent
 
-from device_server.library.native import TimingBasis
+from device_server.vta.library.native import TimingBasis
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""VTA: its runtime and simulator in C++, the library in Python, programs as files."""
