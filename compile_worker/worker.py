@@ -18,6 +18,7 @@ Job: TypeAlias = CompileJob | ProgramJob
 Result: TypeAlias = Artifact | BuildFailure
 
 _COLLECT_AFTER: Final = 20_000
+"""Objects that came and stayed; Python's own limit, 700, collects many times in one compile."""
 
 
 def prepare_process() -> None:

@@ -10,9 +10,13 @@ from typing import Final
 from tilefarm.measurement import DeviceClock, Trial
 
 _WINDOW: Final = 12
+"""Trials by which the recent gain of a task is told: fewer show mostly chance."""
 _HISTORY_SHARE: Final = 0.2
+"""The weight of what was gained beside what may be gained: the alpha of Ansor (OSDI 2020)."""
 _AT_BOUND: Final = 1.02
+"""Within 2 % of what no schedule beats, more trials are better spent elsewhere."""
 _HOPELESS: Final = 4
+"""Warm-ups without one valid time after which a task gets no trial while others can use it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,8 @@ from tuner.search import Rows
 _PARENTS: Final = 16
 _FIRST_GENERATION: Final = 12
 _EXPLORE_SHARE: Final = 0.15
+"""Parents are the best so far; random points come first, until there are enough to choose from, and
+then in this share, so that no valley holds the search for good."""
 
 
 class Evolution:

@@ -20,17 +20,25 @@ from tuner.xgb_model import XgbModel
 
 _WARM_UP: Final = 8
 _OWN_WARM_UP: Final = 1
+"""Trials before a model is fitted, and where other searches of its kind have measured enough: those
+say how costs go, and a trial of its own where they lie."""
 _OTHERS_ENOUGH: Final = 8
+"""As many as a search without others measures before its own model."""
 _OTHERS_MOST: Final = 256
+"""Rows of others: the time of a fit grows with them."""
 _OTHERS_WEIGHT: Final = 0.6
+"""A row of another workload says less of this one; one of its own counts 1."""
 _POOL: Final = 384
 _PROMISING_SHARE: Final = 0.12
+"""Of the pool by the space's estimate, which is drawn from before there is a model."""
 _POPULATION: Final = 96
 _ELITE: Final = 32
 _FRESH: Final = 96
 _GENERATIONS: Final = 3
+"""Of children between two fits; each is judged by the model alone."""
 _BEST_SHARE: Final = 0.85
 _ROULETTE_SHARE: Final = 0.08
+"""Shares of proposals: the model's best, and chance among its better ones; the rest explores."""
 
 
 class Guided:

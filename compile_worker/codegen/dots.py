@@ -21,6 +21,7 @@ from compile_worker.isa import Isa
 
 _QUAD: Final = 4
 _CHUNK: Final = 16
+"""Products that one lane of the dot product instructions sums, and bytes of a 128-bit vector."""
 _UNSIGN: Final = -0x7F7F7F80
 """0x80 in every byte: flips the sign of four int8, which adds 128 to each as unsigned."""
 

@@ -21,6 +21,7 @@ Element = Callable[..., Expr]
 Combine = Callable[[Expr, Expr], Expr]
 
 _INT8_MIN: Final = -128
+"""What a maximum of int8 starts from."""
 
 
 @dataclass(frozen=True, slots=True)

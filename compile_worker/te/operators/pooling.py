@@ -14,6 +14,7 @@ from compile_worker.te.operators.window import padded, scaled
 from compile_worker.te.tensor import Reduction, Tensor, compute, largest, total
 
 _LEAST: Final = -128
+"""Of int8: what lies outside of an image never is the maximum."""
 
 
 def max_pool2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:

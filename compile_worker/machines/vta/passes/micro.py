@@ -24,6 +24,7 @@ from compile_worker.machines.vta.limits import (
 )
 
 _HARDWARE_LOOPS: Final = 2
+"""A GEMM or ALU instruction has two, an outer and an inner one: iter_out and iter_in."""
 
 
 @dataclass(frozen=True, slots=True)
