@@ -123,7 +123,7 @@ def evaluate(expr: Expr, values: Values, memory: Memory, where: Array | None = N
                 raise InterpretError(f"loop variable {name} has no value here")
             return values[expr]
         case Const(value, dtype):
-            return int(value) if dtype is INDEX else np.asarray(value, dtype.numpy)
+            return int(value) if dtype is INDEX else np.asarray(value, dtype.value)
         case Binary() | Logical():
             left = evaluate(expr.left, values, memory, where)
             right = evaluate(expr.right, values, memory, where)
@@ -132,7 +132,7 @@ def evaluate(expr: Expr, values: Values, memory: Memory, where: Array | None = N
             found: Array = memory_of(buffer, memory)[place(buffer, index, values, memory, where)]
             return found
         case Cast(dtype, value):
-            return np.asarray(evaluate(value, values, memory, where)).astype(dtype.numpy)
+            return np.asarray(evaluate(value, values, memory, where)).astype(dtype.value)
         case Select(condition, then, otherwise):
             return _select(condition, then, otherwise, values, memory, where)
         case Call(name, args):

@@ -78,7 +78,7 @@ def _argument(param: Buffer, arrays: Mapping[str, Array], written: bool) -> Arra
             return _garbage(param)
         raise InterpretError(f"parameter {param.name} is missing")
     given = np.asarray(arrays[param.name])
-    if given.size != math.prod(param.shape) or given.dtype != param.dtype.numpy:
+    if given.size != math.prod(param.shape) or given.dtype != param.dtype.value:
         raise InterpretError(
             f"parameter {param.name} is {param.dtype}{list(param.shape)},"
             f" not {given.dtype}{list(given.shape)}"
@@ -89,7 +89,7 @@ def _argument(param: Buffer, arrays: Mapping[str, Array], written: bool) -> Arra
 
 def _garbage(buffer: Buffer) -> Array:
     size = math.prod(buffer.shape) * buffer.dtype.nbytes
-    return np.full(size, _GARBAGE, np.uint8).view(buffer.dtype.numpy).reshape(buffer.shape)
+    return np.full(size, _GARBAGE, np.uint8).view(buffer.dtype.value).reshape(buffer.shape)
 
 
 @dataclass(slots=True)

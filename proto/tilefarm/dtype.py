@@ -1,10 +1,9 @@
-"""Element types: their names, widths and numpy equivalents."""
+"""Element types: their names and widths. A name is also what numpy calls the type."""
 
 from __future__ import annotations
 
 from enum import Enum
-
-import numpy as np
+from typing import Final
 
 
 class DType(Enum):
@@ -21,12 +20,7 @@ class DType(Enum):
     @property
     def nbytes(self) -> int:
         """Bytes of one element in memory."""
-        return self.numpy.itemsize
-
-    @property
-    def numpy(self) -> np.dtype[np.generic]:
-        """The numpy type with the same values."""
-        return np.dtype(self.value)
+        return _NBYTES[self]
 
     @property
     def is_float(self) -> bool:
@@ -38,3 +32,14 @@ class DType(Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+_NBYTES: Final = {
+    DType.BOOL: 1,
+    DType.INT8: 1,
+    DType.UINT8: 1,
+    DType.INT16: 2,
+    DType.INT32: 4,
+    DType.INT64: 8,
+    DType.FLOAT32: 4,
+}

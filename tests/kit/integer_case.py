@@ -99,7 +99,7 @@ class IntegerGraph:
 
     def put(self, name: str, op: QuantOperator, *inputs: str) -> str:
         operands = [self.tensors[each] for each in inputs]
-        result = apply(op, *(np.zeros(each.shape, each.dtype.numpy) for each in operands))
+        result = apply(op, *(np.zeros(each.shape, each.dtype.value) for each in operands))
         dtype = DType(result.dtype.name)
         scale = 1.0 if dtype is DType.INT8 else None
         self.tensors[name] = QuantTensor(shape=result.shape, dtype=dtype, scale=scale)

@@ -514,7 +514,7 @@ def inputs_of(work: Workload, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
 def begun(work: Workload) -> dict[str, npt.NDArray[Any]]:
     """Zeros for an output of which a workload leaves a part as it is; nothing for others."""
     (out,) = work.outputs
-    return {out.name: np.zeros(out.shape, out.dtype.numpy)} if any(work.border) else {}
+    return {out.name: np.zeros(out.shape, out.dtype.value)} if any(work.border) else {}
 
 
 def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
@@ -527,7 +527,7 @@ def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
     if spec.name == "index":
         return rng.integers(-5, 50, spec.shape).astype(np.int32)
     low, high = (-128, 127) if spec.dtype is DType.INT8 else (-3000, 3000)
-    return rng.integers(low, high, spec.shape, endpoint=True).astype(spec.dtype.numpy)
+    return rng.integers(low, high, spec.shape, endpoint=True).astype(spec.dtype.value)
 
 
 @st.composite

@@ -291,7 +291,7 @@ def _border(work: Workload) -> Array:
 def _concat(work: Workload, **parts: Array) -> Array:
     spec = work.outputs[0]
     rows = [[value for x in parts.values() for value in x[n]] for n in range(spec.shape[0])]
-    return np.array(rows, spec.dtype.numpy)
+    return np.array(rows, spec.dtype.value)
 
 
 OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {

@@ -36,7 +36,7 @@ class Program:
     def arrays(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
         rng = np.random.default_rng(seed)
         return {
-            spec.name: rng.integers(-9, 9, spec.shape).astype(spec.dtype.numpy)
+            spec.name: rng.integers(-9, 9, spec.shape).astype(spec.dtype.value)
             for spec in self.inputs
         }
 

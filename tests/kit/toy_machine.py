@@ -135,7 +135,7 @@ def instructions(func: Func) -> list[Operand]:
 
 def run(code: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Run an artifact on flat arrays by parameter; each engine reaches its memories alone."""
-    held = {m.name: np.zeros(m.depth, m.dtypes[0].numpy) for m in MODEL.memories}
+    held = {m.name: np.zeros(m.depth, m.dtypes[0].value) for m in MODEL.memories}
 
     def cells(operand: Operand, count: int, engine: str, users: str) -> tuple[Any, Any]:
         name, first, step = operand

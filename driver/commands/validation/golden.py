@@ -220,7 +220,7 @@ def _first_offence(
 ) -> Offence | None:
     outputs = dict(done.outputs)
     for spec in workload.outputs:
-        content = np.frombuffer(outputs[spec.name], spec.dtype.numpy)
+        content = np.frombuffer(outputs[spec.name], spec.dtype.value)
         for number, (got, each) in enumerate(
             zip(content.reshape(len(samples), *spec.shape), samples, strict=True), first
         ):

@@ -126,7 +126,7 @@ def requantized(
 
 def narrowed(acc: NDArray[Any], lo: int, hi: int) -> NDArray[Any]:
     """clip(acc, lo, hi) in the type that holds these bounds; `acc` is spent."""
-    return np.clip(acc, lo, hi, out=acc).astype(result_type(lo, hi).numpy)
+    return np.clip(acc, lo, hi, out=acc).astype(result_type(lo, hi).value)
 
 
 def add(

@@ -240,7 +240,7 @@ class _Memory:
         """The tensor as a kernel with that parameter sees it."""
         place, offset = self._network.place_of(name)
         part = self._bytes[place][offset : offset + spec.nbytes]
-        return part.view(spec.dtype.numpy).reshape(spec.shape)
+        return part.view(spec.dtype.value).reshape(spec.shape)
 
     def write(self, name: str, values: Array, where: Array | bool = True) -> None:
         """Puts the bytes of `values` where the tensor is, all of them or only those `where`."""

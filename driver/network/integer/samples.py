@@ -65,7 +65,7 @@ def _operand(spec: TensorSpec, rng: np.random.Generator) -> NDArray[Any]:
         return rng.integers(-128, 128, spec.shape, dtype=np.int8)
     if spec.dtype.is_float:
         return rng.standard_normal(spec.shape).astype(np.float32)
-    return np.zeros(spec.shape, spec.dtype.numpy)
+    return np.zeros(spec.shape, spec.dtype.value)
 
 
 def _layer_lanes(

@@ -33,7 +33,7 @@ def test_machine_code_does_what_the_interpreter_does(
     kernel.write_bytes(kernel_object(Kernel("entry", lower(func, SIM)), SIM))
     for seed in range(2):
         arrays = inputs_of(work, seed)
-        made = outputs_like({spec.name: (spec.shape, spec.dtype.numpy) for spec in work.outputs})
+        made = outputs_like({spec.name: (spec.shape, spec.dtype.value) for spec in work.outputs})
         assert call(runtime, kernel, "entry", [*arrays.values(), *made.values()]) == 0
         for key, wanted in interpret(func, arrays).items():
             np.testing.assert_array_equal(made[key], wanted.reshape(made[key].shape))

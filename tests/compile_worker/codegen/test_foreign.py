@@ -69,7 +69,7 @@ def test_cpu_kernels_do_what_the_interpreter_does(host: str, name: str, loaders:
     runs = loaders(architecture(ARM[host]))
     work, target = EXAMPLES[name], replace(SIM, host=ARM[host])
     arrays = inputs_of(work)
-    made = outputs_like({spec.name: (spec.shape, spec.dtype.numpy) for spec in work.outputs})
+    made = outputs_like({spec.name: (spec.shape, spec.dtype.value) for spec in work.outputs})
     artifact = compiled(name, target)
     after, _ = runs.call(
         artifact.code, artifact.symbols[0], [*arrays.values(), *made.values()], PROCESSORS[host]

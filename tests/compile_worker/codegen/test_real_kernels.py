@@ -44,7 +44,7 @@ def answer(work: Workload, host: Host, arrays: Arrays, folder: Path) -> NDArray[
     kernel = folder / f"{work.digest.short}.so"
     kernel.write_bytes(made.code)
     (spec,) = work.outputs
-    found = outputs_like({spec.name: (spec.shape, spec.dtype.numpy)})
+    found = outputs_like({spec.name: (spec.shape, spec.dtype.value)})
     runtime = runtime_double(folder)
     assert call(runtime, kernel, made.symbols[0], [*arrays.values(), *found.values()]) == 0
     return found["out"]

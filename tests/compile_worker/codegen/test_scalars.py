@@ -180,6 +180,6 @@ def test_rounding_trick_rounds_half_to_even(value: float) -> None:
 
 def check(func: Func, arrays: dict[str, np.ndarray[Any, Any]], folder: Path) -> None:
     out = func.params[-1]
-    found = np.zeros(out.shape, out.dtype.numpy)
+    found = np.zeros(out.shape, out.dtype.value)
     run(func, folder, *arrays.values(), found)
     np.testing.assert_array_equal(found, interpret(func, arrays)["out"])

@@ -84,7 +84,7 @@ def right(work: Workload, target: Target, folder: Path) -> bool:
     kernel = folder / f"{made.job.hex[:16]}.so"
     kernel.write_bytes(made.code)
     arrays = inputs_of(work)
-    found = outputs_like({spec.name: (spec.shape, spec.dtype.numpy) for spec in work.outputs})
+    found = outputs_like({spec.name: (spec.shape, spec.dtype.value) for spec in work.outputs})
     (entry,) = made.symbols
     assert call(runtime_double(folder), kernel, entry, [*arrays.values(), *found.values()]) == 0
     wanted = interpret(nest_of(work, target), arrays)

@@ -54,7 +54,7 @@ STEP = 2
 def arrays(*tensors: Tensor) -> dict[str, Array]:
     rng = np.random.default_rng(3)
     return {
-        each.buffer.name: rng.integers(-9, 9, each.shape).astype(each.dtype.numpy)
+        each.buffer.name: rng.integers(-9, 9, each.shape).astype(each.dtype.value)
         for each in tensors
     }
 

@@ -49,7 +49,7 @@ def execute(
         for spec in workload.inputs:
             buffer, offset = places[spec]
             view = np.frombuffer(buffers[buffer], np.uint8)[offset : offset + spec.nbytes]
-            inputs[spec.name] = view.copy().view(spec.dtype.numpy).reshape(spec.shape)
+            inputs[spec.name] = view.copy().view(spec.dtype.value).reshape(spec.shape)
         results = run_workload(workload, inputs)
         for spec in workload.outputs:
             buffer, offset = places[spec]

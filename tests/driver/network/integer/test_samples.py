@@ -54,7 +54,7 @@ def test_parameters_have_their_types_and_are_equal_over_the_batch() -> None:
     w = layer(1, 1)
     for spec in w.inputs:
         values = sample_inputs(w, seed=0)[spec.name]
-        assert (values.shape, values.dtype) == (spec.shape, spec.dtype.numpy)
+        assert (values.shape, values.dtype) == (spec.shape, np.dtype(spec.dtype.value))
     shift = sample_inputs(w, seed=0)["shift"]
     assert len(np.unique(shift)) > 1
     assert shift.min() >= 0

@@ -237,7 +237,7 @@ def test_every_network_can_have_them(case: tuple[Graph, int], target: str, weigh
         assert all(127 < t.largest <= MAX_WIDE for t in wide)
     values = run(quantized, data, keep=True)
     for name, tensor in quantized.tensors.items():
-        assert values[name].dtype == tensor.dtype.numpy
+        assert values[name].dtype == tensor.dtype.value
         if tensor.dtype is DType.INT16:
             assert np.abs(values[name].astype(int)).max() <= tensor.largest
 
