@@ -18,8 +18,8 @@ from compile_worker.space import generate, ideal_cycles
 from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.measuring import Bench, Failed, Measured
-from driver.benchmarks.old_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
 from driver.benchmarks.search import best_point
+from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
 from driver.program.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, Epilogue
 from driver.program.vta.spent import CAUSES, Spent
 from driver.report.terminal.text_table import text_table

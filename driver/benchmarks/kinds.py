@@ -10,7 +10,7 @@ from tilefarm.dtype import DType
 from tilefarm.target import Target
 from tilefarm.workload import AttrValue, TensorSpec, Workload
 
-from driver.benchmarks.old_flow import OLD_FLOW
+from driver.benchmarks.tvm_flow import OLD_FLOW
 from driver.program.vta.layers import (
     BIASED,
     MOBILENET_DEPTHWISE,

@@ -20,7 +20,7 @@ from driver.commands.options.networks import MODEL, SEEDED, add_network_options,
 
 if TYPE_CHECKING:
     from driver.commands.validation.checking import Checked
-    from driver.commands.validation.golden import StepCheck
+    from driver.commands.validation.conformance import StepCheck
     from driver.network.integer.noise import Noise
 
 _IMAGES = 2

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
     quiet_libraries()
     from driver.commands.validation.explaining import explain
-    from driver.commands.validation.telling import lines
+    from driver.commands.validation.text_report import lines
     from driver.network.accuracy.noise_sources import noise_sources
     from driver.network.forms import forms_of
     from driver.targets import usable_target

@@ -195,7 +195,7 @@ def _add_stream(
     """Run the kernel where its instructions are wanted; they become the compile's last step."""
     from driver.commands.compile_steps.steps import ALL, STREAM, Shown
     from driver.commands.compile_steps.stream import stream_of
-    from driver.network.partition.misfits import is_accelerated
+    from driver.network.partition.unsupported import is_accelerated
 
     wanted = args.after in (STREAM, ALL) or args.html is not None or args.json
     on_processor = not is_accelerated(workload, target)

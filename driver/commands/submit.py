@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     from driver.jobs.watching import begun
     from driver.network.examples.zoo import model_files, short_name
     from driver.network.frontend import import_model
-    from driver.network.frontend.extents import read_extents
+    from driver.network.frontend.dynamic_dimensions import read_extents
     from driver.network.frontend.whole_model import files_beside
 
     dashboard = dashboard_of(args)

@@ -13,7 +13,7 @@ from tilefarm.target import Target
 
 from driver.network.examples.zoo import model_files
 from driver.network.frontend import Dataset, import_model, load_data
-from driver.network.frontend.extents import Extents
+from driver.network.frontend.dynamic_dimensions import Extents
 from driver.network.frontend.origins import Origin, origins
 from driver.network.frontend.seeded import seeded_data
 from driver.network.graph.ir import Graph

@@ -31,13 +31,13 @@ from driver.network.integer.network import Network
 from driver.network.integer.qir import QuantGraph
 from driver.network.integer.reference import run
 from driver.network.partition.partitioner import partition
-from driver.network.quantize.centering import copied_tensors
 from driver.network.quantize.fitting import Fitted, quantize_for
 from driver.network.quantize.float_form import float_form
 from driver.network.quantize.floats import has_no_kernel
 from driver.network.quantize.integer_bias import has_wide_weights
 from driver.network.quantize.wide_activations import reasons
 from driver.network.quantize.wide_weights import has_no_wide_form
+from driver.network.quantize.zero_points import copied_tensors
 from driver.report.noise import NoiseRow
 from driver.tune.answers import Answers, Hear
 from driver.tune.files import Files

@@ -18,7 +18,7 @@ from driver.settings import at_least
 from tuner import PROPOSERS
 
 if TYPE_CHECKING:
-    from driver.network.frontend.extents import Extents
+    from driver.network.frontend.dynamic_dimensions import Extents
 
 DEFAULT_TRIALS: Final = 240
 

@@ -16,7 +16,7 @@ from tilefarm.target import TARGETS, Target
 from compile_worker.space import generate, lower_bound_cycles
 from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.measuring import Bench
-from driver.commands.validation.golden import checked_steps
+from driver.commands.validation.conformance import checked_steps
 from driver.network.integer.reference import run_network
 from driver.program.vta.layers import (
     BIASED,

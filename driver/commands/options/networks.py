@@ -48,7 +48,7 @@ def source_of(args: argparse.Namespace) -> Source:
         SettingsError: an option is impossible.
     """
     from driver.network.forms import Source
-    from driver.network.frontend.extents import read_extents
+    from driver.network.frontend.dynamic_dimensions import read_extents
 
     return Source(
         model=args.model,

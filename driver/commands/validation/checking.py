@@ -14,7 +14,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
-from driver.commands.validation.golden import Compile, StepCheck, checked_steps
+from driver.commands.validation.conformance import Compile, StepCheck, checked_steps
 from driver.commands.validation.noise import noise_of
 from driver.network.forms import Forms
 from driver.network.frontend import Dataset

@@ -8,7 +8,7 @@ from tilefarm.plural import plural
 from tilefarm.printable import page_text as escape
 
 from driver.commands.validation.explaining import Explanation, Layer
-from driver.commands.validation.telling import principal
+from driver.commands.validation.text_report import principal
 from driver.report.noise import noise_chart
 from driver.report.page import STYLE
 from driver.report.tables import bar, count, share_bar, table

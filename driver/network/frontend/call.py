@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from driver.network.frontend.held import file_shape, held_shape
+from driver.network.frontend.batch_layout import file_shape, held_shape
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import FloatArray, Gather, GraphInput, Node, Operator, Reshape, Shape
 from driver.network.graph.shapes import result_shape
@@ -88,7 +88,7 @@ Result: TypeAlias = Lowered | Array
 class Scope:
     """Everything known so far: constants, activations by their current names, nodes made.
 
-    `shapes` are those of the file; `frontend.held` says in which ones the graph has them.
+    `shapes` are those of the file; `frontend.batch_layout` says in which ones the graph has them.
     What refused nodes would have made is `unknown`; some of it has a shape nevertheless. `grids`
     has the names of quantized activations, `ranges` the reach of the tensors that hold them, and
     `pairs` which tensor has another one's values on a grid. `readings` has what a tensor that was

@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
+from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import Array, Call, RefusedError, Scope
-from driver.network.frontend.held import held_shape
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import GraphInput, GraphOutput
 from driver.network.graph.shapes import graph_of

@@ -15,8 +15,8 @@ from google.protobuf.message import DecodeError
 from tilefarm.errors import ModelError
 from tilefarm.plural import plural
 
-from driver.network.frontend.beside import BesideError, bytes_beside, location_of, range_of
 from driver.network.frontend.call import Array
+from driver.network.frontend.external_data import BesideError, bytes_beside, location_of, range_of
 from driver.network.frontend.reasons import Reasons
 from driver.network.frontend.thin import HERE, thin_model
 

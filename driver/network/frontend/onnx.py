@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from tilefarm.readable import readable
 
-from driver.network.frontend.bodies import model_with_bodies
+from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import (
     Call,
     Lowered,
@@ -23,18 +23,23 @@ from driver.network.frontend.call import (
 )
 from driver.network.frontend.computed import computed
 from driver.network.frontend.constants import CONSTANT_OPERATORS, constant_results
-from driver.network.frontend.doors import open_doors
-from driver.network.frontend.ends import batches, inputs_of, integers_of, outputs_of
-from driver.network.frontend.extents import Extents, fix_extents
+from driver.network.frontend.dynamic_dimensions import Extents, fix_extents
 from driver.network.frontend.file import opset_of, read_initializers
-from driver.network.frontend.forms import check_form
-from driver.network.frontend.held import held_shape
+from driver.network.frontend.function_inlining import model_with_bodies
+from driver.network.frontend.graph_inputs_and_outputs import (
+    batches,
+    inputs_of,
+    integers_of,
+    outputs_of,
+)
 from driver.network.frontend.inferring import inferred_shapes
+from driver.network.frontend.integer_inputs import open_doors
 from driver.network.frontend.integers import grids
 from driver.network.frontend.integers.whole import as_integers
 from driver.network.frontend.order import needed_in_order
 from driver.network.frontend.reasons import Reasons
 from driver.network.frontend.rules import COMPOSITIONS, SEVERAL_OUTPUTS, check_supported, rule_of
+from driver.network.frontend.schemas import check_form
 from driver.network.frontend.steps import Steps
 from driver.network.graph.ir import Graph, GraphInput, Node, Reshape, Shape
 from driver.network.graph.shapes import graph_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from driver.network.frontend.bodies import model_with_bodies
+from driver.network.frontend.function_inlining import model_with_bodies
 from driver.network.graph.ir import Gather, Graph, Reshape
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tilefarm.digest import Digest
 from tilefarm.errors import ModelError
 
-from driver.network.frontend.beside import BesideError, file_beside, location_of
+from driver.network.frontend.external_data import BesideError, file_beside, location_of
 from driver.network.frontend.file import read_model
 from driver.network.frontend.thin import HERE
 

@@ -137,7 +137,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Centered:
-    """x - middle: a tensor of the user's as layers get it, see `quantize.centering`."""
+    """x - middle: a tensor of the user's as layers get it, see `quantize.zero_points`."""
 
     middle: float
 
@@ -169,7 +169,7 @@ class Gather:
     """Elements of each sample by their row-major places in it, as `index` [...] says; -1 is `fill`.
 
     Transposing, padding, slicing, repeating and resizing to the nearest pixel are this. It is the
-    quantization that fills with anything else than zero, see `quantize.centering`.
+    quantization that fills with anything else than zero, see `quantize.zero_points`.
     """
 
     index: IndexArray

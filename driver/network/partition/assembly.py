@@ -23,7 +23,7 @@ from driver.network.integer.network import (
 )
 from driver.network.integer.qir import QuantGraph, QuantTensor
 from driver.network.partition.borders import with_early_borders
-from driver.network.partition.misfits import misfit
+from driver.network.partition.unsupported import misfit
 
 
 @dataclass(frozen=True, slots=True)

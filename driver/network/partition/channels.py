@@ -10,7 +10,7 @@ from tilefarm.target import Target
 from driver.network.graph.ir import Shape, Window
 from driver.network.integer.qir import INT8_MAX, INT8_MIN, QSlice, QuantGraph, QuantNode
 from driver.network.partition.assembly import Assembly, Constant
-from driver.network.partition.joins import Join, channel_order
+from driver.network.partition.concat import Join, channel_order
 from driver.network.partition.layers import (
     MOVES,
     SCALES,

@@ -30,10 +30,10 @@ from driver.network.integer.qir import (
 )
 from driver.network.partition.assembly import Assembly
 from driver.network.partition.channels import Channels
-from driver.network.partition.either_side import EitherSide
 from driver.network.partition.images import Images
 from driver.network.partition.layer_calls import LayerCalls
 from driver.network.partition.matmuls import MatMuls
+from driver.network.partition.placement import EitherSide
 from driver.network.partition.processor import Processor
 from driver.network.partition.real_steps import add_real_steps
 from driver.network.partition.values import Values

@@ -14,8 +14,8 @@ from driver.network.integer.blocks import is_view
 from driver.network.integer.qir import QReshape, QuantGraph, QuantNode
 from driver.network.partition.assembly import Assembly, as_image
 from driver.network.partition.borders import plan_borders
+from driver.network.partition.concat import Join, Part, plan_joins
 from driver.network.partition.groups import plan_groups
-from driver.network.partition.joins import Join, Part, plan_joins
 
 
 class Values:

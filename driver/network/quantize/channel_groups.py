@@ -31,7 +31,7 @@ from driver.network.graph.ir import (
     Slice,
     Slopes,
 )
-from driver.network.quantize.disjoint import Disjoint
+from driver.network.quantize.union_find import Disjoint
 
 
 class ChannelGroups:

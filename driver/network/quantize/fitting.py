@@ -17,9 +17,9 @@ from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.observed import Calibration, Observed
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.own_integers import keeps_own_integers
+from driver.network.quantize.power_of_two_requantization import MAX_SHIFT
 from driver.network.quantize.quantizer import quantize
 from driver.network.quantize.refining import Refinement, refined_at_once
-from driver.network.quantize.shift_exact import MAX_SHIFT
 from driver.network.quantize.ways import AtOnce, Chosen, chosen_way
 
 _NOT_EQUALIZED = (

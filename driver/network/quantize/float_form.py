@@ -7,14 +7,20 @@ from dataclasses import dataclass
 
 from driver.network.graph.ir import FloatArray, Graph
 from driver.network.quantize.calibrate import by_name
-from driver.network.quantize.centering import Middle, centered, input_ranges, middles, ranges_around
 from driver.network.quantize.equalize import equalized
 from driver.network.quantize.floats import float_nodes
-from driver.network.quantize.input_middles import input_middles
+from driver.network.quantize.input_zero_points import input_zero_points
 from driver.network.quantize.observed import Calibration
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.ranges import ranges_of
 from driver.network.quantize.wide_activations import wide_results
+from driver.network.quantize.zero_points import (
+    Middle,
+    centered,
+    input_ranges,
+    middles,
+    ranges_around,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,5 +112,5 @@ def _middles_of_inputs(
     floats = float_nodes(graph, how.keep_float)
     data = None if calibration is None else by_name(graph, calibration)
     read = {name for node in graph.nodes if node.name in floats for name in node.inputs}
-    found = input_middles(graph, ranges, data)
+    found = input_zero_points(graph, ranges, data)
     return {name: middle for name, middle in found.items() if name not in read}

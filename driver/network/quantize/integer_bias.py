@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.integer.qir import QAffine, QConv2d, QConvTranspose2d, QDense, QuantOperator
-from driver.network.quantize.shift_exact import ACC_LIMIT, LARGEST_INPUT
+from driver.network.quantize.power_of_two_requantization import ACC_LIMIT, LARGEST_INPUT
 
 Biased: TypeAlias = QConv2d | QConvTranspose2d | QDense | QAffine
 """The integer operators with weights and a bias for each channel of the result."""

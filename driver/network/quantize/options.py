@@ -31,7 +31,7 @@ class Quantization:
             suits the network better, see `quantize.ways`.
         activations: whether zero is the middle of every int8 tensor, or what layers make may lie
             around its own middle, everywhere or (`mixed`) where nothing is copied for it; see
-            `quantize.centering`.
+            `quantize.zero_points`.
         equalize: whether channels are brought to like ranges first; see `quantize.equalize`;
             None: where it helps.
         share_shifts: whether the channels of a block share a shift: always, never, or (None) where
@@ -42,7 +42,7 @@ class Quantization:
         fit_weights: whether weights are rounded to fit one another, see `quantize.rounding`;
             without data to fit what may be assumed.
         requantize: whether sums become int8 by a shift alone, or by a multiplication and a shift;
-            see `quantize.shift_exact` and `quantize.multiplied`.
+            see `quantize.power_of_two_requantization` and `quantize.fixed_point_requantization`.
         keep_float: names of layers that stay in float on the processor, or patterns of names.
         wide: names of layers whose weights have 16 bits, or patterns of names; see
             `quantize.wide_weights`. None: where many answers would change otherwise,

@@ -40,18 +40,18 @@ from driver.network.integer.qir import (
     result_type,
 )
 from driver.network.integer.real_views import places_of
-from driver.network.quantize.centering import with_rounded_middles
 from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.floats import float_nodes
 from driver.network.quantize.made_up_inputs import made_up_inputs
 from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
+from driver.network.quantize.power_of_two_requantization import LARGEST_INPUT, MAX_SHIFT, Largest
 from driver.network.quantize.refining import Refinement, refined, refined_without_data
 from driver.network.quantize.rules import Surroundings, rescale_rule, rule_for
-from driver.network.quantize.scales import Ties
-from driver.network.quantize.shift_exact import LARGEST_INPUT, MAX_SHIFT, Largest
+from driver.network.quantize.scales import ScaleGroups
 from driver.network.quantize.whole_weights import read_by_layers
 from driver.network.quantize.wide_activations import largest_results, wide_results, with_spare
 from driver.network.quantize.wide_weights import wide_nodes
+from driver.network.quantize.zero_points import with_rounded_middles
 
 _SOFTMAX_ENTRIES = 256
 _LEAST_SCALE = 1e-30
@@ -195,7 +195,7 @@ class _Quantizer:
     ) -> None:
         self._graph = graph
         self._floats = floats
-        self._ties = Ties(graph)
+        self._ties = ScaleGroups(graph)
         self._ranges = with_spare(graph, self._ties.ranges(ranges), most)
         self._largest: dict[str, float] = {}
         self._block = block

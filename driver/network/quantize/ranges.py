@@ -21,7 +21,7 @@ from driver.network.graph.ir import (
 from driver.network.quantize.calibrate import calibrate
 from driver.network.quantize.floats import float_nodes
 from driver.network.quantize.methods import MIN_MAX, CalibrationMethod
-from driver.network.quantize.scales import Ties
+from driver.network.quantize.scales import ScaleGroups
 
 _NO_SCALE_OF_THEIR_OWN = (Concat, Gather, MaxPool2d, Reshape, Slice, Softmax)
 _MOST_NAMES = 8
@@ -77,7 +77,7 @@ def given_ranges(graph: Graph) -> dict[str, float]:
     Tensors of one scale share the widest; what is only clipped needs no more than the result.
     """
     given = dict(graph.ranges)
-    ties = Ties(graph)
+    ties = ScaleGroups(graph)
     users = graph.users()
     for node in reversed(graph.nodes):
         alone = isinstance(node.op, Clip) and len(users[node.inputs[0]]) == 1

@@ -65,8 +65,8 @@ from driver.network.quantize.moments import (
     moments,
 )
 from driver.network.quantize.observed import Observed
+from driver.network.quantize.power_of_two_requantization import MAX_MUL, of_blocks
 from driver.network.quantize.rounding import fitted
-from driver.network.quantize.shift_exact import MAX_MUL, of_blocks
 
 Reals: TypeAlias = NDArray[np.float64]
 

@@ -42,8 +42,8 @@ from driver.network.integer.qir import (
     QSlice,
     QuantOperator,
 )
-from driver.network.quantize.multiplied import multiplied_parameters
-from driver.network.quantize.shift_exact import (
+from driver.network.quantize.fixed_point_requantization import multiplied_parameters
+from driver.network.quantize.power_of_two_requantization import (
     BYTES,
     INT8,
     LARGEST_INPUT,

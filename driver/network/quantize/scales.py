@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from driver.network.graph.ir import Concat, Gather, Graph, MaxPool2d, Reshape
-from driver.network.quantize.disjoint import Disjoint
+from driver.network.quantize.union_find import Disjoint
 
 
-class Ties:
+class ScaleGroups:
     """Groups of tensors of one scale: the operands and the result of every concatenation.
 
     Max pooling, moving and reshaping keep the scale of their operand, so they pass it on.

@@ -16,7 +16,7 @@ import numpy as np
 
 from driver.network.graph.ir import FloatArray, Graph, Layer
 from driver.network.quantize.bands import bands
-from driver.network.quantize.shift_exact import LayerParameters
+from driver.network.quantize.power_of_two_requantization import LayerParameters
 
 _MOST_MULTIPLE: Final = 255
 _MOST_SMALLEST: Final = 16

@@ -22,7 +22,7 @@ from driver.network.integer.blocks import is_view
 from driver.network.integer.qir import INT8_MAX, MAX_WIDE
 from driver.network.quantize.bands import bands
 from driver.network.quantize.named import named
-from driver.network.quantize.shift_exact import ACC_LIMIT, MAX_MUL
+from driver.network.quantize.power_of_two_requantization import ACC_LIMIT, MAX_MUL
 
 _ROOM: Final = ACC_LIMIT // 2
 """Of a sum of products: the other half is for the bias."""

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from tilefarm.errors import ModelError
 
+from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.conformance.cases import Case, Kind
 from driver.network.frontend.file import OPSETS
-from driver.network.frontend.held import held_shape
 from driver.network.frontend.onnx import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import FloatArray, Graph, GraphInput, Shape
@@ -177,7 +177,7 @@ def _compared(answers: Mapping[str, NDArray[Any]], case: Case) -> tuple[Verdict,
 
 
 def _is_held(shape: Shape, held: Shape) -> bool:
-    """Whether the graph may hold a tensor of the file so, see `frontend.held`."""
+    """Whether the graph may hold a tensor of the file so, see `frontend.batch_layout`."""
     return shape == held or held in [held_shape(shape, batch) for batch in {1, *shape[:1]}]
 
 

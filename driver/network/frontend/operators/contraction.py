@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
-from driver.network.frontend.held import held_shape
 from driver.network.frontend.operators.moves import check_few, moved
 from driver.network.graph.ir import (
     Conv2d,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driver.network.frontend.held import held_shape
+from driver.network.frontend.batch_layout import held_shape
 from driver.network.graph.ir import Affine, FloatArray, Operator, Reshape, Shape
 
 

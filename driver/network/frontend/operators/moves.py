@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import Call, Lowered, RefusedError, Scope, axis_within
-from driver.network.frontend.held import held_shape
 from driver.network.graph.ir import Gather, Operator, Reshape, Shape
 
 Places: TypeAlias = NDArray[np.int32]

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from driver.network.frontend.batch_layout import Along, along
 from driver.network.frontend.call import Call, Lowered, Scope, axis_within
-from driver.network.frontend.held import Along, along
 from driver.network.graph.ir import (
     Add,
     AvgPool2d,

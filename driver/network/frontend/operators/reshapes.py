@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import (
     Array,
     Call,
@@ -18,7 +19,6 @@ from driver.network.frontend.call import (
     Scope,
     axis_within,
 )
-from driver.network.frontend.held import held_shape
 from driver.network.frontend.operators.moves import sliced, transposed
 from driver.network.graph.ir import Operator, Reshape, Shape, Slice
 

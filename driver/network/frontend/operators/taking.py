@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope, axis_within
-from driver.network.frontend.held import held_shape
 from driver.network.frontend.operators.joining import concat
 from driver.network.frontend.operators.moves import NOTHING, moved, require_room
 from driver.network.frontend.operators.moves import gather as gather_constant

@@ -20,7 +20,7 @@ from compile_worker.compiler import compile_kernel
 from driver import cli
 from driver.commands.check import row, verdict
 from driver.commands.validation.checking import EQUAL, checked, schedules
-from driver.commands.validation.golden import checked_steps, first_difference
+from driver.commands.validation.conformance import checked_steps, first_difference
 from driver.network.examples import CALIBRATION
 from driver.network.forms import Forms, Source
 

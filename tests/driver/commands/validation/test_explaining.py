@@ -19,7 +19,7 @@ from tilefarm.target import TARGETS
 
 from driver import cli
 from driver.commands.validation.explaining import Explanation, Layer, shift_words
-from driver.commands.validation.telling import lines, principal
+from driver.commands.validation.text_report import lines, principal
 from driver.network.examples import TEST
 from driver.network.forms import Source, forms_of
 from driver.network.frontend.origins import Origin

@@ -16,8 +16,8 @@ from driver.network.integer.blocks import from_group_tiles, group_tiles, group_t
 from driver.network.integer.qir import QMatMul
 from driver.network.integer.reference import run, run_network
 from driver.network.partition.partitioner import partition
+from driver.network.quantize.power_of_two_requantization import product_parameters
 from driver.network.quantize.quantizer import quantize
-from driver.network.quantize.shift_exact import product_parameters
 
 SIM = TARGETS["sim"]
 PAIRS = Target(name="pairs", vta=VtaConfig(log_batch=1, log_block=3))

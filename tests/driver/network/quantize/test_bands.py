@@ -10,8 +10,8 @@ import pytest
 from driver.network.integer import arithmetic
 from driver.network.quantize import bands as module
 from driver.network.quantize.bands import bands
-from driver.network.quantize.multiplied import multiplied_parameters
-from driver.network.quantize.shift_exact import LayerParameters, layer_parameters
+from driver.network.quantize.fixed_point_requantization import multiplied_parameters
+from driver.network.quantize.power_of_two_requantization import LayerParameters, layer_parameters
 from driver.network.quantize.whole_weights import added_noise
 
 RNG = np.random.default_rng(3)

@@ -18,7 +18,7 @@ from driver.network.integer.reference import run
 from driver.network.partition.partitioner import partition
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import AS_USUAL, Quantization
-from driver.network.quantize.shift_exact import ENOUGH_SHIFT, layer_parameters
+from driver.network.quantize.power_of_two_requantization import ENOUGH_SHIFT, layer_parameters
 from driver.network.rewrites.fold import fold
 
 SIM = TARGETS["sim"]

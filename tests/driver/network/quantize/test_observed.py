@@ -15,13 +15,13 @@ from kit.networks import Builder, conv, dense, window
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Affine, Conv2d, Dense, Graph, Reshape, Softmax
 from driver.network.quantize.calibrate import calibrate
-from driver.network.quantize.centering import centered, middles
 from driver.network.quantize.channel_weights import Weighted
 from driver.network.quantize.float_form import form_of
-from driver.network.quantize.input_middles import input_middles
+from driver.network.quantize.input_zero_points import input_zero_points
 from driver.network.quantize.moments import moments
 from driver.network.quantize.observed import Calibration, spread
 from driver.network.quantize.options import Quantization
+from driver.network.quantize.zero_points import centered, middles
 
 
 def classifier() -> Graph:
@@ -106,7 +106,7 @@ def test_means_and_variances_of_the_centered_network() -> None:
     images = np.random.default_rng(4).integers(0, 256, (20, 3, 5, 5)).astype(np.float32)
     data = Calibration({"x": images})
     ranges = calibrate(graph, data)
-    middle = middles(graph, ranges, inputs=input_middles(graph, ranges, data), copies=False)
+    middle = middles(graph, ranges, inputs=input_zero_points(graph, ranges, data), copies=False)
     assert {"x", "t0", "t1"} <= middle.keys()
     made = centered(graph, middle)
     assert data.observed is not None

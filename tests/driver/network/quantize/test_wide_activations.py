@@ -25,8 +25,13 @@ from driver.network.quantize.float_form import float_form
 from driver.network.quantize.floats import KEPT
 from driver.network.quantize.integer_bias import fits_int32
 from driver.network.quantize.options import AS_USUAL, Activations, Quantization
+from driver.network.quantize.power_of_two_requantization import (
+    INT8,
+    Largest,
+    bounds,
+    layer_parameters,
+)
 from driver.network.quantize.quantizer import quantize
-from driver.network.quantize.shift_exact import INT8, Largest, bounds, layer_parameters
 from driver.network.quantize.wide_activations import (
     largest_results,
     reasons,

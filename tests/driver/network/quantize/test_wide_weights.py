@@ -21,8 +21,13 @@ from driver.network.quantize.float_form import float_form
 from driver.network.quantize.floats import KEPT
 from driver.network.quantize.integer_bias import fits_int32
 from driver.network.quantize.options import AS_USUAL, Quantization
+from driver.network.quantize.power_of_two_requantization import (
+    MAX_MUL,
+    WIDE,
+    layer_parameters,
+    most_bias,
+)
 from driver.network.quantize.quantizer import quantize
-from driver.network.quantize.shift_exact import MAX_MUL, WIDE, layer_parameters, most_bias
 from driver.network.quantize.wide_weights import wide_nodes
 from driver.network.rewrites.fold import fold
 

@@ -47,7 +47,7 @@ from driver.network.rewrites.moved_operators import (
     with_constants,
 )
 from driver.network.rewrites.rearranged import inverse, is_bijective, rearrangement_of
-from driver.network.rewrites.ways import Ways, suited
+from driver.network.rewrites.transpose_analysis import Ways, suited
 
 
 def with_late_moves(graph: Graph) -> Graph:

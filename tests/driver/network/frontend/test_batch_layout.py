@@ -15,7 +15,7 @@ from onnx import helper
 from tilefarm.errors import ModelError
 
 from driver.network.frontend import import_model
-from driver.network.frontend.held import along, file_shape, held_shape
+from driver.network.frontend.batch_layout import along, file_shape, held_shape
 from driver.network.graph.ir import Reshape
 
 

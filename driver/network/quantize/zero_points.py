@@ -9,7 +9,7 @@ An answer of the network has a middle as well, if nothing else reads it: it is a
 becomes float. A softmax gives the same without it.
 
 A model that was quantized before says where the middle is: its integers of 8 bits become these.
-What the user gives may have one as well, see `quantize.input_middles`.
+What the user gives may have one as well, see `quantize.input_zero_points`.
 
 The accelerator pads with the bytes 0, which would be the middle. A convolution that pads a tensor
 with a middle gets it with a border of its own, whose bytes are zero less the middle. Where all that
@@ -74,7 +74,7 @@ def middles(
     Args:
         graph: a float network, folded.
         ranges: the largest value of every tensor.
-        inputs: what could be taken from the network's inputs, see `quantize.input_middles`.
+        inputs: what could be taken from the network's inputs, see `quantize.input_zero_points`.
         copies: also of tensors that have to be copied into their borders.
         without: tensors that need none.
     """

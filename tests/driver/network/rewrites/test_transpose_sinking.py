@@ -32,8 +32,8 @@ from driver.network.integer.reference import run, run_network
 from driver.network.partition.partitioner import partition
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
-from driver.network.rewrites.late_moves import with_late_moves
-from driver.network.rewrites.turned_products import with_products_turned
+from driver.network.rewrites.operand_swap import with_products_turned
+from driver.network.rewrites.transpose_sinking import with_late_moves
 
 
 def near(graph: Graph, other: Graph) -> None:

@@ -30,12 +30,12 @@ from driver.network.integer.noise import between
 from driver.network.integer.qir import QGather
 from driver.network.integer.reference import run, run_network
 from driver.network.partition.partitioner import partition
-from driver.network.quantize.centering import Middle, copied_tensors, middles
 from driver.network.quantize.float_form import float_form
-from driver.network.quantize.input_middles import input_middles
+from driver.network.quantize.input_zero_points import input_zero_points
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
 from driver.network.quantize.ranges import ranges_of
+from driver.network.quantize.zero_points import Middle, copied_tensors, middles
 
 SYMMETRIC = Quantization(activations="symmetric")
 ASYMMETRIC = Quantization(activations="asymmetric")
@@ -348,7 +348,7 @@ def one_input(values: NDArray[Any]) -> Middle | None:
     b = Builder((1, 3, 5, 5))
     graph = b.graph(b.put(conv(np.random.default_rng(0), 3, 16, window()), "x"))
     data = {"x": values.astype(np.float32)}
-    return input_middles(graph, ranges_of(graph, data), data).get("x")
+    return input_zero_points(graph, ranges_of(graph, data), data).get("x")
 
 
 IMAGES = np.random.default_rng(7).integers(0, 256, (8, 3, 5, 5))

@@ -13,7 +13,7 @@ from tilefarm.errors import ModelError, SettingsError
 
 from driver import cli
 from driver.network.frontend import import_model
-from driver.network.frontend.extents import read_extents
+from driver.network.frontend.dynamic_dimensions import read_extents
 from driver.network.graph.float_run import run_float
 
 

@@ -2,8 +2,9 @@
 
 With input scale si and output scale so, the weight scale of channel c is (so / si) * f[c] * 2^-s.
 Then sum * si * weight_scale / so = sum * f[c] * 2^-s: `(sum * f[c]) >> s`, as exact as a shift
-alone (`shift_exact`) for any si and so. There a step from one weight scale to the next is a factor
-of two, which costs up to one bit of the weights' range; here it is one part in f[c].
+alone (`power_of_two_requantization`) for any si and so. There a step from one weight scale to the
+next is a factor of two, which costs up to one bit of the weights' range; here it is one part in
+f[c].
 
 The channels of a block share the shift, an immediate operand; factors differ by lane and are read
 from a register. The shift is the largest with which no product leaves int32 whatever the input: the
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from driver.network.graph.ir import FloatArray
 from driver.network.quantize.bands import bands
-from driver.network.quantize.shift_exact import (
+from driver.network.quantize.power_of_two_requantization import (
     ACC_LIMIT,
     ENOUGH_SHIFT,
     LARGEST_INPUT,

@@ -13,7 +13,7 @@ import numpy as np
 
 from driver.network.graph.ir import Gather, Graph, IndexArray, MatMul, Node, Shape
 from driver.network.graph.shapes import graph_of
-from driver.network.rewrites.ways import Ways, suited
+from driver.network.rewrites.transpose_analysis import Ways, suited
 
 
 def with_products_turned(graph: Graph) -> Graph:

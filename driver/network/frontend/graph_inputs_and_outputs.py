@@ -9,7 +9,7 @@ from typing import Final
 import onnx
 
 from driver.network.frontend.call import Lowered, Scope
-from driver.network.frontend.extents import option_for
+from driver.network.frontend.dynamic_dimensions import option_for
 from driver.network.frontend.integers.pairs import clip_onto
 from driver.network.frontend.reasons import Reasons
 from driver.network.graph.grid import BOUNDS, Grid

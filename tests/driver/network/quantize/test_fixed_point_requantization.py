@@ -16,10 +16,10 @@ from tilefarm.target import TARGETS
 from driver.network.integer import arithmetic as integer
 from driver.network.integer.qir import QAffine, QDense
 from driver.network.quantize.fitting import quantize_for
+from driver.network.quantize.fixed_point_requantization import multiplied_parameters
 from driver.network.quantize.integer_bias import Biased, bias_of, gain, weight_rows
-from driver.network.quantize.multiplied import multiplied_parameters
 from driver.network.quantize.options import Quantization
-from driver.network.quantize.shift_exact import (
+from driver.network.quantize.power_of_two_requantization import (
     ENOUGH_SHIFT,
     LayerParameters,
     least_out_scale,

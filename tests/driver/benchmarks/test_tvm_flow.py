@@ -11,7 +11,7 @@ from tilefarm.space import violations
 from tilefarm.target import TARGETS
 
 from compile_worker.space import generate
-from driver.benchmarks.old_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
+from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
 from driver.program.vta.layers import RESNET18
 
 HEAD = "layer,tile_h,tile_w,tile_ci,tile_co,oc_nthread,h_nthread,cycles\n"

@@ -15,7 +15,7 @@ import numpy as np
 
 from driver.network.graph.ir import FloatArray, Graph
 from driver.network.integer.qir import INT8_MAX, INT8_MIN
-from driver.network.quantize.centering import LEVELS, Middle, middle_of_ends
+from driver.network.quantize.zero_points import LEVELS, Middle, middle_of_ends
 
 _OFF_GRID: Final = 1e-3
 """Of a step: what rounding to float32 makes of a grid at most."""
@@ -25,7 +25,7 @@ _MUCH_FINER: Final = 0.8
 """
 
 
-def input_middles(
+def input_zero_points(
     graph: Graph, ranges: Mapping[str, float], calibration: Mapping[str, FloatArray] | None
 ) -> dict[str, Middle]:
     """What could be taken from what the user gives, by its type or by the calibration data.

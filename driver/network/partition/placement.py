@@ -11,8 +11,8 @@ from driver.network.integer.qir import QAdd, QAvgPool2d, QuantGraph, QuantNode
 from driver.network.integer.signs import never_negative
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.layers import MAXIMA, SCALES, Attrs, diagonal, pool_attrs
-from driver.network.partition.misfits import misfit
 from driver.network.partition.processor import Processor
+from driver.network.partition.unsupported import misfit
 from driver.network.partition.values import Values
 
 

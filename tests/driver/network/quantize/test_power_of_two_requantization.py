@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.network.quantize.shift_exact import (
+from driver.network.quantize.power_of_two_requantization import (
     MAX_MUL,
     bounds,
     layer_parameters,
