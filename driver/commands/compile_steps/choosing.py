@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from tilefarm.errors import SettingsError
+from tilefarm.plural import plural
 from tilefarm.target import Target
 from tilefarm.workload import Workload
 
@@ -63,7 +64,8 @@ def chosen(rows: Sequence[Listed], words: str | None) -> Listed:
         return fitting[0]
     names = ", ".join(f"{row.number} {row.workload.name}" for row in fitting or rows)
     if fitting:
-        what = f"{len(fitting)} workloads fit" + f" --workload {words}" * (words is not None)
+        asked = f" --workload {words}" * (words is not None)
+        what = f"{plural(len(fitting), 'workload')} fit{asked}"
         first = fitting[0].number
         raise SettingsError(f"{what}: {names}", f"choose one by its number: --workload {first}")
     raise SettingsError(f"--workload {words}: no such workload", f"one of {names}")
