@@ -78,7 +78,6 @@ def test_a_small_board_can_import_it(module: str) -> None:
         import sys
         import device_server.{module}
         heavy = {{"numpy", "ray", "llvmlite", "onnx", "xgboost", "rich", "cryptography"}}
-        heavy.add("tilefarm.dtype")
         print(sorted(heavy & set(sys.modules)))
     """
     with process(code) as (_, said):
