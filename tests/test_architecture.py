@@ -28,7 +28,7 @@ DOORS = {
     "xgboost": {"tuner/xgb_model.py"},
     "ctypes": {
         "device_server/vta/library",
-        "device_server/lifetime.py",
+        "device_server/server/lifetime.py",
         "driver/farm/compiling/keeper.py",
     },
     "onnx": {"driver/network/frontend", "driver/network/examples"},
@@ -177,7 +177,7 @@ def test_the_environment_is_not_read_in_the_open() -> None:
         "proto/tilefarm/quiet.py",
         "driver/farm/compiling/cluster.py",
         "driver/farm/compiling/ray_child.py",
-        "device_server/supervisor.py",
+        "device_server/server/supervisor.py",
         "proto/tilefarm/interpreter.py",
     }
     readers = [
@@ -233,7 +233,7 @@ def test_threads_are_started_in_one_way() -> None:
 def test_tasks_of_event_loops_are_started_where_somebody_waits_for_them() -> None:
     waited_for = {
         "proto/tilefarm/duties.py",
-        "device_server/lifetime.py",  # a supervisor misses its signs of life
+        "device_server/server/lifetime.py",  # a supervisor misses its signs of life
         "device_server/device/journal.py",
         "device_server/tenancy.py",  # which waits itself for what it may have to cancel
         "driver/benchmarks/farm/clients.py",

@@ -17,8 +17,8 @@ from tilefarm.server_options import (
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.operations import add_operation_options, operations
 
-from device_server import lifetime
 from device_server.device.temporary import temporary_folder
+from device_server.server import lifetime
 
 _STAND_IN: Final = "stand-in"
 

@@ -30,14 +30,21 @@ class FenceGate:
         epoch: names this life of the device server.
         secret: that the device registered with.
         leased: hears the fence of every newer lease.
+        spoiled: hears that the device was not right under the newest one.
     """
 
     def __init__(
-        self, epoch: str, secret: bytes, leased: Callable[[int], None] = lambda _: None
+        self,
+        epoch: str,
+        secret: bytes,
+        *,
+        leased: Callable[[int], None] = lambda _: None,
+        spoiled: Callable[[], None] = lambda: None,
     ) -> None:
         self._epoch = epoch
         self._secret = secret
         self._leased = leased
+        self._note_spoiled = spoiled
         self._tenancy = Tenancy()
         self._over = 0
         self._spoiled = ""
@@ -123,3 +130,4 @@ class FenceGate:
         Whoever holds it hears why with every call: the answer that said so first may be lost.
         """
         self._spoiled = why
+        self._note_spoiled()

@@ -12,10 +12,11 @@ from tilefarm.target import Target
 from tilefarm.trust.tls import Credentials
 from tilefarm.watch.operations import UNWATCHED, Operations
 
-from device_server import lifetime
 from device_server.device.hooks import NO_HOOKS, Hooks
 from device_server.device.self_test import known_kernel_for, require_level, runner_of
-from device_server.device.server import DeviceSettings, run_device
+from device_server.device.server import run_device
+from device_server.device.settings import DeviceSettings
+from device_server.server import lifetime
 
 
 def serve(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import Final
 
 from tilefarm.clock import Clock
@@ -15,9 +14,8 @@ from tilefarm.rpc.caller import AsyncCaller
 from tilefarm.trust.tls import Credentials
 from tilefarm.watch.log import Log
 
-from device_server.device.condition import Condition
 from device_server.device.gate import FenceGate
-from device_server.device.quarantined import QuarantinedRuns
+from device_server.device.heartbeat import Heartbeats
 
 _CALL_SECONDS: Final = 4.0
 _RETRY_SECONDS: Final = 0.5
@@ -50,14 +48,10 @@ class Registration:
         tracker: the tracker's address.
         credentials: what it shows.
         device: what to register.
+        heartbeats: what it says from then on.
         secret: proves that it is the same device after a restart.
-        gate: knows the highest fence that the device has seen, and hears which leases have ended.
+        gate: knows the highest fence that the device has seen, and hears when no lease is good.
         clock: tells how long the tracker has been silent.
-        condition: why it cannot run, told with every heartbeat.
-        usage: what it has done in this life, told as well.
-        refused: runs that it does not begin, told to a tracker that does not know them yet.
-        readmit: has the device checked anew, when somebody puts it back into service; returns at
-            once, as a device beats on while it waits for its turn.
     """
 
     def __init__(
@@ -65,14 +59,11 @@ class Registration:
         tracker: str,
         credentials: Credentials,
         device: DeviceInfo,
+        heartbeats: Heartbeats,
         *,
         secret: bytes,
         gate: FenceGate,
         clock: Clock,
-        condition: Condition,
-        usage: Callable[[], tracker_calls.Usage],
-        refused: QuarantinedRuns,
-        readmit: Callable[[], None],
         log: Log,
     ) -> None:
         self._tracker = tracker
@@ -80,19 +71,14 @@ class Registration:
         self._caller = self._connect()
         self._device = device
         self._ref = tracker_calls.DeviceRef(name=device.name, epoch=device.epoch)
+        self._heartbeats = heartbeats
         self._secret = secret
         self._gate = gate
         self._clock = clock
         self._heard_seconds = clock.seconds()
-        self._condition = condition
-        self._usage = usage
-        self._refused = refused
-        self._readmit = readmit
         self._log = log
         self._answers = True
         self._was_known = False
-        self._readmissions = 0
-        self._refused_edition: int | None = None
 
     async def keep(self) -> None:
         """Stays registered until cancelled.
@@ -142,27 +128,11 @@ class Registration:
 
     async def _beat(self) -> bool:
         """Says that the device lives, and how; whether the tracker knows it."""
-        told, ours = self._refused_edition, self._refused.edition
         reply = await self._caller.unary(
-            methods.HEARTBEAT,
-            tracker_calls.Heartbeat(
-                name=self._ref.name,
-                epoch=self._ref.epoch,
-                resting=self._condition.resting,
-                quarantine=self._condition.news,
-                usage=self._usage(),
-                refused=None if told in (None, ours) else self._refused.told,
-            ),
-            timeout_seconds=_CALL_SECONDS,
+            methods.HEARTBEAT, self._heartbeats.next(self._ref), timeout_seconds=_CALL_SECONDS
         )
         self._heard_seconds = self._clock.seconds()
-        if reply.ended_fence is not None:
-            self._gate.end(reply.ended_fence)
-        self._refused_edition = reply.refused_edition
-        readmitted = reply.readmissions > self._readmissions
-        self._readmissions = reply.readmissions
-        if self._condition.hear(quarantined=reply.quarantined) or readmitted:
-            self._readmit()
+        self._heartbeats.heard(reply)
         return reply.known
 
     def _connect(self) -> AsyncCaller:

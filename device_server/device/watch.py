@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tilefarm.errors import DeviceLostError, SuspectError
+from tilefarm.errors import DeviceLostError, SelfTestError, SuspectError
 from tilefarm.measurement import Measurement, RunFailure, Status
 from tilefarm.watch.log import Level, Log
 
@@ -76,10 +76,14 @@ class Watch:
             InfraError: the known kernel could not be run.
             DeviceLostError: it hangs.
         """
-        async with self._thread.turn:
-            proof = await self._thread.call(
-                self._canary.prove, self._canary.timeout_seconds, what="the self-test"
-            )
+        try:
+            async with self._thread.turn:
+                proof = await self._thread.call(
+                    self._canary.prove, self._canary.timeout_seconds, what="the self-test"
+                )
+        except SelfTestError as error:
+            self._spoil(error.what)
+            raise
         self._log("proved", device=self._device, self_test=str(proof))
         return proof
 

@@ -13,7 +13,7 @@ from tilefarm.server_options import add_security_options
 from tilefarm.trust.credentials import create_token, read_token
 from tilefarm.watch.operations import add_operation_options, operations
 
-from device_server import lifetime
+from device_server.server import lifetime
 
 _MOST: Final = 1e6
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tilefarm.rpc.security import Security
 from tilefarm.watch.operations import UNWATCHED, Operations
 
-from device_server import lifetime
+from device_server.server import lifetime
 from device_server.tracker.limits import TableLimits
 from device_server.tracker.server import run_tracker
 

@@ -1,28 +1,25 @@
-"""The tracker: wires table, file, servicer and metrics into one gRPC server."""
+"""The tracker: parts that stack, each on those before it; they stop in the reverse order."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Final
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.duties import until
 from tilefarm.names import RandomIds
-from tilefarm.rpc import listening, serving
 from tilefarm.rpc.caller import SMALL_MESSAGES
-from tilefarm.rpc.connections import Connections
-from tilefarm.rpc.places import Places
 from tilefarm.rpc.security import Security
 from tilefarm.watch.log import LineLog, Log
-from tilefarm.watch.metrics import TRACKER_METRICS, call_meter
+from tilefarm.watch.metrics import TRACKER_METRICS
 from tilefarm.watch.operations import UNWATCHED, Operations
-from tilefarm.watch.prometheus import metrics_at
 
-from device_server.counted import TRACKER_RULES, counted
-from device_server.moderated import moderated
+from device_server.server.answering import Endpoint, answering
+from device_server.server.counted import TRACKER_RULES
+from device_server.server.telemetry import telemetry_of
 from device_server.tracker.gauges import keep_gauges
 from device_server.tracker.health import health_of
 from device_server.tracker.leases import LeaseTable
@@ -65,45 +62,46 @@ async def run_tracker(
     # Wall milliseconds are above any fence that an earlier tracker gave, unless time ran backwards;
     # then the fences that devices bring along when they register again are.
     table = LeaseTable(clock, RandomIds(), limits=limits, fence=int(clock.wall_seconds() * 1000))
-    with ExitStack() as owned:
-        metrics = owned.enter_context(
-            metrics_at(operations.metrics, TRACKER_METRICS, log=log, tls=security.tls)
+    async with AsyncExitStack() as parts:
+        telemetry = parts.enter_context(
+            telemetry_of(
+                log, clock, operations, security.tls, table=TRACKER_METRICS, rules=TRACKER_RULES
+            )
         )
-        log = counted(moderated(log, clock), metrics, TRACKER_RULES)
+        log = telemetry.log
         save: Callable[[TableChanges], None] = _forget
         if state is not None:
-            kept = TrackerState(state, log)
-            owned.callback(kept.close)
+            kept = parts.enter_context(closing(TrackerState(state, log)))
             table.restore(kept.load())
             save = kept.save
         rates = None if calls_per_user is None else CallRates(calls_per_user, clock)
         servicer = TrackerServicer(table, clock, log, save, rates)
-        server = await listening.start(
-            servicer.routes(),
-            listen=listen,
-            desk=serving.Desk(
-                component="tracker",
-                door=security.door(log, clock),
+        server = await parts.enter_async_context(
+            answering(
+                servicer.routes(),
+                _endpoint(listen, security),
+                telemetry=telemetry,
                 clock=clock,
-                log=log,
-                places=Places(MOST_CALLS),
-                connections=Connections(MOST_CONNECTIONS),
-                meter=call_meter(metrics),
-            ),
-            tls=security.tls,
-            options=(*SMALL_MESSAGES, ("grpc.max_receive_message_length", MOST_MESSAGE_NBYTES)),
-            health_of=lambda name: health_of(name, servicer.overview),
+                component="tracker",
+                health_of=lambda name: health_of(name, servicer.overview),
+            )
         )
-        duties = [server.keep(), servicer.watch()]
-        if operations.metrics is not None:
-            duties.append(keep_gauges(servicer.overview, metrics))
         log("ready", address=server.address)
         on_ready(server.address)
-        try:
-            await until(stopping, duties)
-        finally:
-            await server.stop()
-            log("stopped", address=server.address)
+        duties = [server.keep(), servicer.watch()]
+        if operations.metrics is not None:
+            duties.append(keep_gauges(servicer.overview, telemetry.metrics))
+        await until(stopping, duties)
+
+
+def _endpoint(listen: str, security: Security) -> Endpoint:
+    return Endpoint(
+        listen=listen,
+        security=security,
+        most_calls=MOST_CALLS,
+        most_connections=MOST_CONNECTIONS,
+        options=(*SMALL_MESSAGES, ("grpc.max_receive_message_length", MOST_MESSAGE_NBYTES)),
+    )
 
 
 def _forget(_changes: TableChanges) -> None:

@@ -33,7 +33,7 @@ from tilefarm.rpc.methods import Method
 
 from device_server.device.batch import Ask
 from device_server.device.client import DeviceClient
-from device_server.device.server import DeviceSettings
+from device_server.device.settings import DeviceSettings
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
 from driver.farm.device_messages import Order

@@ -15,7 +15,7 @@ from kit.tuning import tuning
 from tilefarm.errors import DeviceLostError, InfraError, SuspectError
 from tilefarm.measurement import Measurement, Status
 
-from device_server.device.server import DeviceSettings
+from device_server.device.settings import DeviceSettings
 from device_server.device.watch import WatchLimits
 from tuner.store import Store
 

@@ -16,7 +16,7 @@ from tilefarm.rpc import caller as rpc
 from tilefarm.rpc.serving import Route
 from tilefarm.rpc.version import PROTOCOL, Version, announcement
 
-from device_server.device import server
+from device_server.device import served_device
 from device_server.device.client import DeviceClient
 from device_server.device.servicer import DeviceServicer
 from device_server.tracker.client import TrackerClient
@@ -96,7 +96,7 @@ def test_a_device_refuses_a_client(
 def test_a_client_refuses_a_device_that_would_not(
     farm: Farm, tracker: Server, monkeypatch: pytest.MonkeyPatch, theirs: Version
 ) -> None:
-    monkeypatch.setattr(server, "PROTOCOL", theirs)
+    monkeypatch.setattr(served_device, "PROTOCOL", theirs)
     farm.device(tracker=tracker)
     with (
         DeviceClient(leased(farm, tracker), CREDENTIALS) as client,
@@ -125,7 +125,7 @@ def test_the_versions_before_and_after_are_understood(
 def test_a_device_of_the_version_before_is_not_asked_what_it_does_not_know(
     farm: Farm, tracker: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "PROTOCOL", Version(2, 0))
+    monkeypatch.setattr(served_device, "PROTOCOL", Version(2, 0))
     routes = DeviceServicer.routes
 
     def before(servicer: DeviceServicer) -> list[Route[Any, Any]]:

@@ -9,7 +9,7 @@ from kit.doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner
 from kit.farm import Farm
 from tilefarm.measurement import Status
 
-from device_server.device.server import DeviceSettings
+from device_server.device.settings import DeviceSettings
 from device_server.device.watch import WatchLimits
 
 

@@ -75,6 +75,7 @@ _ROOMS: Final = (
     "device_server/device",
     "device_server/tracker",
     "device_server/runner",
+    "device_server/server",
     "proto/tilefarm/rpc",
     "proto/tilefarm/watch",
 )

@@ -22,7 +22,8 @@ from tilefarm.trust.tokens import SharedSecret
 from tilefarm.watch.operations import UNWATCHED, Operations
 
 from device_server.device.known_kernel import ENTRY, known_kernel
-from device_server.device.server import DeviceSettings, run_device
+from device_server.device.server import run_device
+from device_server.device.settings import DeviceSettings
 from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.limits import TableLimits
 from device_server.tracker.server import run_tracker

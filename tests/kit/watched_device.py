@@ -16,7 +16,7 @@ from tilefarm.target import TARGETS
 from device_server.device.batch import Ask
 from device_server.device.client import DeviceClient
 from device_server.device.known_kernel import known_kernel
-from device_server.device.server import DeviceSettings
+from device_server.device.settings import DeviceSettings
 from device_server.device.watch import WatchLimits
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits

@@ -20,7 +20,8 @@ from tilefarm.trust.access import FarmRole
 from tilefarm.trust.tokens import SharedSecret
 
 from device_server.device.known_kernel import known_kernel
-from device_server.device.server import DeviceSettings, run_device
+from device_server.device.server import run_device
+from device_server.device.settings import DeviceSettings
 from driver.benchmarks.farm.asleep import SleepingRunner
 from driver.benchmarks.farm.proofs import Proofs
 from driver.farm.authority import Authority

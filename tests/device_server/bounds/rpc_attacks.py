@@ -32,9 +32,9 @@ from tilefarm.watch.audit import AuditEntry, AuditFile, read_audit
 from tilefarm.watch.log import LONGEST_VALUE, LineLog
 from tilefarm.watch.prometheus import PrometheusMetrics
 
-from device_server import moderated
 from device_server.device import server as device_server
 from device_server.device import servicer
+from device_server.server import moderated
 from device_server.tracker import server as tracker_server
 from device_server.tracker.client import TrackerClient
 

@@ -14,6 +14,7 @@ from tilefarm.rpc.device_calls import Claim
 
 from device_server.device.condition import Condition
 from device_server.device.gate import FenceGate
+from device_server.device.heartbeat import Heartbeats
 from device_server.device.odometer import Odometer
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.registration import Registration, pause_seconds
@@ -55,13 +56,16 @@ def test_a_silent_tracker_is_waited_for_but_not_for_ever(tmp_path: Path) -> None
                 sandbox="s",
                 epoch="e",
             ),
+            Heartbeats(
+                gate,
+                Condition(),
+                usage=lambda: odometer.usage,
+                refused=QuarantinedRuns(tmp_path / "quarantined.json", log, clock, device="sim0"),
+                readmit=lambda: None,
+            ),
             secret=SECRET,
             gate=gate,
             clock=clock,
-            condition=Condition(),
-            usage=lambda: odometer.usage,
-            refused=QuarantinedRuns(tmp_path / "quarantined.json", log, clock, device="sim0"),
-            readmit=lambda: None,
             log=log,
         )
         keeping = asyncio.create_task(registration.keep())

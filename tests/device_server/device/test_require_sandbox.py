@@ -15,10 +15,10 @@ from tilefarm.sandbox import SandboxLevel
 from tilefarm.target import TARGETS
 from tilefarm.trust.tokens import SharedSecret
 
-from device_server import lifetime
 from device_server.device.process import serve
 from device_server.device.self_test import require_level
 from device_server.runner.runner import Runner
+from device_server.server import lifetime
 
 WEAK = "rlimits, no_new_privs, no capabilities"
 SECCOMP, LANDLOCK = f"{WEAK}, two-stage seccomp", f"{WEAK}, two-stage seccomp, Landlock ABI 7"

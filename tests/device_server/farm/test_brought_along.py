@@ -23,7 +23,7 @@ from tilefarm.rpc import device_calls, methods
 from tilefarm.rpc.caller import CHUNK_NBYTES, Caller
 from tilefarm.rpc.version import Version
 
-from device_server.device import server
+from device_server.device import served_device
 from device_server.device.client import DeviceClient
 from device_server.device.store import StoreLimits
 from device_server.tracker.client import TrackerClient
@@ -191,7 +191,7 @@ def test_a_store_that_is_full_says_so(farm: Farm) -> None:
 def test_a_device_of_the_version_before_gets_uploads(
     farm: Farm, called: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "PROTOCOL", Version(2, 1))
+    monkeypatch.setattr(served_device, "PROTOCOL", Version(2, 1))
     with DeviceClient(leased(farm), CREDENTIALS) as client:
         called.clear()
         assert ran(client, SMALL, "r1", blobs=blobs(SMALL))

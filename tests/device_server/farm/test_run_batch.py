@@ -21,7 +21,7 @@ from tilefarm.rpc.timing import Watch, watching
 from tilefarm.rpc.version import Version
 from tilefarm.watch.work import Work, current_work, doing
 
-from device_server.device import server, servicer
+from device_server.device import served_device, servicer
 from device_server.device.batch import Answer, Ask
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
@@ -161,7 +161,7 @@ def test_more_than_a_message_should_bring_is_for_the_next_call(
 def test_a_device_of_the_version_before_is_asked_one_by_one(
     farm: Farm, runner: FakeRunner, called: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "PROTOCOL", Version(2, 3))
+    monkeypatch.setattr(served_device, "PROTOCOL", Version(2, 3))
     with DeviceClient(leased(farm, runner), CREDENTIALS) as client:
         assert good(client.run_batch([ask(1), ask(2)])) == [1]
         assert good(client.run_batch([ask(2)])) == [2]

@@ -29,7 +29,7 @@ from tilefarm.trust.tokens import TokenEntry, table_text
 from tilefarm.watch.audit import read_audit
 
 from device_server.device.client import DeviceClient
-from device_server.device.server import DeviceSettings
+from device_server.device.settings import DeviceSettings
 from device_server.tracker.client import TrackerClient
 
 CODE = Elf().build()

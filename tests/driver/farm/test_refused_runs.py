@@ -25,7 +25,7 @@ from tilefarm.lease import Lease
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 
 from device_server.device.batch import Answer, Ask
-from device_server.device.server import DeviceSettings
+from device_server.device.settings import DeviceSettings
 from device_server.device.store import StoreLimits
 from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient

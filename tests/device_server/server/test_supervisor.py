@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from device_server import lifetime
-from device_server.supervisor import Supervisor
+from device_server.server import lifetime
+from device_server.server.supervisor import Supervisor
 
 
 def hearing(address: str) -> socket.socket:

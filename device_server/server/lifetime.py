@@ -10,7 +10,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from device_server.supervisor import supervisor
+from device_server.server.supervisor import supervisor
 
 _PR_SET_PDEATHSIG: Final = 1
 _YOUNG: Final = 10_000

@@ -1,0 +1,101 @@
+"""A device that has proven itself, and those who see to it for as long as it serves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from typing import Any
+
+from tilefarm.clock import Clock
+from tilefarm.watch.log import Log
+
+from device_server.device.board import Board
+from device_server.device.canary import Canary, Proof
+from device_server.device.condition import Condition
+from device_server.device.kernel_runner import KernelRunner
+from device_server.device.known_kernel import KnownKernel
+from device_server.device.odometer import Odometer
+from device_server.device.runner_thread import RunnerThread
+from device_server.device.settings import DeviceSettings
+from device_server.device.watch import Watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedDevice:
+    """A device that may serve.
+
+    Attributes:
+        runner: runs its kernels.
+        sandbox: how they are confined.
+        proof: what the known kernel gave before.
+        condition: how it is.
+        thread: where its runner is called, in turns.
+        watch: lets the known kernel run again.
+        board: what is done to the board when it hangs.
+    """
+
+    runner: KernelRunner
+    sandbox: str
+    proof: Proof
+    condition: Condition
+    thread: RunnerThread
+    watch: Watch
+    board: Board
+
+    def duties(self) -> list[Coroutine[Any, Any, None]]:
+        """What has to go on while it serves."""
+        return [
+            self.watch.cool_down(),
+            self.watch.readmissions(),
+            self.board.rescue(self.thread.stuck, self.condition),
+        ]
+
+
+@asynccontextmanager
+async def watched_device(
+    settings: DeviceSettings,
+    runner: KernelRunner,
+    known: KnownKernel,
+    condition: Condition,
+    *,
+    spoil: Callable[[str], None],
+    clock: Clock,
+    log: Log,
+) -> AsyncIterator[WatchedDevice]:
+    """The device behind a runner, once its board is programmed and the known kernel was right.
+
+    Args:
+        known: what it has to do right.
+        condition: where all notes of how it is go.
+        spoil: hears why the device is not right, whenever that is found out.
+
+    Raises:
+        SelfTestError: the known kernel was not right.
+        InfraError: the board cannot be programmed, or the known kernel not be run.
+        DeviceLostError: the device hangs.
+    """
+    board = Board(settings.hooks, settings.folder, log, device=settings.name)
+    await board.prepare()
+    thread = RunnerThread(
+        settings.name,
+        condition,
+        log,
+        odometer=Odometer(clock),
+        grace_seconds=settings.grace_seconds,
+    )
+    with closing(thread):
+        canary = Canary(known, runner, settings.folder / "known", clock=clock, device=settings.name)
+        watch = Watch(
+            canary, thread, condition, settings.watch, log, device=settings.name, spoil=spoil
+        )
+        proof = await watch.prove()
+        yield WatchedDevice(
+            runner=runner,
+            sandbox=runner.sandbox,
+            proof=proof,
+            condition=condition,
+            thread=thread,
+            watch=watch,
+            board=board,
+        )
