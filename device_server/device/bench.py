@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -126,7 +126,8 @@ class Bench:
         arrived = self._clock.seconds()
         if job.timeout_seconds > _MAX_RUN_SECONDS:
             job = replace(job, timeout_seconds=_MAX_RUN_SECONDS)
-        with blobs.pinned(job.blobs):
+        with ExitStack() as pins:
+            pins.enter_context(blobs.pinned(job.blobs))
             for fault in _faults(job, blobs.nbytes_of):
                 raise ProtocolError(f"run {job.artifact.short}: {fault}")
             async with AsyncExitStack() as owned:
@@ -137,7 +138,10 @@ class Bench:
                 queue_seconds = self._clock.seconds() - arrived
                 if refusal := self._quarantined.refusal(job):
                     self._log_refusal(refusal, tenancy)
-                    return self._kept(refusal, queue_seconds, blobs, self._watch.unchecked)
+                    unchecked = self._watch.unchecked
+                    return RunReply(
+                        outcome=refusal, queue_seconds=queue_seconds, unchecked=unchecked
+                    )
                 with phase("run"):
                     outcome = await self._outcome(job, tenancy, blobs)
                     _note_runner(outcome)
@@ -147,7 +151,11 @@ class Bench:
                 tenancy.require()
                 self._quarantined.ended(job, outcome)
                 unchecked = self._watch.unchecked
-        return self._kept(outcome, queue_seconds, blobs, unchecked)
+                pins.close()  # What it gave may take the room of what it needed.
+                # With the turn, so that the outputs of one run alone are in memory.
+                reply = await self._kept(outcome, queue_seconds, blobs, unchecked)
+                tenancy.require()
+                return reply
 
     async def _outcome(
         self, job: RunJob, tenancy: Tenancy, blobs: TenantBlobs
@@ -187,7 +195,7 @@ class Bench:
             artifact=job.artifact, status=status, why=why, device=self._settings.device
         )
 
-    def _kept(
+    async def _kept(
         self,
         outcome: Measurement | RunFailure,
         queue_seconds: float,
@@ -198,9 +206,9 @@ class Bench:
         if isinstance(outcome, RunFailure):
             return RunReply(outcome=outcome, queue_seconds=queue_seconds, unchecked=unchecked)
         try:
-            outputs = tuple((name, blobs.put(content)) for name, content in outcome.outputs)
+            outputs = [(name, await blobs.keep(content)) for name, content in outcome.outputs]
             events = outcome.timeline
-            timeline = blobs.put(run_wire.timeline_to_bytes(events)) if events else None
+            timeline = await blobs.keep(run_wire.timeline_to_bytes(events)) if events else None
         except InfraError as error:
             too_large = isinstance(error, CapacityError)
             failure = RunFailure(
@@ -214,7 +222,7 @@ class Bench:
             outcome = replace(outcome, outputs=(), timeline=())
         return RunReply(
             outcome=outcome,
-            outputs=outputs,
+            outputs=tuple(outputs),
             timeline=timeline,
             queue_seconds=queue_seconds,
             unchecked=unchecked,

@@ -45,6 +45,7 @@ class IncomingBlobs:
 
     Args:
         folder: its alone; what no upload left there goes.
+        lock: the store's, as the caps are those of both.
         blob_nbytes: the most that a blob may have.
         make_room: makes room for so many more bytes, or raises CapacityError.
         adopt: takes over a finished file: (digest, path, bytes).
@@ -53,6 +54,7 @@ class IncomingBlobs:
     def __init__(
         self,
         folder: Path,
+        lock: threading.RLock,
         *,
         blob_nbytes: int,
         make_room: Callable[[int], None],
@@ -62,25 +64,27 @@ class IncomingBlobs:
         self.make_room = make_room
         self.adopt = adopt
         self._folder = folder
-        self._lock = threading.RLock()
+        self.lock = lock
         self._partials = _found(folder)
+        self._taking: dict[Path, int] = {}
         self._trim()
 
     @property
     def nbytes(self) -> int:
-        """Of all that has arrived."""
-        with self._lock:
-            return sum(partial.nbytes for partial in self._partials.values())
+        """Of all that has arrived, and of what is being written."""
+        with self.lock:
+            arrived = sum(partial.nbytes for partial in self._partials.values())
+            return arrived + sum(self._taking.values())
 
     @property
     def idle_nbytes(self) -> int:
         """Of uploads that were cut short."""
-        with self._lock:
+        with self.lock:
             return sum(nbytes for _, nbytes in self._idle())
 
     def give_up(self, nbytes: int) -> None:
         """Forget uploads that were cut short, the oldest first, until so many bytes are free."""
-        with self._lock:
+        with self.lock:
             for digest, freed in self._idle() if nbytes > 0 else []:
                 if nbytes <= 0:
                     break
@@ -89,7 +93,7 @@ class IncomingBlobs:
 
     def committed(self, digest: Digest, user: str = "") -> int:
         """Bytes of a blob from which a user's upload may go on; 0 if there are none."""
-        with self._lock:
+        with self.lock:
             partial = self._partials.get(digest)
             return partial.nbytes if partial and partial.user == user else 0
 
@@ -101,7 +105,7 @@ class IncomingBlobs:
         Raises:
             CorruptBlobError: another number of bytes is here.
         """
-        with self._lock:
+        with self.lock:
             if offset == 0:
                 self.forget(digest)
             arrived = self.committed(digest, user)
@@ -116,7 +120,7 @@ class IncomingBlobs:
             return writer
 
     def take(self, digest: Digest, content: bytes) -> None:
-        """A blob that is all here, and whose digest is right.
+        """A blob that is all here, and whose digest is right; others need not wait for the disk.
 
         Raises:
             CapacityError: it is over the cap, or does not fit.
@@ -124,22 +128,29 @@ class IncomingBlobs:
         """
         if len(content) > self.blob_nbytes:
             raise _too_much(digest, self.blob_nbytes)
-        self.make_room(len(content))
         path = self._folder / f"{digest.hex}-{threading.get_ident()}"
+        with self.lock:
+            self.make_room(len(content))
+            self._taking[path] = len(content)
         try:
             path.write_bytes(content)
             path.chmod(0o400)
-            self.adopt(digest, path, len(content))
+            with self.lock:
+                del self._taking[path]
+                self.adopt(digest, path, len(content))
         except OSError as error:
             path.unlink(missing_ok=True)
             raise _cannot_write(error) from None
         except CapacityError:
             path.unlink(missing_ok=True)
             raise
+        finally:
+            with self.lock:
+                self._taking.pop(path, None)
 
     def forget(self, digest: Digest) -> None:
         """Drop what has arrived of a blob."""
-        with self._lock:
+        with self.lock:
             partial = self._partials.pop(digest, None)
             if partial:
                 partial.writer = None
@@ -147,12 +158,12 @@ class IncomingBlobs:
 
     def taken(self, digest: Digest) -> None:
         """A blob is whole, and its file somebody else's."""
-        with self._lock:
+        with self.lock:
             self._partials.pop(digest, None)
 
     def leave(self, digest: Digest, partial: _Partial) -> None:
         """An upload was cut short."""
-        with self._lock:
+        with self.lock:
             partial.writer = None
             self._partials.move_to_end(digest)
             self._trim()
@@ -203,6 +214,20 @@ class BlobWriter(Closing):
             CapacityError: the blob is over its cap, or does not fit; nothing of it is kept.
             InfraError: the disk is full.
         """
+        with self._incoming.lock:
+            self._append(offset, data)
+
+    def commit(self) -> None:
+        """The blob is complete.
+
+        Raises:
+            CorruptBlobError: its digest is another than was promised; nothing of it is kept.
+            CapacityError: there are too many blobs.
+        """
+        with self._incoming.lock:
+            self._commit()
+
+    def _append(self, offset: int, data: bytes) -> None:
         partial = self._partial
         self._require_current()
         if offset != partial.nbytes:
@@ -224,13 +249,7 @@ class BlobWriter(Closing):
         partial.sha256.update(data)
         partial.nbytes += len(data)
 
-    def commit(self) -> None:
-        """The blob is complete.
-
-        Raises:
-            CorruptBlobError: its digest is another than was promised; nothing of it is kept.
-            CapacityError: there are too many blobs.
-        """
+    def _commit(self) -> None:
         self._require_current()
         partial, arrived = self._partial, self._partial.sha256.hexdigest()
         if arrived != self._digest.hex:

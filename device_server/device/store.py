@@ -89,6 +89,7 @@ class BlobStore(Closing):
         self._nbytes = sum(entry.nbytes for entry in self._entries.values())
         self._incoming = IncomingBlobs(
             incoming,
+            self._lock,
             blob_nbytes=self.limits.blob_nbytes,
             make_room=self._make_room,
             adopt=self._adopt,
@@ -118,13 +119,14 @@ class BlobStore(Closing):
     def put(self, content: bytes, digest: Digest | None = None) -> Digest:
         """Keeps bytes that are all here, and whose digest the caller has found, if it is given.
 
+        Nobody else waits for that: neither while they are hashed nor while they are written.
+
         Raises:
             CapacityError: they do not fit.
         """
         digest = digest or Digest.of(content)
-        with self._lock:
-            if self.missing([digest]):
-                self._incoming.take(digest, content)
+        if self.missing([digest]):
+            self._incoming.take(digest, content)
         return digest
 
     def put_briefly(self, content: bytes, digest: Digest) -> None:
@@ -134,8 +136,9 @@ class BlobStore(Closing):
             CapacityError: they do not fit.
         """
         with self._lock:
-            if self.missing([digest]) and not self._held(content, digest):
-                self._incoming.take(digest, content)
+            if not self.missing([digest]) or self._held(content, digest):
+                return
+        self._incoming.take(digest, content)
 
     def committed(self, digest: Digest, user: str = "") -> int:
         """Bytes that a user has sent of a blob that is not whole; an upload goes on from there."""

@@ -7,6 +7,7 @@ that others have it. On a farm with one secret there is one user, who sees every
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -21,6 +22,10 @@ from device_server.device.store import BlobStore
 
 MOST_KNOWN: Final = 1 << 16
 """Blobs that users are known to have sent; who is forgotten sends theirs again."""
+
+
+QUICK_NBYTES: Final = 256 << 10
+"""A piece of an upload: what is kept at once, as a thread takes longer to begin."""
 
 
 class Senders:
@@ -64,6 +69,14 @@ class TenantBlobs:
     def put(self, content: bytes, digest: Digest | None = None) -> Digest:
         """As `BlobStore.put`."""
         digest = self._store.put(content, digest)
+        self._senders.note(self._user, [digest])
+        return digest
+
+    async def keep(self, content: bytes) -> Digest:
+        """As `put`, in a thread where that may take long: the event loop goes on meanwhile."""
+        if len(content) <= QUICK_NBYTES:
+            return self.put(content)
+        digest = await asyncio.to_thread(self._store.put, content)
         self._senders.note(self._user, [digest])
         return digest
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -319,6 +321,44 @@ def test_a_whole_blob_on_a_full_disk_leaves_nothing(
     ):
         store.put(b"content")
     assert files(tmp_path) == []
+
+
+@pytest.fixture
+def slow_disk(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Says when it begins to write a blob, and goes on when it is told to."""
+    begun, goes_on = threading.Event(), threading.Event()
+    write_bytes = Path.write_bytes
+
+    def slow(path: Path, data: bytes) -> int:
+        begun.set()
+        assert goes_on.wait(10.0)
+        return write_bytes(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", slow)
+    return begun, goes_on
+
+
+def test_nobody_waits_for_a_blob_that_is_written_and_its_room_is_taken(
+    tmp_path: Path, slow_disk: tuple[threading.Event, threading.Event]
+) -> None:
+    begun, goes_on = slow_disk
+    limits = StoreLimits(total_nbytes=10)
+    with BlobStore(tmp_path, limits) as store, ThreadPoolExecutor(1) as thread:
+        putting = thread.submit(store.put, b"six666")
+        assert begun.wait(10.0)
+        try:
+            assert store.missing([Digest.of(b"six666")]) == (Digest.of(b"six666"),)
+            with pytest.raises(CapacityError):
+                store.put(b"five5")
+            with store.write(Digest.of(b"four")) as writer:
+                writer.append(0, b"four")
+                writer.commit()
+            assert not goes_on.is_set()
+            assert not putting.done()
+        finally:
+            goes_on.set()
+        assert putting.result() == Digest.of(b"six666")
+        assert store.nbytes == 10
 
 
 def test_bytes_of_all_blobs_are_counted_as_they_come_and_go(tmp_path: Path) -> None:
