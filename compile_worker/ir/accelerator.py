@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from tilefarm.vta_isa import ALU, AluOp
 
+from compile_worker.ir.annotations import BASE, SLOTS
 from compile_worker.ir.evaluate import Array, InterpretError, Values, evaluate, memory_of
 from compile_worker.ir.expr import Buffer, Expr
 from compile_worker.ir.ordering import Access, Order
@@ -77,12 +78,12 @@ class Accelerator:
 
     def allocate(self, alloc: Alloc, contents: Array) -> None:
         """Makes room for an on-chip buffer, filled with `contents`."""
-        buffer, marks = alloc.buffer, dict(alloc.marks)
+        buffer = alloc.buffer
         lanes = self.lanes(buffer.scope)
         if contents.size % lanes:
             self.memory[buffer] = contents
             return
-        pad = self._pad(buffer, contents.reshape(-1, lanes), marks)
+        pad = self._pad(alloc, contents.reshape(-1, lanes))
         pad.results[:] = False
         self._pads[buffer] = pad
         self.memory[buffer] = pad.elements.reshape(buffer.shape)
@@ -90,15 +91,14 @@ class Accelerator:
     def free(self, buffer: Buffer) -> None:
         self._pads.pop(buffer, None)
 
-    def _pad(self, buffer: Buffer, contents: Array, marks: Mapping[str, int | str]) -> Scratchpad:
+    def _pad(self, alloc: Alloc, contents: Array) -> Scratchpad:
         """At its base, or in a memory of its own: one for each of its slots, in turn."""
-        count = len(contents)
-        if "base" not in marks:
-            turn = self._turns[buffer.name] % int(marks.get("slots", 1))
+        buffer, count, first = alloc.buffer, len(contents), BASE.of(alloc)
+        if first is None:
+            turn = self._turns[buffer.name] % SLOTS.of(alloc)
             self._turns[buffer.name] += 1
             name = f"{buffer.name} (slot {turn})" if turn else buffer.name
             return Scratchpad(buffer.scope, contents, np.zeros(count, bool), name)
-        first = int(marks["base"])
         bank, results = self._bank(buffer.scope, first + count)
         window = slice(first, first + count)
         bank[window] = contents

@@ -16,6 +16,7 @@ from tilefarm.plural import plural
 from tilefarm.vta_isa import TRANSFER
 
 from compile_worker.ir.accesses import LIMIT, conjuncts, every_value, negated
+from compile_worker.ir.annotations import BATCH, BLOCK
 from compile_worker.ir.bounds import Extents, extents_of
 from compile_worker.ir.evaluate import Array, Value, evaluate
 from compile_worker.ir.expr import Buffer, Expr, Var
@@ -29,8 +30,7 @@ PAD_LIMIT: Final = TRANSFER.field("y_pad_0").values[-1]
 
 def misplaced(func: Func) -> Iterator[Finding]:
     """What instructions do wrong: the reason, and which instruction."""
-    attrs = dict(func.attrs)
-    batch, block = int(attrs.get("batch", 1)), int(attrs.get("block", 16))
+    batch, block = BATCH.of(func), BLOCK.of(func)
     lanes = {"inp": batch * block, "acc": batch * block, "wgt": block * block}
     extents = extents_of(func.body)
     for stmt, conditions in _instructions(func.body, ()):

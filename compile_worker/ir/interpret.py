@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from compile_worker.ir.accelerator import ON_CHIP, Accelerator
+from compile_worker.ir.annotations import BATCH, BLOCK
 from compile_worker.ir.bulk import Nest, nest_at, run_nest
 from compile_worker.ir.evaluate import Array, InterpretError, evaluate, memory_of, place
 from compile_worker.ir.expr import Buffer, Var
@@ -103,9 +104,8 @@ class _Machine:
 
     @classmethod
     def of(cls, func: Func, memory: dict[Buffer, Array]) -> _Machine:
-        attrs = dict(func.attrs)
         tokens = any(isinstance(node, Push | Pop) for node in walk(func.body))
-        batch, block = int(attrs.get("batch", 1)), int(attrs.get("block", 16))
+        batch, block = BATCH.of(func), BLOCK.of(func)
         accelerator = Accelerator(batch, block, memory, Order(tokens))
         return cls(memory, accelerator, {}, {})
 

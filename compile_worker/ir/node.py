@@ -29,11 +29,11 @@ _INTERNED: Final[dict[object, _Reference]] = {}
 
 _PLAIN: Final = frozenset(
     {
-        *("bool", "int", "str", "int | float", "int | None", "DType", "LoopKind", "Module"),
-        *("tuple[int, ...]", "tuple[Mark, ...]", "tuple[tuple[str, int | str], ...]"),
+        *("bool", "int", "str", "int | float", "int | None"),
+        *("DType", "LoopKind", "Module", "tuple[int, ...]", "tuple[Mark, ...]"),
     }
 )
-"""Annotations of fields that hold no nodes; walking and rewriting pass them by."""
+"""Types of fields that hold no nodes to walk or rewrite."""
 
 
 def _forget(gone: _Reference) -> None:

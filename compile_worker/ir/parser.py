@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from compile_worker.ir.annotations import WHAT, Marked, find_annotation, names_on
 from compile_worker.ir.expr import (
     Buffer,
     Expr,
@@ -42,7 +43,7 @@ _PARAM: Final = re.compile(rf"param {_BUFFER}")
 _ALLOC: Final = re.compile(rf"alloc {_BUFFER}{_MARKS}(?P<colon>:?)")
 _FOR: Final = re.compile(rf"(?P<kind>{'|'.join(_LOOPS)}) (?P<var>\w+) in (?P<extent>\d+){_MARKS}")
 _BLOCK: Final = re.compile(rf"block (?P<name>\w+)(?: over (?P<over>\w+(?:, \w+)*))?{_MARKS}")
-_MARK: Final = re.compile(rf"(?P<key>\w+)=(?:(?P<number>-?\d+)|(?P<word>{_WORD}))(?:, )?")
+_MARK: Final = re.compile(rf"(?P<name>\w+)=(?:(?P<number>-?\d+)|(?P<word>{_WORD}))(?:, )?")
 
 
 def parse(text: str) -> Func:
@@ -87,13 +88,14 @@ class _Parser:
 
     def function(self) -> Func:
         head = self._match(_FUNC)
+        attrs = self._marks(head, Func)
         params = []
         while self._peek().text.startswith("param "):
             params.append(self._buffer(self._match(_PARAM)))
         body = self._block(0)
         if self.at < len(self.lines):
             raise self._error("does not belong to the function")
-        return Func(_unquoted(head["name"]), tuple(params), body, _marks(head["marks"]))
+        return Func(_unquoted(head["name"]), tuple(params), body, attrs)
 
     def _peek(self) -> _Line:
         if self.at >= len(self.lines):
@@ -115,6 +117,11 @@ class _Parser:
     def _error(self, why: str) -> ParseError:
         line = self.lines[min(self.at, len(self.lines) - 1)]
         return ParseError(f"line {line.number} {why}: {line.text[:80]}")
+
+    def _back(self, why: str) -> ParseError:
+        """What is wrong with the line that was read last."""
+        self.at -= 1
+        return self._error(why)
 
     def _buffer(self, found: re.Match[str]) -> Buffer:
         shape = tuple(int(extent) for extent in found["shape"].split(", ") if extent)
@@ -153,9 +160,9 @@ class _Parser:
 
     def _loop(self, depth: int) -> Stmt:
         head = self._match(_FOR)
+        marks = self._marks(head, For)
         body = self._block(depth + 1)
-        kind, marks = _LOOPS[head["kind"]], _marks(head["marks"])
-        return For(Var(head["var"]), int(head["extent"]), body, kind, marks)
+        return For(Var(head["var"]), int(head["extent"]), body, _LOOPS[head["kind"]], marks)
 
     def _branch(self, depth: int) -> Stmt:
         condition = self._expr(self._next().text.removeprefix("if "))
@@ -167,41 +174,58 @@ class _Parser:
 
     def _work(self, depth: int) -> Stmt:
         head = self._match(_BLOCK)
+        marks = self._marks(head, Block)
         init = None
         if self._peek().text == "init":
             self.at += 1
             init = self._block(depth + 2)
         over = tuple(Var(name) for name in (head["over"] or "").split(", ") if name)
         body = self._block(depth + 1)
-        return Block(head["name"], body, init, over, _marks(head["marks"]))
+        return Block(head["name"], body, init, over, marks)
 
     def _allocation(self, depth: int) -> Stmt:
         head = self._match(_ALLOC)
+        marks = self._marks(head, Alloc)
         buffer = self._buffer(head)
         body = self._block(depth + 1 if head["colon"] else depth)
-        return Alloc(buffer, body, _marks(head["marks"]))
+        return Alloc(buffer, body, marks)
+
+    def _marks(self, head: re.Match[str], on: type[Marked]) -> tuple[Mark, ...]:
+        """The marks in the line that was read last."""
+        text, at = head["marks"] or "", 0
+        marks = []
+        while at < len(text):
+            found = _MARK.match(text, at)
+            if found is None:
+                raise self._back("has marks that cannot be understood")
+            at = found.end()
+            number = found["number"]
+            value = int(number) if number else _unquoted(found["word"])
+            marks.append(self._mark(found["name"], value, on))
+        return tuple(marks)
+
+    def _mark(self, name: str, value: int | str, on: type[Marked]) -> Mark:
+        annotation = find_annotation(name, on)
+        if annotation is None:
+            known = ", ".join(names_on(on))
+            raise self._back(f"has no mark of a {WHAT[on]} ({name!r}; there are {known})")
+        mark = annotation.read(value)
+        if mark is None:
+            raise self._back(f"has a mark {name} that is {value!r}, not {annotation.values}")
+        return mark
 
     def _simple(self) -> Stmt:
         line = self._next()
         try:
             return Syntax(self.buffers).statement(line.text)
         except (SyntaxError, LookupError, ValueError, TypeError, AttributeError) as error:
-            self.at -= 1
-            raise self._error(f"is no statement ({error})") from None
+            raise self._back(f"is no statement ({error})") from None
 
     def _expr(self, text: str) -> Expr:
         try:
             return Syntax(self.buffers).read(text)
         except ParseError:
-            self.at -= 1
-            raise self._error("has no expression that can be understood") from None
-
-
-def _marks(text: str | None) -> tuple[Mark, ...]:
-    return tuple(
-        (each["key"], int(each["number"]) if each["number"] else _unquoted(each["word"]))
-        for each in _MARK.finditer(text or "")
-    )
+            raise self._back("has no expression that can be understood") from None
 
 
 def _unquoted(word: str) -> str:

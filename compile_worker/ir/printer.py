@@ -278,11 +278,12 @@ def _kernel(kernel: MicroKernel) -> str:
 def _marks(marks: tuple[Mark, ...]) -> str:
     if not marks:
         return ""
-    return f" {{{', '.join(f'{key}={_mark_value(value)}' for key, value in marks)}}}"
+    return f" {{{', '.join(map(_mark, marks))}}}"
 
 
-def _mark_value(value: int | str) -> str:
-    return str(value) if isinstance(value, int) else _word(value)
+def _mark(mark: Mark) -> str:
+    text = str(mark.value) if isinstance(mark.value, int) else _word(mark.value)
+    return f"{mark.name}={text}"
 
 
 def _word(text: str) -> str:

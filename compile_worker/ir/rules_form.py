@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from compile_worker.ir.annotations import BASE
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.findings import Finding
 from compile_worker.ir.func import Func
@@ -173,7 +174,7 @@ def _none_of(func: Func, kinds: tuple[type[Stmt], ...]) -> Iterator[Finding]:
 def bases_given(func: Func) -> Iterator[Finding]:
     """Every on-chip buffer says where it is."""
     for alloc in find(func.body, Alloc):
-        if alloc.buffer.scope != "local" and "base" not in dict(alloc.marks):
+        if alloc.buffer.scope != "local" and not BASE.is_on(alloc):
             yield f"{alloc.buffer.name} has no place in {alloc.buffer.scope}", alloc
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
+from compile_worker.ir.annotations import TENSORIZE
 from compile_worker.ir.expr import Const, Expr, Var, index
 from compile_worker.ir.simplify import TRUE, simplify
 from compile_worker.ir.stmt import Block, For, If, Mark, Stmt, Store
 from compile_worker.ir.visit import substitute
-
-_GEMM: Final = ("tensorize", "gemm")
 
 
 def start_of(block: Block, steps: Sequence[Stmt]) -> Stmt:
@@ -40,5 +38,5 @@ def start_of(block: Block, steps: Sequence[Stmt]) -> Stmt:
 
 def _marks(block: Block, init: Stmt) -> tuple[Mark, ...]:
     """GEMM can start from zero by itself."""
-    resets = _GEMM in block.marks and isinstance(init, Store) and isinstance(init.value, Const)
-    return (("tensorize", "reset"),) if resets else ()
+    is_zero = isinstance(init, Store) and isinstance(init.value, Const)
+    return (TENSORIZE("reset"),) if is_zero and TENSORIZE.of(block) == "gemm" else ()

@@ -1,19 +1,25 @@
-"""Statements: loops, blocks and stores, and what they become on the accelerator.
-
-A mark is a (key, value) pair that a schedule leaves on a loop, block or allocation for a later
-pass.
-"""
+"""Statements: loops, blocks and stores, and what they become on the accelerator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final
 
 from compile_worker.ir.expr import Buffer, Expr, Var
 from compile_worker.ir.node import Node, node
 
-Mark: TypeAlias = tuple[str, int | str]
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a schedule or a pass leaves on a node for a later one, as `{name=value}` in text.
+
+    `ir.annotations` says which there are, and makes and reads them.
+    """
+
+    name: str
+    value: int | str
 
 
 class LoopKind(Enum):
@@ -99,8 +105,8 @@ class Block(Stmt):
 class Alloc(Stmt):
     """`buffer` exists while `body` runs; its contents are undefined at first.
 
-    On-chip buffers carry the marks ("slots", n): n copies of which each time the allocation is
-    entered takes the next, and once placed ("base", e): first hardware element.
+    Marks of on-chip buffers are SLOTS, and once their slots are taken in turns COPIES; HOLD; and
+    BASE once they are placed. Those of host memory are `align` and `skew`.
     """
 
     buffer: Buffer

@@ -7,7 +7,6 @@ Elements lie densely, except in local buffers that a schedule has aligned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import Final
 
@@ -15,6 +14,7 @@ from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from compile_worker.errors import Violation, require
+from compile_worker.ir.annotations import align, skew
 from compile_worker.ir.expr import INDEX, Add, Buffer, Const, Expr, Load, Mul
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
@@ -58,21 +58,26 @@ def flatten(func: Func, target: Target) -> Func:
 
 def _strides(func: Func) -> dict[Buffer, tuple[int, ...]]:
     """The distance of neighbours along each axis, of every buffer in host memory."""
-    found = {param: _distances(param.shape, {}) for param in func.params}
+    found = {param: _distances(param.shape, None) for param in func.params}
     for alloc in of_kind(func.body, Alloc):
         if alloc.buffer.scope == "local":
-            found[alloc.buffer] = _distances(alloc.buffer.shape, dict(alloc.marks))
+            found[alloc.buffer] = _distances(alloc.buffer.shape, alloc)
     return found
 
 
-def _distances(shape: tuple[int, ...], marks: Mapping[str, int | str]) -> tuple[int, ...]:
-    """Dense distances, widened to what `storage_align` has asked for."""
+def _distances(shape: tuple[int, ...], alloc: Alloc | None) -> tuple[int, ...]:
+    """Dense distances, widened to what `storage_align` has asked for of an allocated buffer."""
     found = [1]
     for axis in reversed(range(len(shape) - 1)):
         dense = found[0] * shape[axis + 1]
-        factor, offset = int(marks.get(f"align_{axis}", 1)), int(marks.get(f"skew_{axis}", 0))
-        found.insert(0, -(-(dense - offset) // factor) * factor + offset)
+        found.insert(0, _aligned(alloc, axis, dense) if alloc and alloc.marks else dense)
     return tuple(found[: len(shape)])
+
+
+def _aligned(alloc: Alloc, axis: int, dense: int) -> int:
+    """The least distance along an axis that is aligned and not below the dense one."""
+    factor, offset = align(axis).of(alloc), skew(axis).of(alloc)
+    return -(-(dense - offset) // factor) * factor + offset
 
 
 def _stack_fits(buffer: Buffer) -> Violation | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from compile_worker.ir.annotations import Annotation
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store, sequence
@@ -122,17 +123,17 @@ def wrap(loops: Sequence[For], body: Stmt) -> Stmt:
 
 def lower_blocks(
     func: Func,
-    mark: str,
+    annotation: Annotation[Block, Any, Any],
     lowered: Callable[[Block, Sequence[For], Mapping[Var, int]], Stmt],
 ) -> Func:
-    """`func` with every block that carries a mark, and the loops that hold only it, replaced.
+    """`func` with every annotated block, and the loops that hold only it, replaced.
 
     `lowered` gets the block, those loops, and the extents of the loops around them.
     """
 
     def visit(stmt: Stmt, extents: dict[Var, int]) -> Stmt:
         loops, inner = perfect_nest(stmt)
-        if isinstance(inner, Block) and any(name == mark for name, _ in inner.marks):
+        if isinstance(inner, Block) and annotation.is_on(inner):
             return lowered(inner, loops, extents)
         match stmt:
             case For(var, extent, body, kind, marks):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from tilefarm.errors import ScheduleError
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import SLOTS, align, skew, without_marks
 from compile_worker.ir.expr import Buffer, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, Seq, Stmt, Store
@@ -19,6 +20,7 @@ from compile_worker.schedule.guards import (
     unused_stage,
     writes,
 )
+from compile_worker.schedule.marks import marked
 from compile_worker.schedule.places import (
     Path,
     alloc_path,
@@ -127,8 +129,7 @@ def double_buffer(schedule: Schedule, buffer: str, slots: int) -> Func:
         why = f"{slots} slots, the target has 1 to {most}"
         raise ScheduleError("double_buffer", buffer, why, f"1 to {most}")
     alloc = _alloc(path)
-    marks = (*(mark for mark in alloc.marks if mark[0] != "slots"), ("slots", slots))
-    return replaced(schedule.func, path, Alloc(alloc.buffer, alloc.body, marks))
+    return replaced(schedule.func, path, marked(alloc, SLOTS(slots)))
 
 
 @primitive
@@ -157,9 +158,10 @@ def storage_align(schedule: Schedule, buffer: str, axis: int, factor: int, offse
     if factor < 1 or not 0 <= offset < factor:
         why = f"no distance is {offset} more than a multiple of {factor}"
         raise ScheduleError("storage_align", buffer, why, "a factor from 1, an offset below it")
-    marks = [mark for mark in alloc.marks if mark[0] not in (f"align_{axis}", f"skew_{axis}")]
-    marks += [(f"align_{axis}", factor)] + ([(f"skew_{axis}", offset)] if offset else [])
-    return replaced(schedule.func, path, Alloc(alloc.buffer, alloc.body, tuple(marks)))
+    others = without_marks(alloc.marks, align(axis), skew(axis))
+    skewed = (skew(axis)(offset),) if offset else ()
+    marks = (*others, align(axis)(factor), *skewed)
+    return replaced(schedule.func, path, Alloc(alloc.buffer, alloc.body, marks))
 
 
 def allocated(func: Func, buffer: Buffer) -> Func:

@@ -9,6 +9,7 @@ from tilefarm.dtype import DType
 from tilefarm.errors import ScheduleError
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import TENSORIZE, Intrinsic
 from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Mul, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, Store
@@ -31,17 +32,18 @@ def tensorize(schedule: Schedule, stage: str, intrinsic: str) -> Func:
     Raises:
         ScheduleError: no such instruction, or the block and its loops are not what it does.
     """
-    if intrinsic not in INTRINSICS:
+    known = next((each for each in INTRINSICS if each == intrinsic), None)
+    if known is None:
         why = f"the target has no {intrinsic!r}"
         raise ScheduleError("tensorize", stage, why, f"one of {', '.join(INTRINSICS)}")
     path = block_path("tensorize", schedule.func, stage)
     block = block_target(path)
-    matcher = INTRINSICS[intrinsic]
+    matcher = INTRINSICS[known]
     why = matcher(block, path.loops, schedule.target)
     if why:
         legal = (matcher.__doc__ or "").rstrip(".")
         raise ScheduleError("tensorize", stage, f"not a {intrinsic}: {why}", legal)
-    return replaced(schedule.func, path, marked(block, ("tensorize", intrinsic)))
+    return replaced(schedule.func, path, marked(block, TENSORIZE(known)))
 
 
 def not_gemm(block: Block, loops: tuple[For, ...], target: Target) -> str:
@@ -93,5 +95,5 @@ def _shown(want: Mapping[Expr, int]) -> str:
     )
 
 
-INTRINSICS: Final[Mapping[str, Matcher]] = {"gemm": not_gemm, "reset": not_reset}
+INTRINSICS: Final[Mapping[Intrinsic, Matcher]] = {"gemm": not_gemm, "reset": not_reset}
 """The instructions that a nest can be handed to, and what tells whether it is one."""

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from tilefarm.errors import ScheduleError
 
+from compile_worker.ir.annotations import SLOTS, THREAD, Thread
 from compile_worker.ir.expr import Buffer
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, For, LoopKind
@@ -36,13 +37,14 @@ def bind(schedule: Schedule, loop: str, thread: str) -> Func:
         ScheduleError: no such thread, one iteration, the loop reduces, is not outermost ("worker"),
             has more iterations than there are slots, or fills no on-chip buffer ("vthread").
     """
-    if thread not in THREADS:
-        known = ", ".join(THREADS)
-        raise ScheduleError("bind", loop, f"there is no thread {thread!r}", f"one of {known}")
+    known = next((each for each in THREADS if each == thread), None)
+    if known is None:
+        why = f"there is no thread {thread!r}"
+        raise ScheduleError("bind", loop, why, f"one of {', '.join(THREADS)}")
     path = loop_path("bind", schedule.func, loop)
     if serial("bind", loop_target(path)).extent == 1:
         raise ScheduleError("bind", loop, "it has one iteration", "a loop with several")
-    return THREADS[thread](schedule, path)
+    return THREADS[known](schedule, path)
 
 
 def _to_workers(schedule: Schedule, path: Path) -> Func:
@@ -57,8 +59,8 @@ def _to_workers(schedule: Schedule, path: Path) -> Func:
             f"it is inside {outermost}, and workers share out an outermost loop",
             f"{outermost}, or reorder it outwards first",
         )
-    mark = ("thread", "worker")
-    bound = For(loop.var, loop.extent, loop.body, LoopKind.PARALLEL, (*loop.marks, mark))
+    marks = (*loop.marks, THREAD("worker"))
+    bound = For(loop.var, loop.extent, loop.body, LoopKind.PARALLEL, marks)
     return replaced(schedule.func, path, bound)
 
 
@@ -72,8 +74,8 @@ def _to_slots(schedule: Schedule, path: Path) -> Func:
     if not private:
         why = "no on-chip buffer is filled and used in it alone"
         raise ScheduleError("bind", loop.var.name, why, "compute_at a copy in it first")
-    func = replaced(schedule.func, path, marked(loop, ("thread", "vthread")))
-    slots = ("slots", loop.extent)
+    func = replaced(schedule.func, path, marked(loop, THREAD("vthread")))
+    slots = SLOTS(loop.extent)
     return rewrite(
         func,
         lambda at: marked(at, slots) if isinstance(at, Alloc) and at.buffer in private else None,
@@ -91,5 +93,5 @@ def _only_inside(func: Func, buffer: Buffer, loop: For) -> bool:
     return not any(writes(block, buffer) or reads(block, buffer) for block in far)
 
 
-THREADS: Final[Mapping[str, Binder]] = {"worker": _to_workers, "vthread": _to_slots}
+THREADS: Final[Mapping[Thread, Binder]] = {"worker": _to_workers, "vthread": _to_slots}
 """What a loop can be bound to."""

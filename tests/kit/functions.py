@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from hypothesis import strategies as st
 from kit.nests import index_exprs
 from tilefarm.dtype import DType
 
+from compile_worker.ir.annotations import (
+    ANNOTATIONS,
+    BLOCK,
+    NOTE,
+    OF_AXIS,
+    SLOTS,
+    TENSORIZE,
+    Annotation,
+    AtLeast,
+    Marked,
+    OneOf,
+)
 from compile_worker.ir.expr import (
     INDEX,
     Add,
@@ -88,10 +100,24 @@ def values(depth: int) -> st.SearchStrategy[Expr]:
     )
 
 
-def _marks() -> st.SearchStrategy[tuple[Mark, ...]]:
-    keys = st.sampled_from(["dma", "slots", "base", "note"])
-    texts = st.one_of(st.sampled_from(["load", "a-b", "", "two words", "12", '"{', "ü"]), st.text())
-    return st.lists(st.tuples(keys, st.one_of(st.integers(-5, 300), texts)), max_size=2).map(tuple)
+def marks(on: type[Marked]) -> st.SearchStrategy[tuple[Mark, ...]]:
+    """Marks that a kind of node can carry, with any of their values."""
+    of_axes = (of_axis(axis) for of_axis in OF_AXIS.values() for axis in (0, 12))
+    fitting = [each for each in (*ANNOTATIONS, *of_axes) if on in each.on]
+    return st.lists(st.sampled_from(fitting).flatmap(_mark), max_size=2).map(tuple)
+
+
+def _mark(annotation: Annotation[Any, Any, Any]) -> st.SearchStrategy[Mark]:
+    values: st.SearchStrategy[int | str]
+    match annotation.values:
+        case OneOf(few):
+            values = st.sampled_from(few)
+        case AtLeast(least):
+            values = st.integers(least, least + 300)
+        case _:
+            awkward = ["load", "a-b", "", "two words", "12", '"{', "a=1, b=2}", "ü"]
+            values = st.sampled_from(awkward) | st.text()
+    return values.map(annotation)
 
 
 def _refs() -> st.SearchStrategy[Ref]:
@@ -137,16 +163,22 @@ def statements(depth: int) -> st.SearchStrategy[Stmt]:
     return st.one_of(
         leaves,
         st.lists(inner, min_size=2, max_size=3).map(sequence),
-        st.builds(For, names, st.integers(1, 9), inner, st.sampled_from(LoopKind), _marks()),
+        st.builds(For, names, st.integers(1, 9), inner, st.sampled_from(LoopKind), marks(For)),
         st.builds(If, values(1), inner, st.none() | inner),
-        st.builds(Block, st.just("work"), inner, st.none() | inner, over, _marks()),
-        st.builds(Alloc, buffers, inner, _marks()),
+        st.builds(Block, st.just("work"), inner, st.none() | inner, over, marks(Block)),
+        st.builds(Alloc, buffers, inner, marks(Alloc)),
     )
 
 
 def functions() -> st.SearchStrategy[Func]:
     """Functions of any form over BUFFERS."""
-    return st.builds(Func, st.sampled_from(["f", "two words"]), st.just(BUFFERS), statements(3))
+    return st.builds(
+        Func,
+        st.sampled_from(["f", "two words"]),
+        st.just(BUFFERS),
+        statements(3),
+        marks(Func),
+    )
 
 
 def everything() -> Func:
@@ -168,9 +200,9 @@ def everything() -> Func:
         Synchronize(),
     ]
     host = [
-        For(j, 8, Block("work", store, init, (j,), (("tensorize", "gemm"),)), LoopKind.PARALLEL),
+        For(j, 8, Block("work", store, init, (j,), (TENSORIZE("gemm"),)), LoopKind.PARALLEL),
         If(Ne(i, 0 * j), store, NOTHING),
         Alloc(FLOATS, Store(FLOATS, (i,), FLOATS[i] * 0.5)),
     ]
-    body = For(i, 4, sequence([*host, Alloc(TILES, sequence(device), (("slots", 2),))]))
-    return Func("everything", (INTS,), body, (("block", 16), ("why", "to show all")))
+    body = For(i, 4, sequence([*host, Alloc(TILES, sequence(device), (SLOTS(2),))]))
+    return Func("everything", (INTS,), body, (BLOCK(16), NOTE("to show all")))

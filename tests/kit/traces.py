@@ -147,7 +147,12 @@ def _slots(draw: st.DrawFn, names: Names) -> Args:
 
 
 def _note(draw: st.DrawFn, names: Names) -> Args:
-    return ("block", _stage(draw, names), "note", draw(st.integers(0, 3)))
+    return (
+        "block",
+        _stage(draw, names),
+        "note",
+        draw(st.sampled_from(["here", "there"])),
+    )
 
 
 def _keep(draw: st.DrawFn, names: Names) -> Args:

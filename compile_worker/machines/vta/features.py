@@ -21,6 +21,7 @@ from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import COPIES
 from compile_worker.ir.expr import Expr, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import (
@@ -92,7 +93,7 @@ class _Tally:
                 pass
 
     def _alloc(self, alloc: Alloc) -> None:
-        copies = int(dict(alloc.marks).get("copies", 1))
+        copies = COPIES.of(alloc)
         name = "acc_copies" if alloc.buffer.scope == "acc" else "operand_copies"
         self._counted[name] = max(self._counted[name], copies)
 

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from tilefarm.target import Target
 from tilefarm.workload import Workload
 
+from compile_worker.ir.annotations import BATCH, BLOCK, OPERATOR
 from compile_worker.ir.func import Func
 from compile_worker.te.nest import nest
 from compile_worker.te.operators.arithmetic import add, affine
@@ -110,5 +111,5 @@ def _nest_of(workload: Workload, text: str, batch: int, block: int) -> Func:
     stages = STAGES[workload.operator](seen, inputs)
     if any(workload.border) and not is_filled:
         stages = bordered(workload, stages)
-    attrs = (("operator", workload.operator), ("batch", batch), ("block", block))
+    attrs = (OPERATOR(workload.operator), BATCH(batch), BLOCK(block))
     return nest(workload.name, inputs, stages, attrs)

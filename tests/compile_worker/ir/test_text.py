@@ -51,6 +51,23 @@ def test_text_of_every_statement(golden: Golden) -> None:
         ("func f\nif 1 <\n  pass", "line 2 has no expression"),
         ("func f\npush(load, nowhere)", "line 2 is no statement"),
         ("func f\npass\nelse\n  pass", "line 3 does not belong"),
+        (
+            "func f\nfor i in 4 {hosts=1}\n  pass",
+            r"line 2 has no mark of a loop \('hosts'; there are host, thread, note\): for i in 4",
+        ),
+        ("func f {slots=2}\npass", "line 1 has no mark of a function .'slots'"),
+        ("func f\nblock b {align_0=2}\n  pass", "line 2 has no mark of a block .'align_0'"),
+        ("func f\nalloc a: int8[4] local {align_01=2}\npass", "line 2 has no mark of a buffer"),
+        (
+            "func f\nblock b {dma=move}\n  pass",
+            "line 2 has a mark dma that is 'move', not 'load' or 'store': block b",
+        ),
+        ("func f\nblock b {alu=2}\n  pass", "mark alu that is 2, not 1"),
+        ("func f\nblock b {alu=one}\n  pass", "mark alu that is 'one', not 1"),
+        ("func f {batch=0}\npass", "mark batch that is 0, not a whole number from 1 on"),
+        ("func f {note=1}\npass", "mark note that is 1, not any text"),
+        ("func f {batch}\npass", "line 1 has marks that cannot be understood"),
+        ("func f {batch=1 block=16}\npass", "line 1 has marks that cannot be understood"),
     ],
 )
 def test_what_is_wrong_with_a_text(text: str, message: str) -> None:

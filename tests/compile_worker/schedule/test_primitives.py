@@ -12,6 +12,7 @@ from tilefarm.errors import ScheduleError
 from tilefarm.trace import Argument, Step, Trace
 
 from compile_worker.codegen.parallel import parallel_loop
+from compile_worker.ir.annotations import SLOTS
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.parser import parse
@@ -72,7 +73,7 @@ PICTURES: dict[str, tuple[str, list[Call]]] = {
         [
             ("annotate", "block", "dot", "note", "here"),
             ("annotate", "block", "dot", "note", "there"),
-            ("annotate", "loop", "dot_co", "unroll", 4),
+            ("annotate", "loop", "dot_co", "host", 1),
             ("annotate", "buffer", "biased", "slots", 2),
         ],
     ),
@@ -190,6 +191,21 @@ REFUSED: dict[str, tuple[str, list[Call], str]] = {
     ),
     "three virtual threads": ("dense", [("bind", "dot_ci", "vthread")], "it has 3 iterations"),
     "thread without buffers": ("dense", [("bind", "dot_co", "vthread")], "no on-chip buffer"),
+    "no such annotation": (
+        "dense",
+        [("annotate", "block", "dot", "slots", 2)],
+        "no annotation 'slots' of a block",
+    ),
+    "annotation's value": (
+        "dense",
+        [("annotate", "buffer", "biased", "slots", 0)],
+        "slots cannot be 0",
+    ),
+    "annotation of nothing": (
+        "dense",
+        [("annotate", "loop", "dot_x", "host", 1)],
+        "there is no such loop",
+    ),
     "no such pragma": (
         "dense",
         [("pragma", "block", "dot", "kep", 1)],
@@ -356,7 +372,7 @@ def test_what_a_step_does_not_name_is_named() -> None:
 
 def test_virtual_threads_overlap_loads_with_computation() -> None:
     bound = replay(steps([*PICTURES["bind_vthread"][1]]), nest("dense"), SIM)
-    slots = [dict(a.marks).get("slots") for a in find(bound.body, Alloc) if a.buffer.scope == "wgt"]
+    slots = [SLOTS.of(a) for a in find(bound.body, Alloc) if a.buffer.scope == "wgt"]
     assert slots == [2]
 
 

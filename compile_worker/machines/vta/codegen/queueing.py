@@ -13,6 +13,7 @@ from tilefarm.target import VtaConfig
 from compile_worker.codegen.llvm import PLAIN_CODE, HostWriter, entry_text, handle_and_offset
 from compile_worker.codegen.scalars import Scalars
 from compile_worker.codegen.text import FunctionText
+from compile_worker.ir.annotations import BASE
 from compile_worker.ir.expr import INDEX, Buffer, Load
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import (
@@ -103,7 +104,9 @@ class _QueueWriter(HostWriter):
         if stmt.buffer.scope not in _ON_CHIP:
             super().alloc(stmt)
             return
-        self._sram[stmt.buffer.name] = int(dict(stmt.marks)["base"])
+        base = BASE.of(stmt)
+        assert base is not None, "place_sram has not run"
+        self._sram[stmt.buffer.name] = base
 
     def device_statement(self, stmt: Stmt) -> None:
         match stmt:

@@ -14,13 +14,14 @@ from typing import Final
 from tilefarm.target import Target
 
 from compile_worker.errors import Violation, require
+from compile_worker.ir.annotations import ALU, DMA, TENSORIZE
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, If
 from compile_worker.passes.nests import of_kind
 
 STAGE: Final = "check_guards"
 
-_DEVICE: Final = frozenset({"dma", "alu", "tensorize"})
+_DEVICE: Final = (DMA, ALU, TENSORIZE)
 
 
 def check_guards(func: Func, target: Target) -> Func:
@@ -31,7 +32,8 @@ def check_guards(func: Func, target: Target) -> Func:
     """
     del target
     for guard in of_kind(func.body, If):
-        names = [block.name for block in of_kind(guard, Block) if _DEVICE & {*dict(block.marks)}]
+        inside = of_kind(guard, Block)
+        names = [block.name for block in inside if any(each.is_on(block) for each in _DEVICE)]
         if len(names) > 1:
             why = f"one guard around {', '.join(names)}: pad loops of one stage, not of several"
             require(STAGE, Violation("guard", why))

@@ -11,6 +11,7 @@ from typing import Final
 from tilefarm.target import Target
 
 from compile_worker.errors import require
+from compile_worker.ir.annotations import SLOTS
 from compile_worker.ir.func import Func
 from compile_worker.machines.vta.limits import SramScope, scope_fits
 from compile_worker.machines.vta.passes.elements import elements_of
@@ -29,7 +30,7 @@ def check_memories(func: Func, target: Target) -> Func:
     for alloc, path in homes(func.body):
         for scope in used:
             if alloc.buffer.scope == scope:
-                copies = min(int(dict(alloc.marks).get("slots", 1)), trips(path))
+                copies = min(SLOTS.of(alloc), trips(path))
                 used[scope] += copies * elements_of(alloc.buffer)
     for scope, elements in used.items():
         require(STAGE, scope_fits(target, scope, elements))

@@ -29,6 +29,7 @@ from typing import Final, TypeAlias
 
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import COPIES, HOLD
 from compile_worker.ir.expr import Buffer, Le, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import (
@@ -63,11 +64,8 @@ def insert_tokens(func: Func, target: Target) -> Func:
     del target
     if next(of_kind(func.body, Dma), None) is None:
         return func
-    where: _Homes = {
-        alloc.buffer: (int(dict(alloc.marks).get("copies", 1)), path)
-        for alloc, path in homes(func.body)
-    }
-    held = next((a.buffer for a, _ in homes(func.body) if dict(a.marks).get("hold")), None)
+    where: _Homes = {alloc.buffer: (COPIES.of(alloc), path) for alloc, path in homes(func.body)}
+    held = next((a.buffer for a, _ in homes(func.body) if HOLD.of(a)), None)
     body = _with_load_tokens(_with_store_tokens(func.body, where), where, held)
     return Func(func.name, func.params, sequence((body, Synchronize())), func.attrs)
 

@@ -20,6 +20,7 @@ from tilefarm.vta_isa import ALU, AluOp
 
 from compile_worker.errors import require
 from compile_worker.ir.accelerator import MOST_LEFT
+from compile_worker.ir.annotations import ALU as ALU_BLOCK
 from compile_worker.ir.expr import Add, Binary, Const, Expr, Load, Max, Min, Mul, Shr, Var, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
@@ -52,7 +53,7 @@ def lower_alu(func: Func, target: Target) -> Func:
         extents = {**around, **{loop.var: loop.extent for loop in loops}}
         return _operation(block, loops, extents, target)
 
-    return lower_blocks(func, "alu", lowered)
+    return lower_blocks(func, ALU_BLOCK, lowered)
 
 
 def _operation(

@@ -20,6 +20,7 @@ from typing import Final
 from tilefarm.target import Target
 
 from compile_worker.errors import require
+from compile_worker.ir.annotations import ALU, DMA, TENSORIZE
 from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Select, Sub, Var
 from compile_worker.ir.expr import index as constant
 from compile_worker.ir.func import Func
@@ -73,9 +74,9 @@ def lower_dma(func: Func, target: Target) -> Func:
         Refused: a copy that no DMA does, or a block that is left to the host and reaches the chip.
     """
     del target
-    lowered = lower_blocks(func, "dma", _instructions)
+    lowered = lower_blocks(func, DMA, _instructions)
     for block in of_kind(lowered.body, Block):
-        if not {"tensorize", "alu"} & dict(block.marks).keys():
+        if not TENSORIZE.is_on(block) and not ALU.is_on(block):
             _stay_off_the_chip(block)
     return lowered
 
@@ -121,7 +122,7 @@ def _instructions(block: Block, loops: Sequence[For], around: Mapping[Var, int])
 def _copy(block: Block, extents: Mapping[Var, int]) -> _Copy:
     """What a block copies; raises Refused if it does anything else."""
     match block.body:
-        case Store(_, _, Load() as load) as store if dict(block.marks)["dma"] == "load":
+        case Store(_, _, Load() as load) as store if DMA.of(block) == "load":
             inside = None
         case Store(_, _, Select(inside, Load() as load, Const(0, _))) as store:
             pass
@@ -132,7 +133,7 @@ def _copy(block: Block, extents: Mapping[Var, int]) -> _Copy:
     to, source = place_of(STAGE, store, extents), place_of(STAGE, load, extents)
     if to.lanes != source.lanes:
         raise unsupported(STAGE, f"{block.name} moves lanes to other lanes")
-    is_load = dict(block.marks)["dma"] == "load"
+    is_load = DMA.of(block) == "load"
     sram, dram = (to, source) if is_load else (source, to)
     if sram.buffer.scope not in CHIP or dram.buffer.scope in CHIP:
         way = f"{source.buffer.scope} to {to.buffer.scope}"

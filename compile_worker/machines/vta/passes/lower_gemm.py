@@ -18,6 +18,7 @@ from typing import Final
 from tilefarm.dtype import DType
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import HOST, TENSORIZE
 from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Mul, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
@@ -27,20 +28,17 @@ from compile_worker.passes.nests import lower_blocks, wrap
 
 STAGE: Final = "lower_gemm"
 
-_HOST: Final = ("host", 1)
-"""The mark of a loop that repeats the instruction instead of being part of it."""
-
 
 def lower_gemm(func: Func, target: Target) -> Func:
     """Replace blocks marked {tensorize=...} by GEMM instructions."""
 
     def lowered(block: Block, loops: Sequence[For], around: Mapping[Var, int]) -> Stmt:
         extents = {**around, **{loop.var: loop.extent for loop in loops}}
-        if dict(block.marks)["tensorize"] == "reset":
+        if TENSORIZE.of(block) == "reset":
             return _reset(block, loops, extents, target)
         return _accumulate(block, loops, extents, target)
 
-    return lower_blocks(func, "tensorize", lowered)
+    return lower_blocks(func, TENSORIZE, lowered)
 
 
 def _accumulate(
@@ -51,7 +49,7 @@ def _accumulate(
         raise unsupported(STAGE, f"{block.name} does not multiply [b, i] by [o, i]")
     repeated = element_loops(loops, (dst, src, wgt))
     moving = [f for f in repeated if f.var in dst.element.terms or f.var in src.element.terms]
-    inner = [loop for loop in moving if _HOST not in loop.marks]
+    inner = [loop for loop in moving if not HOST.of(loop)]
     repeats = [loop for loop in repeated if loop not in inner]
     steps = [
         Step(f.extent, *(p.element.terms.get(f.var, 0) for p in (dst, src, wgt))) for f in inner

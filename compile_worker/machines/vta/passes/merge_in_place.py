@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import SLOTS, with_mark
 from compile_worker.ir.expr import Buffer, Const, Expr, Load
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
@@ -167,9 +168,9 @@ def _slots(
     most: dict[Buffer, int] = {}
     for alloc in allocs:
         home = merged[alloc.buffer].buffer if alloc.buffer in merged else alloc.buffer
-        most[home] = max(most.get(home, 1), int(dict(alloc.marks).get("slots", 1)))
+        most[home] = max(most.get(home, 1), SLOTS.of(alloc))
     return {
-        a.buffer: (*(m for m in a.marks if m[0] != "slots"), ("slots", most[a.buffer]))
+        a.buffer: with_mark(a.marks, SLOTS(most[a.buffer]))
         for a in allocs
         if a.buffer not in merged
     }

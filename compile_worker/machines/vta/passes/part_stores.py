@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import DMA
 from compile_worker.ir.expr import Buffer, Const, Eq, Expr, Select, Var, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
@@ -60,7 +61,7 @@ def _parts(stmt: Stmt) -> tuple[Stmt, ...]:
 
 def _choice(block: Block) -> Var | None:
     """The variable that a value is chosen by, of a block that is a copy to memory."""
-    if not isinstance(block.body, Store) or dict(block.marks).get("dma") != "store":
+    if not isinstance(block.body, Store) or DMA.of(block) != "store":
         return None
     for select in find(block.body.value, Select):
         match select.condition:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import BASE, with_mark
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Seq, Stmt, sequence
@@ -20,14 +21,14 @@ from compile_worker.passes.nests import of_kind
 
 
 def place_sram(func: Func, target: Target) -> Func:
-    """Hoist on-chip allocations and give each its ("base", first element) mark."""
+    """Hoist on-chip allocations and give each its first element, BASE."""
     del target
     used: dict[SramScope, int] = {"inp": 0, "wgt": 0, "acc": 0}
     placed: list[Alloc] = []
     for alloc in of_kind(func.body, Alloc):
         for scope in used:
             if alloc.buffer.scope == scope:
-                marks = (*alloc.marks, ("base", used[scope]))
+                marks = with_mark(alloc.marks, BASE(used[scope]))
                 placed.append(Alloc(alloc.buffer, alloc.body, marks))
                 used[scope] += elements_of(alloc.buffer)
     if not placed:

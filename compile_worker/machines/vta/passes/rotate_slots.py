@@ -13,6 +13,7 @@ from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import COPIES, SLOTS, with_mark, without_marks
 from compile_worker.ir.expr import INDEX, Add, Buffer, Const, Expr, Mul
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
@@ -30,7 +31,7 @@ def rotate_slots(func: Func, target: Target) -> Func:
     whole: dict[Buffer, tuple[Buffer, int, Expr]] = {}
     for alloc, path in homes(func.body):
         if alloc.buffer.scope in _ON_CHIP:
-            copies = min(int(dict(alloc.marks).get("slots", 1)), trips(path))
+            copies = min(SLOTS.of(alloc), trips(path))
             offset = _offset(alloc.buffer, slot(path, copies))
             whole[alloc.buffer] = _with_copies(alloc.buffer, copies), copies, offset
     if not whole:
@@ -43,8 +44,8 @@ def rotate_slots(func: Func, target: Target) -> Func:
                 return Ref(new, _sum(element, offset))
             case Alloc(buffer, body, marks) if buffer in whole:
                 new, copies, _ = whole[buffer]
-                others = (mark for mark in marks if mark[0] != "slots")
-                return Alloc(new, body, (*others, ("copies", copies)))
+                others = without_marks(marks, SLOTS)
+                return Alloc(new, body, with_mark(others, COPIES(copies)))
             case _:
                 return None
 

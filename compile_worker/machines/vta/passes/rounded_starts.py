@@ -23,6 +23,7 @@ from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import COPIES
 from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, Lt, Mul, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import (
@@ -75,7 +76,7 @@ def rounded_starts(func: Func, target: Target) -> Func:
     """Let every tile of sums that is rounded by a constant start from it."""
     del target
     copies = {
-        alloc.buffer: int(dict(alloc.marks).get("copies", 1))
+        alloc.buffer: COPIES.of(alloc)
         for alloc in of_kind(func.body, Alloc)
         if alloc.buffer.scope == "acc"
     }

@@ -19,6 +19,7 @@ from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.ir.annotations import COPIES
 from compile_worker.ir.expr import Const, Var, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Dma, For, MicroKernel, Seq, Stmt, sequence
@@ -94,9 +95,7 @@ def stagger_stores(func: Func, target: Target) -> Func:
     uops = sum(len(k.uops) * recorded_keys(k, extents) for k in kernels)
     taken = costs_of(target)
     where = {
-        alloc.buffer: _Tile(
-            target, taken, extents, uops, trips(path), int(dict(alloc.marks)["copies"])
-        )
+        alloc.buffer: _Tile(target, taken, extents, uops, trips(path), COPIES.of(alloc))
         for alloc, path in homes(func.body)
         if alloc.buffer.scope == "acc"
     }

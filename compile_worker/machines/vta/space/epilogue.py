@@ -15,11 +15,13 @@ from tilefarm.target import Target
 from tilefarm.trace import Step
 
 from compile_worker.draft import Draft, Emptied
+from compile_worker.ir.annotations import ALU, DMA, HOLD, HOST
 from compile_worker.machines.vta import limits
 from compile_worker.machines.vta.space.layer import PLANES_OF_RESULTS, SPATIAL, Epilogue, Layer
 from compile_worker.machines.vta.space.loop_orders import TILE_ORDERS
 from compile_worker.machines.vta.space.slot_keys import declare_slot_keys
 from compile_worker.machines.vta.space.tiling import tile_loop, tile_sums
+from compile_worker.schedule.marks import annotate_step
 
 BIAS_AT: Final = ("tile", "co", "once")
 TILE, CO, ONCE = range(len(BIAS_AT))
@@ -63,28 +65,28 @@ def bias_steps(layer: Layer, point: Point) -> Iterator[Step]:
             yield Step("compute_at", (stage, loop))
             if scope == "wgt":
                 yield Step("double_buffer", (stage, BIAS_SLOTS))
-        yield Step("annotate", ("block", stage, "dma", "load"))
+        yield annotate_step(DMA, stage, "load")
 
 
 def epilogue_steps(layer: Layer, point: Point) -> Iterator[Step]:
     """Hand what follows the multiplication to GEMM, ALU and STORE."""
     yield Step("double_buffer", (layer.stage, point["acc_slots"]))
     if point.get("hold"):
-        yield Step("annotate", ("buffer", layer.stage, "hold", 1))
+        yield annotate_step(HOLD, layer.stage, 1)
     epilogue = layer.epilogue
     if epilogue.bias_tiles:
         planes = epilogue.plane_axes[-1:]
         axes = ("t", *planes, *layer.output_loops, "b", "o", "i")
         yield Step("reorder", tuple(f"biased_{axis}" for axis in axes))
         for axis in planes:
-            yield Step("annotate", ("loop", f"biased_{axis}", "host", 1))
+            yield annotate_step(HOST, f"biased_{axis}", 1)
         yield Step("tensorize", ("biased", "gemm"))
     if epilogue.out_planes > 1:
         yield Step("double_buffer", ("zero", point["acc_slots"]))
         yield Step("tensorize", ("zero", "reset"))
     for stage in epilogue.elementwise:
-        yield Step("annotate", ("block", stage, "alu", 1))
-    yield Step("annotate", ("block", "out", "dma", "store"))
+        yield annotate_step(ALU, stage, 1)
+    yield annotate_step(DMA, "out", "store")
 
 
 def _loaded(layer: Layer) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from tilefarm.target import Target
 from tilefarm.trace import Step
 
 from compile_worker.draft import Draft
+from compile_worker.ir.annotations import HOST
 from compile_worker.machines.vta import limits
 from compile_worker.machines.vta.space.layer import LOOPS, REDUCED, SPATIAL, Layer
 from compile_worker.machines.vta.space.loop_orders import (
@@ -21,6 +22,7 @@ from compile_worker.machines.vta.space.loop_orders import (
     distinct_micro_orders,
     long_loops,
 )
+from compile_worker.schedule.marks import annotate_step
 
 AXES = (*REDUCED, *SPATIAL)
 FOLDED = 2
@@ -77,7 +79,7 @@ def gemm_steps(layer: Layer, point: Point) -> Iterator[Step]:
     lanes = [f"{stage}_{lane}" for lane in ("b", "o", "i")]
     yield Step("reorder", (*outer, *single, *planes, *inner, *lanes))
     for loop in planes:
-        yield Step("annotate", ("loop", loop, "host", 1))
+        yield annotate_step(HOST, loop, 1)
     yield Step("tensorize", (stage, "gemm"))
 
 

@@ -15,10 +15,12 @@ from tilefarm.target import Target
 from tilefarm.trace import Step
 
 from compile_worker.draft import Draft
+from compile_worker.ir.annotations import DMA
 from compile_worker.machines.vta import limits
 from compile_worker.machines.vta.space.layer import SPATIAL, Layer
 from compile_worker.machines.vta.space.loop_orders import TILE_ORDERS
 from compile_worker.machines.vta.space.tiling import tile_loop
+from compile_worker.schedule.marks import annotate_step
 
 WEIGHT_AT: Final = ("step", "tile", "once")
 DATA_AT: Final = ("step", "tile", "row", "once")
@@ -62,7 +64,7 @@ def operand_steps(layer: Layer, point: Point) -> Iterator[Step]:
         if loop is not None:
             yield Step("compute_at", (stage, loop))
             yield Step("double_buffer", (stage, point["slots"]))
-        yield Step("annotate", ("block", stage, "dma", "load"))
+        yield annotate_step(DMA, stage, "load")
 
 
 def _positions(draft: Draft, layer: Layer) -> None:

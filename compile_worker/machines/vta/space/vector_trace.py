@@ -8,8 +8,10 @@ from typing import Final
 from tilefarm.space import Point
 from tilefarm.trace import Step
 
+from compile_worker.ir.annotations import ALU, DMA, HOST
 from compile_worker.machines.vta.space.loop_orders import TILE_ORDERS
 from compile_worker.machines.vta.space.vector_layer import Stage, VectorLayer
+from compile_worker.schedule.marks import annotate_step
 
 SUM_ORDERS: Final = (
     ("kh", "kw", "co", "h", "w"),
@@ -36,7 +38,7 @@ def vector_steps(layer: VectorLayer, point: Point) -> Iterator[Step]:
     for stage in layer.stages:
         yield from _engine(stage, layer)
     yield Step("double_buffer", (layer.out.name, point["acc_slots"]))
-    yield Step("annotate", ("block", "out", "dma", "store"))
+    yield annotate_step(DMA, "out", "store")
 
 
 def tile_order(layer: VectorLayer, point: Point) -> tuple[str, ...]:
@@ -83,7 +85,7 @@ def _steps_of_sum(stage: Stage, layer: VectorLayer, point: Point) -> Iterator[St
     yield _reordered(stage, layer, SUM_ORDERS[point["sum_order"]])
     if point["sum_order"] == APART:
         for axis in stage.summed:
-            yield Step("annotate", ("loop", f"{stage.name}_{axis}_1", "host", 1))
+            yield annotate_step(HOST, f"{stage.name}_{axis}_1", 1)
 
 
 def is_cut(layer: VectorLayer, point: Point) -> bool:
@@ -94,15 +96,15 @@ def is_cut(layer: VectorLayer, point: Point) -> bool:
 def _loads(layer: VectorLayer, point: Point) -> Iterator[Step]:
     for buffer in layer.resident:
         yield Step("double_buffer", (buffer, point["slots"]))
-        yield Step("annotate", ("block", buffer, "dma", "load"))
+        yield annotate_step(DMA, buffer, "load")
     for name in layer.tiles:
-        yield Step("annotate", ("block", f"{name}_wgt", "dma", "load"))
+        yield annotate_step(DMA, f"{name}_wgt", "load")
 
 
 def _engine(stage: Stage, layer: VectorLayer) -> Iterator[Step]:
     match stage.engine:
         case "alu":
-            yield Step("annotate", ("block", stage.name, "alu", 1))
+            yield annotate_step(ALU, stage.name, 1)
         case "reset":
             yield Step("tensorize", (stage.name, "reset"))
         case _ if stage.summed:

@@ -10,6 +10,7 @@ from tilefarm.target import TARGETS
 from tilefarm.trace import Step, Trace
 
 from compile_worker.errors import Refused
+from compile_worker.ir.annotations import ALU, DMA, TENSORIZE
 from compile_worker.ir.expr import (
     INDEX,
     Add,
@@ -46,7 +47,7 @@ def nest(block: Stmt) -> Func:
 
 
 def alu(value: Expr) -> Func:
-    return nest(Block("step", Store(ACC, AT, value), marks=(("alu", 1),)))
+    return nest(Block("step", Store(ACC, AT, value), marks=(ALU(1),)))
 
 
 def why(run: object, func: Func) -> str:
@@ -75,24 +76,24 @@ def test_mul_is_for_targets_that_have_it() -> None:
 def test_parts_of_hardware_elements() -> None:
     reversed_lanes = (E, Const(0, INDEX), Const(15, INDEX) - O)
     value = Load(ACC, reversed_lanes) + Const(1, DType.INT32)
-    block = Block("step", Store(ACC, reversed_lanes, value), marks=(("alu", 1),))
+    block = Block("step", Store(ACC, reversed_lanes, value), marks=(ALU(1),))
     assert "whole hardware elements" in why(lower_alu, nest(block))
 
 
 def test_indices_that_are_no_sums() -> None:
     halved: tuple[Expr, ...] = (FloorDiv(E, Const(2, INDEX)), Const(0, INDEX), O)
-    block = Block("step", Store(ACC, halved, Load(ACC, halved) + 1), marks=(("alu", 1),))
+    block = Block("step", Store(ACC, halved, Load(ACC, halved) + 1), marks=(ALU(1),))
     assert "not a linear sum" in why(lower_alu, nest(block))
 
 
 def test_copies_that_compute() -> None:
     value = Load(OUT, AT) + Const(1, DType.INT32)
-    block = Block("fetch", Store(ACC, AT, value), marks=(("dma", "load"),))
+    block = Block("fetch", Store(ACC, AT, value), marks=(DMA("load"),))
     assert why(lower_dma, nest(block)) == "fetch does more than copy"
 
 
 def test_a_tensorized_block_that_is_no_product() -> None:
-    block = Block("mul", Store(ACC, AT, Load(ACC, AT) + 1), marks=(("tensorize", "gemm"),))
+    block = Block("mul", Store(ACC, AT, Load(ACC, AT) + 1), marks=(TENSORIZE("gemm"),))
     assert "not acc += int32(inp) * int32(wgt)" in why(lower_gemm, nest(block))
 
 
@@ -146,7 +147,7 @@ def test_a_guard_around_several_instructions(loop: str) -> None:
 
 def test_copies_that_are_not_between_memory_and_the_chip() -> None:
     staged = Buffer("staged", (4, 1, 16), DType.INT32, "local")
-    copy = Block("copy", Store(staged, AT, Load(OUT, AT)), marks=(("dma", "load"),))
+    copy = Block("copy", Store(staged, AT, Load(OUT, AT)), marks=(DMA("load"),))
     assert why(lower_dma, nest(Alloc(staged, copy))) == (
         "copy copies from dram to local, not between memory and the chip"
     )

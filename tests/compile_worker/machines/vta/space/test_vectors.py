@@ -17,6 +17,7 @@ from tilefarm.target import Limits, Target, VtaConfig
 from tilefarm.workload import Workload
 
 from compile_worker.errors import Refused
+from compile_worker.ir.annotations import HOST
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret
 from compile_worker.ir.printer import show
@@ -159,7 +160,7 @@ def test_the_distance_between_two_sums_is_that_of_the_kernel() -> None:
         kernels = [k for k in find(func, MicroKernel) if k.engine == "gemm" and not k.reset]
         (kernel,) = kernels
         assert len(kernel.uops) == point["sum_uops"]
-        apart = any(("host", 1) in loop.marks for loop in find(func, For))
+        apart = any(HOST.of(loop) for loop in find(func, For))
         assert apart == (point["sum_parts"] > 1)
         distance = limits.acc_distance(kernel.loops, kernel.uops, horizon=1 << 14)
         assert distance == point["distance"]
