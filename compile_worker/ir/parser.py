@@ -208,10 +208,10 @@ class _Parser:
         annotation = find_annotation(name, on)
         if annotation is None:
             known = ", ".join(names_on(on))
-            raise self._back(f"has no mark of a {WHAT[on]} ({name!r}; there are {known})")
+            raise self._back(f"marks a {WHAT[on]} {name!r}; there are {known}")
         mark = annotation.read(value)
         if mark is None:
-            raise self._back(f"has a mark {name} that is {value!r}, not {annotation.values}")
+            raise self._back(f"marks a {WHAT[on]} {name}={value!r}; it is {annotation.values}")
         return mark
 
     def _simple(self) -> Stmt:
