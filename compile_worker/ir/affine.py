@@ -1,26 +1,76 @@
 """Sums of products with constants: the shape that nearly every index has.
 
-A sum is `({term: coefficient}, constant)` with no coefficient zero. In an affine sum all terms are
-loop variables; in a linear one they may be any expression that is not itself a sum.
+In an affine sum all terms are loop variables; in a linear one they may be any expression that is
+not itself a sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias, cast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
 
 from compile_worker.ir.expr import INDEX, Add, Const, Expr, Mul, Sub, Var
 from compile_worker.ir.printer import show
 
-Linear: TypeAlias = tuple[dict[Expr, int], int]
-Affine: TypeAlias = tuple[dict[Var, int], int]
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """constant + Σ coefficient * variable; no coefficient is zero."""
+
+    terms: Mapping[Var, int]
+    constant: int = 0
+
+    def __add__(self, other: Affine) -> Affine:
+        return combined(((1, self), (1, other)))
+
+    def __sub__(self, other: Affine) -> Affine:
+        return combined(((1, self), (-1, other)))
+
+    def over(self, inner: Iterable[Var]) -> Affine:
+        """Only the terms of the given variables, without the constant."""
+        wanted = set(inner)
+        return Affine({v: c for v, c in self.terms.items() if v in wanted})
+
+    def without(self, inner: Iterable[Var]) -> Affine:
+        """The constant and the terms of all other variables."""
+        dropped = set(inner)
+        return Affine({v: c for v, c in self.terms.items() if v not in dropped}, self.constant)
+
+    def bounds(self, extents: Mapping[Var, int]) -> tuple[int, int]:
+        """Smallest and largest value when every variable is within 0 : extent."""
+        low = high = self.constant
+        for var, coefficient in self.terms.items():
+            reach = coefficient * (extents[var] - 1)
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        return low, high
+
+    def expr(self) -> Expr:
+        """The same value as an expression."""
+        return sum_of(self.terms, self.constant)
 
 
+def combined(parts: Iterable[tuple[int, Affine]]) -> Affine:
+    """Σ factor * part"""
+    terms: dict[Var, int] = {}
+    constant = 0
+    for factor, part in parts:
+        constant += factor * part.constant
+        for var, coefficient in part.terms.items():
+            terms[var] = terms.get(var, 0) + factor * coefficient
+    return Affine({v: c for v, c in terms.items() if c}, constant)
+
+
+@lru_cache(maxsize=4096)
 def as_affine(expr: Expr) -> Affine | None:
-    """`expr` as ({variable: coefficient}, constant); None if it is anything else."""
+    """The expression as an affine sum of loop variables, or None if it is anything else.
+
+    Remembered: the same indices come again in every pass.
+    """
     terms, constant = linear(expr)
     if all(type(term) is Var for term in terms):
-        return cast(dict[Var, int], terms), constant
+        return Affine(cast(dict[Var, int], terms), constant)
     return None
 
 
@@ -28,8 +78,11 @@ def _as_it_is(term: Expr) -> Expr:
     return term
 
 
-def linear(expr: Expr, term: Callable[[Expr], Expr] = _as_it_is) -> Linear:
-    """`expr` as ({term: coefficient}, constant); what is not a sum passes through `term` first."""
+def linear(expr: Expr, term: Callable[[Expr], Expr] = _as_it_is) -> tuple[dict[Expr, int], int]:
+    """`expr` as ({term: coefficient}, constant), no coefficient being zero.
+
+    What is not a sum passes through `term` first.
+    """
     terms: dict[Expr, int] = {}
     constant = _collect(expr, 1, terms, term)
     if 0 in terms.values():

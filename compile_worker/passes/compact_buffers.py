@@ -16,12 +16,12 @@ from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.ir.affine import Affine, as_affine
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, For, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import rewrite
-from compile_worker.passes.linear import Linear, linear
 from compile_worker.passes.nests import Access, common_loops, of_kind, uses
 
 _CHANGED: Final = frozenset({Load, Store, Alloc, Seq, For})
@@ -32,7 +32,7 @@ class _Plan:
     """The smaller buffer, the base that its indices lose by dimension, and the loop it lives in."""
 
     buffer: Buffer
-    bases: tuple[Linear | None, ...]
+    bases: tuple[Affine | None, ...]
     home: Var | None
 
 
@@ -88,9 +88,9 @@ def _plan(buffer: Buffer, accesses: Sequence[Access]) -> _Plan:
 
 def _dimension(
     indices: Sequence[Expr], size: int, around: set[Var], extents: Mapping[Var, int]
-) -> tuple[int, Linear | None]:
+) -> tuple[int, Affine | None]:
     """The extent that one dimension needs, and the base that its indices lose."""
-    parts = [linear(index) for index in dict.fromkeys(indices)]
+    parts = [as_affine(index) for index in dict.fromkeys(indices)]
     first = parts[0]
     if first is None:
         return size, None
@@ -103,11 +103,11 @@ def _dimension(
         low, high = min(low, least), max(high, most)
     if high - low + 1 > size:
         return size, None
-    return high - low + 1, Linear(outer.terms, low)
+    return high - low + 1, Affine(outer.terms, low)
 
 
-def _relative(index: tuple[Expr, ...], bases: Sequence[Linear | None]) -> tuple[Expr, ...]:
+def _relative(index: tuple[Expr, ...], bases: Sequence[Affine | None]) -> tuple[Expr, ...]:
     return tuple(
-        at if base is None or (part := linear(at)) is None else (part - base).expr()
+        at if base is None or (part := as_affine(at)) is None else (part - base).expr()
         for at, base in zip(index, bases, strict=True)
     )

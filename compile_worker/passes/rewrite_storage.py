@@ -23,12 +23,12 @@ from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.ir.affine import as_affine
 from compile_worker.ir.expr import Buffer, Load
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Seq, Store, sequence
 from compile_worker.ir.visit import find, replace_buffers, rewrite_statements
-from compile_worker.passes.linear import linear
 from compile_worker.passes.liveness import Home, Line, Span, Touch, line
 from compile_worker.passes.nests import Path, of_kind
 
@@ -154,7 +154,7 @@ def _same_element(touch: Touch, dying: Buffer, born: Buffer, loops: Path) -> boo
 
 def _is_injective(store: Store, loops: Path) -> bool:
     """Whether no two iterations of the loops write the same element."""
-    place = linear(store.index[0])
+    place = as_affine(store.index[0])
     if place is None:
         return False
     moving = [loop for loop in loops if loop.extent > 1]

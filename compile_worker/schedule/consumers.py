@@ -227,7 +227,7 @@ def _tiles(block: Block, maker: Block, path: Path, goal: Path) -> list[Span | No
     tiles = []
     for at, size in zip(store.index, store.buffer.shape, strict=True):
         form = as_affine(at)
-        own = set(form[0]) & set(outer) if form else {v for v in outer if _occurs(v, at)}
+        own = set(form.terms) & set(outer) if form else {v for v in outer if _occurs(v, at)}
         tile = _tile(form, size, outer, inner) if own else None
         if own and (tile is None or own & used):
             why = f"iterations of {goal_name(goal)} do not make {store.buffer.name} in tiles"
@@ -247,16 +247,14 @@ def _tile(
     """The elements of one dimension that inner loops write; None if outer ones leave any out."""
     if form is None:
         return None
-    terms, constant = form
-    base = {var: factor for var, factor in terms.items() if var in outer}
-    rest = {var: factor for var, factor in terms.items() if var not in outer}
-    offsets = reachable((rest, constant), inner)
+    base = form.over(outer)
+    offsets = reachable(form.without(outer), inner)
     low, extent = min(offsets), len(offsets)
-    starts = reachable((base, low), outer)
+    starts = reachable(Affine(base.terms, low), outer)
     everything = {start + step for start in starts for step in range(extent)}
     if max(offsets) - low + 1 != extent or everything != set(range(size)):
         return None
-    return Span(sum_of(base, low), extent)
+    return Span(sum_of(base.terms, low), extent)
 
 
 def _with_last(loop: For, stmt: Stmt) -> For:

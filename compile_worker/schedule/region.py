@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from compile_worker.ir.affine import Affine, as_affine, sum_of
+from compile_worker.ir.affine import Affine, as_affine
 from compile_worker.ir.expr import Expr, Load, Var, index
 
 ZERO: Final = index(0)
@@ -48,29 +48,27 @@ def _span(
             return whole
         least, most = _reach(form, inner)
         low, high = min(low, least), max(high, most)
-        bases.add(frozenset((v, c) for v, c in form[0].items() if v not in inner))
+        bases.add(frozenset((v, c) for v, c in form.terms.items() if v not in inner))
     if len(bases) > 1:
         return whole
-    base = (dict(bases.pop()), low)
+    base = Affine(dict(bases.pop()), low)
     least, most = _reach(base, outer)
     extent = high - low + 1
     if extent >= size or least < 0 or most + extent > size:
         return whole
-    return Span(sum_of(*base), extent)
+    return Span(base.expr(), extent)
 
 
 def _reach(form: Affine, extents: Mapping[Var, int]) -> tuple[int, int]:
     """Least and largest value over those variables that have an extent, the others being 0."""
-    terms, constant = form
-    steps = [c * (extents[v] - 1) for v, c in terms.items() if v in extents]
+    steps = [c * (extents[v] - 1) for v, c in form.terms.items() if v in extents]
     negative = sum(step for step in steps if step < 0)
-    return constant + negative, constant + sum(steps) - negative
+    return form.constant + negative, form.constant + sum(steps) - negative
 
 
 def reachable(form: Affine, extents: Mapping[Var, int]) -> frozenset[int]:
     """Every value of an affine index whose variables all have an extent."""
-    terms, constant = form
-    values = {constant}
-    for var, factor in terms.items():
+    values = {form.constant}
+    for var, factor in form.terms.items():
         values = {value + factor * step for value in values for step in range(extents[var])}
     return frozenset(values)

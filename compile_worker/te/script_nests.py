@@ -132,6 +132,6 @@ def _own_slice(var: Var, indices: Sequence[tuple[Expr, ...]]) -> bool:
     """Whether all accesses have one axis at which they depend on `var` alone, all alike."""
     for axis in zip(*indices, strict=True):
         form = as_affine(axis[0])
-        if form is not None and form[0].keys() == {var} and all(at is axis[0] for at in axis):
+        if form is not None and form.terms.keys() == {var} and all(at is axis[0] for at in axis):
             return True
     return False

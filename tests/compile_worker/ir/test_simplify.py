@@ -9,7 +9,7 @@ from kit import nests
 from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 
-from compile_worker.ir.affine import as_affine, linear, sum_of
+from compile_worker.ir.affine import Affine, as_affine, linear, sum_of
 from compile_worker.ir.bounds import RANGES, Interval, extents_of, interval, truth
 from compile_worker.ir.evaluate import evaluate
 from compile_worker.ir.expr import (
@@ -170,9 +170,9 @@ def test_decided_branches_are_taken() -> None:
 
 
 def test_as_affine() -> None:
-    assert as_affine(ROW * 4 + COLUMN - (ROW - 2) * 3) == ({ROW: 1, COLUMN: 1}, 6)
-    assert as_affine(index(7)) == ({}, 7)
-    assert as_affine(ROW * (COLUMN - COLUMN + 2)) == ({ROW: 2}, 0)
+    assert as_affine(ROW * 4 + COLUMN - (ROW - 2) * 3) == Affine({ROW: 1, COLUMN: 1}, 6)
+    assert as_affine(index(7)) == Affine({}, 7)
+    assert as_affine(ROW * (COLUMN - COLUMN + 2)) == Affine({ROW: 2}, 0)
     assert as_affine(ROW * COLUMN) is None
     assert as_affine(ROW // 2) is None
 

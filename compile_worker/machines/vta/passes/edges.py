@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compile_worker.errors import require
+from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import And, Const, Expr, FloorDiv, Le, Lt, Max, Var, index
 from compile_worker.ir.stmt import For
 from compile_worker.machines.vta.limits import dma_fields_fit
 from compile_worker.machines.vta.passes.elements import moving, unsupported
-from compile_worker.passes.linear import Linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Edge:
     """One dimension of a copy that may reach over the image: var is its loop, if it has one."""
 
     var: Var | None
-    start: Linear
+    start: Affine
     extent: int
     low: int
     high: int
@@ -41,12 +41,12 @@ class Edge:
 
     def before(self) -> Expr:
         """Rows of padding before the first row that exists."""
-        missing = Linear({}, self.low) - self.start
+        missing = Affine({}, self.low) - self.start
         return _clamped(missing, self.reaches_before, self.step)
 
     def after(self) -> Expr:
         """Rows of padding after the last row that exists."""
-        missing = self.start + Linear({}, self._reach - self.high)
+        missing = self.start + Affine({}, self._reach - self.high)
         return _clamped(missing, self.reaches_after, self.step)
 
     def worst(self, extents: Mapping[Var, int]) -> tuple[int, int, int]:
@@ -63,7 +63,7 @@ class Edge:
 def edges_of(
     stage: str,
     inside: Expr | None,
-    dims: Sequence[Linear],
+    dims: Sequence[Affine],
     loops: Sequence[For],
     extents: Mapping[Var, int],
 ) -> list[Edge]:
@@ -95,7 +95,7 @@ def edges_of(
 
 def _edge(
     stage: str,
-    at: Linear,
+    at: Affine,
     low: int | None,
     high: int | None,
     loops: Sequence[For],
@@ -126,17 +126,17 @@ def _conditions(inside: Expr | None) -> Iterator[Expr]:
         yield inside
 
 
-def _slack(stage: str, condition: Expr, extents: Mapping[Var, int]) -> Linear:
+def _slack(stage: str, condition: Expr, extents: Mapping[Var, int]) -> Affine:
     """What is at least 0 exactly where a comparison holds."""
     match condition:
         case Le(small, large) | Lt(small, large):
             left, right = moving(small, extents), moving(large, extents)
             if left is not None and right is not None:
-                return right - left - Linear({}, int(isinstance(condition, Lt)))
+                return right - left - Affine({}, int(isinstance(condition, Lt)))
     raise unsupported(stage, "a copy's condition is not a comparison of indices")
 
 
-def _limit(stage: str, slack: Linear, dims: Sequence[Linear]) -> tuple[int, int, int]:
+def _limit(stage: str, slack: Affine, dims: Sequence[Affine]) -> tuple[int, int, int]:
     """`slack >= 0` as (dimension, 0 for a lower and 1 for an upper limit, the limit)."""
     for dim, at in enumerate(dims):
         if not (slack - at).terms:
@@ -146,12 +146,12 @@ def _limit(stage: str, slack: Linear, dims: Sequence[Linear]) -> tuple[int, int,
     raise unsupported(stage, "a copy's condition is not about the index that it guards")
 
 
-def _clamped(value: Linear, reaches: bool, step: int) -> Expr:
+def _clamped(value: Affine, reaches: bool, step: int) -> Expr:
     """Max(value, 0) / step, rounded up; 0 if the copy never reaches over this edge."""
     if not reaches:
         return index(0)
     if not value.terms:
         return index(max(-(-value.constant // step), 0))
-    rounded = (value + Linear({}, step - 1)).expr()
+    rounded = (value + Affine({}, step - 1)).expr()
     positive = Max(rounded, Const(0, rounded.dtype))
     return FloorDiv(positive, index(step)) if step > 1 else positive

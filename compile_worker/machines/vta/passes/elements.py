@@ -13,9 +13,9 @@ from math import prod
 from operator import mul
 
 from compile_worker.errors import Refused, Violation
+from compile_worker.ir.affine import Affine, as_affine, combined
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
 from compile_worker.ir.stmt import For, Store
-from compile_worker.passes.linear import Linear, combined, linear
 from compile_worker.passes.nests import LANE_AXES
 
 
@@ -24,8 +24,8 @@ class Place:
     """Where an access goes: the element as a linear sum, and the variables of the two lanes."""
 
     buffer: Buffer
-    dims: tuple[Linear, ...]
-    element: Linear
+    dims: tuple[Affine, ...]
+    element: Affine
     lanes: tuple[Var | None, Var | None]
 
 
@@ -52,16 +52,16 @@ def place_of(stage: str, access: Load | Store, extents: Mapping[Var, int]) -> Pl
     return Place(buffer, tuple(dims), element, (lanes[0], lanes[1]))
 
 
-def _linear(stage: str, buffer: Buffer, at: Expr, extents: Mapping[Var, int]) -> Linear:
+def _linear(stage: str, buffer: Buffer, at: Expr, extents: Mapping[Var, int]) -> Affine:
     found = moving(at, extents)
     if found is None:
         raise unsupported(stage, f"an index of {buffer.name} is not a linear sum")
     return found
 
 
-def moving(at: Expr, extents: Mapping[Var, int]) -> Linear | None:
+def moving(at: Expr, extents: Mapping[Var, int]) -> Affine | None:
     """An index as a linear sum of the variables that take more than one value."""
-    found = linear(at)
+    found = as_affine(at)
     return None if found is None else found.without(v for v in found.terms if extents[v] == 1)
 
 
@@ -72,7 +72,7 @@ def _lane(
     match at:
         case Var() if extents.get(at) == size > 1:
             return at
-        case _ if size == 1 and moving(at, extents) == Linear({}, 0):
+        case _ if size == 1 and moving(at, extents) == Affine({}, 0):
             return None
     raise unsupported(stage, f"{buffer.name} is not used in whole hardware elements")
 

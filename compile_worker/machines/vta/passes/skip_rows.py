@@ -17,12 +17,12 @@ from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.ir.affine import Affine, as_affine
 from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, Load, Mul, Select, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, For, Store
 from compile_worker.ir.visit import rewrite, substitute
-from compile_worker.passes.linear import Linear, linear
 from compile_worker.passes.nests import LANE_AXES, Access, of_kind, uses
 
 _COLUMN_AND_LANES: Final = 1 + LANE_AXES
@@ -78,7 +78,7 @@ def _copies(block: Block | None) -> bool:
     return isinstance(value.then if isinstance(value, Select) else value, Load)
 
 
-def _stride(reads: Sequence[Linear | None]) -> int:
+def _stride(reads: Sequence[Affine | None]) -> int:
     """What all indices are multiples of; 0 or 1 if there is nothing to skip."""
     step = 0
     for read in reads:
@@ -88,9 +88,9 @@ def _stride(reads: Sequence[Linear | None]) -> int:
     return step
 
 
-def _moving(access: Access, dim: int) -> Linear | None:
+def _moving(access: Access, dim: int) -> Affine | None:
     """One index of an access without the variables that are always 0."""
-    at = linear(access.index[dim])
+    at = as_affine(access.index[dim])
     return at and at.without(loop.var for loop in access.path if loop.extent == 1)
 
 
@@ -125,8 +125,8 @@ def _skipped(func: Func, skip: _Skip) -> Func:
 
 
 def _divided(index: tuple[Expr, ...], skip: _Skip) -> tuple[Expr, ...]:
-    at = linear(index[skip.dim])
+    at = as_affine(index[skip.dim])
     assert at is not None
     terms = {v: c // skip.step for v, c in at.terms.items() if c % skip.step == 0}
-    fewer = Linear(terms, at.constant // skip.step).expr()
+    fewer = Affine(terms, at.constant // skip.step).expr()
     return (*index[: skip.dim], fewer, *index[skip.dim + 1 :])

@@ -16,10 +16,10 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from compile_worker.ir.affine import as_affine
 from compile_worker.ir.expr import Add, Const, Expr, FloorMod, Mul, Sub, Var
 from compile_worker.ir.stmt import MicroKernel, Ref
 from compile_worker.ir.visit import variables
-from compile_worker.passes.linear import linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _distinct(digits: Sequence[Digit], extents: Mapping[Var, int]) -> int:
     sums = []
     for digit in digits:
         if isinstance(digit.value, FloorMod):
-            terms = linear(digit.value.left)
+            terms = as_affine(digit.value.left)
             if terms is None:
                 return combinations(tuple(digits))
             sums.append((terms.without(v for v in terms.terms if v in known), digit.cases))

@@ -18,11 +18,11 @@ from typing import Final
 
 from tilefarm.target import Target
 
+from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import Add, And, Buffer, Const, Expr, Le, Lt, Mul, index
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Dma, For, If, MicroKernel, Ref, Seq, Stmt, sequence
 from compile_worker.machines.vta.passes.turns import trips, turn
-from compile_worker.passes.linear import Linear
 from compile_worker.passes.nests import Path, descend, of_kind
 
 LEAST: Final = 4
@@ -117,7 +117,7 @@ def _late(
     parts = max(n for n in range(1, most + 1) if columns % n == 0)
     now = turn(step.loops[depth:])
     chunk = columns // parts
-    place = now + Linear({}, -1)
+    place = now + Affine({}, -1)
     begun: list[Expr] = [Le(index(1), now.expr()), Lt(now.expr(), index(1 + parts))]
     return If(And(*begun), _chunk(stmt, place.expr(), chunk, whole=parts == 1))
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
+from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import And, Eq, Expr, Le, Lt, Ne, Or, index
 from compile_worker.ir.stmt import If, Module, Pop, Push, Stmt, sequence
 from compile_worker.machines.vta.passes.turns import trips, turn
-from compile_worker.passes.linear import Linear
 from compile_worker.passes.nests import Path
 
 
@@ -67,7 +67,7 @@ class Steps:
         left = self.count - self.slots - (inner - 1)
         if left <= 0:
             return []
-        begun = Linear({v: c * inner for v, c in turn(outer).terms.items()})
+        begun = Affine({v: c * inner for v, c in turn(outer).terms.items()})
         return [If(Lt(begun.expr(), index(left)), Push(Module.COMPUTE, Module.LOAD))]
 
     def begin(self) -> list[Stmt]:

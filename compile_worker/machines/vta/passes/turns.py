@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import INDEX, Const, Expr, FloorMod, Var
 from compile_worker.ir.stmt import Alloc, For, If, Seq, Stmt
-from compile_worker.passes.linear import Linear
 from compile_worker.passes.nests import Path
 
 
@@ -19,7 +19,7 @@ def trips(loops: Sequence[For]) -> int:
     return prod(loop.extent for loop in loops)
 
 
-def turn(loops: Sequence[For], *, of: int | None = None) -> Linear:
+def turn(loops: Sequence[For], *, of: int | None = None) -> Affine:
     """How many iterations of a nest came before this one.
 
     With `of`, only the outermost `of` loops have begun; those inside are at 0.
@@ -28,7 +28,7 @@ def turn(loops: Sequence[For], *, of: int | None = None) -> Linear:
     for depth, loop in enumerate(loops[:of]):
         if loop.extent > 1:
             terms[loop.var] = trips(loops[depth + 1 :])
-    return Linear(terms)
+    return Affine(terms)
 
 
 def slot(loops: Sequence[For], slots: int) -> Expr:
@@ -36,9 +36,9 @@ def slot(loops: Sequence[For], slots: int) -> Expr:
     whole = turn(loops)
     rest = {var: weight % slots for var, weight in whole.terms.items() if weight % slots}
     extents = {loop.var: loop.extent for loop in loops}
-    if not rest or Linear(rest).bounds(extents)[1] < slots:
-        return Linear(rest).expr()
-    return FloorMod(Linear(rest).expr(), Const(slots, INDEX))
+    if not rest or Affine(rest).bounds(extents)[1] < slots:
+        return Affine(rest).expr()
+    return FloorMod(Affine(rest).expr(), Const(slots, INDEX))
 
 
 def homes(stmt: Stmt, path: Path = ()) -> Iterator[tuple[Alloc, Path]]:

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compile_worker.errors import Refused
+from compile_worker.ir.affine import Affine
 from compile_worker.ir.evaluate import evaluate
 from compile_worker.ir.expr import And, Eq, Expr, Le, Lt, Var, index
 from compile_worker.ir.stmt import For, Seq
 from compile_worker.machines.vta.passes.edges import edges_of
-from compile_worker.passes.linear import Linear
 
 TILE, ROW, OTHER = Var("tile"), Var("row"), Var("other")
 
@@ -33,7 +33,7 @@ def test_pads_are_the_rows_outside(
 ) -> None:
     """Tile t takes rows t*step - pad + r*every of an image with `size` rows."""
     extents = {TILE: tiles, ROW: rows}
-    at = Linear({v: c for v, c in ((TILE, step), (ROW, every)) if extents[v] > 1}, -pad)
+    at = Affine({v: c for v, c in ((TILE, step), (ROW, every)) if extents[v] > 1}, -pad)
     place = TILE * step + ROW * every
     inside = And(Le(index(pad), place), Lt(place, index(size + pad)))
     loops = [loop(ROW, rows)] if rows > 1 else []
@@ -64,7 +64,7 @@ def test_pads_are_the_rows_outside(
         assert int(evaluate(edge.after(), values, {})) == missing_after[tile]
 
 
-def refusal(inside: Expr, at: Linear, *loops: For) -> str:
+def refusal(inside: Expr, at: Affine, *loops: For) -> str:
     extents = {TILE: 4, ROW: 4, OTHER: 4}
     with pytest.raises(Refused) as refused:
         edges_of("lower_dma", inside, [at], loops, extents)
@@ -73,11 +73,11 @@ def refusal(inside: Expr, at: Linear, *loops: For) -> str:
 
 
 def test_conditions_that_no_padding_expresses() -> None:
-    at = Linear({ROW: 1})
+    at = Affine({ROW: 1})
     assert "not a comparison" in refusal(Eq(ROW, index(3)), at, loop(ROW, 4))
     assert "not about the index" in refusal(Le(index(1), OTHER), at, loop(ROW, 4))
 
 
 def test_a_padded_axis_that_runs_backwards() -> None:
-    at = Linear({ROW: -2}, 9)
+    at = Affine({ROW: -2}, 9)
     assert "backwards" in refusal(Le(index(1), index(10) - ROW * 2), at, loop(ROW, 4))
