@@ -18,7 +18,7 @@ from tilefarm.vta_isa import ALU, AluOp
 from compile_worker.ir.annotations import BASE, SLOTS
 from compile_worker.ir.evaluate import Array, InterpretError, Values, evaluate, memory_of
 from compile_worker.ir.expr import Buffer, Expr
-from compile_worker.ir.ordering import Access, Order
+from compile_worker.ir.ordering import Footprint, Order
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import Alloc, Dma, MicroKernel, Module, Ref
 
@@ -158,18 +158,18 @@ class Accelerator:
         pad.elements[here[top : top + rows, left : left + columns]] = outer[there]
         pad.results[here] = False
         module = Module.COMPUTE if pad.scope == "acc" else Module.LOAD
-        reads = [Access(dma.dram.buffer.name, there.ravel())]
+        reads = [Footprint(dma.dram.buffer.name, there.ravel())]
         self.order.instruction(module, reads, [self._access(pad, here)], dma)
 
     def _store(self, dma: Dma, pad: Scratchpad, outer: Array, there: Array, here: Array) -> None:
         if pad.scope != "acc" or not pad.results[here].all():
             raise InterpretError(f"{show(dma)}: stores what no GEMM or ALU operation has produced")
         outer[there] = pad.elements[here].astype(outer.dtype)
-        writes = [Access(dma.dram.buffer.name, there.ravel())]
+        writes = [Footprint(dma.dram.buffer.name, there.ravel())]
         self.order.instruction(Module.STORE, [self._access(pad, here)], writes, dma)
 
-    def _access(self, pad: Scratchpad, elements: Array) -> Access:
-        return Access(pad.memory, pad.origin + elements.ravel())
+    def _access(self, pad: Scratchpad, elements: Array) -> Footprint:
+        return Footprint(pad.memory, pad.origin + elements.ravel())
 
     def compute(self, kernel: MicroKernel, values: Values) -> None:
         """One GEMM or ALU instruction."""

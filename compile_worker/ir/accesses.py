@@ -39,7 +39,7 @@ LIMIT: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class GuardedAccess:
     """A read or write of an element: where, and which conditions hold when it happens."""
 
     place: Load | Store
@@ -53,7 +53,7 @@ class Access:
 def in_bounds(func: Func) -> Iterator[Finding]:
     """No access leaves its buffer."""
     extents = extents_of(func.body)
-    seen: set[Access] = set()
+    seen: set[GuardedAccess] = set()
     for access in accesses(func.body):
         if access not in seen:
             seen.add(access)
@@ -62,11 +62,11 @@ def in_bounds(func: Func) -> Iterator[Finding]:
                 yield why, access.place
 
 
-def accesses(node: Node, conditions: tuple[Expr, ...] = ()) -> Iterator[Access]:
+def accesses(node: Node, conditions: tuple[Expr, ...] = ()) -> Iterator[GuardedAccess]:
     """Every Load and Store at or below `node`, outermost first."""
     match node:
         case Load() | Store():
-            yield Access(node, conditions)
+            yield GuardedAccess(node, conditions)
         case Select(condition, then, otherwise) | If(condition, then, otherwise):
             yield from accesses(condition, conditions)
             yield from accesses(then, (*conditions, *conjuncts(condition)))
@@ -100,7 +100,7 @@ def negated(condition: Expr) -> tuple[Expr, ...]:
             return ()
 
 
-def outside(access: Access, extents: Extents) -> str:
+def outside(access: GuardedAccess, extents: Extents) -> str:
     """Why the access may be out of bounds; nothing if it never is.
 
     Coordinates that depend on data are taken on trust.

@@ -31,7 +31,7 @@ Accumulation: TypeAlias = tuple[np.ufunc, Expr]
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class BulkNest:
     """Perfectly nested loops around one store, and what can be said about it once and for all.
 
     `axes` has each loop variable's values along an axis of its own; loops with one trip have none.
@@ -49,7 +49,7 @@ class Nest:
     accumulation: Accumulation | None
 
 
-def nest_at(loop: For) -> Nest | None:
+def nest_at(loop: For) -> BulkNest | None:
     """The nest that starts at `loop`, if it can be done at once and is not too large."""
     loops: list[For] = []
     at: Stmt = loop
@@ -69,7 +69,7 @@ def nest_at(loop: For) -> Nest | None:
 
 def _nest(
     loops: list[For], store: Store, init: Store | None, reductions: tuple[Expr, ...]
-) -> Nest | None:
+) -> BulkNest | None:
     inside = frozenset(loop.var for loop in loops)
     reduced = inside & frozenset(var for each in reductions for var in variables(each))
     own = [load for load in find(store.value, Load) if load.buffer is store.buffer]
@@ -79,7 +79,7 @@ def _nest(
         return None
     shape = tuple(loop.extent for loop in loops if loop.extent > 1)
     accumulation = _accumulation(store)
-    return Nest(_axes(loops), shape, store, init, reductions, reduced, bool(own), accumulation)
+    return BulkNest(_axes(loops), shape, store, init, reductions, reduced, bool(own), accumulation)
 
 
 def _axes(loops: list[For]) -> dict[Var, Value]:
@@ -130,7 +130,7 @@ def _accumulation(store: Store) -> Accumulation | None:
     return _COMBINE[type(value)], rest
 
 
-def run_nest(nest: Nest, values: Values, memory: Memory) -> bool:
+def run_nest(nest: BulkNest, values: Values, memory: Memory) -> bool:
     """Does the whole nest and returns True, or does nothing and returns False."""
     everywhere = {**values, **nest.axes}
     starts = nest.init is not None and all(
@@ -149,7 +149,7 @@ def run_nest(nest: Nest, values: Values, memory: Memory) -> bool:
 
 
 def _planned(
-    nest: Nest, values: Values, memory: Memory, *, starts: bool
+    nest: BulkNest, values: Values, memory: Memory, *, starts: bool
 ) -> Callable[[], None] | None:
     """What to do for the store itself; None if it has to be iterated."""
     if not nest.in_place:
@@ -163,7 +163,7 @@ def _planned(
 
 
 def _distinct(
-    nest: Nest, values: Values, memory: Memory, without: frozenset[Var] = frozenset()
+    nest: BulkNest, values: Values, memory: Memory, without: frozenset[Var] = frozenset()
 ) -> bool:
     """Whether the iterations of all loops but some write distinct elements."""
     store = nest.store
@@ -185,7 +185,9 @@ def _assign(store: Store, values: Values, memory: Memory, shape: tuple[int, ...]
     memory_of(store.buffer, memory)[at] = new
 
 
-def _accumulate(nest: Nest, combine: np.ufunc, rest: Expr, values: Values, memory: Memory) -> None:
+def _accumulate(
+    nest: BulkNest, combine: np.ufunc, rest: Expr, values: Values, memory: Memory
+) -> None:
     """Combines along the axes that the element does not depend on, then into the elements."""
     store, shape = nest.store, nest.shape
     at = place(store.buffer, store.index, values, memory)

@@ -14,7 +14,7 @@ import numpy as np
 
 from compile_worker.ir.accelerator import ON_CHIP, Accelerator
 from compile_worker.ir.annotations import BATCH, BLOCK
-from compile_worker.ir.bulk import Nest, nest_at, run_nest
+from compile_worker.ir.bulk import BulkNest, nest_at, run_nest
 from compile_worker.ir.evaluate import Array, InterpretError, evaluate, memory_of, place
 from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
@@ -100,7 +100,7 @@ class _Machine:
     memory: dict[Buffer, Array]
     accelerator: Accelerator
     values: dict[Var, Any]
-    nests: dict[For, Nest | None]
+    nests: dict[For, BulkNest | None]
 
     @classmethod
     def of(cls, func: Func, memory: dict[Buffer, Array]) -> _Machine:

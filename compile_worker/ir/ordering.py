@@ -27,7 +27,7 @@ _ROW = {module: row for row, module in enumerate(Module)}
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Footprint:
     """Elements of one memory that an instruction reads or writes."""
 
     memory: str
@@ -87,8 +87,8 @@ class Order:
     def instruction(
         self,
         module: Module,
-        reads: Iterable[Access],
-        writes: Iterable[Access],
+        reads: Iterable[Footprint],
+        writes: Iterable[Footprint],
         stmt: Dma | MicroKernel,
     ) -> None:
         """The next instruction of `module`, which does `stmt`."""
@@ -107,12 +107,12 @@ class Order:
             self._expect(history.read, access, row, stmt)
             history.written[access.elements, row] = clock[row]
 
-    def _history(self, access: Access) -> _History:
+    def _history(self, access: Footprint) -> _History:
         history = self._histories.setdefault(access.memory, _History())
         history.cover(int(access.elements.max()) + 1)
         return history
 
-    def _expect(self, events: Array, access: Access, row: int, stmt: Dma | MicroKernel) -> None:
+    def _expect(self, events: Array, access: Footprint, row: int, stmt: Dma | MicroKernel) -> None:
         unordered = events[access.elements] > self._clocks[row]
         if unordered.any():
             which, other = np.argwhere(unordered)[0]

@@ -65,7 +65,7 @@ Check: TypeAlias = Callable[[Func], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class StageRule:
     """A check and the stages that it holds for."""
 
     name: str
@@ -91,29 +91,29 @@ def _excerpt(where: Node) -> str:
     return "\n".join([*lines[:_EXCERPT_LINES], *(["..."] if len(lines) > _EXCERPT_LINES else [])])
 
 
-RULES: Final[Iterable[Rule]] = (
-    Rule("sequences are flat", form.sequences_flat),
-    Rule("names are unique", form.unique_names),
-    Rule("every block has its own name", form.one_block_each, last=Stage.SCHEDULED),
-    Rule("every extent is positive", form.extents_positive),
-    Rule("variables are bound", form.variables_bound),
-    Rule("buffers are declared", form.buffers_declared),
-    Rule("ranks agree", types.ranks),
-    Rule("types agree", types.types_agree),
-    Rule("scopes are legal", types.scopes_legal),
-    Rule("accesses are in bounds", in_bounds),
-    Rule("inputs are read, outputs written", form.inputs_untouched),
-    Rule("a nest is loops around a block", form.plain_nests, last=Stage.NEST),
-    Rule("work is blocks of the host", form.host_only, last=Stage.SCHEDULED),
-    Rule("reductions start what they sum", form.starts_own),
-    Rule("what is done at once is independent", form.at_once),
-    Rule("no reduction initialises", form.no_init, Stage.DECOMPOSED),
-    Rule("the host stays off the chip", types.host_off_chip, Stage.EXPLICIT),
-    Rule("operands are in their memories", types.refs_in_scope),
-    Rule("instructions stay in their buffers", misplaced),
-    Rule("on-chip buffers are placed", form.bases_given, Stage.PLACED),
-    Rule("the accelerator is waited for", form.ends_synchronized, Stage.PLACED),
-    Rule("no blocks are left", form.no_blocks, Stage.FLAT),
-    Rule("host buffers are flat", form.flat, Stage.FLAT),
+RULES: Final[Iterable[StageRule]] = (
+    StageRule("sequences are flat", form.sequences_flat),
+    StageRule("names are unique", form.unique_names),
+    StageRule("every block has its own name", form.one_block_each, last=Stage.SCHEDULED),
+    StageRule("every extent is positive", form.extents_positive),
+    StageRule("variables are bound", form.variables_bound),
+    StageRule("buffers are declared", form.buffers_declared),
+    StageRule("ranks agree", types.ranks),
+    StageRule("types agree", types.types_agree),
+    StageRule("scopes are legal", types.scopes_legal),
+    StageRule("accesses are in bounds", in_bounds),
+    StageRule("inputs are read, outputs written", form.inputs_untouched),
+    StageRule("a nest is loops around a block", form.plain_nests, last=Stage.NEST),
+    StageRule("work is blocks of the host", form.host_only, last=Stage.SCHEDULED),
+    StageRule("reductions start what they sum", form.starts_own),
+    StageRule("what is done at once is independent", form.at_once),
+    StageRule("no reduction initialises", form.no_init, Stage.DECOMPOSED),
+    StageRule("the host stays off the chip", types.host_off_chip, Stage.EXPLICIT),
+    StageRule("operands are in their memories", types.refs_in_scope),
+    StageRule("instructions stay in their buffers", misplaced),
+    StageRule("on-chip buffers are placed", form.bases_given, Stage.PLACED),
+    StageRule("the accelerator is waited for", form.ends_synchronized, Stage.PLACED),
+    StageRule("no blocks are left", form.no_blocks, Stage.FLAT),
+    StageRule("host buffers are flat", form.flat, Stage.FLAT),
 )
 """Every rule, in the order in which a broken one makes the next meaningless."""

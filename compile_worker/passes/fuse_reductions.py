@@ -17,12 +17,12 @@ from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import substitute
-from compile_worker.passes.nests import LANE_AXES, Path, perfect_nest, uses, wrap
+from compile_worker.passes.nests import LANE_AXES, Loops, perfect_nest, uses, wrap
 
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    loops: Path
+    loops: Loops
     block: Block
     store: Store
 

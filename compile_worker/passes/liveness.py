@@ -16,17 +16,17 @@ from dataclasses import dataclass, field
 from compile_worker.ir.expr import Buffer, Load
 from compile_worker.ir.stmt import Alloc, For, If, Seq, Stmt, Store
 from compile_worker.ir.visit import find, mentioned
-from compile_worker.passes.nests import Path
+from compile_worker.passes.nests import Loops
 
 
 @dataclass(slots=True)
-class Span:
+class Positions:
     """Positions of all accesses in a piece of the program, both ends included."""
 
     first: int
     last: int = -1
 
-    def __contains__(self, other: Span) -> bool:
+    def __contains__(self, other: Positions) -> bool:
         return self.first <= other.first and other.last <= self.last
 
 
@@ -42,8 +42,8 @@ class Touch:
 
     position: int
     stmt: Stmt
-    loops: Path
-    spans: tuple[Span, ...]
+    loops: Loops
+    spans: tuple[Positions, ...]
     reads: frozenset[Buffer]
     writes: frozenset[Buffer]
 
@@ -53,8 +53,8 @@ class Home:
     """An allocation: the loops around it by number, and all that happens while it lasts."""
 
     alloc: Alloc
-    loops: Path
-    span: Span
+    loops: Loops
+    span: Positions
 
 
 @dataclass(slots=True)
@@ -64,17 +64,17 @@ class Line:
     touches: list[Touch] = field(default_factory=list)
     homes: list[Home] = field(default_factory=list)
 
-    def life(self, home: Home) -> Span | None:
+    def life(self, home: Home) -> Positions | None:
         """From the birth of a buffer to its death; None if nothing touches it."""
         buffer, depth = home.alloc.buffer, len(home.loops)
-        life: Span | None = None
+        life: Positions | None = None
         for touch in self.touches[home.span.first : home.span.last + 1]:
             if buffer in touch.reads or buffer in touch.writes:
-                at = Span(touch.position, touch.position)
+                at = Positions(touch.position, touch.position)
                 around = touch.spans[depth] if len(touch.spans) > depth else at
                 first = around.first if life is None else min(life.first, around.first)
                 last = around.last if life is None else max(life.last, around.last)
-                life = Span(first, last)
+                life = Positions(first, last)
         return life
 
 
@@ -85,17 +85,17 @@ def line(body: Stmt) -> Line:
     return found
 
 
-def _visit(stmt: Stmt, loops: Path, spans: tuple[Span, ...], found: Line) -> None:
+def _visit(stmt: Stmt, loops: Loops, spans: tuple[Positions, ...], found: Line) -> None:
     match stmt:
         case For(body=body):
-            span = Span(len(found.touches))
+            span = Positions(len(found.touches))
             _visit(body, (*loops, stmt), (*spans, span), found)
             span.last = len(found.touches) - 1
         case Seq(stmts):
             for each in stmts:
                 _visit(each, loops, spans, found)
         case Alloc(body=body):
-            span = Span(len(found.touches))
+            span = Positions(len(found.touches))
             found.homes.append(Home(stmt, loops, span))
             _visit(body, loops, spans, found)
             span.last = len(found.touches) - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from compile_worker.ir.annotations import Annotation
 from compile_worker.ir.expr import Buffer, Expr, Load, Var
@@ -12,7 +12,8 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, If, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import find
 
-Path = tuple[For, ...]
+Loops: TypeAlias = tuple[For, ...]
+"""The loops around something, outermost first."""
 
 LANE_AXES: Final = 2
 """Blocked tensors end in two axes that are one hardware element."""
@@ -24,7 +25,7 @@ _S = TypeVar("_S", bound=Stmt)
 class Access:
     """One read or write of an element, with the loops around it, outermost first."""
 
-    path: Path
+    path: Loops
     index: tuple[Expr, ...]
     block: Block | None
     writes: bool
@@ -47,7 +48,7 @@ def uses(stmt: Stmt) -> Uses:
     return found
 
 
-def _visit(stmt: Stmt, path: Path, block: Block | None, found: Uses) -> None:
+def _visit(stmt: Stmt, path: Loops, block: Block | None, found: Uses) -> None:
     match stmt:
         case For():
             _visit(stmt.body, (*path, stmt), block, found)
@@ -70,7 +71,7 @@ def _visit(stmt: Stmt, path: Path, block: Block | None, found: Uses) -> None:
             found.add(buffer, Access(path, index, block, writes=True))
 
 
-def _reads(expr: Expr, path: Path, block: Block | None, found: Uses) -> None:
+def _reads(expr: Expr, path: Loops, block: Block | None, found: Uses) -> None:
     for load in find(expr, Load):
         found.add(load.buffer, Access(path, load.index, block, writes=False))
 
@@ -94,7 +95,7 @@ def of_kind(stmt: Stmt, kind: type[_S]) -> Iterator[_S]:
     return (each for each in statements(stmt) if isinstance(each, kind))
 
 
-def common_loops(paths: Sequence[Path]) -> Path:
+def common_loops(paths: Sequence[Loops]) -> Loops:
     """The loops that are around every one of the places."""
     first, *rest = paths
     depth = len(first)
@@ -105,7 +106,7 @@ def common_loops(paths: Sequence[Path]) -> Path:
     return first[:depth]
 
 
-def perfect_nest(stmt: Stmt) -> tuple[Path, Stmt]:
+def perfect_nest(stmt: Stmt) -> tuple[Loops, Stmt]:
     """The loops that hold nothing but one another, outermost first, and what the last one holds."""
     loops: list[For] = []
     while isinstance(stmt, For):

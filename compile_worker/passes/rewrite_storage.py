@@ -29,8 +29,8 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Seq, Store, sequence
 from compile_worker.ir.visit import find, replace_buffers, rewrite_statements
-from compile_worker.passes.liveness import Home, Line, Span, Touch, line
-from compile_worker.passes.nests import Path, of_kind
+from compile_worker.passes.liveness import Home, Line, Positions, Touch, line
+from compile_worker.passes.nests import Loops, of_kind
 
 _LEAST: Final = 2
 """Fewer local buffers have nobody to share with."""
@@ -41,7 +41,7 @@ class _Shared:
     """Buffers in one piece of memory: the home and name of the first, and who lives when."""
 
     home: Home
-    lives: list[tuple[Buffer, Span]]
+    lives: list[tuple[Buffer, Positions]]
 
     @property
     def buffer(self) -> Buffer:
@@ -108,7 +108,7 @@ def _from_outermost(group: _Shared, found: Line) -> _Shared:
     return _Shared(home, group.lives)
 
 
-def _may_join(home: Home, life: Span, group: _Shared, found: Line) -> bool:
+def _may_join(home: Home, life: Positions, group: _Shared, found: Line) -> bool:
     """Whether a buffer can have the group's memory: one home, and nobody in it when it is born."""
     first = group.home
     together = home.span in first.span or first.span in home.span
@@ -123,7 +123,7 @@ def _may_join(home: Home, life: Span, group: _Shared, found: Line) -> bool:
     )
 
 
-def _in_place(dying: Buffer, death: Span, home: Home, life: Span, found: Line) -> bool:
+def _in_place(dying: Buffer, death: Positions, home: Home, life: Positions, found: Line) -> bool:
     """Whether the nest that a buffer dies in writes the new one element by element, in place."""
     born = home.alloc.buffer
     touches = [
@@ -135,13 +135,14 @@ def _in_place(dying: Buffer, death: Span, home: Home, life: Span, found: Line) -
         return False
     (touch,) = touches
     depth = len(home.loops)
-    nest = touch.spans[depth] if len(touch.spans) > depth else Span(touch.position, touch.position)
+    alone = Positions(touch.position, touch.position)
+    nest = touch.spans[depth] if len(touch.spans) > depth else alone
     return (nest.first, nest.last) == (life.first, death.last) and _same_element(
         touch, dying, born, touch.loops[depth:]
     )
 
 
-def _same_element(touch: Touch, dying: Buffer, born: Buffer, loops: Path) -> bool:
+def _same_element(touch: Touch, dying: Buffer, born: Buffer, loops: Loops) -> bool:
     """Whether each iteration writes an element of its own, and reads none but that one."""
     store = touch.stmt
     if not isinstance(store, Store) or store.buffer is not born or born in touch.reads:
@@ -152,7 +153,7 @@ def _same_element(touch: Touch, dying: Buffer, born: Buffer, loops: Path) -> boo
     return _is_injective(store, loops)
 
 
-def _is_injective(store: Store, loops: Path) -> bool:
+def _is_injective(store: Store, loops: Loops) -> bool:
     """Whether no two iterations of the loops write the same element."""
     place = as_affine(store.index[0])
     if place is None:

@@ -25,7 +25,7 @@ from compile_worker.schedule.places import (
     reads,
     replaced,
 )
-from compile_worker.schedule.region import Span, reachable
+from compile_worker.schedule.region import AxisRange, reachable
 from compile_worker.schedule.schedule import Schedule, primitive
 from compile_worker.schedule.stages import shrunk
 from compile_worker.schedule.storage import without_allocation
@@ -177,9 +177,9 @@ def _places(block: Block, source: Path, made: Store) -> dict[Var, Expr]:
     return found
 
 
-def _spans(func: Func, block: Block, goal: Path) -> dict[Var, Span]:
+def _spans(func: Func, block: Block, goal: Path) -> dict[Var, AxisRange]:
     """The part of each of its loops that a stage does in one iteration of the goal."""
-    found: dict[Var, Span] = {}
+    found: dict[Var, AxisRange] = {}
     reading = [
         (maker, load)
         for maker in blocks(goal.target)
@@ -195,7 +195,9 @@ def _spans(func: Func, block: Block, goal: Path) -> dict[Var, Span]:
     return found
 
 
-def _match(block: Block, load: Load, tiles: Sequence[Span | None], found: dict[Var, Span]) -> None:
+def _match(
+    block: Block, load: Load, tiles: Sequence[AxisRange | None], found: dict[Var, AxisRange]
+) -> None:
     """Adds to `found` which part of its loops the stage can do, given what is made of `load`."""
     for at, tile in zip(load.index, tiles, strict=True):
         if tile is None:
@@ -209,7 +211,7 @@ def _match(block: Block, load: Load, tiles: Sequence[Span | None], found: dict[V
         found[at] = tile
 
 
-def _tiles(block: Block, maker: Block, path: Path, goal: Path) -> list[Span | None]:
+def _tiles(block: Block, maker: Block, path: Path, goal: Path) -> list[AxisRange | None]:
     """What one iteration of the goal makes of each dimension; None for all of it.
 
     Raises:
@@ -243,7 +245,7 @@ def _occurs(var: Var, expr: Expr) -> bool:
 
 def _tile(
     form: Affine | None, size: int, outer: Mapping[Var, int], inner: Mapping[Var, int]
-) -> Span | None:
+) -> AxisRange | None:
     """The elements of one dimension that inner loops write; None if outer ones leave any out."""
     if form is None:
         return None
@@ -254,7 +256,7 @@ def _tile(
     everything = {start + step for start in starts for step in range(extent)}
     if max(offsets) - low + 1 != extent or everything != set(range(size)):
         return None
-    return Span(sum_of(base.terms, low), extent)
+    return AxisRange(sum_of(base.terms, low), extent)
 
 
 def _with_last(loop: For, stmt: Stmt) -> For:

@@ -13,7 +13,7 @@ ZERO: Final = index(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class AxisRange:
     """`extent` elements of one dimension, from `base` on; base depends on outer loops only."""
 
     base: Expr
@@ -22,7 +22,7 @@ class Span:
 
 def required(
     loads: Sequence[Load], inner: Mapping[Var, int], outer: Mapping[Var, int]
-) -> tuple[Span, ...]:
+) -> tuple[AxisRange, ...]:
     """The smallest box of a buffer, known to cover all `loads`, as `inner` loops run.
 
     `inner` and `outer` give the extents of the loops below and above the place where the box is
@@ -38,8 +38,8 @@ def required(
 
 def _span(
     indices: Iterable[Expr], size: int, inner: Mapping[Var, int], outer: Mapping[Var, int]
-) -> Span:
-    whole = Span(ZERO, size)
+) -> AxisRange:
+    whole = AxisRange(ZERO, size)
     bases: set[frozenset[tuple[Var, int]]] = set()
     low, high = size, 0
     for expr in indices:
@@ -56,7 +56,7 @@ def _span(
     extent = high - low + 1
     if extent >= size or least < 0 or most + extent > size:
         return whole
-    return Span(base.expr(), extent)
+    return AxisRange(base.expr(), extent)
 
 
 def _reach(form: Affine, extents: Mapping[Var, int]) -> tuple[int, int]:

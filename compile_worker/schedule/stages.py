@@ -27,7 +27,7 @@ from compile_worker.schedule.places import (
     rebind,
     replaced,
 )
-from compile_worker.schedule.region import ZERO, Span, required
+from compile_worker.schedule.region import ZERO, AxisRange, required
 from compile_worker.schedule.schedule import Schedule, primitive
 from compile_worker.schedule.storage import without_allocation
 
@@ -124,7 +124,7 @@ def _consumed(primitive: str, func: Func, block: Block, buffer: Buffer, goal: Pa
     return found
 
 
-def shrunk(nest: Path, spans: Mapping[Var, Span]) -> Stmt:
+def shrunk(nest: Path, spans: Mapping[Var, AxisRange]) -> Stmt:
     """The nest with those of its loops cut that have a span, which begin at its base."""
     values = {var: span.base + var for var, span in spans.items() if span.base is not ZERO}
     loops = [

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from compile_worker.ir.expr import Buffer
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Block, For, Mark, Stmt, Store, sequence
-from compile_worker.te.tensor import Axis, Stage, Tensor
+from compile_worker.te.tensor import Axis, Computation, Tensor
 from compile_worker.te.work import Work
 
 
@@ -63,7 +63,7 @@ def loops(axes: Iterable[Axis], body: Stmt) -> Stmt:
     return body
 
 
-def _block(tensor: Tensor, stage: Stage) -> Block:
+def _block(tensor: Tensor, stage: Computation) -> Block:
     buffer, at = tensor.buffer, stage.at
     if stage.reduction is None:
         return Block(buffer.name, Store(buffer, at, stage.value))

@@ -43,7 +43,7 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Computation:
     """How elements come about: `value` at `axes`, combined over `reduced` if it is a reduction.
 
     `origin` is where the first one is in the buffer; that of none is the buffer's own.
@@ -68,7 +68,7 @@ class Tensor:
     """A buffer and its definition; a placeholder has none, its elements are given."""
 
     buffer: Buffer
-    stage: Stage | None = None
+    stage: Computation | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -100,7 +100,9 @@ def compute(
     """
     bound = _axes(name, axes)
     value = element(*(axis.var for axis in bound))
-    stage = _reduced(name, bound, value) if isinstance(value, Reduction) else Stage(bound, value)
+    stage = (
+        _reduced(name, bound, value) if isinstance(value, Reduction) else Computation(bound, value)
+    )
     shape = tuple(axes.values())
     return Tensor(Buffer(name, shape, stage.value.dtype, scope), stage)
 
@@ -135,6 +137,6 @@ def _axes(stage: str, axes: Mapping[str, int]) -> tuple[Axis, ...]:
     return tuple(Axis(Var(f"{stage}_{name}"), extent) for name, extent in axes.items())
 
 
-def _reduced(name: str, axes: tuple[Axis, ...], reduction: Reduction) -> Stage:
+def _reduced(name: str, axes: tuple[Axis, ...], reduction: Reduction) -> Computation:
     over = _axes(name, reduction.over)
-    return Stage(axes, reduction.element(*(axis.var for axis in over)), over, reduction)
+    return Computation(axes, reduction.element(*(axis.var for axis in over)), over, reduction)

@@ -21,7 +21,7 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.node import Node
 from compile_worker.ir.stmt import Alloc, Block, Seq, Stmt, Store, sequence
 from compile_worker.ir.visit import mentioned, rewrite, rewrite_statements, substitute
-from compile_worker.passes.nests import Path, of_kind, perfect_nest, uses, wrap
+from compile_worker.passes.nests import Loops, of_kind, perfect_nest, uses, wrap
 
 
 def chain_sums(func: Func, target: Target) -> Func:
@@ -75,7 +75,7 @@ def _join_of(stmt: Stmt, buffer: Buffer) -> _Join | None:
     return None
 
 
-def _is_whole(loops: Path, at: tuple[Expr, ...], buffer: Buffer, but: int) -> bool:
+def _is_whole(loops: Loops, at: tuple[Expr, ...], buffer: Buffer, but: int) -> bool:
     """Whether an index takes every value along all axes but one."""
     extents: dict[Expr, int] = {loop.var: loop.extent for loop in loops}
     others = [

@@ -49,13 +49,13 @@ from compile_worker.ir.stmt import (
 from compile_worker.machines.vta.passes.elements import unsupported
 from compile_worker.machines.vta.passes.steps import Steps, before_the_last
 from compile_worker.machines.vta.passes.turns import homes, trips, turn
-from compile_worker.passes.nests import Path, descend, of_kind
+from compile_worker.passes.nests import Loops, descend, of_kind
 
 STAGE: Final = "insert_tokens"
 
 _OPERANDS: Final = frozenset(("inp", "wgt"))
 
-_Homes: TypeAlias = Mapping[Buffer, tuple[int, Path]]
+_Homes: TypeAlias = Mapping[Buffer, tuple[int, Loops]]
 """Copies of every allocated buffer, and the loops around its allocation."""
 
 
@@ -189,7 +189,7 @@ def _with_store_tokens(body: Stmt, where: _Homes) -> Stmt:
     return visit(body)
 
 
-def _tile_tokens(stmt: Stmt, tiles: Set[Buffer], loops: Path, slots: int) -> Stmt:
+def _tile_tokens(stmt: Stmt, tiles: Set[Buffer], loops: Loops, slots: int) -> Stmt:
     if isinstance(stmt, Alloc):
         return Alloc(stmt.buffer, _tile_tokens(stmt.body, tiles, loops, slots), stmt.marks)
     stmts = stmt.stmts if isinstance(stmt, Seq) else (stmt,)

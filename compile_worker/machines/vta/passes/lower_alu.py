@@ -27,7 +27,7 @@ from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
 from compile_worker.ir.visit import substitute, variables
 from compile_worker.machines.vta.limits import operation_exists, shift_fits
 from compile_worker.machines.vta.passes.elements import Place, element_loops, place_of, unsupported
-from compile_worker.machines.vta.passes.micro import Step, folded, merged
+from compile_worker.machines.vta.passes.micro import LoopStep, folded, merged
 from compile_worker.passes.nests import lower_blocks, wrap
 
 STAGE: Final = "lower_alu"
@@ -79,7 +79,7 @@ def _operation(
     repeats = [loop for loop in inner if isinstance(imm, Expr) and loop.var in variables(imm)]
     inner = [loop for loop in inner if loop not in repeats]
     steps = [
-        Step(loop.extent, dst.element.terms.get(loop.var, 0), _step(src, loop.var))
+        LoopStep(loop.extent, dst.element.terms.get(loop.var, 0), _step(src, loop.var))
         for loop in sorted(inner, key=lambda loop: -dst.element.terms.get(loop.var, 0))
     ]
     hardware, uops = folded(STAGE, target, merged(steps), "alu")

@@ -23,7 +23,7 @@ from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Mul, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
 from compile_worker.machines.vta.passes.elements import Place, element_loops, place_of, unsupported
-from compile_worker.machines.vta.passes.micro import Step, folded, merged
+from compile_worker.machines.vta.passes.micro import LoopStep, folded, merged
 from compile_worker.passes.nests import lower_blocks, wrap
 
 STAGE: Final = "lower_gemm"
@@ -52,7 +52,7 @@ def _accumulate(
     inner = [loop for loop in moving if not HOST.of(loop)]
     repeats = [loop for loop in repeated if loop not in inner]
     steps = [
-        Step(f.extent, *(p.element.terms.get(f.var, 0) for p in (dst, src, wgt))) for f in inner
+        LoopStep(f.extent, *(p.element.terms.get(f.var, 0) for p in (dst, src, wgt))) for f in inner
     ]
     if not src.element.over(loop.var for loop in inner).terms:
         steps = merged(steps)
@@ -91,7 +91,7 @@ def _reset(block: Block, loops: Sequence[For], extents: Mapping[Var, int], targe
             raise unsupported(STAGE, f"{block.name} starts with something else than 0")
     inner = element_loops(loops, (dst,))
     steps = sorted(
-        (Step(loop.extent, dst.element.terms.get(loop.var, 0)) for loop in inner),
+        (LoopStep(loop.extent, dst.element.terms.get(loop.var, 0)) for loop in inner),
         key=lambda step: -step.dst,
     )
     hardware, uops = folded(STAGE, target, merged(steps), "gemm")

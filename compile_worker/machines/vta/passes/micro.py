@@ -28,7 +28,7 @@ _HARDWARE_LOOPS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoopStep:
     """One loop: trips, and the steps of the three operands in elements."""
 
     extent: int
@@ -36,7 +36,7 @@ class Step:
     src: int = 0
     wgt: int = 0
 
-    def continues(self, inner: Step) -> bool:
+    def continues(self, inner: LoopStep) -> bool:
         """Whether this loop goes on where the inner one ends, for every operand."""
         return all(
             outer == step * inner.extent
@@ -48,19 +48,19 @@ class Step:
         )
 
 
-def merged(steps: Sequence[Step]) -> list[Step]:
+def merged(steps: Sequence[LoopStep]) -> list[LoopStep]:
     """The same iterations in the same order with as few loops as possible."""
-    found: list[Step] = []
+    found: list[LoopStep] = []
     for step in steps:
         if found and found[-1].continues(step):
             outer = found.pop()
-            step = Step(outer.extent * step.extent, step.dst, step.src, step.wgt)
+            step = LoopStep(outer.extent * step.extent, step.dst, step.src, step.wgt)
         found.append(step)
     return found
 
 
 def folded(
-    stage: str, target: Target, steps: Sequence[Step], engine: Engine
+    stage: str, target: Target, steps: Sequence[LoopStep], engine: Engine
 ) -> tuple[tuple[HardwareLoop, ...], tuple[MicroOp, ...]]:
     """The outermost two loops as hardware loops, the others as micro-ops in nest order.
 

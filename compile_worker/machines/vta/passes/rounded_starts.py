@@ -38,7 +38,7 @@ from compile_worker.ir.stmt import (
 )
 from compile_worker.machines.vta.passes.elements import elements_of
 from compile_worker.machines.vta.passes.turns import slot, trips, turn
-from compile_worker.passes.nests import Path, descend, of_kind
+from compile_worker.passes.nests import Loops, descend, of_kind
 
 _EPILOGUE: Final = ("add", "shr", "max", "min")
 _IMMEDIATE: Final = range(-(1 << 15), 1 << 15)
@@ -88,7 +88,7 @@ def rounded_starts(func: Func, target: Target) -> Func:
 
 
 def _rewritten(
-    stmt: Stmt, path: Path, buffer: Buffer, written: Sequence[MicroKernel], copies: int
+    stmt: Stmt, path: Loops, buffer: Buffer, written: Sequence[MicroKernel], copies: int
 ) -> Stmt:
     """The statement with the one tile of `buffer` in it, if there is one, changed."""
     match stmt:
@@ -103,7 +103,7 @@ def _rewritten(
 
 
 def _start(
-    tile: Seq, path: Path, buffer: Buffer, written: Sequence[MicroKernel], copies: int
+    tile: Seq, path: Loops, buffer: Buffer, written: Sequence[MicroKernel], copies: int
 ) -> Start | None:
     """What a tile can start from; None if it is not reset, summed, rounded, shifted and clipped.
 
@@ -139,14 +139,14 @@ def _counts(stmt: Stmt, times: int) -> Iterator[tuple[MicroKernel, int]]:
             yield stmt, times * len(uops) * prod(loop.extent for loop in loops)
 
 
-def _first(path: Path, copies: int, size: int) -> Expr:
+def _first(path: Loops, copies: int, size: int) -> Expr:
     """The first element of the slot that it is the turn of."""
     at = slot(path, copies)
     return index(0) if isinstance(at, Const) else Mul(at, Const(size, INDEX))
 
 
 def _started(
-    tile: Seq, path: Path, copies: int, start: Start, written: Sequence[MicroKernel]
+    tile: Seq, path: Loops, copies: int, start: Start, written: Sequence[MicroKernel]
 ) -> Stmt:
     reset, *_, added, _, lower, upper = written
     begins = Lt(turn(path).expr(), index(copies))

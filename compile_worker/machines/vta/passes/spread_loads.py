@@ -23,7 +23,7 @@ from compile_worker.ir.expr import Add, And, Buffer, Const, Expr, Le, Lt, Mul, i
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc, Dma, For, If, MicroKernel, Ref, Seq, Stmt, sequence
 from compile_worker.machines.vta.passes.turns import trips, turn
-from compile_worker.passes.nests import Path, descend, of_kind
+from compile_worker.passes.nests import Loops, descend, of_kind
 
 LEAST: Final = 4
 """Elements that are worth a copy of their own."""
@@ -34,7 +34,7 @@ class _Step:
     """The innermost sequence that loads before it multiplies, and the loops around it."""
 
     stmt: Seq
-    loops: Path
+    loops: Loops
 
 
 def spread_loads(func: Func, target: Target) -> Func:
@@ -69,7 +69,7 @@ def spread_loads(func: Func, target: Target) -> Func:
     return Func(func.name, func.params, body, func.attrs) if moved else func
 
 
-def _step(stmt: Stmt, loops: Path) -> _Step | None:
+def _step(stmt: Stmt, loops: Loops) -> _Step | None:
     """The innermost sequence on the way to the first GEMM that loads operands before it."""
     match stmt:
         case For(body=body):
@@ -139,7 +139,7 @@ def _with_loads(step: Seq, loads: list[Stmt]) -> Stmt:
     return sequence((*step.stmts[: last + 1], *loads, *step.stmts[last + 1 :]))
 
 
-def _readers(stmt: Stmt, loops: Path) -> dict[Buffer, int]:
+def _readers(stmt: Stmt, loops: Loops) -> dict[Buffer, int]:
     """Loops around the sequence in which each operand is first read."""
     found: dict[Buffer, int] = {}
 

@@ -29,7 +29,7 @@ from compile_worker.machines.vta.limits import uops_fit
 from compile_worker.machines.vta.passes.parts import Level, part_of
 from compile_worker.machines.vta.passes.slots import recorded_keys
 from compile_worker.machines.vta.passes.turns import homes, trips
-from compile_worker.passes.nests import Path, descend, of_kind
+from compile_worker.passes.nests import Loops, descend, of_kind
 
 KERNEL_UOPS: Final = 10
 """About so many micro-ops has a kernel that is loaded once more, for another slot key."""
@@ -100,7 +100,7 @@ def stagger_stores(func: Func, target: Target) -> Func:
         if alloc.buffer.scope == "acc"
     }
 
-    def visit(stmt: Stmt, inside: Path) -> Stmt:
+    def visit(stmt: Stmt, inside: Loops) -> Stmt:
         match stmt:
             case For(var, extent, body, kind, marks):
                 return For(var, extent, visit(body, (*inside, stmt)), kind, marks)

@@ -13,7 +13,7 @@ from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import And, Eq, Expr, Le, Lt, Ne, Or, index
 from compile_worker.ir.stmt import If, Module, Pop, Push, Stmt, sequence
 from compile_worker.machines.vta.passes.turns import trips, turn
-from compile_worker.passes.nests import Path
+from compile_worker.passes.nests import Loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Steps:
     With `hold`, a number of loops, the last release inside them comes at the end of their body.
     """
 
-    loops: Path
+    loops: Loops
     depths: tuple[int, ...]
     slots: int
     hold: int | None = None
@@ -81,7 +81,7 @@ class Steps:
         return [If(Eq(first.expr(), index(0)), whole) if first.terms else whole]
 
 
-def before_the_last(loops: Path, slots: int, token: Push) -> list[Stmt]:
+def before_the_last(loops: Loops, slots: int, token: Push) -> list[Stmt]:
     """The token, except in the last iterations, after which nobody waits for it."""
     count = trips(loops)
     if count <= slots:

@@ -11,7 +11,7 @@ from math import prod
 from compile_worker.ir.affine import Affine
 from compile_worker.ir.expr import INDEX, Const, Expr, FloorMod, Var
 from compile_worker.ir.stmt import Alloc, For, If, Seq, Stmt
-from compile_worker.passes.nests import Path
+from compile_worker.passes.nests import Loops
 
 
 def trips(loops: Sequence[For]) -> int:
@@ -41,7 +41,7 @@ def slot(loops: Sequence[For], slots: int) -> Expr:
     return FloorMod(Affine(rest).expr(), Const(slots, INDEX))
 
 
-def homes(stmt: Stmt, path: Path = ()) -> Iterator[tuple[Alloc, Path]]:
+def homes(stmt: Stmt, path: Loops = ()) -> Iterator[tuple[Alloc, Loops]]:
     """Every allocation with the loops around it."""
     match stmt:
         case For():

@@ -27,7 +27,7 @@ _LANES: Final = frozenset({"b", "o"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class VectorStage:
     """A stage on the accumulators.
 
     Attributes:
@@ -65,15 +65,15 @@ class VectorLayer:
     padded: bool
     images: tuple[str, ...]
     tiles: tuple[str, ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[VectorStage, ...]
 
     @property
-    def out(self) -> Stage:
+    def out(self) -> VectorStage:
         """The stage that is stored."""
         return self.stages[-1]
 
     @property
-    def roots(self) -> tuple[Stage, ...]:
+    def roots(self) -> tuple[VectorStage, ...]:
         """The first stages of all accumulators."""
         return tuple(stage for stage in self.stages if stage.root == stage.name)
 
@@ -83,7 +83,7 @@ class VectorLayer:
         return tuple(name if self.padded else f"{name}_inp" for name in self.images)
 
     @property
-    def summing(self) -> Stage | None:
+    def summing(self) -> VectorStage | None:
         """The stage that sums over a window, if there is one."""
         return next((stage for stage in self.stages if stage.summed), None)
 
@@ -107,7 +107,7 @@ class VectorLayer:
         """Cycles that the bus needs at least for everything that is loaded."""
         return self.input_vectors * target.vta.inp_nbytes // target.timing.bus_nbytes
 
-    def vectors(self, stage: Stage) -> int:
+    def vectors(self, stage: VectorStage) -> int:
         """Vectors of a stage when the whole layer is one tile."""
         rows, columns = (self.extents[a] + m for a, m in zip(("oh", "ow"), stage.more, strict=True))
         return self.batches * self.extents["co"] * rows * columns
@@ -150,7 +150,7 @@ def vector_layer_of(workload: Workload) -> VectorLayer | None:
     )
 
 
-def _stages(chain: Sequence[Tensor], out: Tensor) -> tuple[Stage, ...]:
+def _stages(chain: Sequence[Tensor], out: Tensor) -> tuple[VectorStage, ...]:
     roots: dict[Buffer, str] = {}
     found = []
     for tensor in chain:
@@ -163,7 +163,7 @@ def _stages(chain: Sequence[Tensor], out: Tensor) -> tuple[Stage, ...]:
         engine = "gemm" if reduction else "reset" if constant else "alu"
         operands = [load.buffer for load in find(tensor.stage.value, Load)]
         found.append(
-            Stage(
+            VectorStage(
                 name=tensor.buffer.name,
                 engine=engine,
                 image=operands[0].name if reduction else "",

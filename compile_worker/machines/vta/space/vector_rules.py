@@ -18,7 +18,7 @@ from compile_worker.machines.vta.space.gemm import FOLDED, keep_writes_apart
 from compile_worker.machines.vta.space.layer import SPATIAL
 from compile_worker.machines.vta.space.loop_orders import long_loops
 from compile_worker.machines.vta.space.tiling import cut_axis, divisors, order_tiles
-from compile_worker.machines.vta.space.vector_layer import Stage, VectorLayer
+from compile_worker.machines.vta.space.vector_layer import VectorLayer, VectorStage
 from compile_worker.machines.vta.space.vector_trace import APART, SUM_ORDERS
 from compile_worker.machines.vta.space.vector_traffic import declare_vector_traffic, vectors_of
 
@@ -184,7 +184,7 @@ def _uops(draft: Draft, layer: VectorLayer, target: Target) -> None:
     draft.at_most("uop_sram", "uops", capacity, why=f"UOP keeps {capacity} micro-ops")
 
 
-def _gemm_uops(draft: Draft, stage: Stage, keys: str) -> str:
+def _gemm_uops(draft: Draft, stage: VectorStage, keys: str) -> str:
     """The variable that counts a multiplication's micro-ops for all of its keys."""
     if stage.summed:
         return draft.prod("all_sum_uops", "sum_uops", "sum_parts", keys)
@@ -197,7 +197,7 @@ def _gemm_uops(draft: Draft, stage: Stage, keys: str) -> str:
     return name
 
 
-def _written_blocks(draft: Draft, stage: Stage, name: str) -> None:
+def _written_blocks(draft: Draft, stage: VectorStage, name: str) -> None:
     """Blocks of channels are micro-ops if rows and columns are the instruction's two loops."""
     domains = (draft.domain(f"tile_{axis}") for axis in SPATIAL)
     rows, columns = stage.more

@@ -10,7 +10,7 @@ from tilefarm.trace import Step
 
 from compile_worker.ir.annotations import ALU, DMA, HOST
 from compile_worker.machines.vta.space.loop_orders import TILE_ORDERS
-from compile_worker.machines.vta.space.vector_layer import Stage, VectorLayer
+from compile_worker.machines.vta.space.vector_layer import VectorLayer, VectorStage
 from compile_worker.schedule.marks import annotate_step
 
 SUM_ORDERS: Final = (
@@ -78,7 +78,7 @@ def _tiles(layer: VectorLayer, point: Point) -> Iterator[Step]:
                 yield Step("compute_at", (buffer, loop))
 
 
-def _steps_of_sum(stage: Stage, layer: VectorLayer, point: Point) -> Iterator[Step]:
+def _steps_of_sum(stage: VectorStage, layer: VectorLayer, point: Point) -> Iterator[Step]:
     """Cut the sum into steps, outermost, and put one instruction's loops in order."""
     for axis in stage.summed:
         yield Step("split", (f"{stage.name}_{axis}", point[f"tile_{axis}"]))
@@ -101,7 +101,7 @@ def _loads(layer: VectorLayer, point: Point) -> Iterator[Step]:
         yield annotate_step(DMA, f"{name}_wgt", "load")
 
 
-def _engine(stage: Stage, layer: VectorLayer) -> Iterator[Step]:
+def _engine(stage: VectorStage, layer: VectorLayer) -> Iterator[Step]:
     match stage.engine:
         case "alu":
             yield annotate_step(ALU, stage.name, 1)
@@ -115,7 +115,7 @@ def _engine(stage: Stage, layer: VectorLayer) -> Iterator[Step]:
             yield Step("decompose_reduction", (stage.name, f"{stage.name}_n"))
 
 
-def _reordered(stage: Stage, layer: VectorLayer, order: tuple[str, ...]) -> Step:
+def _reordered(stage: VectorStage, layer: VectorLayer, order: tuple[str, ...]) -> Step:
     """Steps of a sum outermost, then one instruction's loops, lanes innermost."""
     loops = [*(f"{axis}_0" for axis in stage.summed), "n"]
     loops += [

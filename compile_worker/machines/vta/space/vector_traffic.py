@@ -9,10 +9,10 @@ from tilefarm.target import Target
 from compile_worker.draft import Draft
 from compile_worker.machines.vta import limits
 from compile_worker.machines.vta.costs import costs_of
-from compile_worker.machines.vta.space.vector_layer import Stage, VectorLayer
+from compile_worker.machines.vta.space.vector_layer import VectorLayer, VectorStage
 
 
-def vectors_of(stage: Stage) -> str:
+def vectors_of(stage: VectorStage) -> str:
     """The variable that holds how many vectors a tile of a stage has."""
     return f"vectors_{stage.more[0]}_{stage.more[1]}"
 
