@@ -16,7 +16,7 @@ _WIDE_CLASS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """A row of a table; `order` says which of the 64-bit row's fields lies where, if not there."""
 
     layout: struct.Struct
@@ -55,12 +55,12 @@ class Shape:
 
     number: int
     word_nbytes: int
-    header: Row
-    segment: Row
-    section: Row
-    symbol: Row
-    relocation: Row
-    dynamic: Row
+    header: TableRow
+    segment: TableRow
+    section: TableRow
+    symbol: TableRow
+    relocation: TableRow
+    dynamic: TableRow
     symbol_bits: int
 
     @property
@@ -71,23 +71,23 @@ class Shape:
 WIDE: Final = Shape(
     number=_WIDE_CLASS,
     word_nbytes=8,
-    header=Row(struct.Struct("<HHIQQQIHHHHHH")),
-    segment=Row(struct.Struct("<IIQQQQQQ")),
-    section=Row(struct.Struct("<IIQQQQIIQQ")),
-    symbol=Row(struct.Struct("<IBBHQQ")),
-    relocation=Row(struct.Struct("<QQq")),
-    dynamic=Row(struct.Struct("<QQ")),
+    header=TableRow(struct.Struct("<HHIQQQIHHHHHH")),
+    segment=TableRow(struct.Struct("<IIQQQQQQ")),
+    section=TableRow(struct.Struct("<IIQQQQIIQQ")),
+    symbol=TableRow(struct.Struct("<IBBHQQ")),
+    relocation=TableRow(struct.Struct("<QQq")),
+    dynamic=TableRow(struct.Struct("<QQ")),
     symbol_bits=32,
 )
 NARROW: Final = Shape(
     number=1,
     word_nbytes=4,
-    header=Row(struct.Struct("<HHIIIIIHHHHHH")),
-    segment=Row(struct.Struct("<IIIIIIII"), (0, 2, 3, 4, 5, 6, 1, 7)),
-    section=Row(struct.Struct("<IIIIIIIIII")),
-    symbol=Row(struct.Struct("<IIIBBH"), (0, 4, 5, 1, 2, 3)),
-    relocation=Row(struct.Struct("<II"), (0, 1)),
-    dynamic=Row(struct.Struct("<II")),
+    header=TableRow(struct.Struct("<HHIIIIIHHHHHH")),
+    segment=TableRow(struct.Struct("<IIIIIIII"), (0, 2, 3, 4, 5, 6, 1, 7)),
+    section=TableRow(struct.Struct("<IIIIIIIIII")),
+    symbol=TableRow(struct.Struct("<IIIBBH"), (0, 4, 5, 1, 2, 3)),
+    relocation=TableRow(struct.Struct("<II"), (0, 1)),
+    dynamic=TableRow(struct.Struct("<II")),
     symbol_bits=8,
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tilefarm.dtype import DType
 
 from compile_worker.codegen.interleave import shuffled
-from compile_worker.codegen.lane_runs import Run
+from compile_worker.codegen.lane_runs import LaneRun
 from compile_worker.codegen.text import MEMORY_TYPES, FunctionText
 
 
@@ -18,14 +18,14 @@ class LaneMemory:
         self._text = text
         self._lanes = lanes
 
-    def read(self, dtype: DType, start: str, found: Iterable[Run]) -> str:
+    def read(self, dtype: DType, start: str, found: Iterable[LaneRun]) -> str:
         """The lanes of runs behind an address; other lanes are anything."""
         whole = "poison"
         for run in found:
             whole = self._with_run(whole, run, self._address(start, run, dtype), dtype)
         return whole
 
-    def write(self, dtype: DType, start: str, value: str, found: Iterable[Run]) -> None:
+    def write(self, dtype: DType, start: str, value: str, found: Iterable[LaneRun]) -> None:
         """Store the lanes of runs behind an address."""
         kind, lanes = MEMORY_TYPES[dtype], self._lanes
         for run in found:
@@ -55,12 +55,12 @@ class LaneMemory:
             )
         return whole
 
-    def _address(self, start: str, run: Run, dtype: DType) -> str:
+    def _address(self, start: str, run: LaneRun, dtype: DType) -> str:
         if not run.offset:
             return start
         return self._text.op(f"getelementptr {MEMORY_TYPES[dtype]}, ptr {start}, i64 {run.offset}")
 
-    def _with_run(self, whole: str, run: Run, address: str, dtype: DType) -> str:
+    def _with_run(self, whole: str, run: LaneRun, address: str, dtype: DType) -> str:
         """`whole` with the lanes of a run read from memory."""
         kind, lanes = MEMORY_TYPES[dtype], self._lanes
         if run.count == 1:

@@ -12,7 +12,7 @@ from compile_worker.ir.expr import Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LanePlaces:
     """Where the lanes of one access are: at `base`, plus an offset for each, in elements."""
 
     base: Expr
@@ -20,7 +20,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LaneRun:
     """Lanes `lane` up to `lane + count` that are at `offset` and directly behind it."""
 
     lane: int
@@ -28,7 +28,7 @@ class Run:
     offset: int
 
 
-def runs(offsets: Sequence[int], active: Sequence[bool]) -> Iterator[Run]:
+def runs(offsets: Sequence[int], active: Sequence[bool]) -> Iterator[LaneRun]:
     """Lanes that are active and side by side in memory, in order."""
     begin = 0
     for lane in range(1, len(offsets) + 1):
@@ -39,5 +39,5 @@ def runs(offsets: Sequence[int], active: Sequence[bool]) -> Iterator[Run]:
         )
         if not joined:
             if active[begin]:
-                yield Run(begin, lane - begin, offsets[begin])
+                yield LaneRun(begin, lane - begin, offsets[begin])
             begin = lane

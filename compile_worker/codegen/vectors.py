@@ -18,7 +18,7 @@ from tilefarm.dtype import DType
 from compile_worker.codegen.dots import DotWriter
 from compile_worker.codegen.interleave import interleaved, woven
 from compile_worker.codegen.lane_memory import LaneMemory
-from compile_worker.codegen.lane_runs import Places, runs
+from compile_worker.codegen.lane_runs import LanePlaces, runs
 from compile_worker.codegen.scalars import Scalars, reads
 from compile_worker.codegen.text import MEMORY_TYPES, VALUE_TYPES, FunctionText, literal
 from compile_worker.ir.affine import linear, sum_of
@@ -221,19 +221,19 @@ class Vectors(Scalars):
     def _in_lane(self, expr: Expr, lane: int) -> Expr:
         return substitute(expr, {self._var: Const(lane, INDEX)})
 
-    def _places(self, at: Expr) -> Places | None:
+    def _places(self, at: Expr) -> LanePlaces | None:
         """Where the lanes are, if their distances are known now."""
         terms, constant = linear(at)
         step = terms.pop(self._var, 0)
         if all(map(self._uniform, terms)):
-            return Places(sum_of(terms, constant), tuple(step * i for i in range(self._lanes)))
+            return LanePlaces(sum_of(terms, constant), tuple(step * i for i in range(self._lanes)))
         if reads(at):
             return None
         forms = [linear(simplify(self._in_lane(at, i), self._extents)) for i in range(self._lanes)]
         first, start = forms[0]
         if any(terms != first for terms, _ in forms):
             return None
-        return Places(sum_of(first, start), tuple(constant - start for _, constant in forms))
+        return LanePlaces(sum_of(first, start), tuple(constant - start for _, constant in forms))
 
     def _floor(self, expr: FloorDiv | FloorMod) -> str:
         """Of what is known to be small and not negative: there are no vector divisions of int64."""
@@ -259,7 +259,7 @@ class Vectors(Scalars):
             return self._text.op(f"trunc <{self._lanes} x i8> {found} to {self.kind(DType.BOOL)}")
         return found
 
-    def _loaded(self, buffer: Buffer, places: Places) -> str:
+    def _loaded(self, buffer: Buffer, places: LanePlaces) -> str:
         start = self._outer.address(buffer, (places.base,), inbounds=False)
         if len(set(places.offsets)) == 1:
             kind = MEMORY_TYPES[buffer.dtype]

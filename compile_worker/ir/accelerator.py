@@ -18,7 +18,7 @@ from tilefarm.vta_isa import ALU, AluOp
 from compile_worker.ir.annotations import BASE, SLOTS
 from compile_worker.ir.evaluate import Array, InterpretError, Values, evaluate, memory_of
 from compile_worker.ir.expr import Buffer, Expr
-from compile_worker.ir.ordering import Footprint, Order
+from compile_worker.ir.ordering import Footprint, ModuleOrder
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import Alloc, Dma, MicroKernel, Module, Ref
 
@@ -67,7 +67,7 @@ class Accelerator:
     batch: int
     block: int
     memory: dict[Buffer, Array]
-    order: Order
+    order: ModuleOrder
     _pads: dict[Buffer, Scratchpad] = field(default_factory=dict)
     _banks: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     _turns: Counter[str] = field(default_factory=Counter)

@@ -18,7 +18,7 @@ from compile_worker.ir.bulk import BulkNest, nest_at, run_nest
 from compile_worker.ir.evaluate import Array, InterpretError, evaluate, memory_of, place
 from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
-from compile_worker.ir.ordering import Order
+from compile_worker.ir.ordering import ModuleOrder
 from compile_worker.ir.printer import show
 from compile_worker.ir.stmt import (
     Alloc,
@@ -106,7 +106,7 @@ class _Machine:
     def of(cls, func: Func, memory: dict[Buffer, Array]) -> _Machine:
         tokens = any(isinstance(node, Push | Pop) for node in walk(func.body))
         batch, block = BATCH.of(func), BLOCK.of(func)
-        accelerator = Accelerator(batch, block, memory, Order(tokens))
+        accelerator = Accelerator(batch, block, memory, ModuleOrder(tokens))
         return cls(memory, accelerator, {}, {})
 
     def run_all(self, body: Stmt) -> None:

@@ -49,7 +49,7 @@ class _History:
 
 
 @dataclass(slots=True)
-class Order:
+class ModuleOrder:
     """The modules' clocks, the tokens under way, and who touched what last.
 
     `checked` is false for programs that no tokens have been put into yet.

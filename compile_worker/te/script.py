@@ -36,7 +36,7 @@ from compile_worker.ir.accesses import accesses, outside
 from compile_worker.ir.bounds import extents_of
 from compile_worker.ir.expr import Buffer
 from compile_worker.ir.stmt import Stmt, sequence
-from compile_worker.te.script_errors import ScriptError, Source
+from compile_worker.te.script_errors import ScriptError, ScriptSource
 from compile_worker.te.script_nests import nests_of
 from compile_worker.te.script_statements import Statements
 from compile_worker.te.tensor import Tensor
@@ -51,7 +51,7 @@ _PARAMETERS: Final = "inputs and outputs by position, numbers as keywords"
 class Script:
     """A parsed function, to be applied to tensors of any shape."""
 
-    source: Source
+    source: ScriptSource
     tree: ast.FunctionDef
     outer: Mapping[str, object]
 
@@ -112,7 +112,7 @@ def script(function: Callable[..., None]) -> Script:
     lines, first = inspect.getsourcelines(function)
     file = inspect.getsourcefile(function) or "script"
     tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
-    source = Source(file, first, tuple(line.rstrip() for line in lines))
+    source = ScriptSource(file, first, tuple(line.rstrip() for line in lines))
     if not isinstance(tree, ast.FunctionDef) or tree.args.vararg or tree.args.kwarg:
         raise source.error(tree, "a script is a function with named parameters", _PARAMETERS)
     names = inspect.getclosurevars(function)

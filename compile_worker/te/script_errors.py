@@ -14,7 +14,7 @@ class ScriptError(TilefarmError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScriptSource:
     """Where a script's function is written: file, number of its first line, its lines."""
 
     file: str

@@ -9,8 +9,8 @@ from typing import Final
 from compile_worker.ir.expr import Buffer, Const, Expr, Load, Var, index
 from compile_worker.ir.stmt import NOTHING, Alloc, For, If, LoopKind, Stmt, Store, sequence
 from compile_worker.ir.visit import find
-from compile_worker.te.script_errors import Source
-from compile_worker.te.script_values import TYPES, Values
+from compile_worker.te.script_errors import ScriptSource
+from compile_worker.te.script_values import TYPES, ScriptValues
 
 KINDS: Final[Mapping[str, LoopKind]] = {
     "range": LoopKind.SERIAL,
@@ -26,14 +26,16 @@ _STATEMENTS: Final = (
 _RANGES: Final = "for i in range(n), range(a, b), parallel(n), vectorized(n) or unrolled(n)"
 
 
-class Statements(Values):
+class Statements(ScriptValues):
     """Turns a function's statements into IR.
 
     Loop variables have names of their own, `<name>.<number>`, until nests are named; `loops` says
     where each was written. `scratch` are buffers that outermost statements share.
     """
 
-    def __init__(self, source: Source, names: dict[str, object], outputs: set[Buffer]) -> None:
+    def __init__(
+        self, source: ScriptSource, names: dict[str, object], outputs: set[Buffer]
+    ) -> None:
         super().__init__(source, names)
         self.loops: dict[Var, ast.For] = {}
         self.scratch: list[Buffer] = []

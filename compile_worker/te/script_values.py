@@ -38,7 +38,7 @@ from compile_worker.ir.expr import (
     Sub,
 )
 from compile_worker.ir.stmt import Store
-from compile_worker.te.script_errors import ScriptError, Source
+from compile_worker.te.script_errors import ScriptError, ScriptSource
 
 Number: TypeAlias = "int | float | bool"
 Value: TypeAlias = "Expr | int | float | bool"
@@ -73,14 +73,14 @@ FUNCTIONS: Final = ("min", "max", "select", "round_even", *TYPES)
 
 
 @dataclass(slots=True)
-class Values:
+class ScriptValues:
     """Turns syntax trees into values, given what names stand for.
 
     `names` maps to numbers, expressions, and buffers. `places` remembers where each access was
     written.
     """
 
-    source: Source
+    source: ScriptSource
     names: dict[str, object]
     places: dict[Load | Store, ast.AST] = field(default_factory=dict)
 

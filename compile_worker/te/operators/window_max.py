@@ -18,7 +18,7 @@ from tilefarm.workload import Workload
 from compile_worker.ir.expr import Cast, Const, Expr, Max, Var
 from compile_worker.te.operators.elementwise import elementwise, widened
 from compile_worker.te.operators.window import padded, scaled
-from compile_worker.te.operators.window_taps import Piece, Taps, copied_taps, taps
+from compile_worker.te.operators.window_taps import AxisPiece, Taps, copied_taps, taps
 from compile_worker.te.tensor import Reduction, Tensor, compute, total
 
 
@@ -52,7 +52,9 @@ def window_taps(workload: Workload) -> tuple[Taps, Taps]:
     return taps(kernel_h, stride_h, out_h), copied_taps(kernel_w, stride_w, out_w)
 
 
-def _wide(workload: Workload, image: Tensor, identity: Tensor, row: Piece, column: Piece) -> Tensor:
+def _wide(
+    workload: Workload, image: Tensor, identity: Tensor, row: AxisPiece, column: AxisPiece
+) -> Tensor:
     """One piece of the image as accumulators."""
     n, c, _, _, batch, lanes = workload.outputs[0].shape
     stride_h, stride_w = workload.attr_ints("stride")
@@ -69,7 +71,7 @@ def _wide(workload: Workload, image: Tensor, identity: Tensor, row: Piece, colum
     return compute(f"wide_h{row.first}_w{column.first}", axes, element)
 
 
-def _columns(wide: dict[Piece, Tensor], row: Piece, columns: Taps) -> list[Tensor]:
+def _columns(wide: dict[AxisPiece, Tensor], row: AxisPiece, columns: Taps) -> list[Tensor]:
     """Maxima along the columns of one piece of rows, one stage for every tap but the start."""
     assert columns.start is not None
     chain = [wide[columns.start]]
@@ -79,7 +81,7 @@ def _columns(wide: dict[Piece, Tensor], row: Piece, columns: Taps) -> list[Tenso
     return chain[1:]
 
 
-def _rows(workload: Workload, across: dict[Piece, Tensor], rows: Taps) -> list[Tensor]:
+def _rows(workload: Workload, across: dict[AxisPiece, Tensor], rows: Taps) -> list[Tensor]:
     """Maxima along the rows, and with zero."""
     if rows.start is None:
         shape = dict(zip(("n", "co", "h", "w", "b", "o"), workload.outputs[0].shape, strict=True))

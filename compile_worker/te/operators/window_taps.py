@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AxisPiece:
     """Positions first, first + stride, first + 2 * stride, ... of an axis: `extent` of them."""
 
     first: int
@@ -25,11 +25,11 @@ class Taps:
     tap. `others` are the remaining taps: window w reads position w + offset of the piece.
     """
 
-    start: Piece | None
-    others: tuple[tuple[Piece, int], ...]
+    start: AxisPiece | None
+    others: tuple[tuple[AxisPiece, int], ...]
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[AxisPiece, ...]:
         """Every piece, the start first."""
         first = () if self.start is None else (self.start,)
         return tuple(dict.fromkeys((*first, *(piece for piece, _ in self.others))))
@@ -52,10 +52,10 @@ def copied_taps(kernel: int, stride: int, windows: int) -> Taps:
 
 
 def _without(start: int | None, kernel: int, stride: int, windows: int) -> Taps:
-    others: list[tuple[Piece, int]] = []
+    others: list[tuple[AxisPiece, int]] = []
     rest = [tap for tap in range(kernel) if tap != start]
     for tap in rest:
         same = [each for each in rest if (each - tap) % stride == 0]
-        piece = Piece(same[0], windows + (same[-1] - same[0]) // stride)
+        piece = AxisPiece(same[0], windows + (same[-1] - same[0]) // stride)
         others.append((piece, (tap - same[0]) // stride))
-    return Taps(None if start is None else Piece(start, windows), tuple(others))
+    return Taps(None if start is None else AxisPiece(start, windows), tuple(others))

@@ -7,7 +7,7 @@ from kit.golden import Golden
 from kit.nests import SIM, nest
 from tilefarm.dtype import DType
 
-from compile_worker.codegen.lane_runs import Run, runs
+from compile_worker.codegen.lane_runs import LaneRun, runs
 from compile_worker.emit import Kernel, kernel_text
 from compile_worker.ir.expr import Buffer, Var
 from compile_worker.ir.func import Func
@@ -20,13 +20,16 @@ OUT = Buffer("out", (64,), DType.INT64)
 
 def test_lanes_side_by_side_are_one_run() -> None:
     everything = (True,) * 4
-    assert list(runs((7, 8, 9, 10), everything)) == [Run(0, 4, 7)]
-    assert list(runs((0, 1, 5, 6), everything)) == [Run(0, 2, 0), Run(2, 2, 5)]
-    assert list(runs((3, 2, 1, 0), everything)) == [Run(i, 1, 3 - i) for i in range(4)]
+    assert list(runs((7, 8, 9, 10), everything)) == [LaneRun(0, 4, 7)]
+    assert list(runs((0, 1, 5, 6), everything)) == [LaneRun(0, 2, 0), LaneRun(2, 2, 5)]
+    assert list(runs((3, 2, 1, 0), everything)) == [LaneRun(i, 1, 3 - i) for i in range(4)]
 
 
 def test_lanes_that_are_not_active_are_in_no_run() -> None:
-    assert list(runs((0, 1, 2, 3), (True, True, False, True))) == [Run(0, 2, 0), Run(3, 1, 3)]
+    assert list(runs((0, 1, 2, 3), (True, True, False, True))) == [
+        LaneRun(0, 2, 0),
+        LaneRun(3, 1, 3),
+    ]
     assert list(runs((0, 1), (False, False))) == []
 
 

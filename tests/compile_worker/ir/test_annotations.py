@@ -11,7 +11,7 @@ import pytest
 from tilefarm.dtype import DType
 
 import compile_worker
-from compile_worker.ir import annotations
+from compile_worker.ir import annotations as table
 from compile_worker.ir.annotations import (
     ALU,
     ANNOTATIONS,
@@ -140,21 +140,22 @@ def _uses(tree: ast.Module) -> tuple[set[str], set[str]]:
 
 
 def test_every_annotation_names_the_modules_that_write_and_read_it() -> None:
-    written, read = defaultdict(set), defaultdict(set)
+    written: defaultdict[str, set[str]] = defaultdict(set)
+    read: defaultdict[str, set[str]] = defaultdict(set)
     for path in sorted(ROOT.rglob("*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         tree = ast.parse(path.read_text())
         imported = {
             alias.asname or alias.name: alias.name
             for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and node.module == annotations.__name__
+            if isinstance(node, ast.ImportFrom) and node.module == table.__name__
             for alias in node.names
         }
         writes, reads = _uses(tree)
         for used, where in ((writes, written), (reads, read)):
             for name in used & imported.keys():
                 where[imported[name]].add(module)
-    declared = {name: each for name, each in vars(annotations).items() if each in ANNOTATIONS}
+    declared = {name: each for name, each in vars(table).items() if each in ANNOTATIONS}
     assert set(declared.values()) == set(ANNOTATIONS)
     for name, each in [*declared.items(), *((name, f(0)) for name, f in OF_AXIS.items())]:
         read[name].discard("schedule.marks")  # a list of annotations by which traces choose

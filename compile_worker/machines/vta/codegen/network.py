@@ -26,7 +26,7 @@ from compile_worker.codegen.text import FunctionText
 from compile_worker.ir.stmt import Module
 from compile_worker.machines.vta.codegen.runtime_abi import WAIT_CYCLES
 from compile_worker.machines.vta.limits import instructions_fit, uops_fit
-from compile_worker.machines.vta.passes.check_instructions import CLOSING, Stream
+from compile_worker.machines.vta.passes.check_instructions import CLOSING, StreamSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class QueuedCall:
     """The private function of one call, and what it queues; None when it works on the host."""
 
     symbol: str
-    stream: Stream | None
+    stream: StreamSize | None
 
 
 BARRIER: tuple[tuple[str, Module, Module], ...] = (
@@ -98,7 +98,7 @@ def endings(queued: Sequence[QueuedCall], target: Target) -> list[str]:
     return found
 
 
-def _fits(stream: Stream, uops: int, instructions: int, target: Target) -> bool:
+def _fits(stream: StreamSize, uops: int, instructions: int, target: Target) -> bool:
     """Whether one more kernel fits into a run that holds so much already."""
     more = instructions + stream.instructions + CLOSING
     return uops_fit(target, uops + stream.uops) is None and instructions_fit(more) is None

@@ -27,7 +27,7 @@ CLOSING: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamSize:
     """What a function leaves with the runtime: micro-ops that stay, instructions until it waits."""
 
     uops: int
@@ -46,11 +46,11 @@ def check_instructions(func: Func, target: Target) -> Func:
     return func
 
 
-def stream_of(func: Func) -> Stream:
+def stream_of(func: Func) -> StreamSize:
     """The size of a function's stream; every slot key loads its micro-ops once."""
     recorded = _recorded(func)
     uops = sum(keys * len(kernel.uops) for kernel, keys in recorded)
-    return Stream(uops, _queued(func.body) + sum(keys for _, keys in recorded))
+    return StreamSize(uops, _queued(func.body) + sum(keys for _, keys in recorded))
 
 
 def _recorded(func: Func) -> list[tuple[MicroKernel, int]]:

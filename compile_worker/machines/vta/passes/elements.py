@@ -20,7 +20,7 @@ from compile_worker.passes.nests import LANE_AXES
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ElementPlace:
     """Where an access goes: the element as a linear sum, and the variables of the two lanes."""
 
     buffer: Buffer
@@ -34,7 +34,7 @@ def elements_of(buffer: Buffer) -> int:
     return prod(buffer.shape[:-LANE_AXES])
 
 
-def place_of(stage: str, access: Load | Store, extents: Mapping[Var, int]) -> Place:
+def place_of(stage: str, access: Load | Store, extents: Mapping[Var, int]) -> ElementPlace:
     """An element-wise access as a place in hardware elements.
 
     Raises:
@@ -49,7 +49,7 @@ def place_of(stage: str, access: Load | Store, extents: Mapping[Var, int]) -> Pl
         _lane(stage, buffer, at, size, extents)
         for at, size in zip(index[-LANE_AXES:], buffer.shape[-LANE_AXES:], strict=True)
     ]
-    return Place(buffer, tuple(dims), element, (lanes[0], lanes[1]))
+    return ElementPlace(buffer, tuple(dims), element, (lanes[0], lanes[1]))
 
 
 def _linear(stage: str, buffer: Buffer, at: Expr, extents: Mapping[Var, int]) -> Affine:
@@ -77,7 +77,7 @@ def _lane(
     raise unsupported(stage, f"{buffer.name} is not used in whole hardware elements")
 
 
-def element_loops(loops: Sequence[For], places: Sequence[Place]) -> list[For]:
+def element_loops(loops: Sequence[For], places: Sequence[ElementPlace]) -> list[For]:
     """The loops of a nest that do not run over lanes and run more than once."""
     lanes = {lane for place in places for lane in place.lanes}
     return [loop for loop in loops if loop.var not in lanes and loop.extent > 1]

@@ -47,7 +47,7 @@ from compile_worker.ir.stmt import (
     sequence,
 )
 from compile_worker.machines.vta.passes.elements import unsupported
-from compile_worker.machines.vta.passes.steps import Steps, before_the_last
+from compile_worker.machines.vta.passes.steps import LoadSteps, before_the_last
 from compile_worker.machines.vta.passes.turns import homes, trips, turn
 from compile_worker.passes.nests import Loops, descend, of_kind
 
@@ -80,7 +80,7 @@ def _with_load_tokens(body: Stmt, where: _Homes, held: Buffer | None) -> Stmt:
     return _step_tokens(body, 0, found)
 
 
-def _steps(body: Stmt, where: _Homes) -> Steps | None:
+def _steps(body: Stmt, where: _Homes) -> LoadSteps | None:
     loops: list[For] = []
     depths: list[int] = []
     late: list[Stmt] = []
@@ -107,12 +107,12 @@ def _steps(body: Stmt, where: _Homes) -> Steps | None:
     if not depths:
         return None
     slots = [n for buffer, (n, at) in where.items() if buffer.scope in _OPERANDS and trips(at) > 1]
-    steps = Steps(tuple(loops[: depths[-1]]), tuple(depths), min(slots, default=1))
+    steps = LoadSteps(tuple(loops[: depths[-1]]), tuple(depths), min(slots, default=1))
     _check_late_readers(late, steps, where)
     return steps
 
 
-def _check_late_readers(late: Sequence[Stmt], steps: Steps, where: _Homes) -> None:
+def _check_late_readers(late: Sequence[Stmt], steps: LoadSteps, where: _Homes) -> None:
     """Refuse operands that would be overwritten before what multiplies behind a step's end."""
     for stmt in late:
         for kernel in of_kind(stmt, MicroKernel):
@@ -126,7 +126,7 @@ def _check_late_readers(late: Sequence[Stmt], steps: Steps, where: _Homes) -> No
                     raise unsupported(STAGE, why)
 
 
-def _step_tokens(stmt: Stmt, depth: int, steps: Steps) -> Stmt:
+def _step_tokens(stmt: Stmt, depth: int, steps: LoadSteps) -> Stmt:
     match stmt:
         case For(var, extent, body, kind, marks):
             return For(var, extent, _step_tokens(body, depth + 1, steps), kind, marks)
@@ -146,7 +146,7 @@ def _step_tokens(stmt: Stmt, depth: int, steps: Steps) -> Stmt:
             return descend(stmt, lambda each: _step_tokens(each, depth, steps))
 
 
-def _with_late_release(stmts: Sequence[Stmt], steps: Steps) -> Sequence[Stmt]:
+def _with_late_release(stmts: Sequence[Stmt], steps: LoadSteps) -> Sequence[Stmt]:
     """The end of a tile with the release after its last operation, in front of what is handed on.
 
     There the token rides on the operation; behind a store it would take an instruction.
@@ -155,7 +155,7 @@ def _with_late_release(stmts: Sequence[Stmt], steps: Steps) -> Sequence[Stmt]:
     return (*stmts[:end], *steps.release_late(), *stmts[end:])
 
 
-def _load_tokens(stmts: Sequence[Stmt], depth: int, steps: Steps) -> Iterator[Stmt]:
+def _load_tokens(stmts: Sequence[Stmt], depth: int, steps: LoadSteps) -> Iterator[Stmt]:
     """The statements before a GEMM, with tokens before the first load and after the last."""
     fetching = [at for at, stmt in enumerate(stmts) if _fetches(stmt)]
     first_reset = next((at for at, stmt in enumerate(stmts) if _resets(stmt)), None)

@@ -26,7 +26,12 @@ from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
 from compile_worker.ir.visit import substitute, variables
 from compile_worker.machines.vta.limits import operation_exists, shift_fits
-from compile_worker.machines.vta.passes.elements import Place, element_loops, place_of, unsupported
+from compile_worker.machines.vta.passes.elements import (
+    ElementPlace,
+    element_loops,
+    place_of,
+    unsupported,
+)
 from compile_worker.machines.vta.passes.micro import LoopStep, folded, merged
 from compile_worker.passes.nests import lower_blocks, wrap
 
@@ -97,7 +102,7 @@ def _operation(
     return wrap(repeats, kernel)
 
 
-def _step(place: Place | None, var: Var) -> int:
+def _step(place: ElementPlace | None, var: Var) -> int:
     return 0 if place is None else place.element.terms.get(var, 0)
 
 

@@ -28,7 +28,12 @@ from compile_worker.ir.stmt import Block, Dma, For, Ref, Stmt, Store
 from compile_worker.ir.visit import walk
 from compile_worker.machines.vta.limits import dma_fields_fit
 from compile_worker.machines.vta.passes.edges import Edge, edges_of
-from compile_worker.machines.vta.passes.elements import Place, element_loops, place_of, unsupported
+from compile_worker.machines.vta.passes.elements import (
+    ElementPlace,
+    element_loops,
+    place_of,
+    unsupported,
+)
 from compile_worker.passes.nests import lower_blocks, of_kind
 
 STAGE: Final = "lower_dma"
@@ -59,8 +64,8 @@ class _Copy:
     """A block that copies: its two sides, and what of the image it may take."""
 
     direction: str
-    sram: Place
-    dram: Place
+    sram: ElementPlace
+    dram: ElementPlace
     inside: Expr | None
 
 

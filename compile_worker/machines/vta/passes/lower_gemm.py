@@ -22,7 +22,12 @@ from compile_worker.ir.annotations import HOST, TENSORIZE
 from compile_worker.ir.expr import Add, Cast, Const, Expr, Load, Mul, Var
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Block, For, MicroKernel, Ref, Stmt, Store
-from compile_worker.machines.vta.passes.elements import Place, element_loops, place_of, unsupported
+from compile_worker.machines.vta.passes.elements import (
+    ElementPlace,
+    element_loops,
+    place_of,
+    unsupported,
+)
 from compile_worker.machines.vta.passes.micro import LoopStep, folded, merged
 from compile_worker.passes.nests import lower_blocks, wrap
 
@@ -63,7 +68,9 @@ def _accumulate(
     return wrap(repeats, kernel)
 
 
-def _operands(block: Block, extents: Mapping[Var, int]) -> tuple[Place, Place, Place]:
+def _operands(
+    block: Block, extents: Mapping[Var, int]
+) -> tuple[ElementPlace, ElementPlace, ElementPlace]:
     """dst, src and wgt of dst += int32(src) * int32(wgt)."""
     match block.body:
         case Store(to, at, Add(Load(old, where), Mul(Cast() as left, Cast() as right))) as store:

@@ -20,7 +20,7 @@ from compile_worker.machines.vta.passes.slots import base_of
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Cut:
     """A cut: the variable that counts the parts, how many there are, and accumulators in each."""
 
     var: Var
@@ -37,7 +37,7 @@ class _Axis:
     start: Expr
 
 
-def part_of(stmt: Stmt, levels: Sequence[Level]) -> Stmt | None:
+def part_of(stmt: Stmt, levels: Sequence[Cut]) -> Stmt | None:
     """The part of an instruction at the levels' variables; None if it cannot be cut so."""
     inner = stmt.body if isinstance(stmt, For) else stmt
     if not isinstance(inner, MicroKernel | Dma):
@@ -78,7 +78,7 @@ def _number(expr: Expr) -> int:
     return int(expr.value) if isinstance(expr, Const) else 0
 
 
-def _narrow(axes: Sequence[_Axis], level: Level) -> bool:
+def _narrow(axes: Sequence[_Axis], level: Cut) -> bool:
     """Cut the outermost axis that is longer than one; False if that does not give such parts."""
     axis = next((each for each in axes if each.extent > 1), None)
     if axis is None or axis.extent % level.count:

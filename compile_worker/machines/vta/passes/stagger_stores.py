@@ -26,7 +26,7 @@ from compile_worker.ir.stmt import Dma, For, MicroKernel, Seq, Stmt, sequence
 from compile_worker.ir.visit import substitute
 from compile_worker.machines.vta.costs import Costs, costs_of
 from compile_worker.machines.vta.limits import uops_fit
-from compile_worker.machines.vta.passes.parts import Level, part_of
+from compile_worker.machines.vta.passes.parts import Cut, part_of
 from compile_worker.machines.vta.passes.slots import recorded_keys
 from compile_worker.machines.vta.passes.turns import homes, trips
 from compile_worker.passes.nests import Loops, descend, of_kind
@@ -173,7 +173,7 @@ def _costs(tail: _Tail, tile: _Tile) -> list[_Cost]:
 class _Parts:
     """Equal parts, the last of which is cut once more into `finer` ones."""
 
-    levels: tuple[Level, ...]
+    levels: tuple[Cut, ...]
     finer: int
 
     @property
@@ -196,11 +196,11 @@ def _choices(tail: _Tail) -> Iterator[_Parts]:
     blocks = tail.blocks
     for count in range(2, MOST_PARTS + 1):
         if elements % count == 0:
-            levels = (Level(part, count, elements // count),)
+            levels = (Cut(part, count, elements // count),)
             yield from (_Parts(levels, finer) for finer in FINER if levels[0].size % finer == 0)
             if count % blocks == 0 and count > blocks > 1:
-                whole = Level(block, blocks, elements // blocks)
-                yield _Parts((whole, Level(part, count // blocks, levels[0].size)), 1)
+                whole = Cut(block, blocks, elements // blocks)
+                yield _Parts((whole, Cut(part, count // blocks, levels[0].size)), 1)
 
 
 def _cycles(costs: Sequence[_Cost], tail: _Tail, tile: _Tile, parts: _Parts) -> float:
@@ -254,7 +254,7 @@ def _cut(tail: _Tail, parts: _Parts) -> list[Stmt]:
         return [_loops(parts.levels, sequence(body))] if body else []
     (level,) = parts.levels
     last = [substitute(stmt, {level.var: index(level.count - 1)}) for stmt in body]
-    inner = Level(Var(f"{level.var.name}_end"), parts.finer, level.size // parts.finer)
+    inner = Cut(Var(f"{level.var.name}_end"), parts.finer, level.size // parts.finer)
     end = _part(_Tail((), tuple(last[:-1]), last[-1]), (inner,))
     if not end:
         return []
@@ -262,13 +262,13 @@ def _cut(tail: _Tail, parts: _Parts) -> list[Stmt]:
     return [first, _loops((inner,), sequence(end))]
 
 
-def _part(tail: _Tail, levels: Sequence[Level]) -> list[Stmt]:
+def _part(tail: _Tail, levels: Sequence[Cut]) -> list[Stmt]:
     cut = [part_of(stmt, levels) for stmt in (*tail.operations, tail.store)]
     whole = [stmt for stmt in cut if stmt is not None]
     return whole if len(whole) == len(cut) else []
 
 
-def _loops(levels: Sequence[Level], body: Stmt) -> Stmt:
+def _loops(levels: Sequence[Cut], body: Stmt) -> Stmt:
     for level in reversed(levels):
         body = For(level.var, level.count, body)
     return body

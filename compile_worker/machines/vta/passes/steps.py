@@ -17,7 +17,7 @@ from compile_worker.passes.nests import Loops
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class LoadSteps:
     """The loops around a step, the depths at which loads sit, and how many steps may be ahead.
 
     With `hold`, a number of loops, the last release inside them comes at the end of their body.

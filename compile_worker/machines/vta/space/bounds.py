@@ -6,7 +6,7 @@ from tilefarm.target import Target
 from tilefarm.workload import Workload
 
 from compile_worker.machines.vta.costs import costs_of
-from compile_worker.machines.vta.space.layer import Layer, layer_of
+from compile_worker.machines.vta.space.layer import GemmLayer, layer_of
 from compile_worker.machines.vta.space.vector_layer import VectorLayer, vector_layer_of
 
 
@@ -39,7 +39,7 @@ def lower_bound_cycles(workload: Workload, target: Target) -> int:
     )
 
 
-def _layer(workload: Workload) -> Layer | VectorLayer:
+def _layer(workload: Workload) -> GemmLayer | VectorLayer:
     layer = vector_layer_of(workload) or layer_of(workload)
     if layer is None:
         raise ValueError(f"{workload.operator} does not run on the accelerator")

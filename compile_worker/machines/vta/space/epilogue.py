@@ -17,7 +17,7 @@ from tilefarm.trace import Step
 from compile_worker.draft import Draft, Emptied
 from compile_worker.ir.annotations import ALU, DMA, HOLD, HOST
 from compile_worker.machines.vta import limits
-from compile_worker.machines.vta.space.layer import PLANES_OF_RESULTS, SPATIAL, Epilogue, Layer
+from compile_worker.machines.vta.space.layer import PLANES_OF_RESULTS, SPATIAL, Epilogue, GemmLayer
 from compile_worker.machines.vta.space.loop_orders import TILE_ORDERS
 from compile_worker.machines.vta.space.slot_keys import declare_slot_keys
 from compile_worker.machines.vta.space.tiling import tile_loop, tile_sums
@@ -30,7 +30,7 @@ BIAS_SLOTS: Final = 2
 """Copies of bias tiles that are loaded again and again: they are used behind a step's end."""
 
 
-def declare_epilogue(draft: Draft, layer: Layer, target: Target) -> None:
+def declare_epilogue(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """acc_slots, hold, bias_at; what is kept in each memory; micro-ops of the whole kernel."""
     if layer.epilogue.factor and (lacking := limits.operation_exists(target, "mul")) is not None:
         raise Emptied(lacking.name, lacking.why)
@@ -48,14 +48,14 @@ def declare_epilogue(draft: Draft, layer: Layer, target: Target) -> None:
     _uops(draft, layer, target)
 
 
-def bias_scope_steps(layer: Layer, point: Point) -> Iterator[Step]:
+def bias_scope_steps(layer: GemmLayer, point: Point) -> Iterator[Step]:
     """Bring biases, factors and shifts into the memories that they are used from."""
     del point
     for name, scope in _loaded(layer):
         yield Step("cache_read", (name, scope))
 
 
-def bias_steps(layer: Layer, point: Point) -> Iterator[Step]:
+def bias_steps(layer: GemmLayer, point: Point) -> Iterator[Step]:
     """Load biases where the point says; before the multiplication moves, so in front of it."""
     at = point.get("bias_at", ONCE)
     loop = (tile_loop(layer, point), tile_loop(layer, point, "co"), None)[at]
@@ -68,7 +68,7 @@ def bias_steps(layer: Layer, point: Point) -> Iterator[Step]:
         yield annotate_step(DMA, stage, "load")
 
 
-def epilogue_steps(layer: Layer, point: Point) -> Iterator[Step]:
+def epilogue_steps(layer: GemmLayer, point: Point) -> Iterator[Step]:
     """Hand what follows the multiplication to GEMM, ALU and STORE."""
     yield Step("double_buffer", (layer.stage, point["acc_slots"]))
     if point.get("hold"):
@@ -89,7 +89,7 @@ def epilogue_steps(layer: Layer, point: Point) -> Iterator[Step]:
     yield annotate_step(DMA, "out", "store")
 
 
-def _loaded(layer: Layer) -> Iterator[tuple[str, str]]:
+def _loaded(layer: GemmLayer) -> Iterator[tuple[str, str]]:
     """Operands of the epilogue that are loaded, and the memory of each."""
     epilogue = layer.epilogue
     if epilogue.bias_tiles:
@@ -98,7 +98,7 @@ def _loaded(layer: Layer) -> Iterator[tuple[str, str]]:
         yield name, "acc"
 
 
-def _places(draft: Draft, layer: Layer, target: Target) -> None:
+def _places(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """bias_at, and how many blocks of channels are loaded how often."""
     if not layer.epilogue.loads:
         draft.constant("bias_moved", 0)
@@ -132,7 +132,7 @@ def _places(draft: Draft, layer: Layer, target: Target) -> None:
     draft.prod("bias_moved", "bias_loads", "bias_elements")
 
 
-def _bias_rows(layer: Layer) -> Iterator[tuple[int, ...]]:
+def _bias_rows(layer: GemmLayer) -> Iterator[tuple[int, ...]]:
     for order, axes in enumerate(TILE_ORDERS):
         for code in range(1 << len(SPATIAL)):
             many = dict(zip(SPATIAL, ((code >> 2) & 1, (code >> 1) & 1, code & 1), strict=True))
@@ -142,7 +142,7 @@ def _bias_rows(layer: Layer) -> Iterator[tuple[int, ...]]:
                     yield (at, order, *(many[axis] for axis in SPATIAL))
 
 
-def _memories(draft: Draft, layer: Layer, target: Target) -> None:
+def _memories(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """What lives in each memory at once."""
     epilogue = layer.epilogue
     draft.prod("acc_tiles", tile_sums(layer), "acc_slots")
@@ -166,7 +166,7 @@ def _memories(draft: Draft, layer: Layer, target: Target) -> None:
         draft.at_most(f"{scope}_sram", f"{scope}_resident", depth, why=why)
 
 
-def _uops(draft: Draft, layer: Layer, target: Target) -> None:
+def _uops(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """GEMM micro-ops for every key; on whole tiles, resets and ALU operations need one a key."""
     epilogue, tiles = layer.epilogue, layer.epilogue.bias_tiles
     declare_slot_keys(draft, layer, target)

@@ -16,7 +16,7 @@ from tilefarm.trace import Step
 from compile_worker.draft import Draft
 from compile_worker.ir.annotations import HOST
 from compile_worker.machines.vta import limits
-from compile_worker.machines.vta.space.layer import LOOPS, REDUCED, SPATIAL, Layer
+from compile_worker.machines.vta.space.layer import LOOPS, REDUCED, SPATIAL, GemmLayer
 from compile_worker.machines.vta.space.loop_orders import (
     MICRO_ORDERS,
     distinct_micro_orders,
@@ -29,7 +29,7 @@ FOLDED = 2
 """Loops that a GEMM or ALU instruction runs by itself; the others are written out as micro-ops."""
 
 
-def declare_gemm(draft: Draft, layer: Layer, target: Target) -> None:
+def declare_gemm(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """micro_order; gemm_uops of one slot combination; distance."""
     del layer
     names = [" ".join(order) for order in MICRO_ORDERS]
@@ -68,7 +68,7 @@ def keep_writes_apart(draft: Draft, inside: str) -> None:
     )
 
 
-def gemm_steps(layer: Layer, point: Point) -> Iterator[Step]:
+def gemm_steps(layer: GemmLayer, point: Point) -> Iterator[Step]:
     """Put the loops inside one instruction in order and hand them to it."""
     stage, reduced = layer.stage, layer.reduced
     order = [axis for axis in MICRO_ORDERS[point["micro_order"]] if axis in layer.axes]

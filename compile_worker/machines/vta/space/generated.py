@@ -14,7 +14,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft, Emptied, complete
 from compile_worker.errors import SpaceError
-from compile_worker.machines.vta.space.layer import REDUCED, SPATIAL, Layer, layer_of
+from compile_worker.machines.vta.space.layer import REDUCED, SPATIAL, GemmLayer, layer_of
 from compile_worker.machines.vta.space.rules import TRACE, Outcome, declare, outcomes
 from compile_worker.machines.vta.space.vector_default import vector_default
 from compile_worker.machines.vta.space.vector_layer import VectorLayer, vector_layer_of
@@ -33,7 +33,7 @@ class Generated:
     """The search space of one workload on one target, and which rules made it."""
 
     space: SearchSpace
-    layer: Layer | VectorLayer
+    layer: GemmLayer | VectorLayer
     rules: tuple[Outcome, ...]
     default: Point = field(init=False, compare=False, repr=False)
     """That of the space."""
@@ -82,7 +82,7 @@ def generate(workload: Workload, target: Target) -> Generated:
 
 def _drafted(
     workload: Workload, target: Target
-) -> tuple[Draft, Layer | VectorLayer, dict[str, int] | None]:
+) -> tuple[Draft, GemmLayer | VectorLayer, dict[str, int] | None]:
     """Variables and constraints, the layer that they are of, and the default point if any fits."""
     draft = Draft()
     if (vectors := vector_layer_of(workload)) is not None:
@@ -94,7 +94,7 @@ def _drafted(
     return draft, layer, _plain(draft, layer)
 
 
-def _plain(draft: Draft, layer: Layer) -> dict[str, int] | None:
+def _plain(draft: Draft, layer: GemmLayer) -> dict[str, int] | None:
     """The plain schedule: the smallest valid tiles, all loaded as late as can be, one slot."""
     for tiles in _smallest_tiles(draft, layer):
         for point in _plainest(draft, layer, tiles):
@@ -103,7 +103,7 @@ def _plain(draft: Draft, layer: Layer) -> dict[str, int] | None:
     return None
 
 
-def _smallest_tiles(draft: Draft, layer: Layer) -> Iterator[dict[str, int]]:
+def _smallest_tiles(draft: Draft, layer: GemmLayer) -> Iterator[dict[str, int]]:
     """Tiles by output vectors; for each the whole kernel window first, then parts of it."""
     outputs = sorted(
         product(*(draft.domain(f"tile_{axis}") for axis in SPATIAL)),
@@ -117,7 +117,7 @@ def _smallest_tiles(draft: Draft, layer: Layer) -> Iterator[dict[str, int]]:
             yield dict(zip(names, (*tile, *reduced), strict=True))
 
 
-def _plainest(draft: Draft, layer: Layer, tiles: dict[str, int]) -> Iterator[dict[str, int]]:
+def _plainest(draft: Draft, layer: GemmLayer, tiles: dict[str, int]) -> Iterator[dict[str, int]]:
     """With given tiles: one slot, the first order, late loads, and every micro-op order."""
     point = {**tiles, "slots": 1, "acc_slots": 1, "hold": 0}
     for axis in (*SPATIAL, *REDUCED):

@@ -107,7 +107,7 @@ class Epilogue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class GemmLayer:
     """A sum over (ci, kh, kw) for every output vector (n, co, oh, ow), counted in blocks.
 
     A dense layer has one pixel and a kernel of one, a matrix product one row of pixels. `stage` is
@@ -257,7 +257,7 @@ class Layer:
         return (self.rows, self.columns)[axis] + self.pad[axis] + self.pad[axis + 2]
 
 
-def layer_of(workload: Workload) -> Layer | None:
+def layer_of(workload: Workload) -> GemmLayer | None:
     """The layer that a workload is; None for operators that are not tiled for the accelerator."""
     made = _LAYERS.get(workload.operator)
     if made is None:
@@ -266,7 +266,7 @@ def layer_of(workload: Workload) -> Layer | None:
     return replace(made(workload.unbordered), apart=left + right > 0)
 
 
-def _convolution(workload: Workload) -> Layer:
+def _convolution(workload: Workload) -> GemmLayer:
     stride, dilation = workload.attr_ints("stride"), workload.attr_ints("dilation")
     groups, depthwise = groups_of(workload), is_depthwise(workload)
     co, window = workload.inputs[1].shape[0], workload.inputs[1].shape[-5:-2]
@@ -285,7 +285,7 @@ def _convolution(workload: Workload) -> Layer:
     )
 
 
-def _transposed(workload: Workload) -> Layer:
+def _transposed(workload: Workload) -> GemmLayer:
     co, down, across, *window = workload.inputs[1].shape[:-2]
     layer = _windowed(workload, (co, *window))
     extents = {**layer.extents, "co": co * down * across}
@@ -295,13 +295,13 @@ def _transposed(workload: Workload) -> Layer:
     )
 
 
-def _windowed(workload: Workload, weight: tuple[int, ...]) -> Layer:
+def _windowed(workload: Workload, weight: tuple[int, ...]) -> GemmLayer:
     """A convolution of stride 1 by weights [Co, Ci, Kh, Kw]."""
     data, out = workload.inputs[0].shape, workload.outputs[0].shape
     top, left, bottom, right = workload.attr_ints("pad")
     co, *window = weight
     sizes = (co, *out[-4:-2], *window)
-    return Layer(
+    return GemmLayer(
         stage="conv",
         image="padded" if any((top, left, bottom, right)) else "data_inp",
         batches=data[0],
@@ -313,9 +313,9 @@ def _windowed(workload: Workload, weight: tuple[int, ...]) -> Layer:
     )
 
 
-def _dense(workload: Workload) -> Layer:
+def _dense(workload: Workload) -> GemmLayer:
     data, out = workload.inputs[0].shape, workload.outputs[0].shape
-    return Layer(
+    return GemmLayer(
         stage="dot",
         image="data_inp",
         axes=("co", "ci"),
@@ -327,10 +327,10 @@ def _dense(workload: Workload) -> Layer:
     )
 
 
-def _matmul(workload: Workload) -> Layer:
+def _matmul(workload: Workload) -> GemmLayer:
     batches, ci, columns = workload.inputs[0].shape[:3]
     sizes = {"co": workload.outputs[0].shape[1], "ow": columns, "ci": ci}
-    return Layer(
+    return GemmLayer(
         stage="dot",
         image="data_inp",
         axes=("co", "ow", "ci"),
@@ -343,7 +343,7 @@ def _matmul(workload: Workload) -> Layer:
     )
 
 
-_LAYERS: Final[Mapping[str, Callable[[Workload], Layer]]] = {
+_LAYERS: Final[Mapping[str, Callable[[Workload], GemmLayer]]] = {
     "conv2d": _convolution,
     "conv2d_transpose": _transposed,
     "dense": _dense,

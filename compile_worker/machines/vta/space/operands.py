@@ -17,7 +17,7 @@ from tilefarm.trace import Step
 from compile_worker.draft import Draft
 from compile_worker.ir.annotations import DMA
 from compile_worker.machines.vta import limits
-from compile_worker.machines.vta.space.layer import SPATIAL, Layer
+from compile_worker.machines.vta.space.layer import SPATIAL, GemmLayer
 from compile_worker.machines.vta.space.loop_orders import TILE_ORDERS
 from compile_worker.machines.vta.space.tiling import tile_loop
 from compile_worker.schedule.marks import annotate_step
@@ -28,7 +28,7 @@ STEP, TILE, ROW, ONCE = range(len(DATA_AT))
 FLAGS: Final = (0, 1)
 
 
-def declare_operands(draft: Draft, layer: Layer, target: Target) -> None:
+def declare_operands(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """weight_at, data_at, slots; elements and loads of both; what their bases depend on."""
     draft.tunable("weight_at", range(len(WEIGHT_AT)), WEIGHT_AT)
     draft.tunable("data_at", range(len(DATA_AT)), DATA_AT)
@@ -40,7 +40,7 @@ def declare_operands(draft: Draft, layer: Layer, target: Target) -> None:
     draft.at_most("canonical_slots", "slots", "steps", why="slots that nothing alternates between")
 
 
-def scope_steps(layer: Layer, point: Point) -> Iterator[Step]:
+def scope_steps(layer: GemmLayer, point: Point) -> Iterator[Step]:
     """Give every operand and every intermediate its memory."""
     del point
     if layer.image == "padded":
@@ -52,7 +52,7 @@ def scope_steps(layer: Layer, point: Point) -> Iterator[Step]:
         yield Step("set_scope", (buffer, "acc"))
 
 
-def operand_steps(layer: Layer, point: Point) -> Iterator[Step]:
+def operand_steps(layer: GemmLayer, point: Point) -> Iterator[Step]:
     """Load both operands where the point says, into as many slots as it says."""
     moving = ("co", "oh", "ow") if layer.depthwise else ("oh", "ow")
     step = f"{layer.stage}_{layer.reduced[-1]}_0"
@@ -67,7 +67,7 @@ def operand_steps(layer: Layer, point: Point) -> Iterator[Step]:
         yield annotate_step(DMA, stage, "load")
 
 
-def _positions(draft: Draft, layer: Layer) -> None:
+def _positions(draft: Draft, layer: GemmLayer) -> None:
     draft.require_rows(
         "canonical_weight_at",
         ["weight_at", "many_co", "many_reduced"],
@@ -96,7 +96,7 @@ def _positions(draft: Draft, layer: Layer) -> None:
     )
 
 
-def _data_rows(layer: Layer) -> Iterator[tuple[int, ...]]:
+def _data_rows(layer: GemmLayer) -> Iterator[tuple[int, ...]]:
     """(data_at, tile_order, are co, oh, ow, the reduction cut) where the loop loaded in runs often.
 
     Where two loops are the same place, the inner one counts.
@@ -114,7 +114,7 @@ def _data_rows(layer: Layer) -> Iterator[tuple[int, ...]]:
             yield from ((at, order, *flags) for at in often if often[at])
 
 
-def _weights(draft: Draft, layer: Layer) -> None:
+def _weights(draft: Draft, layer: GemmLayer) -> None:
     extents = layer.extents
     per_output = extents["ci"] * extents["kh"] * extents["kw"] * layer.planes
     step = ("tile_co", "tile_ci", "tile_kh", "tile_kw")
@@ -135,7 +135,7 @@ def _weights(draft: Draft, layer: Layer) -> None:
     draft.prod("wgt_moved", "wgt_loads", "wgt_elements")
 
 
-def _image(draft: Draft, layer: Layer) -> None:
+def _image(draft: Draft, layer: GemmLayer) -> None:
     for axis, name in enumerate(("h", "w")):
         _rows(draft, layer, axis, name)
     height, width = (layer.window(a, *_whole(layer, a)) for a in (0, 1))
@@ -154,7 +154,7 @@ def _image(draft: Draft, layer: Layer) -> None:
     _image_loads(draft, layer)
 
 
-def _image_blocks(draft: Draft, layer: Layer) -> None:
+def _image_blocks(draft: Draft, layer: GemmLayer) -> None:
     """Blocks of channels in a load for a step, for a tile and for a row of tiles."""
     draft.constant("all_ci", layer.image_blocks)
     step, tile = ("tile_co", "tile_co") if layer.depthwise else ("tile_ci", "all_ci")
@@ -167,7 +167,7 @@ def _image_blocks(draft: Draft, layer: Layer) -> None:
     draft.select("inp_row_blocks", "tile_order", [tile if out else "all_ci" for out in outside])
 
 
-def _image_loads(draft: Draft, layer: Layer) -> None:
+def _image_loads(draft: Draft, layer: GemmLayer) -> None:
     """How often the image, or a part of it, is loaded."""
     moving = SPATIAL if layer.depthwise else SPATIAL[1:]
     last = [max(moving, key=order.index) for order in TILE_ORDERS]
@@ -187,7 +187,7 @@ def _image_loads(draft: Draft, layer: Layer) -> None:
     draft.prod("inp_moved", "inp_loads", "inp_elements")
 
 
-def _rows(draft: Draft, layer: Layer, axis: int, name: str) -> None:
+def _rows(draft: Draft, layer: GemmLayer, axis: int, name: str) -> None:
     """Input rows (ih) or columns (iw) of a step, and of a tile with the whole kernel."""
     out, kernel = ("oh", "ow")[axis], ("kh", "kw")[axis]
     tiles, kernels = _choices(draft, out), _choices(draft, kernel)
@@ -216,7 +216,7 @@ def _rows(draft: Draft, layer: Layer, axis: int, name: str) -> None:
         )
 
 
-def _copies_fit(layer: Layer, axis: int, tile: int, kernel: int, rows: int = 0) -> bool:
+def _copies_fit(layer: GemmLayer, axis: int, tile: int, kernel: int, rows: int = 0) -> bool:
     """Whether every copy of a tile fits the fields of a LOAD: rows, columns and pads.
 
     A copy of so many `rows`, or of those that are under the tile.
@@ -236,7 +236,7 @@ def _copies_fit(layer: Layer, axis: int, tile: int, kernel: int, rows: int = 0) 
     return True
 
 
-def _keys(draft: Draft, layer: Layer, target: Target) -> None:
+def _keys(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """What operands' base elements depend on: slots, and where a step's part of a load begins."""
     draft.table(
         "operand_slots",
@@ -259,7 +259,7 @@ def _keys(draft: Draft, layer: Layer, target: Target) -> None:
     draft.select("pixel_keys", "data_at", ["one", "one", "row_tiles", "trips_oh_ow"])
 
 
-def _base_rows(layer: Layer) -> Iterator[tuple[int, ...]]:
+def _base_rows(layer: GemmLayer) -> Iterator[tuple[int, ...]]:
     """(weight_at, data_at, tile_order, do their bases depend on tiles of co, and on the batch)."""
     places = product(range(len(WEIGHT_AT)), range(len(DATA_AT)), enumerate(TILE_ORDERS))
     for weight, data, (order, axes) in places:
@@ -287,7 +287,7 @@ def _trips_down_to(axis: str, order: tuple[str, ...]) -> str:
     return "trips_" + "_".join(name for name in ("co", "oh", "ow") if name in around)
 
 
-def _whole(layer: Layer, axis: int) -> tuple[int, int]:
+def _whole(layer: GemmLayer, axis: int) -> tuple[int, int]:
     return layer.extents[("oh", "ow")[axis]], layer.extents[("kh", "kw")[axis]]
 
 

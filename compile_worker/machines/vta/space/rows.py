@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import product
 
 from compile_worker.draft import Draft
-from compile_worker.machines.vta.space.layer import Layer
+from compile_worker.machines.vta.space.layer import GemmLayer
 
 
-def declare_rows(draft: Draft, layer: Layer) -> None:
+def declare_rows(draft: Draft, layer: GemmLayer) -> None:
     """How many rows all copies of each memory have."""
     _image_rows(draft, layer)
     whole = "tile_co_planes" if layer.planes > 1 else "tile_co"
@@ -21,7 +21,7 @@ def declare_rows(draft: Draft, layer: Layer) -> None:
     _output_rows(draft, layer)
 
 
-def _image_rows(draft: Draft, layer: Layer) -> None:
+def _image_rows(draft: Draft, layer: GemmLayer) -> None:
     if layer.flat:
         draft.prod("inp_rows", "inp_copies", "tile_ci")
         return
@@ -42,7 +42,7 @@ def _image_rows(draft: Draft, layer: Layer) -> None:
     draft.prod("inp_rows", "inp_copies", "inp_copy_rows")
 
 
-def _output_rows(draft: Draft, layer: Layer) -> None:
+def _output_rows(draft: Draft, layer: GemmLayer) -> None:
     if layer.flat or layer.scattered:
         draft.prod("out_rows", "out_copies")
         return

@@ -24,13 +24,13 @@ from compile_worker.machines.vta.space.epilogue import (
     epilogue_steps,
 )
 from compile_worker.machines.vta.space.gemm import declare_gemm, gemm_steps
-from compile_worker.machines.vta.space.layer import Layer
+from compile_worker.machines.vta.space.layer import GemmLayer
 from compile_worker.machines.vta.space.operands import declare_operands, operand_steps, scope_steps
 from compile_worker.machines.vta.space.tiling import declare_tiling, step_steps, tiling_steps
 from compile_worker.machines.vta.space.traffic import declare_traffic
 
-Declare: TypeAlias = Callable[[Draft, Layer, Target], None]
-Steps: TypeAlias = Callable[[Layer, Point], Iterator[Step]]
+Declare: TypeAlias = Callable[[Draft, GemmLayer, Target], None]
+Steps: TypeAlias = Callable[[GemmLayer, Point], Iterator[Step]]
 Condition: TypeAlias = Callable[[Workload, Target], str]
 """Why a rule does not fire on a workload; empty where it does."""
 
@@ -144,7 +144,7 @@ RULES: Final = (
 """Rules in the order in which their variables build on each other."""
 
 
-def declare(draft: Draft, layer: Layer, workload: Workload, target: Target) -> None:
+def declare(draft: Draft, layer: GemmLayer, workload: Workload, target: Target) -> None:
     """What the rules that fire add to a space, and what a schedule moves and does."""
     for rule in RULES:
         if rule.declare is not None and not rule.unmet(workload, target):

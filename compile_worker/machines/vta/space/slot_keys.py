@@ -16,7 +16,7 @@ from typing import Final
 from tilefarm.target import Target
 
 from compile_worker.draft import Draft
-from compile_worker.machines.vta.space.layer import REDUCED, SPATIAL, Layer
+from compile_worker.machines.vta.space.layer import REDUCED, SPATIAL, GemmLayer
 from compile_worker.machines.vta.space.loop_orders import TILE_ORDERS
 
 ONE, EVEN, ODD = range(3)
@@ -31,7 +31,7 @@ Bits = Mapping[str, int]
 """What each loop is in a set of loops, 0 if it never repeats; steps are the highest."""
 
 
-def declare_slot_keys(draft: Draft, layer: Layer, target: Target) -> None:
+def declare_slot_keys(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """gemm_keys, from what bases depend on and how the slots combine."""
     keys = ["part_keys", "co_keys", "batch_keys", "pixel_keys"]
     if target.limits.buffers == 2:
@@ -44,14 +44,14 @@ def declare_slot_keys(draft: Draft, layer: Layer, target: Target) -> None:
         draft.prod("gemm_keys", *keys, "slot_cases", "acc_slots")
 
 
-def _bits(layer: Layer) -> Bits:
+def _bits(layer: GemmLayer) -> Bits:
     """The loops over tiles, those around them as one, and those over reduction steps as one."""
     trips = {axis: layer.extents[axis] for axis in SPATIAL} | {"around": layer.batches}
     names = [*(name for name in trips if trips[name] > 1), "step"]
     return dict.fromkeys(trips, 0) | {name: 1 << at for at, name in enumerate(names)}
 
 
-def _parities(draft: Draft, layer: Layer) -> None:
+def _parities(draft: Draft, layer: GemmLayer) -> None:
     """parity_*: whether a loop runs once, or an even or odd number of times.
 
     Phases are inside tiles of co: together both are as one loop over all of co.
@@ -79,7 +79,7 @@ def _together(kinds: Sequence[int]) -> int:
     return EVEN if EVEN in kinds else ODD if ODD in kinds else ONE
 
 
-def _turns(draft: Draft, layer: Layer, bits: Bits) -> None:
+def _turns(draft: Draft, layer: GemmLayer, bits: Bits) -> None:
     """*_turn: the loops that the parity of a turn depends on."""
     draft.table(
         "turns",
@@ -98,7 +98,7 @@ def _turns(draft: Draft, layer: Layer, bits: Bits) -> None:
     )
 
 
-def _turn_rows(layer: Layer, bits: Bits) -> Iterator[tuple[int, ...]]:
+def _turn_rows(layer: GemmLayer, bits: Bits) -> Iterator[tuple[int, ...]]:
     around = _parity(layer.batches)
     for order, axes in enumerate(TILE_ORDERS):
         first, last = sorted(_PIXELS, key=axes.index)

@@ -13,11 +13,11 @@ from tilefarm.target import Target
 from tilefarm.trace import Step
 
 from compile_worker.draft import Draft
-from compile_worker.machines.vta.space.layer import LOOPS, REDUCED, SPATIAL, Layer
+from compile_worker.machines.vta.space.layer import LOOPS, REDUCED, SPATIAL, GemmLayer
 from compile_worker.machines.vta.space.loop_orders import TILE_ORDERS, distinct_tile_orders
 
 
-def declare_tiling(draft: Draft, layer: Layer, target: Target) -> None:
+def declare_tiling(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """tile_*, tile_order; trips_* (tiles of an axis), long_* (tile > 1), many_* (trips > 1).
 
     `sums` is how many accumulators an output vector has: planes of weights or data are summed one
@@ -68,7 +68,7 @@ def order_tiles(draft: Draft) -> None:
     )
 
 
-def tiling_steps(layer: Layer, point: Point) -> Iterator[Step]:
+def tiling_steps(layer: GemmLayer, point: Point) -> Iterator[Step]:
     """Cut the output, and compute what follows the multiplication per tile."""
     for axis in layer.spatial:
         yield Step("split", (f"out_{LOOPS[axis]}", point[f"tile_{axis}"]))
@@ -83,7 +83,7 @@ def tiling_steps(layer: Layer, point: Point) -> Iterator[Step]:
             yield Step("compute_at", (stage, outer[-1]))
 
 
-def step_steps(layer: Layer, point: Point) -> Iterator[Step]:
+def step_steps(layer: GemmLayer, point: Point) -> Iterator[Step]:
     """Multiply per tile, and cut the reductions into steps.
 
     What reads a stage is moved before it, so this comes behind the loads of biases.
@@ -94,18 +94,18 @@ def step_steps(layer: Layer, point: Point) -> Iterator[Step]:
         yield Step("split", (f"{layer.stage}_{axis}", point[f"tile_{axis}"]))
 
 
-def tile_loop(layer: Layer, point: Point, *axes: str) -> str:
+def tile_loop(layer: GemmLayer, point: Point, *axes: str) -> str:
     """The loop over tiles that is the innermost of the given axes, or of all of them."""
     order = [axis for axis in _order(layer, point) if axis in (axes or SPATIAL)]
     return layer.tile_loops(order[-1])[-1] if order else f"out_{layer.around[-1]}"
 
 
-def tile_sums(layer: Layer) -> str:
+def tile_sums(layer: GemmLayer) -> str:
     """The variable that counts the accumulators of a tile."""
     return "tile_sums" if layer.epilogue.plane_axes else "tile_vectors"
 
 
-def _order(layer: Layer, point: Point) -> tuple[str, ...]:
+def _order(layer: GemmLayer, point: Point) -> tuple[str, ...]:
     return tuple(axis for axis in TILE_ORDERS[point["tile_order"]] if axis in layer.spatial)
 
 

@@ -15,7 +15,7 @@ from tilefarm.target import Target
 from compile_worker.draft import Draft
 from compile_worker.machines.vta import limits
 from compile_worker.machines.vta.costs import Costs, costs_of
-from compile_worker.machines.vta.space.layer import PLANES_OF_RESULTS, SPATIAL, Layer
+from compile_worker.machines.vta.space.layer import PLANES_OF_RESULTS, SPATIAL, GemmLayer
 from compile_worker.machines.vta.space.rows import declare_rows
 from compile_worker.machines.vta.space.tiling import tile_sums
 
@@ -29,7 +29,7 @@ FETCH: Final = 280
 """Cycles before the first instruction has been fetched."""
 
 
-def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
+def declare_traffic(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """Loads, copies, bytes, instructions and cycles of each module."""
     vta = target.vta
     _copies(draft, layer)
@@ -59,7 +59,7 @@ def declare_traffic(draft: Draft, layer: Layer, target: Target) -> None:
     _prediction(draft, target, layer)
 
 
-def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
+def _cycles(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """How long each module is busy, and what cannot overlap: the first load, the last store.
 
     The first tile is reset while the first load is under way.
@@ -106,7 +106,7 @@ def _cycles(draft: Draft, layer: Layer, target: Target) -> None:
     draft.total("cycles_storing", storing, constant=store * vectors * epilogue.out_planes)
 
 
-def _ends(draft: Draft, layer: Layer, costs: Costs) -> None:
+def _ends(draft: Draft, layer: GemmLayer, costs: Costs) -> None:
     """later_resets: vectors of all tiles but one; cycles_last_store: of a tile cut into parts."""
     store = costs.scattered_element if layer.scattered else costs.store_element
     names = [f"tile_{axis}" for axis in SPATIAL]
@@ -121,7 +121,7 @@ def _ends(draft: Draft, layer: Layer, costs: Costs) -> None:
     )
 
 
-def _prediction(draft: Draft, target: Target, layer: Layer) -> None:
+def _prediction(draft: Draft, target: Target, layer: GemmLayer) -> None:
     """One estimate of a kernel's time, in quarters of a cycle.
 
     With one slot, computing waits for loading; with two they overlap. Micro-ops are loaded once for
@@ -155,7 +155,7 @@ def _prediction(draft: Draft, target: Target, layer: Layer) -> None:
     draft.total("predicted_quarter_cycles", both, constant=4 * FETCH)
 
 
-def _copies(draft: Draft, layer: Layer) -> None:
+def _copies(draft: Draft, layer: GemmLayer) -> None:
     """DMA instructions: a copy has two dimensions, what has more is several copies."""
     draft.prod("tile_co_ci", "tile_co", "tile_ci")
     split = [(at, kh, kw) for at in range(3) for kh in (0, 1) for kw in (0, 1)]

@@ -17,7 +17,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.ir.expr import Buffer, Const, Load
 from compile_worker.ir.visit import find
-from compile_worker.machines.vta.space.vector_window import Window
+from compile_worker.machines.vta.space.vector_window import VectorWindow
 from compile_worker.te.operators import expressions_of
 from compile_worker.te.tensor import Tensor, placeholder
 
@@ -61,7 +61,7 @@ class VectorLayer:
     batches: int
     extents: dict[str, int]
     axes: tuple[str, ...]
-    windows: tuple[Window, Window]
+    windows: tuple[VectorWindow, VectorWindow]
     padded: bool
     images: tuple[str, ...]
     tiles: tuple[str, ...]
@@ -192,15 +192,15 @@ def _axes(tensor: Tensor) -> tuple[str, ...]:
     return tuple(name for name in names if name not in _LANES)
 
 
-def _windows(workload: Workload, image: Tensor) -> tuple[Window, Window]:
+def _windows(workload: Workload, image: Tensor) -> tuple[VectorWindow, VectorWindow]:
     """The windows along rows and columns; of one position where the operator has none."""
     if workload.operator == "scaled_add":
         sizes = (1, 1, *image.shape[2:-2])[-2:]
-        return Window(size=sizes[0], out=sizes[0]), Window(size=sizes[1], out=sizes[1])
+        return VectorWindow(size=sizes[0], out=sizes[0]), VectorWindow(size=sizes[1], out=sizes[1])
     kernel, stride = workload.attr_ints("kernel"), workload.attr_ints("stride")
     pad, out = workload.attr_ints("pad"), workload.outputs[0].shape[2:4]
     rows, columns = (
-        Window(
+        VectorWindow(
             size=image.shape[2 + axis],
             out=out[axis],
             kernel=kernel[axis],

@@ -13,7 +13,7 @@ from compile_worker.machines.vta import limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class VectorWindow:
     """Windows of `kernel` positions every `stride` over `size` positions with padding around.
 
     `skips` tells whether positions that nothing reads are left out.

@@ -7,11 +7,11 @@ from tilefarm.target import Limits
 
 from compile_worker.machines.vta.codegen.network import QueuedCall, endings
 from compile_worker.machines.vta.limits import instruction_capacity
-from compile_worker.machines.vta.passes.check_instructions import Stream
+from compile_worker.machines.vta.passes.check_instructions import StreamSize
 
 HOST = QueuedCall("host", None)
-SMALL = QueuedCall("small", Stream(uops=10, instructions=100))
-LARGE = QueuedCall("large", Stream(uops=10, instructions=instruction_capacity() - 50))
+SMALL = QueuedCall("small", StreamSize(uops=10, instructions=100))
+LARGE = QueuedCall("large", StreamSize(uops=10, instructions=instruction_capacity() - 50))
 TARGET = replace(SIM, limits=Limits(kernel_uops=25))
 
 
