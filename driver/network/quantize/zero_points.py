@@ -165,7 +165,7 @@ def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
             op = replace(op, lo=op.lo - after, hi=op.hi - after)
         nodes.append(replace(node, op=op, inputs=inputs))
     answers = {
-        name: less(name, "whole", -middle[name].real)
+        name: less(name, "float", -middle[name].real)
         for name in dict.fromkeys(output.tensor for output in graph.outputs)
         if name in middle
     }
