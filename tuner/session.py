@@ -13,9 +13,9 @@ from tilefarm.plural import plural
 from tilefarm.space import Point, SearchSpace
 
 from tuner import make_proposer
-from tuner.alike import OVER, Streak
 from tuner.allocate import Stake, TaskScheduler
 from tuner.experience import Experience, Learner
+from tuner.failure_streak import OVER, FailureStreak
 from tuner.lookahead import USUAL, Lookahead
 from tuner.proposer import Proposer
 from tuner.sampler import Sampler
@@ -67,7 +67,7 @@ class _Search:
     proposer: Proposer
     known: set[tuple[int, ...]] = field(default_factory=set)
     """Keys of candidates that were proposed or told; these are not proposed again."""
-    streak: Streak = field(default_factory=Streak)
+    streak: FailureStreak = field(default_factory=FailureStreak)
     default_is_due: bool = True
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from kit.toy_spaces import trial_of
 from tilefarm.measurement import Status, Trial
 
-from tuner.alike import Streak, cause
+from tuner.failure_streak import FailureStreak, cause
 
 
 def failed(why: str, status: Status = Status.COMPILE_ERROR) -> Trial:
@@ -15,7 +15,7 @@ def failed(why: str, status: Status = Status.COMPILE_ERROR) -> Trial:
 
 
 def test_other_causes_good_ends_and_the_farms_faults_keep_a_task() -> None:
-    streak = Streak()
+    streak = FailureStreak()
     for trial, count in (
         (failed("too big"), 1),
         (failed("gone", Status.INFRA_ERROR), 1),

@@ -1,4 +1,4 @@
-"""Failures that are alike: a workload whose every candidate fails for one cause is not worth more.
+"""Failure streaks: a workload whose every candidate fails for one cause is not worth more.
 
 failed: too big ×1 ─► failed: too big ×2 ─► … ─► given up
 any other cause: count from 1        one that ends well: never given up
@@ -16,24 +16,24 @@ _NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d[\d.,]*|`[^`]*`")
 
 
 @dataclass(frozen=True, slots=True)
-class Streak:
+class FailureStreak:
     """Failures for one cause since the last other one; `is_over` when they count no more."""
 
     cause: str = ""
     count: int = 0
     is_over: bool = False
 
-    def after(self, trial: Trial) -> Streak:
+    def after(self, trial: Trial) -> FailureStreak:
         """The streak when one more candidate has ended; the farm's faults do not count."""
         if trial.status is Status.OK:
             return OVER
         if self.is_over or trial.status.is_farm_fault:
             return self
         now = cause(trial)
-        return Streak(now, self.count + 1 if now == self.cause else 1)
+        return FailureStreak(now, self.count + 1 if now == self.cause else 1)
 
 
-OVER: Final = Streak(is_over=True)
+OVER: Final = FailureStreak(is_over=True)
 """Of a task of which one candidate has ended well, or that was given up."""
 
 
