@@ -9,7 +9,7 @@ import numpy as np
 from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
-from tuner.deck import Deck
+from tuner.candidate_pool import CandidatePool
 from tuner.sampler import Sampler
 from tuner.search import Rows
 
@@ -26,18 +26,18 @@ class Evolution:
     def __init__(self, space: SearchSpace, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
         self._sampler = Sampler(space)
-        self._deck = Deck(self._sampler, self._rng)
+        self._candidates = CandidatePool(self._sampler, self._rng)
         self._measured: list[tuple[float, Rows]] = []
 
     def ask(self, n: int) -> list[Point]:
         bred = self._rng.binomial(n, 1 - _EXPLORE_SHARE) if self._is_mature else 0
-        points = self._deck.deal(self._children(bred)[:bred])
-        return points + self._deck.deal(self._deck.draw(n - len(points)))
+        points = self._candidates.take(self._children(bred)[:bred])
+        return points + self._candidates.take(self._candidates.sample(n - len(points)))
 
     def tell(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
             point = dict(trial.point)
-            self._deck.mark(point)
+            self._candidates.mark(point)
             full = self._sampler.complete(point)
             if (cost := trial.cost) is not None and full is not None:
                 self._measured.append((cost, self._sampler.row(full)))
@@ -56,4 +56,4 @@ class Evolution:
             self._rng.integers(len(parents), size=(2, 4 * n)),
         )
         children = self._sampler.crossed(parents[pairs[0]], parents[pairs[1]], self._rng)
-        return self._deck.unseen(self._rng.permutation(children))
+        return self._candidates.unseen(self._rng.permutation(children))

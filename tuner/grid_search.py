@@ -9,7 +9,7 @@ import numpy as np
 from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
-from tuner.deck import Deck
+from tuner.candidate_pool import CandidatePool
 from tuner.sampler import Sampler
 from tuner.search import Rows
 
@@ -25,7 +25,7 @@ class GridSearch:
 
     def __init__(self, space: SearchSpace, seed: int = 0) -> None:
         self._sampler = Sampler(space)
-        self._deck = Deck(self._sampler, np.random.default_rng(seed))
+        self._candidates = CandidatePool(self._sampler, np.random.default_rng(seed))
         self._walk = self._points()
 
     def ask(self, n: int) -> list[Point]:
@@ -34,14 +34,14 @@ class GridSearch:
             point = next(self._walk, None)
             if point is None:
                 break
-            if not self._deck.has_seen(point):
-                self._deck.mark(point)
+            if not self._candidates.has_seen(point):
+                self._candidates.mark(point)
                 found.append(point)
         return found
 
     def tell(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
-            self._deck.mark(dict(trial.point))
+            self._candidates.mark(dict(trial.point))
 
     def _points(self) -> Iterator[Point]:
         rows = self._sampler.all_rows(_LISTED)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
+from tuner.candidate_pool import CandidatePool
 from tuner.cost_model import CostModel, Featurizer, Floats
-from tuner.deck import Deck
 from tuner.experience import Experience
 from tuner.noise import told_apart
 from tuner.sampler import Sampler
@@ -55,7 +55,7 @@ class Guided:
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None = None) -> None:
         self._rng = np.random.default_rng(seed)
         self._sampler = Sampler(space)
-        self._deck = Deck(self._sampler, self._rng)
+        self._candidates = CandidatePool(self._sampler, self._rng)
         self._features = Featurizer(space)
         self._model = model if model is not None else XgbModel(seed=seed)
         self._rows: list[Rows] = []
@@ -83,12 +83,12 @@ class Guided:
         else:
             self._refresh()
             points += self._ranked_picks(n - len(points))
-        return points + self._deck.deal(self._deck.draw(n - len(points)))
+        return points + self._candidates.take(self._candidates.sample(n - len(points)))
 
     def tell(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
             given = dict(trial.point)
-            self._deck.mark(given)
+            self._candidates.mark(given)
             point = self._sampler.complete(given)
             if point is None:
                 continue
@@ -117,23 +117,23 @@ class Guided:
 
     def _default(self) -> list[Point]:
         point = self._sampler.default()
-        if point is None or self._deck.has_seen(point):
+        if point is None or self._candidates.has_seen(point):
             return []
-        self._deck.mark(point)
+        self._candidates.mark(point)
         self._known.append(self._sampler.row(point))
         return [point]
 
     def _spread(self, n: int) -> list[Point]:
         """Promising points far from one another and from all known ones, by their features."""
-        self._pool = self._deck.unseen(self._pool)
+        self._pool = self._candidates.unseen(self._pool)
         if len(self._pool) < n:
-            self._pool = self._promising(self._deck.draw(_POOL), n)
+            self._pool = self._promising(self._candidates.sample(_POOL), n)
         if n <= 0 or not len(self._pool):
             return []
         known = self._features(np.asarray(self._known)) if self._known else None
         rows = self._pool[farthest(self._features(self._pool), known, n)]
         self._known += [*rows]
-        return self._deck.deal(rows)
+        return self._candidates.take(rows)
 
     def _promising(self, rows: Rows, least: int) -> Rows:
         estimate = self._features.estimate(rows)
@@ -151,7 +151,7 @@ class Guided:
             return
         if news:
             self._fit()
-        rows = self._deck.all_unseen()
+        rows = self._candidates.all_unseen()
         if rows is None:
             self._ranked = self._evolved()
         else:
@@ -179,11 +179,11 @@ class Guided:
     def _ranked_picks(self, n: int) -> list[Point]:
         points: list[Point] = []
         for kind in self._rng.random(max(n, 0)):
-            self._ranked = self._deck.unseen(self._ranked[:_POOL])
+            self._ranked = self._candidates.unseen(self._ranked[:_POOL])
             if kind > _BEST_SHARE + _ROULETTE_SHARE or not len(self._ranked):
                 continue
             at = 0 if kind <= _BEST_SHARE else int(len(self._ranked) * self._rng.random() ** 3)
-            points += self._deck.deal(self._ranked[at : at + 1])
+            points += self._candidates.take(self._ranked[at : at + 1])
         return points
 
     def _evolved(self) -> Rows:
@@ -193,7 +193,7 @@ class Guided:
         random ones.
         """
         elite = np.argsort(self._levels(), kind="stable")[:_ELITE]
-        fresh = self._deck.glance(_POOL, leaving=_FRESH)
+        fresh = self._candidates.peek(_POOL, leaving=_FRESH)
         population = np.concatenate(
             [np.asarray(self._rows)[elite], self._ranked[:_POPULATION], fresh]
         )
@@ -204,7 +204,7 @@ class Guided:
             children = self._sampler.crossed(parents[mothers], parents[fathers], self._rng)
             population = np.concatenate([population, children])
             costs = np.concatenate([costs, self._costs(children)])
-        return self._deck.unseen(population[np.argsort(costs, kind="stable")])
+        return self._candidates.unseen(population[np.argsort(costs, kind="stable")])
 
     def _by_rank(self, count: int) -> NDArray[np.int64]:
         """A population of random positions; the first ones are likelier."""

@@ -8,7 +8,7 @@ import numpy as np
 from tilefarm.measurement import Trial
 from tilefarm.space import Point, SearchSpace
 
-from tuner.deck import Deck
+from tuner.candidate_pool import CandidatePool
 from tuner.sampler import Sampler
 
 
@@ -16,11 +16,11 @@ class RandomSearch:
     """Learns nothing from trials but what not to ask again."""
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
-        self._deck = Deck(Sampler(space), np.random.default_rng(seed))
+        self._candidates = CandidatePool(Sampler(space), np.random.default_rng(seed))
 
     def ask(self, n: int) -> list[Point]:
-        return self._deck.deal(self._deck.draw(n))
+        return self._candidates.take(self._candidates.sample(n))
 
     def tell(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
-            self._deck.mark(dict(trial.point))
+            self._candidates.mark(dict(trial.point))

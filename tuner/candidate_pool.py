@@ -1,4 +1,4 @@
-"""The points of a space that were not proposed yet: drawn like cards, until there are none."""
+"""The candidates of a space that were not proposed yet, taken until there are none."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _STOCK: Final = 384
 _TRIES: Final = 3
 
 
-class Deck:
-    """Remembers which candidates are out, and deals unseen ones.
+class CandidatePool:
+    """Remembers which candidates are out, and hands out unseen ones.
 
     A space of at most 4000 points is listed in full; of a larger one a stock of random points is
     kept, and the space is searched from one end to the other only when sampling finds nothing new.
@@ -53,7 +53,7 @@ class Deck:
                 fresh.setdefault(key, i)
         return rows[list(fresh.values())] if len(fresh) < len(rows) else rows
 
-    def draw(self, n: int) -> Rows:
+    def sample(self, n: int) -> Rows:
         """At most n random unseen rows; fewer only when there are no others. They stay unseen."""
         self._open()
         if self._positions is not None:
@@ -72,14 +72,14 @@ class Deck:
             first = self._first(n)
         return self._stock[first]
 
-    def glance(self, n: int, *, leaving: int) -> Rows:
-        """As `draw`, but of a large space the first `leaving` ones will be others next time."""
-        rows = self.draw(n)
+    def peek(self, n: int, *, leaving: int) -> Rows:
+        """As `sample`, but of a large space the first `leaving` ones will be others next time."""
+        rows = self.sample(n)
         if self._positions is None:
             self._keep(self.unseen(self._stock)[leaving:])
         return rows
 
-    def deal(self, rows: Rows) -> list[Point]:
+    def take(self, rows: Rows) -> list[Point]:
         """The points of unseen rows, which are seen from now on."""
         for key in self.sampler.keys(rows):
             self._mark(key)
