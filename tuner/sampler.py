@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.space import Constraint, Point, SearchSpace, violations
 
-from tuner.definitions import evaluation, variables_of
+from tuner.functional_constraints import evaluation, variables_of
 from tuner.propagate import Flags
 from tuner.search import Allowed, Rows, Search
 

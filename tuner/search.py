@@ -1,8 +1,8 @@
 """Finds valid points: branches variable by variable over thousands of partial points side by side.
 
-A level (`tuner.levels`) copies each partial point once for every value that its next variable may
-still take, narrows all copies, and keeps those that may still become valid. Searching deep first in
-chunks makes it complete; keeping a random part of each level makes it a sampler.
+A level (`tuner.search_plan`) copies each partial point once for every value that its next variable
+may still take, narrows all copies, and keeps those that may still become valid. Searching deep
+first in chunks makes it complete; keeping a random part of each level makes it a sampler.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.space import Constraint, SearchSpace, holds
 
-from tuner.levels import Effect, Plan
 from tuner.propagate import EXACT, FAR, Boxes, Flags, Floats
+from tuner.search_plan import Effect, SearchPlan
 
 Rows: TypeAlias = NDArray[np.int64]
 """Points as an array [points, variables], columns in the order of the space."""
@@ -55,7 +55,7 @@ class Search:
     def __init__(self, space: SearchSpace, constraints: Sequence[Constraint] | None = None) -> None:
         self._space = space
         self._constraints = tuple(space.constraints if constraints is None else constraints)
-        self._plan = plan = Plan(space, self._constraints)
+        self._plan = plan = SearchPlan(space, self._constraints)
         self.index = plan.index
         self._tunables = [self.index[v.name] for v in space.tunables]
         self._root = self._narrowed_root(plan.before_any_choice())

@@ -24,7 +24,7 @@ from tilefarm.space import (
     violations,
 )
 
-from tuner.definitions import evaluation
+from tuner.functional_constraints import evaluation
 from tuner.sampler import Sampler
 from tuner.search import Search
 

@@ -15,7 +15,7 @@ Step: TypeAlias = Callable[[Values], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class FunctionalConstraint:
     """A constraint used as a function: once its other variables are known it fixes these."""
 
     constraint: Constraint
@@ -56,18 +56,18 @@ class Signs:
         )
 
 
-def definitions(
+def functional_constraints(
     constraints: Sequence[Constraint], known: Collection[str], signs: Signs
-) -> list[Definition]:
+) -> list[FunctionalConstraint]:
     """What follows from `known` alone, in an order in which it can be computed."""
-    have, found = set(known), list[Definition]()
+    have, found = set(known), list[FunctionalConstraint]()
     waiting = [c for c in constraints if not isinstance(c, Le)]
     while True:
-        fixed_now, still = list[Definition](), []
+        fixed_now, still = list[FunctionalConstraint](), []
         for constraint in waiting:
             fixes = _fixes(constraint, have, signs)
             if fixes:
-                fixed_now.append(Definition(constraint, fixes))
+                fixed_now.append(FunctionalConstraint(constraint, fixes))
                 have.update(fixes)
             elif any(v not in have for v in variables_of(constraint)):
                 still.append(constraint)
@@ -131,7 +131,7 @@ def evaluation(space: SearchSpace, index: Mapping[str, int]) -> tuple[Step, ...]
     constants = [v for v in space.variables if not v.tunable and len(v.domain) == 1]
     steps = [_constant(index[v.name], v.domain[0]) for v in constants]
     known |= {v.name for v in constants}
-    used = definitions(space.constraints, known, Signs.of(space))
+    used = functional_constraints(space.constraints, known, Signs.of(space))
     known |= {v for d in used for v in d.fixes}
     if any(v.name not in known for v in space.variables):
         return None
@@ -162,15 +162,15 @@ def _not_negative(at: int) -> Step:
     return lambda values: values[at] >= 0
 
 
-def _compute(definition: Definition, index: Mapping[str, int]) -> Step:
-    constraint, target = definition.constraint, index[definition.fixes[0]]
+def _compute(functional: FunctionalConstraint, index: Mapping[str, int]) -> Step:
+    constraint, target = functional.constraint, index[functional.fixes[0]]
     match constraint:
-        case Prod(product=product) if product == definition.fixes[0]:
+        case Prod(product=product) if product == functional.fixes[0]:
             return _product(target, [index[f] for f in constraint.factors], constraint.coefficient)
         case Prod(product=product, factors=factors, coefficient=scale):
             others = [index[f] for f in factors if index[f] != target]
             return _quotient(target, index[product], others, scale)
-        case Sum(total=total, terms=terms, constant=constant) if total == definition.fixes[0]:
+        case Sum(total=total, terms=terms, constant=constant) if total == functional.fixes[0]:
             return _total(target, [(k, index[v]) for k, v in terms], constant)
         case Sum(total=total, terms=terms, constant=constant):
             coefficient = next(k for k, v in terms if index[v] == target)
@@ -181,7 +181,7 @@ def _compute(definition: Definition, index: Mapping[str, int]) -> Step:
         case Largest(options=options):
             return _largest(target, [index[o] for o in options])
         case Table():
-            return _looked_up(constraint, definition.fixes, index)
+            return _looked_up(constraint, functional.fixes, index)
         case Le():
             raise AssertionError("an inequality defines nothing")
 

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from tilefarm.space import Constraint, SearchSpace, Sum
 
-from tuner.definitions import Definition, Signs, definitions, variables_of
+from tuner.functional_constraints import (
+    FunctionalConstraint,
+    Signs,
+    functional_constraints,
+    variables_of,
+)
 from tuner.propagate import Floats, Narrow, narrower
 
 
@@ -32,7 +37,7 @@ class Level:
     effect: Effect
 
 
-class Plan:
+class SearchPlan:
     """How one space is searched. `constraints` may be a part of the space's own."""
 
     def __init__(self, space: SearchSpace, constraints: Sequence[Constraint]) -> None:
@@ -42,7 +47,7 @@ class Plan:
         self._values = {v.name: np.asarray(v.domain, dtype=np.float64) for v in space.variables}
         self._variables = {id(c): variables_of(c) for c in constraints}
         self._signs = Signs.of(space)
-        evaluation = self._definitions(
+        evaluation = self._functional_constraints(
             {v.name for v in space.variables if v.tunable or len(v.domain) == 1}
         )
         self._outputs = {id(d.constraint): d.fixes for d in evaluation}
@@ -84,14 +89,14 @@ class Plan:
         ):
             while waiting := [v for v in pool if v not in known]:
                 name = max(waiting, key=lambda v: self._urgency(v, known))
-                fixed = self._definitions(known | {name})
+                fixed = self._functional_constraints(known | {name})
                 after = known | {name} | {v for d in fixed for v in d.fixes}
                 levels.append(self._level(name, known, after, fixed))
                 known = after
         return tuple(levels)
 
-    def _definitions(self, known: Collection[str]) -> list[Definition]:
-        return definitions(self._constraints, known, self._signs)
+    def _functional_constraints(self, known: Collection[str]) -> list[FunctionalConstraint]:
+        return functional_constraints(self._constraints, known, self._signs)
 
     def _urgency(self, name: str, known: Collection[str]) -> tuple[int, int, int]:
         """Prefer what closes constraints, then what touches known variables, then few values."""
@@ -110,16 +115,16 @@ class Plan:
         name: str,
         before: Collection[str],
         after: Collection[str],
-        fixed: Sequence[Definition],
+        fixed: Sequence[FunctionalConstraint],
     ) -> Level:
-        """What follows from fixing `name`: definitions, then what is closed by it, then bounds."""
+        """What follows from fixing `name`: variables, then what is closed by it, then bounds."""
         new = set(after) - set(before)
         narrows, known, done = list[Narrow](), {*before, name}, set[int]()
-        for definition in fixed:
-            if new.intersection(definition.fixes):
-                narrows += self._narrow(definition.constraint, known)
-                known.update(definition.fixes)
-                done.add(id(definition.constraint))
+        for functional in fixed:
+            if new.intersection(functional.fixes):
+                narrows += self._narrow(functional.constraint, known)
+                known.update(functional.fixes)
+                done.add(id(functional.constraint))
         for constraint in self._evaluated:
             variables = self._variables[id(constraint)]
             if (
@@ -137,8 +142,8 @@ class Plan:
     def _bounds(self, new: Collection[str], known: Collection[str]) -> list[Narrow]:
         """Propagators of constraints that still have open variables and that the change reaches.
 
-        In the order of evaluation, each definition from its inputs to its outputs only: the values
-        of the variables to come are few, so trying them costs less than narrowing them first.
+        In the order of evaluation, functional constraints from inputs to outputs only: values of
+        the variables to come are few, so trying them costs less than narrowing them first.
         """
         changed, narrows = set(new), list[Narrow]()
         for constraint in self._evaluated:
