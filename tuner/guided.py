@@ -12,10 +12,10 @@ from tilefarm.space import Point, SearchSpace
 
 from tuner.candidate_pool import CandidatePool
 from tuner.cost_model import CostModel, Featurizer, Floats
-from tuner.experience import Experience
 from tuner.noise import told_apart
 from tuner.sampler import Sampler
 from tuner.search import Rows
+from tuner.transfer_learning import SharedMeasurements
 from tuner.xgb_model import XgbModel
 
 _WARM_UP: Final = 8
@@ -65,15 +65,15 @@ class Guided:
         self._known: list[Rows] = []
         """What was asked or told before there was a model: the spread keeps away from these."""
         self._fitted = 0
-        self._experience = Experience()
+        self._shared = SharedMeasurements()
         nothing = np.empty((0, len(self._sampler.names)), dtype=np.int64)
         self._pool: Rows = nothing
         self._ranked: Rows = nothing
         self._is_first = True
 
-    def join(self, experience: Experience) -> None:
+    def join(self, shared: SharedMeasurements) -> None:
         """Learn from other searches as well, and let them learn from this one."""
-        self._experience = experience
+        self._shared = shared
 
     def ask(self, n: int) -> list[Point]:
         points = self._default() if self._is_first and n else []
@@ -105,12 +105,12 @@ class Guided:
         estimate = self._features.estimate(row[None])
         if estimate is not None:
             missed = float(np.log2(cost) - estimate[0])
-            self._experience.add(self._features.kind, self, self._features(row[None])[0], missed)
+            self._shared.add(self._features.kind, self, self._features(row[None])[0], missed)
 
     @property
     def _is_warming_up(self) -> bool:
         own = len(self._measured)
-        others = self._experience.count_of_others(self._features.kind, self)
+        others = self._shared.count_of_others(self._features.kind, self)
         return own < (_OWN_WARM_UP if others >= _OTHERS_ENOUGH else _WARM_UP)
 
     # -- before there is a model -------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Guided:
         estimate = self._features.estimate(rows)
         if estimate is not None:
             costs = costs - estimate
-            more, their_costs = self._experience.of_others(self._features.kind, self, _OTHERS_MOST)
+            more, their_costs = self._shared.of_others(self._features.kind, self, _OTHERS_MOST)
             if len(more):
                 features = np.concatenate([features, more])
                 costs = np.concatenate([costs, their_costs])

@@ -14,11 +14,11 @@ from tilefarm.space import Point, SearchSpace
 
 from tuner import make_proposer
 from tuner.allocate import Stake, TaskScheduler
-from tuner.experience import Experience, Learner
 from tuner.failure_streak import OVER, FailureStreak
 from tuner.lookahead import USUAL, Lookahead
 from tuner.proposer import Proposer
 from tuner.sampler import Sampler
+from tuner.transfer_learning import SharedMeasurements, TransferLearner
 
 _WARM_UP: Final = 8
 _RETRIES: Final = 8
@@ -113,10 +113,10 @@ class TuningSession:
             )
             for name, task in tasks.items()
         }
-        experience = Experience()
+        shared = SharedMeasurements()
         for search in self._searches.values():
-            if isinstance(search.proposer, Learner):
-                search.proposer.join(experience)
+            if isinstance(search.proposer, TransferLearner):
+                search.proposer.join(shared)
         self.lookahead = lookahead
         self._budget = max(trials, len(tasks))
         self._scheduler = TaskScheduler(

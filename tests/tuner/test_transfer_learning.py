@@ -9,9 +9,9 @@ from kit.toy_spaces import conv_like_cycles, conv_like_space, trial_of
 from tilefarm.space import Point, SearchSpace, Sum, Variable
 
 from tuner.cost_model import Featurizer, Floats
-from tuner.experience import Experience
 from tuner.guided import Guided
 from tuner.sampler import Sampler
+from tuner.transfer_learning import SharedMeasurements
 
 
 class Remembering:
@@ -42,27 +42,27 @@ def tell_all(search: Guided, points: list[Point]) -> None:
 
 
 def test_others_of_the_same_kind_are_counted_and_given() -> None:
-    experience = Experience()
+    shared = SharedMeasurements()
     for cost in range(5):
-        experience.add("conv", "first", np.asarray([float(cost)]), cost)
-    experience.add("conv", "second", np.asarray([9.0]), 9)
-    experience.add("dense", "third", np.asarray([7.0]), 7)
-    assert experience.count_of_others("conv", "second") == 5
-    assert experience.count_of_others("dense", "third") == 0
-    features, costs = experience.of_others("conv", "second", most=2)
+        shared.add("conv", "first", np.asarray([float(cost)]), cost)
+    shared.add("conv", "second", np.asarray([9.0]), 9)
+    shared.add("dense", "third", np.asarray([7.0]), 7)
+    assert shared.count_of_others("conv", "second") == 5
+    assert shared.count_of_others("dense", "third") == 0
+    features, costs = shared.of_others("conv", "second", most=2)
     assert features.tolist() == [[3.0], [4.0]]
     assert costs.tolist() == [3.0, 4.0]
-    assert len(experience.of_others("dense", "third", most=2)[1]) == 0
+    assert len(shared.of_others("dense", "third", most=2)[1]) == 0
 
 
 def test_a_search_uses_its_model_at_once_when_others_measured_enough() -> None:
-    experience = Experience()
+    shared = SharedMeasurements()
     first = Guided(with_estimate(conv_like_space(28, 28, 2, 2, 3)), seed=0, model=Remembering())
-    first.join(experience)
+    first.join(shared)
     tell_all(first, first.ask(9))
     model = Remembering()
     second = Guided(with_estimate(conv_like_space(14, 14, 4, 4, 3)), seed=0, model=model)
-    second.join(experience)
+    second.join(shared)
     tell_all(second, second.ask(1))
     second.ask(1)
     ((count, weights),) = model.fits
@@ -71,13 +71,13 @@ def test_a_search_uses_its_model_at_once_when_others_measured_enough() -> None:
 
 
 def test_searches_without_estimates_do_not_mix() -> None:
-    experience = Experience()
+    shared = SharedMeasurements()
     first = Guided(conv_like_space(28, 28, 2, 2, 3), seed=0, model=Remembering())
-    first.join(experience)
+    first.join(shared)
     tell_all(first, first.ask(9))
     model = Remembering()
     second = Guided(conv_like_space(14, 14, 4, 4, 3), seed=0, model=model)
-    second.join(experience)
+    second.join(shared)
     tell_all(second, second.ask(2))
     second.ask(1)
     assert model.fits == []

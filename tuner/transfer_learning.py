@@ -1,4 +1,4 @@
-"""What searches of different workloads teach one another.
+"""Transfer learning: what searches of different workloads teach one another.
 
 Spaces that the same rules made have the same variables, with values of their own. How far a
 space's estimate is off then depends on those values much the same in all of them, so measurements
@@ -15,7 +15,7 @@ import numpy as np
 from tuner.cost_model import Floats
 
 
-class Experience:
+class SharedMeasurements:
     """Measured candidates of all searches that joined, by the variables of their spaces."""
 
     def __init__(self) -> None:
@@ -38,9 +38,9 @@ class Experience:
 
 
 @runtime_checkable
-class Learner(Protocol):
+class TransferLearner(Protocol):
     """A proposer that can learn from other searches."""
 
-    def join(self, experience: Experience) -> None:
+    def join(self, shared: SharedMeasurements) -> None:
         """From now on share what is measured. Call it before the first ask or tell."""
         ...
