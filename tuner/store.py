@@ -12,8 +12,8 @@ from tilefarm.closing import Closing
 from tilefarm.digest import Digest, canonical_json
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
+from tuner.backup import Backup
 from tuner.run_off import RunOff
-from tuner.spare import Spare
 from tuner.store_file import DamagedError, Database, locked, opened, writing
 
 _COLUMNS: Final = (
@@ -73,7 +73,7 @@ class Store(Closing):
     """One writer and any number of readers at a time; a trial is kept when `insert` returns.
 
     A context manager. Opening checks the file, brings it to this version's schema, and for a writer
-    takes a lock that ends with the process. A writer keeps a copy beside the file (`Spare`), and
+    takes a lock that ends with the process. A writer keeps a copy beside the file (`Backup`), and
     goes back to it where the file is damaged.
 
     Attributes:
@@ -91,7 +91,7 @@ class Store(Closing):
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         self._lock = None if read_only else locked(path)
-        self._spare = Spare(path)
+        self._backup = Backup(path)
         self.restored = ""
         try:
             self._db = opened(path, read_only=True) if read_only else self._opened()
@@ -99,7 +99,7 @@ class Store(Closing):
             self._release()
             raise
         if not read_only:
-            self._spare.begin(self._db)
+            self._backup.begin(self._db)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class Store(Closing):
     def close(self) -> None:
         """Lets go of the file and of the lock. Closing twice is closing once."""
         self._db.close()
-        self._spare.close()
+        self._backup.close()
         self._release()
 
     def _opened(self) -> Database:
@@ -219,14 +219,14 @@ class Store(Closing):
         try:
             return opened(self._path, read_only=False)
         except DamagedError as error:
-            if not self._spare.exists:
+            if not self._backup.exists:
                 raise
-            self._spare.put_back()
+            self._backup.put_back()
             db = opened(self._path, read_only=False)
             with writing(db, self._path):
-                for what, values in self._spare.changes():
+                for what, values in self._backup.changes():
                     _apply(db, what, values)
-            kept = self._spare.damaged.name
+            kept = self._backup.damaged.name
             self.restored = f"{error.what}; it is back from its copy, and kept as {kept}"
             return db
 
@@ -239,7 +239,7 @@ class Store(Closing):
         """Make a change for good; the rows that it was about."""
         with writing(self._db, self._path):
             rows = _apply(self._db, what, values)
-        self._spare.note(what, *values)
+        self._backup.note(what, *values)
         return rows
 
 

@@ -355,15 +355,15 @@ def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> N
 def test_a_copy_that_cannot_be_kept_is_none(path: Path) -> None:
     with Store(path) as store:
         store.begin_run("r", {}, begun=0.0)
-        store._spare.close()
+        store._backup.close()
         with Path("/dev/full").open("w", buffering=1) as full:
-            store._spare._lines = full
+            store._backup._lines = full
             store.insert(trial_of({"x": 1}, cycles=9), run="r")
-        assert not store._spare.exists
+        assert not store._backup.exists
         store.insert(trial_of({"x": 2}, cycles=9), run="r")
     with Store(path) as store:
         assert store.count() == 2
-        assert store._spare.exists
+        assert store._backup.exists
 
 
 def test_a_file_of_something_else_is_refused(path: Path) -> None:

@@ -18,7 +18,7 @@ from tilefarm.closing import Closing
 from tuner.store_file import Database, copied
 
 
-class Spare(Closing):
+class Backup(Closing):
     """The second copy of one file. A disk that has no room for it costs the copy, not the run.
 
     Args:
