@@ -20,7 +20,7 @@ _HOPELESS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stake:
+class TaskWeight:
     """What a task is worth: how often its workload runs, and what it surely cannot go below.
 
     A bound in seconds is known only where the accelerator's clock rate is.
@@ -39,7 +39,7 @@ class Stake:
 
 @dataclass(slots=True)
 class _Progress:
-    stake: Stake
+    worth: TaskWeight
     asked: int = 0
     best: float = math.inf
     bound: float = 0.0
@@ -68,8 +68,8 @@ class TaskScheduler:
     at most `warm_up` are out, while others can do with more.
     """
 
-    def __init__(self, stakes: Mapping[str, Stake], *, warm_up: int) -> None:
-        self._tasks = {name: _Progress(stake) for name, stake in stakes.items()}
+    def __init__(self, weights: Mapping[str, TaskWeight], *, warm_up: int) -> None:
+        self._tasks = {name: _Progress(worth) for name, worth in weights.items()}
         self._warm_up = warm_up
 
     def next_task(self) -> str | None:
@@ -92,7 +92,7 @@ class TaskScheduler:
         task = self._tasks[name]
         cost, clock = trial.cost, trial.clock
         if cost is not None and clock is not None and cost * (1 + trial.noise) < task.best:
-            task.best, task.bound = cost, task.stake.lower_bound(clock)
+            task.best, task.bound = cost, task.worth.lower_bound(clock)
         task.curve.append(task.best)
         task.asked = max(task.asked, len(task.curve))
         if task.best <= _AT_BOUND * task.bound:
@@ -113,7 +113,7 @@ class TaskScheduler:
             is_worth_a_try = task.out < warm_up and task.asked < _HOPELESS * warm_up
             return math.inf if is_worth_a_try else 0.0
         forecast = (task.best - task.bound) / max(task.asked, 1)
-        return task.stake.weight * (
+        return task.worth.weight * (
             (1 - _HISTORY_SHARE) * forecast + _HISTORY_SHARE * _recent_gain(task)
         )
 

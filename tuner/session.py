@@ -13,7 +13,7 @@ from tilefarm.plural import plural
 from tilefarm.space import Point, SearchSpace
 
 from tuner import make_proposer
-from tuner.allocate import Stake, TaskScheduler
+from tuner.allocate import TaskScheduler, TaskWeight
 from tuner.failure_streak import OVER, FailureStreak
 from tuner.lookahead import USUAL, Lookahead
 from tuner.proposer import Proposer
@@ -121,7 +121,7 @@ class TuningSession:
         self._budget = max(trials, len(tasks))
         self._scheduler = TaskScheduler(
             {
-                name: Stake(
+                name: TaskWeight(
                     weight=task.weight,
                     lower_bound_cycles=task.lower_bound_cycles,
                     lower_bound_seconds=task.lower_bound_seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kit.toy_spaces import timed, trial_of
 from tilefarm.measurement import Status
 
-from tuner.allocate import Stake, TaskScheduler
+from tuner.allocate import TaskScheduler, TaskWeight
 
 
 def ok(scheduler: TaskScheduler, name: str, cycles: int) -> None:
@@ -13,12 +13,14 @@ def ok(scheduler: TaskScheduler, name: str, cycles: int) -> None:
 
 
 def test_warm_up_goes_round() -> None:
-    scheduler = TaskScheduler({n: Stake(weight=1) for n in "abc"}, warm_up=2)
+    scheduler = TaskScheduler({n: TaskWeight(weight=1) for n in "abc"}, warm_up=2)
     assert [scheduler.next_task() for _ in range(6)] == list("abcabc")
 
 
 def test_the_heavier_task_gets_more() -> None:
-    scheduler = TaskScheduler({"light": Stake(weight=1), "heavy": Stake(weight=4)}, warm_up=1)
+    scheduler = TaskScheduler(
+        {"light": TaskWeight(weight=1), "heavy": TaskWeight(weight=4)}, warm_up=1
+    )
     for name in ("light", "heavy"):
         scheduler.next_task()
         ok(scheduler, name, 1000)
@@ -29,9 +31,9 @@ def test_the_heavier_task_gets_more() -> None:
 def test_a_task_near_its_bound_gets_little_and_at_its_bound_nothing() -> None:
     scheduler = TaskScheduler(
         {
-            "near": Stake(weight=1, lower_bound_cycles=900),
-            "far": Stake(weight=1, lower_bound_cycles=100),
-            "there": Stake(weight=1, lower_bound_cycles=990),
+            "near": TaskWeight(weight=1, lower_bound_cycles=900),
+            "far": TaskWeight(weight=1, lower_bound_cycles=100),
+            "there": TaskWeight(weight=1, lower_bound_cycles=990),
         },
         warm_up=1,
     )
@@ -44,7 +46,9 @@ def test_a_task_near_its_bound_gets_little_and_at_its_bound_nothing() -> None:
 
 
 def test_a_task_that_still_improves_is_preferred() -> None:
-    scheduler = TaskScheduler({"flat": Stake(weight=1), "falling": Stake(weight=1)}, warm_up=4)
+    scheduler = TaskScheduler(
+        {"flat": TaskWeight(weight=1), "falling": TaskWeight(weight=1)}, warm_up=4
+    )
     for k in range(4):
         scheduler.next_task(), scheduler.next_task()
         ok(scheduler, "flat", 1000)
@@ -53,7 +57,9 @@ def test_a_task_that_still_improves_is_preferred() -> None:
 
 
 def test_a_task_that_only_fails_does_not_eat_the_budget() -> None:
-    scheduler = TaskScheduler({"broken": Stake(weight=9), "good": Stake(weight=1)}, warm_up=2)
+    scheduler = TaskScheduler(
+        {"broken": TaskWeight(weight=9), "good": TaskWeight(weight=1)}, warm_up=2
+    )
     asked = []
     for k in range(40):
         name = scheduler.next_task()
@@ -68,7 +74,9 @@ def test_a_task_that_only_fails_does_not_eat_the_budget() -> None:
 
 def test_what_is_out_counts_as_no_gain() -> None:
     """Whatever a task has gained, it does not get all that is asked for before more is known."""
-    scheduler = TaskScheduler({"fell": Stake(weight=1), "flat": Stake(weight=1)}, warm_up=4)
+    scheduler = TaskScheduler(
+        {"fell": TaskWeight(weight=1), "flat": TaskWeight(weight=1)}, warm_up=4
+    )
     for k in range(4):
         scheduler.next_task(), scheduler.next_task()
         ok(scheduler, "fell", 1000 + 9000 * (k == 0))
@@ -79,13 +87,15 @@ def test_what_is_out_counts_as_no_gain() -> None:
 
 
 def test_what_nothing_is_known_of_is_asked_for_in_turn() -> None:
-    scheduler = TaskScheduler({n: Stake(weight=1) for n in "abc"}, warm_up=2)
+    scheduler = TaskScheduler({n: TaskWeight(weight=1) for n in "abc"}, warm_up=2)
     asked = [scheduler.next_task() for _ in range(60)]
     assert {name: asked.count(name) for name in "abc"} == {"a": 20, "b": 20, "c": 20}
 
 
 def test_a_task_without_a_good_end_has_a_warm_up_of_trials_out_at_most() -> None:
-    scheduler = TaskScheduler({"unknown": Stake(weight=1), "good": Stake(weight=1)}, warm_up=3)
+    scheduler = TaskScheduler(
+        {"unknown": TaskWeight(weight=1), "good": TaskWeight(weight=1)}, warm_up=3
+    )
     for name in ("unknown", "good") * 3:
         assert scheduler.next_task() == name
     ok(scheduler, "good", 1000)
@@ -95,7 +105,7 @@ def test_a_task_without_a_good_end_has_a_warm_up_of_trials_out_at_most() -> None
 
 
 def test_closed_tasks_get_nothing() -> None:
-    scheduler = TaskScheduler({"a": Stake(weight=1), "b": Stake(weight=1)}, warm_up=1)
+    scheduler = TaskScheduler({"a": TaskWeight(weight=1), "b": TaskWeight(weight=1)}, warm_up=1)
     scheduler.close("a")
     assert scheduler.next_task() == "b"
     scheduler.close("b")
@@ -107,7 +117,9 @@ def time(scheduler: TaskScheduler, name: str, seconds: float, noise: float = 0.0
 
 
 def test_seconds_are_shared_out_as_cycles_are() -> None:
-    scheduler = TaskScheduler({"light": Stake(weight=1), "heavy": Stake(weight=4)}, warm_up=1)
+    scheduler = TaskScheduler(
+        {"light": TaskWeight(weight=1), "heavy": TaskWeight(weight=4)}, warm_up=1
+    )
     for name in ("light", "heavy"):
         scheduler.next_task()
         time(scheduler, name, 1e-5)
@@ -116,19 +128,19 @@ def test_seconds_are_shared_out_as_cycles_are() -> None:
 
 
 def test_a_bound_in_cycles_says_nothing_about_seconds() -> None:
-    stakes = {
-        "cycles": Stake(weight=1, lower_bound_cycles=10),
-        "seconds": Stake(weight=1, lower_bound_cycles=10, lower_bound_seconds=1e-5),
+    weights = {
+        "cycles": TaskWeight(weight=1, lower_bound_cycles=10),
+        "seconds": TaskWeight(weight=1, lower_bound_cycles=10, lower_bound_seconds=1e-5),
     }
-    scheduler = TaskScheduler(stakes, warm_up=1)
-    for name in stakes:
+    scheduler = TaskScheduler(weights, warm_up=1)
+    for name in weights:
         scheduler.next_task()
         time(scheduler, name, 1.01e-5)
     assert {scheduler.next_task() for _ in range(20)} == {"cycles"}
 
 
 def test_no_cycles_close_no_task() -> None:
-    scheduler = TaskScheduler({"a": Stake(weight=1)}, warm_up=1)
+    scheduler = TaskScheduler({"a": TaskWeight(weight=1)}, warm_up=1)
     scheduler.next_task()
     ok(scheduler, "a", 0)
     assert scheduler.next_task() == "a"
@@ -138,8 +150,8 @@ def test_a_gain_within_the_noise_is_none_and_several_add_up() -> None:
     """The bound closes a task whose best has come near to it; here it is the only one."""
 
     def next_after(*costs: float, noise: float) -> str | None:
-        stakes = {"only": Stake(weight=1, lower_bound_seconds=1e-5)}
-        scheduler = TaskScheduler(stakes, warm_up=1)
+        weights = {"only": TaskWeight(weight=1, lower_bound_seconds=1e-5)}
+        scheduler = TaskScheduler(weights, warm_up=1)
         for cost in costs:
             time(scheduler, "only", 1e-5 * cost, noise)
         return scheduler.next_task()
