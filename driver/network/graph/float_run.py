@@ -21,7 +21,6 @@ from driver.network.graph.ir import (
     Add,
     Affine,
     AvgPool2d,
-    Centered,
     Clip,
     Concat,
     Conv2d,
@@ -42,6 +41,7 @@ from driver.network.graph.ir import (
     Slice,
     Slopes,
     Softmax,
+    SubtractZeroPoint,
     Take,
     Unary,
 )
@@ -109,7 +109,7 @@ def apply(op: Operator, *operands: FloatArray) -> FloatArray:
             return _clip(x * mul.reshape(lanes) + add.reshape(lanes), op.lo, op.hi)
         case Clip():
             return _clip(x, op.lo, op.hi)
-        case Centered(middle=middle):
+        case SubtractZeroPoint(middle=middle):
             return x - np.float32(middle)
         case Unary(function=function, parameters=parameters):
             return evaluate(function, x, parameters).astype(np.float32)

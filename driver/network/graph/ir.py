@@ -136,7 +136,7 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Centered:
+class SubtractZeroPoint:
     """x - middle: a tensor of the user's as layers get it, see `quantize.zero_points`."""
 
     middle: float
@@ -265,7 +265,7 @@ Operator: TypeAlias = (
     | Add
     | Affine
     | Clip
-    | Centered
+    | SubtractZeroPoint
     | Unary
     | Slopes
     | Product

@@ -11,7 +11,6 @@ from driver.network.graph.ir import (
     Add,
     Affine,
     AvgPool2d,
-    Centered,
     Clip,
     Concat,
     Conv2d,
@@ -33,6 +32,7 @@ from driver.network.graph.ir import (
     Slice,
     Slopes,
     Softmax,
+    SubtractZeroPoint,
     Take,
     Unary,
     Window,
@@ -179,6 +179,6 @@ def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
             _require_axes(x, axes)
         case Softmax(axis=axis):
             _require_axes(x, (axis,))
-        case Clip() | Centered() | Unary():
+        case Clip() | SubtractZeroPoint() | Unary():
             pass
     return x

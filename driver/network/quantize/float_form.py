@@ -15,7 +15,7 @@ from driver.network.quantize.options import Quantization
 from driver.network.quantize.ranges import ranges_of
 from driver.network.quantize.wide_activations import wide_results
 from driver.network.quantize.zero_points import (
-    Middle,
+    ZeroPoint,
     centered,
     input_ranges,
     middles,
@@ -36,7 +36,7 @@ class FloatForm:
     """
 
     graph: Graph
-    middle: Mapping[str, Middle]
+    middle: Mapping[str, ZeroPoint]
     ranges: Mapping[str, float]
     wide_results: frozenset[str]
 
@@ -67,7 +67,7 @@ def float_form(
 
 def _float_form(
     graph: Graph, calibration: FloatArray | Mapping[str, FloatArray] | None, how: Quantization
-) -> tuple[Graph, Mapping[str, Middle], Mapping[str, float], frozenset[str]]:
+) -> tuple[Graph, Mapping[str, ZeroPoint], Mapping[str, float], frozenset[str]]:
     """`float_form`, what `FloatForm` says of it, and its ranges if they are known."""
     if how.equalize and calibration is not None:
         graph = equalized(graph, calibration)
@@ -107,7 +107,7 @@ def _middles_of_inputs(
     ranges: Mapping[str, float],
     calibration: FloatArray | Mapping[str, FloatArray] | None,
     how: Quantization,
-) -> dict[str, Middle]:
+) -> dict[str, ZeroPoint]:
     """Of the inputs that no layer reads in float."""
     floats = float_nodes(graph, how.keep_float)
     data = None if calibration is None else by_name(graph, calibration)

@@ -15,7 +15,7 @@ import numpy as np
 
 from driver.network.graph.ir import FloatArray, Graph
 from driver.network.integer.qir import INT8_MAX, INT8_MIN
-from driver.network.quantize.zero_points import LEVELS, Middle, middle_of_ends
+from driver.network.quantize.zero_points import LEVELS, ZeroPoint, middle_of_ends
 
 _OFF_GRID: Final = 1e-3
 """Of a step: what rounding to float32 makes of a grid at most."""
@@ -27,7 +27,7 @@ _MUCH_FINER: Final = 0.8
 
 def input_zero_points(
     graph: Graph, ranges: Mapping[str, float], calibration: Mapping[str, FloatArray] | None
-) -> dict[str, Middle]:
+) -> dict[str, ZeroPoint]:
     """What could be taken from what the user gives, by its type or by the calibration data.
 
     Zero is among the values in any case, as layers pad with it; values that lie on a grid of 256
@@ -46,18 +46,18 @@ def input_zero_points(
     return found
 
 
-def _middle_of_values(values: FloatArray, reach: float) -> Middle | None:
+def _middle_of_values(values: FloatArray, reach: float) -> ZeroPoint | None:
     lo = min(max(float(values.min()), -reach), 0.0)
     hi = max(min(float(values.max()), reach), 0.0)
     grid = _step_of_grid(values)
     if grid is not None and hi - lo <= LEVELS * grid:
         # as many levels between those of the grid as there is room for: other data may need them
         step = grid / math.floor(LEVELS * grid / (hi - lo))
-        return Middle(real=lo - INT8_MIN * step, reach=INT8_MAX * step)
+        return ZeroPoint(real=lo - INT8_MIN * step, reach=INT8_MAX * step)
     step = (hi - lo) / LEVELS
     if step > _MUCH_FINER * max(-lo, hi) / INT8_MAX:
         return None
-    return Middle(real=round(lo / step - INT8_MIN) * step, reach=INT8_MAX * step)
+    return ZeroPoint(real=round(lo / step - INT8_MIN) * step, reach=INT8_MAX * step)
 
 
 def _step_of_grid(values: FloatArray) -> float | None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.graph.ir import Centered, FloatArray, Gather, Graph, Reshape, Softmax
+from driver.network.graph.ir import FloatArray, Gather, Graph, Reshape, Softmax, SubtractZeroPoint
 from driver.network.graph.parts import Arrays
 from driver.network.quantize.channel_weights import Weighted
 from driver.network.quantize.moments import Moments, mean_operands
@@ -94,7 +94,7 @@ class Observed:
             told._take(name, middle[name])
         for node in made.nodes:
             (source, *_) = node.inputs
-            if isinstance(node.op, Centered) and source in self._sums:
+            if isinstance(node.op, SubtractZeroPoint) and source in self._sums:
                 told._sums[node.output] = told._sums.pop(source)
                 told._squares[node.output] = told._squares.pop(source)
             elif isinstance(node.op, Gather) and source in told._sums:

@@ -12,7 +12,6 @@ from tilefarm.errors import ModelError, SettingsError
 
 from driver.network.graph.ir import (
     Add,
-    Centered,
     Concat,
     FloatArray,
     Graph,
@@ -21,6 +20,7 @@ from driver.network.graph.ir import (
     Reshape,
     Shape,
     Softmax,
+    SubtractZeroPoint,
 )
 from driver.network.integer.qir import (
     INT8_MAX,
@@ -217,7 +217,7 @@ class _Quantizer:
         Raises:
             OverflowError: its sums cannot be kept within 32 bits.
         """
-        if isinstance(node.op, Centered):
+        if isinstance(node.op, SubtractZeroPoint):
             self._centered(node.inputs[0], node.output, node.op.middle)
             return
         if node.name in self._floats:

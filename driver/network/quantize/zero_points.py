@@ -30,7 +30,6 @@ import numpy as np
 
 from driver.network.graph.ir import (
     Affine,
-    Centered,
     Conv2d,
     Dense,
     Gather,
@@ -40,6 +39,7 @@ from driver.network.graph.ir import (
     Reshape,
     Shape,
     Softmax,
+    SubtractZeroPoint,
     Window,
 )
 from driver.network.graph.shapes import graph_of
@@ -54,8 +54,8 @@ _NO_PAD: Final = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Middle:
-    """What is taken from a tensor, and the largest magnitude of what is left."""
+class ZeroPoint:
+    """The value that a tensor's byte 0 stands for, and the largest magnitude of what is left."""
 
     real: float
     reach: float
@@ -65,10 +65,10 @@ def middles(
     graph: Graph,
     ranges: Mapping[str, float],
     *,
-    inputs: Mapping[str, Middle] = MappingProxyType({}),
+    inputs: Mapping[str, ZeroPoint] = MappingProxyType({}),
     copies: bool = True,
     without: Collection[str] = (),
-) -> dict[str, Middle]:
+) -> dict[str, ZeroPoint]:
     """What can be taken from each tensor, where that is anything.
 
     Args:
@@ -94,27 +94,27 @@ def middles(
     return found
 
 
-def middle_of_ends(lo: float, hi: float) -> Middle | None:
+def middle_of_ends(lo: float, hi: float) -> ZeroPoint | None:
     """What the byte 0 stands for if these are the ends of 8 bits."""
     step = (hi - lo) / LEVELS
     if not math.isfinite(step) or step <= 0:
         return None
     real = lo - INT8_MIN * step
-    return Middle(real=real, reach=INT8_MAX * step) if abs(real) > step / 2 else None
+    return ZeroPoint(real=real, reach=INT8_MAX * step) if abs(real) > step / 2 else None
 
 
-def input_ranges(made: Graph, middle: Mapping[str, Middle]) -> dict[str, float]:
+def input_ranges(made: Graph, middle: Mapping[str, ZeroPoint]) -> dict[str, float]:
     """The ranges of the inputs that `centered` took a middle from, whose levels are given."""
     given = {i.name for i in made.inputs}
     return {
         node.output: middle[node.inputs[0]].reach
         for node in made.nodes
-        if isinstance(node.op, Centered) and node.inputs[0] in given
+        if isinstance(node.op, SubtractZeroPoint) and node.inputs[0] in given
     }
 
 
 def ranges_around(
-    made: Graph, ranges: Mapping[str, float], middle: Mapping[str, Middle]
+    made: Graph, ranges: Mapping[str, float], middle: Mapping[str, ZeroPoint]
 ) -> dict[str, float]:
     """The ranges of what `centered` made, from those of what it was made from."""
     found = dict(ranges) | {name: each.reach for name, each in middle.items()}
@@ -129,7 +129,7 @@ def copied_tensors(graph: Graph) -> frozenset[str]:
     return _tensors_that_can(graph, copies=True) - _tensors_that_can(graph, copies=False)
 
 
-def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
+def centered(graph: Graph, middle: Mapping[str, ZeroPoint]) -> Graph:
     """The graph with the same results, to rounding, whose tensors are less by their middles.
 
     Convolutions that pad one of these read it with a border, a tensor of its own.
@@ -142,7 +142,9 @@ def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
         made = f"{name}.{suffix}"
         while made in graph.shapes:
             made += "_"
-        nodes.append(Node(name=made, op=Centered(middle=real), inputs=(name,), output=made))
+        nodes.append(
+            Node(name=made, op=SubtractZeroPoint(middle=real), inputs=(name,), output=made)
+        )
         return made
 
     for i in graph.inputs:
@@ -184,7 +186,7 @@ def centered(graph: Graph, middle: Mapping[str, Middle]) -> Graph:
 
 
 def with_rounded_middles(
-    quantized: QuantGraph, graph: Graph, middle: Mapping[str, Middle]
+    quantized: QuantGraph, graph: Graph, middle: Mapping[str, ZeroPoint]
 ) -> QuantGraph:
     """The integer network in which a middle is multiplied by the integer weights, as all is.
 
@@ -221,12 +223,12 @@ def with_rounded_middles(
     return replace(quantized, nodes=tuple(nodes), tensors=tensors)
 
 
-def _middle_of_relu(op: Weighted, reach: float) -> Middle | None:
+def _middle_of_relu(op: Weighted, reach: float) -> ZeroPoint | None:
     """Half of the range of what is never negative."""
-    return Middle(real=reach / 2, reach=reach / 2) if op.lo == 0 and reach else None
+    return ZeroPoint(real=reach / 2, reach=reach / 2) if op.lo == 0 and reach else None
 
 
-def _real(middle: Mapping[str, Middle], name: str) -> float:
+def _real(middle: Mapping[str, ZeroPoint], name: str) -> float:
     return middle[name].real if name in middle else 0.0
 
 

@@ -12,12 +12,12 @@ from kit.real_operators import reals
 
 from driver.network.graph import float_run
 from driver.network.graph.ir import (
-    Centered,
     Conv2d,
     Dense,
     Operator,
     Reshape,
     Softmax,
+    SubtractZeroPoint,
     Unary,
     Window,
 )
@@ -45,7 +45,7 @@ def test_every_operator_that_computes_has_calls() -> None:
     with pytest.raises(TypeError, match="moves nothing"):
         calls_of(Reshape(shape=(4,)), [(1, 2, 2)])
     drawn = {type(op) for op in _some_of_each()}
-    assert drawn == {*get_args(Operator)} - {Reshape, Centered}
+    assert drawn == {*get_args(Operator)} - {Reshape, SubtractZeroPoint}
 
 
 def _some_of_each() -> list[Operator]:

@@ -35,7 +35,7 @@ from driver.network.quantize.input_zero_points import input_zero_points
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
 from driver.network.quantize.ranges import ranges_of
-from driver.network.quantize.zero_points import Middle, copied_tensors, middles
+from driver.network.quantize.zero_points import ZeroPoint, copied_tensors, middles
 
 SYMMETRIC = Quantization(activations="symmetric")
 ASYMMETRIC = Quantization(activations="asymmetric")
@@ -113,7 +113,7 @@ def test_a_middle_is_half_the_range_and_goes_through_reshapes() -> None:
     ranges = ranges_of(graph, data_for(graph, 20, 0))
     halves = {"t0": "t0", "t1": "t1", "t2": "t1", "t3": "t3"}
     assert middles(graph, ranges) == {
-        name: Middle(real=ranges[of] / 2, reach=ranges[of] / 2) for name, of in halves.items()
+        name: ZeroPoint(real=ranges[of] / 2, reach=ranges[of] / 2) for name, of in halves.items()
     }
 
 
@@ -343,7 +343,7 @@ def test_an_answer_that_a_layer_makes_in_float_stays() -> None:
     assert between(floats, run(quantized, data)["out0"]).ratio_db > 25
 
 
-def one_input(values: NDArray[Any]) -> Middle | None:
+def one_input(values: NDArray[Any]) -> ZeroPoint | None:
     """What could be taken from an input with these values."""
     b = Builder((1, 3, 5, 5))
     graph = b.graph(b.put(conv(np.random.default_rng(0), 3, 16, window()), "x"))
