@@ -15,12 +15,12 @@ from driver.network.quantize.calibrate import by_name
 from driver.network.quantize.equalize import equalized
 from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.observed import Calibration, Observed
+from driver.network.quantize.option_search import AtOnce, Chosen, choose_options
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.own_integers import keeps_own_integers
 from driver.network.quantize.power_of_two_requantization import MAX_SHIFT
 from driver.network.quantize.quantizer import quantize
 from driver.network.quantize.refining import Refinement, refined_at_once
-from driver.network.quantize.ways import AtOnce, Chosen, chosen_way
 
 _NOT_EQUALIZED = (
     "--equalize changed nothing: there are no channels between two layers that may be scaled, or"
@@ -85,7 +85,7 @@ def fit(
         better = refined_at_once(plain[as_is], known.graph, seen, wanted)
         return AtOnce(quantized=better, observed=seen)
 
-    chosen: Chosen = chosen_way(graph, data, how, quantized_by, at_once_by)
+    chosen: Chosen = choose_options(graph, data, how, quantized_by, at_once_by)
     notes = [*whys, *([] if chosen.why is None else [chosen.why])]
     if how.equalize and equalized(graph, data) is graph:
         notes.append(_NOT_EQUALIZED)

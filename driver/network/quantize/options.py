@@ -28,7 +28,7 @@ class Quantization:
 
     Attributes:
         calibration: how ranges follow from data; see `calibration_method`. None: as usual, or as
-            suits the network better, see `quantize.ways`.
+            suits the network better, see `quantize.option_search`.
         activations: whether zero is the middle of every int8 tensor, or what layers make may lie
             around its own middle, everywhere or (`mixed`) where nothing is copied for it; see
             `quantize.zero_points`.

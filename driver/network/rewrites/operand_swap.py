@@ -13,17 +13,17 @@ import numpy as np
 
 from driver.network.graph.ir import Gather, Graph, IndexArray, MatMul, Node, Shape
 from driver.network.graph.shapes import graph_of
-from driver.network.rewrites.transpose_analysis import Ways, suited
+from driver.network.rewrites.transpose_analysis import Paths, suited
 
 
 def with_products_turned(graph: Graph) -> Graph:
     """The graph with the same results, products exchanged where that leaves less to move."""
-    ways = Ways(graph)
+    paths = Paths(graph)
     nodes: list[Node] = []
     back_as: dict[str, str] = {}
     for node in graph.nodes:
         node = replace(node, inputs=tuple(back_as.get(name, name) for name in node.inputs))
-        back = _better_back(graph, node, ways)
+        back = _better_back(graph, node, paths)
         if back is None:
             nodes.append(node)
             continue
@@ -34,11 +34,11 @@ def with_products_turned(graph: Graph) -> Graph:
     return graph_of(graph.name, graph.inputs, ends, nodes)
 
 
-def _better_back(graph: Graph, node: Node, ways: Ways) -> IndexArray | None:
+def _better_back(graph: Graph, node: Node, paths: Paths) -> IndexArray | None:
     """The move from the exchanged product to the product, where the exchanged one lies better."""
     if not isinstance(node.op, MatMul):
         return None
-    ends = ways.behind(node.output)
+    ends = paths.behind(node.output)
     back = _transposed(graph.shapes[node.output], node.op.groups)
     return back if suited(ends, back) > suited(ends) else None
 

@@ -30,11 +30,11 @@ _PASSING: Final = (Unary, Clip, Affine, Slopes, Normalize, Softmax, Add, Product
 """Operators whose result can have the order of their operand."""
 
 _MOST_ENDS: Final = 4
-"""Ends of a result's ways that are looked for, the nearest ones."""
+"""Ends of a result's paths that are looked for, the nearest ones."""
 
 
-class Ways:
-    """The ways of the results of one graph."""
+class Paths:
+    """The paths that the results of one graph take."""
 
     def __init__(self, graph: Graph) -> None:
         self._shapes = graph.shapes
@@ -42,7 +42,7 @@ class Ways:
         self._outputs = {output.tensor for output in graph.outputs}
 
     def behind(self, result: str) -> list[IndexArray]:
-        """Places in a result as they are read at the nearest ends of its ways."""
+        """Places in a result as they are read at the nearest ends of its paths."""
         shape = self._shapes[result][1:]
         waiting = deque([(result, np.arange(math.prod(shape), dtype=np.int32).reshape(shape))])
         ends: list[IndexArray] = []

@@ -47,7 +47,7 @@ from driver.network.rewrites.moved_operators import (
     with_constants,
 )
 from driver.network.rewrites.rearranged import inverse, is_bijective, rearrangement_of
-from driver.network.rewrites.transpose_analysis import Ways, suited
+from driver.network.rewrites.transpose_analysis import Paths, suited
 
 
 def with_late_moves(graph: Graph) -> Graph:
@@ -85,7 +85,7 @@ class _Mover:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._ways = Ways(graph)
+        self._paths = Paths(graph)
         self._nodes: list[Node] = []
         self._shapes: dict[str, Shape] = {i.name: i.shape for i in graph.inputs}
         self._lies = {i.name: _Lies(i.name, None) for i in graph.inputs}
@@ -221,7 +221,7 @@ class _Mover:
         moved_first = sorted((a, b), key=lambda lies: lies.index is None)
         if a.index is b.index is None:
             return moved_first[0]
-        ends, shape = self._ways.behind(node.output), self._graph.shapes[node.output]
+        ends, shape = self._paths.behind(node.output), self._graph.shapes[node.output]
         return max(moved_first, key=lambda lies: suited(ends, lies.places(shape)))
 
     def _per_channel(self, node: Node, op: Affine | Slopes) -> None:

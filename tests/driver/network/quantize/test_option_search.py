@@ -22,9 +22,9 @@ from driver.network.quantize.fitting import fit, quantize_for
 from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.integer_bias import Biased
 from driver.network.quantize.moments import moments
+from driver.network.quantize.option_search import choose_options
 from driver.network.quantize.options import AS_USUAL, Quantization
 from driver.network.quantize.quantizer import quantize
-from driver.network.quantize.ways import chosen_way
 
 
 def with_outliers(samples: int = 30) -> tuple[Graph, Arrays]:
@@ -55,7 +55,7 @@ def ratio_db(graph: Graph, quantized: QuantGraph, data: Arrays) -> float:
 def test_ranges_that_rare_values_would_spoil_are_read_by_another_method() -> None:
     graph, data = with_outliers()
     seen: list[Quantization] = []
-    chosen = chosen_way(graph, data, AS_USUAL, by(graph, seen))
+    chosen = choose_options(graph, data, AS_USUAL, by(graph, seen))
     assert chosen.how.calibration in {"percentile", "entropy"}
     assert chosen.why is not None
     assert str(chosen.how) in chosen.why
@@ -68,7 +68,7 @@ def test_ranges_that_rare_values_would_spoil_are_read_by_another_method() -> Non
 
 def test_the_same_data_choose_the_same_way() -> None:
     graph, data = with_outliers()
-    one, other = (chosen_way(graph, data, AS_USUAL, by(graph, [])) for _ in range(2))
+    one, other = (choose_options(graph, data, AS_USUAL, by(graph, [])) for _ in range(2))
     assert (one.how, one.why) == (other.how, other.why)
 
 
@@ -78,11 +78,11 @@ def test_what_the_user_decided_is_left_alone() -> None:
         calibration="minmax", equalize=False, share_shifts=False, wide=(), wide_activations=()
     )
     seen: list[Quantization] = []
-    chosen = chosen_way(graph, data, how, by(graph, seen))
+    chosen = choose_options(graph, data, how, by(graph, seen))
     assert (chosen.how, chosen.why) == (how, None)
     assert seen == [how]
     seen.clear()
-    chosen_way(graph, data, Quantization(calibration="minmax"), by(graph, seen))
+    choose_options(graph, data, Quantization(calibration="minmax"), by(graph, seen))
     assert {each.calibration for each in seen} == {"minmax"}
 
 
@@ -90,7 +90,7 @@ def test_what_the_user_decided_is_left_alone() -> None:
 def test_so_few_samples_choose_nothing(samples: int) -> None:
     graph, data = with_outliers(samples)
     seen: list[Quantization] = []
-    assert chosen_way(graph, data, AS_USUAL, by(graph, seen)).why is None
+    assert choose_options(graph, data, AS_USUAL, by(graph, seen)).why is None
     assert seen == [AS_USUAL]
 
 
@@ -98,7 +98,7 @@ def test_a_model_with_ranges_of_its_own_is_taken_as_it_is() -> None:
     graph, data = with_outliers()
     seen: list[Quantization] = []
     given = replace(graph, ranges={"t0": 4.0})
-    assert chosen_way(given, data, AS_USUAL, by(given, seen)).why is None
+    assert choose_options(given, data, AS_USUAL, by(given, seen)).why is None
     assert seen == [AS_USUAL]
 
 
@@ -119,14 +119,14 @@ def with_large_weights(samples: int = 60) -> tuple[Graph, Arrays]:
 
 def test_the_layers_whose_weights_change_many_answers_have_wide_ones() -> None:
     graph, data = with_large_weights()
-    chosen = chosen_way(graph, data, AS_USUAL, by(graph, []))
+    chosen = choose_options(graph, data, AS_USUAL, by(graph, []))
     assert chosen.how.wide == (graph.nodes[0].name,)
     assert chosen.why is not None
     assert "weights of 16 bits in 1 layer: " in chosen.why
     _, fresh = with_large_weights(200)
     usual = quantize(graph, data)
     assert ratio_db(graph, chosen.quantized, fresh) > ratio_db(graph, usual, fresh) + 6
-    narrow = chosen_way(graph, data, Quantization(wide=()), by(graph, []))
+    narrow = choose_options(graph, data, Quantization(wide=()), by(graph, []))
     assert narrow.how.wide == ()
 
 
@@ -136,7 +136,7 @@ def test_fewer_changes_are_not_worth_cycles_that_nobody_asked_for(
     graph, data = with_large_weights()
     monkeypatch.setattr(ways, "_FAR_TOO_MANY", 1.0)
     seen: list[Quantization] = []
-    how = chosen_way(graph, data, AS_USUAL, by(graph, seen)).how
+    how = choose_options(graph, data, AS_USUAL, by(graph, seen)).how
     assert (how.wide, how.wide_activations) == (None, None)
     assert len(seen) > 1, "what costs no cycles was tried"
 
@@ -175,7 +175,7 @@ def test_weights_stay_as_they_are_where_it_is_not_they_that_make_the_noise() -> 
     data["x"][:, 1] = 1e4
     layer.weight[:, 1] = 0
     seen: list[Quantization] = []
-    assert not chosen_way(graph, data, AS_USUAL, by(graph, seen)).how.wide
+    assert not choose_options(graph, data, AS_USUAL, by(graph, seen)).how.wide
     assert any(how.wide for how in seen)
 
 
@@ -199,7 +199,7 @@ def test_shifts_are_shared_where_accuracy_has_room(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ways, "_LITTLE_DB", 30.0)
     graph, data = uneven_rows(2.0)
     how = Quantization(fit_weights=False)
-    usual, chosen = quantize(graph, data, how), chosen_way(graph, data, how, by(graph, []))
+    usual, chosen = quantize(graph, data, how), choose_options(graph, data, how, by(graph, []))
     assert has_own_shifts(usual)
     assert chosen.how == replace(how, share_shifts=True)
     assert not has_own_shifts(chosen.quantized)
@@ -221,7 +221,7 @@ def test_blocks_of_wide_weights_share_their_shifts_already(
         return quantize(graph, some, how, block=4)
 
     how = Quantization(wide=("n0",), calibration="minmax", equalize=False)
-    chosen = chosen_way(graph, data, how, in_small_blocks)
+    chosen = choose_options(graph, data, how, in_small_blocks)
     assert has_own_shifts(chosen.quantized), "each block its own"
     assert seen == [how]
     assert chosen.why is None
@@ -335,5 +335,5 @@ def test_without_data_nothing_is_chosen() -> None:
 
 def test_a_chosen_way_says_why() -> None:
     graph, data = with_outliers()
-    chosen = chosen_way(graph, data, AS_USUAL, by(graph, []))
+    chosen = choose_options(graph, data, AS_USUAL, by(graph, []))
     assert fit(TARGETS["sim"], graph, data, AS_USUAL).notes == (chosen.why,)

@@ -1,4 +1,4 @@
-"""Several ways to integers, tried on a part of the calibration data and judged on the rest.
+"""Searches the options that are open: several are tried on calibration data and judged on its rest.
 
 What nobody decided (`Quantization.is_open`) is decided by how far the integer network's answers are
 from the float network's. Most networks need nothing, so first comes what one run of the float
@@ -105,7 +105,7 @@ class AtOnce:
         return scores, _db(_some(self.observed.answers, some), answers)
 
 
-def chosen_way(
+def choose_options(
     graph: Graph,
     calibration: Arrays,
     how: Quantization,
