@@ -99,8 +99,8 @@ class Campaign:
         return max(worth, self.windows.prefetch_depth)
 
     @property
-    def unconfirmed(self) -> int:
-        """Ends that a busy device may have before it confirms them."""
+    def provisional_limit(self) -> int:
+        """Provisional results that a busy device may have before it is asked to confirm them."""
         if not self.run_seconds:
             return 1
         return min(math.ceil(RERUN_SECONDS / self.run_seconds), self.windows.run_limit)

@@ -40,7 +40,7 @@ class BuildFailed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A device ran a job to its end; `unconfirmed` if it has to prove yet that it was right.
+    """A device ran a job to its end; `provisional` until it has proved that it was right.
 
     `seconds` is what the run took, its way there and back included.
     """
@@ -48,18 +48,18 @@ class Measured:
     job: JobId
     device: str
     measurement: Measurement
-    unconfirmed: bool = False
+    provisional: bool = False
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """A device could not run a job, and says why; `unconfirmed` as for what it could."""
+    """A device could not run a job, and says why; `provisional` as for what it could."""
 
     job: JobId
     device: str
     failure: RunFailure
-    unconfirmed: bool = False
+    provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

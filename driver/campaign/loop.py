@@ -251,19 +251,19 @@ class Loop:
         began, sent, ended = done.began_seconds, done.sent_seconds, done.ended_seconds
         self._times.note(candidate, "transfer", done.device, began, sent)
         self._times.note(candidate, "run", done.device, sent, ended)
-        unconfirmed = done.unchecked > 0
+        provisional = done.unchecked > 0
         match done.result:
             case Measurement() as measurement:
                 self._feed(
                     events.Measured(
-                        done.number, done.device, measurement, unconfirmed, ended - began
+                        done.number, done.device, measurement, provisional, ended - began
                     )
                 )
             case RunFailure() as failure:
                 if failure.status is Status.IMPLAUSIBLE:
                     self._say(f"not believed: {failure.why}")
-                self._feed(events.RunFailed(done.number, done.device, failure, unconfirmed))
-        if not unconfirmed:
+                self._feed(events.RunFailed(done.number, done.device, failure, provisional))
+        if not provisional:
             self._feed(events.Confirmed(done.device))
 
     # ---- commands out ----------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def _confirm(c: Campaign) -> tuple[Campaign, list[Command]]:
         if device in c.confirming:
             return False
         idle = not c.jobs.load(device)
-        return held >= c.unconfirmed or (idle and (is_due or 2 * held >= c.batch))
+        return held >= c.provisional_limit or (idle and (is_due or 2 * held >= c.batch))
 
     asked = [device for device, numbers in c.jobs.held.items() if should(device, len(numbers))]
     c = replace(c, confirming=c.confirming | set(asked)) if asked else c

@@ -53,15 +53,15 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             if failure.status.is_farm_fault:
                 return _strike(c, job, failure, by=_A_WORKER, again=Stage.WAITING)
             return _close(c, job, failure, failure.status.value)
-        case Measured(job, device, measurement, unconfirmed, seconds) if _runs_on(c, job, device):
+        case Measured(job, device, measurement, provisional, seconds) if _runs_on(c, job, device):
             c = replace(c, run_seconds=_mean(c.run_seconds, seconds))
-            return _ran(c, job, measurement, "ok", unconfirmed)
-        case RunFailed(job, device, failure, unconfirmed) if _runs_on(c, job, device):
+            return _ran(c, job, measurement, "ok", provisional)
+        case RunFailed(job, device, failure, provisional) if _runs_on(c, job, device):
             if is_spoiled(failure):
                 return _strike(c, job, failure, by=device)
             if failure.status is Status.RUN_TIMEOUT and not c.jobs[job].alone:
                 return _once_more(c, job), []
-            return _ran(c, job, failure, failure.status.value, unconfirmed)
+            return _ran(c, job, failure, failure.status.value, provisional)
         case Confirmed(device):
             return _confirmed(c, device)
         case DeviceUp(device) if device not in c.devices:
@@ -100,10 +100,10 @@ def _mean(past: float | None, seconds: float) -> float:
 
 
 def _ran(
-    c: Campaign, number: JobId, outcome: Outcome, note: str, unconfirmed: bool
+    c: Campaign, number: JobId, outcome: Outcome, note: str, provisional: bool
 ) -> tuple[Campaign, list[Command]]:
     """A job has ended if its device was right; until that is known it is held."""
-    if not unconfirmed:
+    if not provisional:
         return _close(c, number, outcome, note)
     job = c.jobs[number]
     held = job.to(Stage.HELD, note, device=job.device, outcome=outcome)

@@ -293,7 +293,7 @@ ONE_RAN = (
     DeviceUp("sim0"),
     Proposed((1,)),
     Built(1),
-    Measured(1, "sim0", good(), unconfirmed=True),
+    Measured(1, "sim0", good(), provisional=True),
 )
 
 
@@ -319,7 +319,7 @@ def test_a_busy_device_confirms_when_much_would_have_to_be_run_again(
     campaign, _ = step(campaign, *map(Built, jobs))
     confirmed_after = []
     for number in jobs[:20]:
-        ran = Measured(number, "sim0", good(), unconfirmed=True, seconds=seconds)
+        ran = Measured(number, "sim0", good(), provisional=True, seconds=seconds)
         campaign, commands = step(campaign, ran)
         confirmed_after += [number] * (Confirm("sim0") in commands)
         assert campaign.violations() == []
@@ -332,21 +332,21 @@ def test_an_idle_device_confirms_a_few_short_ones_together() -> None:
     campaign, _ = step(under_way(), *(Built(n, 0.02) for n in range(2, 8)))
     confirmed_after = []
     for number in range(1, 8):
-        ran = Measured(number, "sim0", good(), unconfirmed=True, seconds=0.01)
+        ran = Measured(number, "sim0", good(), provisional=True, seconds=0.01)
         campaign, commands = step(campaign, ran)
         confirmed_after += [number] * (Confirm("sim0") in commands)
     assert confirmed_after == [7], "there is nothing more to run"
 
 
 def test_an_idle_device_confirms_what_workers_wait_for() -> None:
-    ran = Measured(1, "sim0", good(), unconfirmed=True, seconds=0.01)
+    ran = Measured(1, "sim0", good(), provisional=True, seconds=0.01)
     campaign, commands = step(under_way(), ran)
     assert commands == [Confirm("sim0")], "no third compile task is queued"
     campaign, _ = step(under_way(), Measured(1, "sim0", good(), seconds=0.01))
     campaign, commands = step(replace(campaign, asking=False), Proposed(tuple(range(22, 32))))
     assert commands == [Compile(tuple(range(22, 32)))]
     campaign, commands = step(campaign, Built(2, 0.02))
-    campaign, commands = step(campaign, Measured(2, "sim0", good(), unconfirmed=True, seconds=0.01))
+    campaign, commands = step(campaign, Measured(2, "sim0", good(), provisional=True, seconds=0.01))
     assert commands == [], "a task is queued"
     campaign, commands = step(campaign, Stop())
     assert commands == [Confirm("sim0")]
@@ -388,7 +388,7 @@ def test_a_device_that_comes_back_is_asked_to_confirm_anew() -> None:
         *ONE_RAN,
         DeviceLost("sim0", "pulled"),
         DeviceUp("sim0"),
-        Measured(1, "sim0", good(), unconfirmed=True),
+        Measured(1, "sim0", good(), provisional=True),
     )
     assert commands == [Confirm("sim0")]
 
@@ -489,13 +489,13 @@ class World:
         job = self.queues[device].pop(0)
         failures = [Status.RUN_CRASH, Status.RUN_TIMEOUT, Status.INFRA_ERROR]
         status = self.chance.choice([Status.OK] * 3 + failures)
-        unconfirmed = self.chance.random() < 0.7
+        provisional = self.chance.random() < 0.7
         self.feed(
-            Measured(job, device, good(device), unconfirmed, self.chance.choice([0.01, 1.0]))
+            Measured(job, device, good(device), provisional, self.chance.choice([0.01, 1.0]))
             if status is Status.OK
-            else RunFailed(job, device, spoiled(status), unconfirmed)
+            else RunFailed(job, device, spoiled(status), provisional)
         )
-        if not unconfirmed:
+        if not provisional:
             self.feed(Confirmed(device))
 
 
