@@ -18,7 +18,7 @@ from tilefarm.dtype import DType
 
 from driver.network.integer.network import NetworkStep
 from driver.network.integer.qir import QAffine, QConv2d, QGather, QuantGraph
-from driver.network.rewrites.paddings import Pad, padding_of
+from driver.network.rewrites.padding_fusion import Pad, padding_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

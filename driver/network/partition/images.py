@@ -16,7 +16,7 @@ from driver.network.integer.qir import QConv2d, QGather, QuantGraph, Quantize, Q
 from driver.network.partition.assembly import Assembly
 from driver.network.partition.layers import Attrs, pool_attrs, quantize_attrs
 from driver.network.partition.values import Values
-from driver.network.rewrites.paddings import Pad, padding_of
+from driver.network.rewrites.padding_fusion import Pad, padding_of
 
 
 @dataclass(frozen=True, slots=True)

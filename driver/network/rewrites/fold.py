@@ -29,11 +29,11 @@ from driver.network.graph.ir import (
 )
 from driver.network.graph.shapes import graph_of
 from driver.network.quantize.channel_weights import read_channels
-from driver.network.rewrites.composed import with_composed_functions
 from driver.network.rewrites.equal_nodes import with_equal_nodes_merged
-from driver.network.rewrites.normalized import with_whole_normalizations
+from driver.network.rewrites.function_fusion import with_composed_functions
+from driver.network.rewrites.normalization_fusion import with_whole_normalizations
 from driver.network.rewrites.operand_swap import with_products_turned
-from driver.network.rewrites.paddings import with_padding_in_windows
+from driver.network.rewrites.padding_fusion import with_padding_in_windows
 from driver.network.rewrites.scaled_products import only_scales, with_scales_in_products
 from driver.network.rewrites.transpose_sinking import with_late_moves
 

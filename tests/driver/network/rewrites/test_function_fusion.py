@@ -18,9 +18,9 @@ from driver.network.graph.ir import (
     Reduce,
     Unary,
 )
-from driver.network.rewrites.composed import with_composed_functions
 from driver.network.rewrites.fold import fold, without_dead_nodes
-from driver.network.rewrites.normalized import with_whole_normalizations
+from driver.network.rewrites.function_fusion import with_composed_functions
+from driver.network.rewrites.normalization_fusion import with_whole_normalizations
 
 
 def scaled(mul: float, add: float = 0.0) -> Affine:
