@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense, Layer
-from driver.network.quantize.bands import CACHED_ELEMENTS, bands
+from driver.network.quantize.weight_chunks import CACHED_ELEMENTS, bands
 
 Weighted: TypeAlias = Layer | Affine
 """The operators whose weights can take over a factor of each channel, on both sides."""

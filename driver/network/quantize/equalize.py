@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import FloatArray, Graph, Node
-from driver.network.quantize.bands import CACHED_ELEMENTS, bands
 from driver.network.quantize.calibrate import by_name
 from driver.network.quantize.channel_groups import ChannelGroups
 from driver.network.quantize.channel_weights import (
@@ -31,6 +30,7 @@ from driver.network.quantize.channel_weights import (
     read_channels,
     rescaled,
 )
+from driver.network.quantize.weight_chunks import CACHED_ELEMENTS, bands
 
 Reals: TypeAlias = NDArray[np.float64]
 

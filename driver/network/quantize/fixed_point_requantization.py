@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.graph.ir import FloatArray
-from driver.network.quantize.bands import bands
+from driver.network.quantize.integer_weights import unit_of
 from driver.network.quantize.power_of_two_requantization import (
     ACC_LIMIT,
     ENOUGH_SHIFT,
@@ -30,7 +30,7 @@ from driver.network.quantize.power_of_two_requantization import (
     most_bias,
     within_reach,
 )
-from driver.network.quantize.whole_weights import unit_of
+from driver.network.quantize.weight_chunks import bands
 
 Reals: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]

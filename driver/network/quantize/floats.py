@@ -33,7 +33,7 @@ from driver.network.graph.ir import (
     Take,
     Unary,
 )
-from driver.network.quantize.named import named
+from driver.network.quantize.layer_selection import named
 
 KEPT: Final = "kept in float by the user"
 BESIDE: Final = "next to operators in float: it is rounded to int8 once less"

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from driver.network.graph.columns import padded, patches
 from driver.network.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense, Window
-from driver.network.quantize.bands import bands
 from driver.network.quantize.channel_weights import Weighted, weight_of
+from driver.network.quantize.weight_chunks import bands
 
 Reals: TypeAlias = NDArray[np.float64]
 

@@ -24,9 +24,9 @@ from driver.network.integer.noise import between
 from driver.network.integer.qir import QuantGraph
 from driver.network.integer.reference import run
 from driver.network.quantize.float_form import float_form
-from driver.network.quantize.made_up_inputs import made_up_inputs
 from driver.network.quantize.observed import spread
 from driver.network.quantize.options import Quantization
+from driver.network.quantize.synthetic_inputs import made_up_inputs
 from driver.network.quantize.widening import Widening, widenings, with_widenings
 
 _MAY_BE: Final = 1.25

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from driver.network.graph.ir import FloatArray
 from driver.network.integer.qir import INT8_MAX, INT8_MIN, MAX_WIDE, Int32Array, WeightArray
-from driver.network.quantize.bands import bands
+from driver.network.quantize.weight_chunks import bands
 
 MAX_SHIFT: Final = 30
 MAX_MUL: Final = 127

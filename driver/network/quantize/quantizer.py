@@ -42,13 +42,13 @@ from driver.network.integer.qir import (
 from driver.network.integer.real_views import places_of
 from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.floats import float_nodes
-from driver.network.quantize.made_up_inputs import made_up_inputs
+from driver.network.quantize.integer_weights import read_by_layers
 from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from driver.network.quantize.power_of_two_requantization import LARGEST_INPUT, MAX_SHIFT, Largest
 from driver.network.quantize.refining import Refinement, refined, refined_without_data
 from driver.network.quantize.rules import Surroundings, rescale_rule, rule_for
 from driver.network.quantize.scales import ScaleGroups
-from driver.network.quantize.whole_weights import read_by_layers
+from driver.network.quantize.synthetic_inputs import made_up_inputs
 from driver.network.quantize.wide_activations import largest_results, wide_results, with_spare
 from driver.network.quantize.wide_weights import wide_nodes
 from driver.network.quantize.zero_points import with_rounded_middles

@@ -43,6 +43,7 @@ from driver.network.integer.qir import (
     QuantOperator,
 )
 from driver.network.quantize.fixed_point_requantization import multiplied_parameters
+from driver.network.quantize.integer_weights import added_noise, exact_out_scales
 from driver.network.quantize.power_of_two_requantization import (
     BYTES,
     INT8,
@@ -61,7 +62,6 @@ from driver.network.quantize.power_of_two_requantization import (
     sum_parameters,
 )
 from driver.network.quantize.tables import factor_table, slopes_table, unary_table
-from driver.network.quantize.whole_weights import added_noise, exact_out_scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Surroundings:
     """What a rule knows of its place: scales and shape of the operands, the scale that is wanted.
 
     `block` is the number of channels in a vector of the target. A result that `may_be_coarser` may
-    have a larger scale for the sake of the weights, see `quantize.whole_weights`. Where sums
+    have a larger scale for the sake of the weights, see `quantize.integer_weights`. Where sums
     are `multiplied`, scales stay as wanted; weights that `were_whole` may stay so. No shift behind
     sums of weights is above `max_shift`. Where it `is_wide`, weights have 16 bits; `largest` says
     where activations have them. Neither goes with factors.

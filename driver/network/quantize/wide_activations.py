@@ -20,9 +20,9 @@ import numpy as np
 from driver.network.graph.ir import Conv2d, Dense, FloatArray, Graph, Node, Reshape
 from driver.network.integer.blocks import is_view
 from driver.network.integer.qir import INT8_MAX, MAX_WIDE
-from driver.network.quantize.bands import bands
-from driver.network.quantize.named import named
+from driver.network.quantize.layer_selection import named
 from driver.network.quantize.power_of_two_requantization import ACC_LIMIT, MAX_MUL
+from driver.network.quantize.weight_chunks import bands
 
 _ROOM: Final = ACC_LIMIT // 2
 """Of a sum of products: the other half is for the bias."""

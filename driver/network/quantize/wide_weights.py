@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from driver.network.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense, Graph, Operator
-from driver.network.quantize.named import named
+from driver.network.quantize.layer_selection import named
 
 
 def wide_nodes(graph: Graph, patterns: Sequence[str], floats: Mapping[str, str]) -> frozenset[str]:

@@ -14,9 +14,9 @@ from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Graph
 from driver.network.integer.reference import run
 from driver.network.quantize.calibrate import calibrate
-from driver.network.quantize.made_up_inputs import made_up_inputs
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
+from driver.network.quantize.synthetic_inputs import made_up_inputs
 
 BYTES = Grid(1 / 64, 100, "uint8")
 

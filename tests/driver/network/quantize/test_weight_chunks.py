@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from driver.network.integer import arithmetic
-from driver.network.quantize import bands as module
-from driver.network.quantize.bands import bands
+from driver.network.quantize import weight_chunks as module
 from driver.network.quantize.fixed_point_requantization import multiplied_parameters
+from driver.network.quantize.integer_weights import added_noise
 from driver.network.quantize.power_of_two_requantization import LayerParameters, layer_parameters
-from driver.network.quantize.whole_weights import added_noise
+from driver.network.quantize.weight_chunks import bands
 
 RNG = np.random.default_rng(3)
 WEIGHT = (RNG.standard_normal((70, 12, 3, 3)) * np.exp(RNG.standard_normal((70, 1, 1, 1)))).astype(

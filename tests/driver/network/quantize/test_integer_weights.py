@@ -14,8 +14,8 @@ from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Clip, Conv2d, FloatArray, Graph
 from driver.network.integer.qir import QConv2d, QuantGraph
 from driver.network.integer.reference import run
+from driver.network.quantize.integer_weights import exact_out_scales, read_by_layers, unit_of
 from driver.network.quantize.quantizer import quantize, quantize_with
-from driver.network.quantize.whole_weights import exact_out_scales, read_by_layers, unit_of
 
 RNG = np.random.default_rng(3)
 X = {"x": RNG.uniform(-1, 1, (4, 16, 6, 6)).astype(np.float32)}

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from driver.network.graph.ir import FloatArray, Graph, Layer
-from driver.network.quantize.bands import bands
 from driver.network.quantize.power_of_two_requantization import LayerParameters
+from driver.network.quantize.weight_chunks import bands
 
 _MOST_MULTIPLE: Final = 255
 _MOST_SMALLEST: Final = 16
