@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from driver.network.frontend.thin import GRAPH, INITIALIZER, RAW_DATA, heading
+from driver.network.frontend.lazy_weights import GRAPH, INITIALIZER, RAW_DATA, heading
 from driver.network.graph.ir import FloatArray
 
 

@@ -92,7 +92,7 @@ class Scope:
     What refused nodes would have made is `unknown`; some of it has a shape nevertheless. `grids`
     has the names of quantized activations, `ranges` the reach of the tensors that hold them, and
     `pairs` which tensor has another one's values on a grid. `readings` has what a tensor that was
-    made on one grid is on another. `units` is explained in `frontend.integers.units`.
+    made on one grid is on another. `units` is explained in `frontend.integers.dynamic_scales`.
     """
 
     constants: dict[str, Array]

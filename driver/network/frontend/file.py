@@ -17,8 +17,8 @@ from tilefarm.plural import plural
 
 from driver.network.frontend.call import Array
 from driver.network.frontend.external_data import BesideError, bytes_beside, location_of, range_of
+from driver.network.frontend.lazy_weights import HERE, thin_model
 from driver.network.frontend.reasons import Reasons
-from driver.network.frontend.thin import HERE, thin_model
 
 OPSETS: Final = range(8, 29)
 
@@ -30,7 +30,7 @@ _AGAIN: Final = "export or download the model again"
 
 
 def read_model(path: Path) -> onnx.ModelProto:
-    """The model in a file; its large weights are left there, see `frontend.thin`.
+    """The model in a file; its large weights are left there, see `frontend.lazy_weights`.
 
     Raises:
         ModelError: the file cannot be read, is too large, is not ONNX, or is cut off or damaged.

@@ -10,7 +10,7 @@ import onnx
 
 from driver.network.frontend.call import Lowered, Scope
 from driver.network.frontend.dynamic_dimensions import option_for
-from driver.network.frontend.integers.pairs import clip_onto
+from driver.network.frontend.integers.qdq_pairs import clip_onto
 from driver.network.frontend.reasons import Reasons
 from driver.network.graph.grid import BOUNDS, Grid
 from driver.network.graph.ir import GraphOutput, Shape

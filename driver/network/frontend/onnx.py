@@ -32,14 +32,14 @@ from driver.network.frontend.graph_inputs_and_outputs import (
     integers_of,
     outputs_of,
 )
-from driver.network.frontend.inferring import inferred_shapes
 from driver.network.frontend.integer_inputs import open_doors
 from driver.network.frontend.integers import grids
-from driver.network.frontend.integers.whole import as_integers
+from driver.network.frontend.integers.plain_integers import as_integers
 from driver.network.frontend.order import needed_in_order
 from driver.network.frontend.reasons import Reasons
 from driver.network.frontend.rules import COMPOSITIONS, SEVERAL_OUTPUTS, check_supported, rule_of
 from driver.network.frontend.schemas import check_form
+from driver.network.frontend.shape_inference import inferred_shapes
 from driver.network.frontend.steps import Steps
 from driver.network.graph.ir import Graph, GraphInput, Node, Reshape, Shape
 from driver.network.graph.shapes import graph_of

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from driver.network.frontend.call import Call, RefusedError, Result, Scope
 from driver.network.frontend.constants import CONSTANT_OPERATORS
-from driver.network.frontend.integers import layers, pairs, qlinear
+from driver.network.frontend.integers import layers, qdq_pairs, qlinear
 from driver.network.frontend.operators import (
     arithmetic,
     attention,
@@ -84,7 +84,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **layers.RULES,
     **normalizing.RULES,
     **qlinear.RULES,
-    **pairs.RULES,
+    **qdq_pairs.RULES,
     **taking.RULES,
     **truth.RULES,
     **dict.fromkeys(reductions.KINDS, reductions.reduction),

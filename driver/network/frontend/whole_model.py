@@ -9,7 +9,7 @@ from tilefarm.errors import ModelError
 
 from driver.network.frontend.external_data import BesideError, file_beside, location_of
 from driver.network.frontend.file import read_model
-from driver.network.frontend.thin import HERE
+from driver.network.frontend.lazy_weights import HERE
 
 
 def files_beside(path: Path) -> dict[str, Path]:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope
-from driver.network.frontend.integers import units, whole
+from driver.network.frontend.integers import dynamic_scales, plain_integers
 from driver.network.frontend.operators.lanes import with_constants
 from driver.network.graph.grid import Grid
 
@@ -30,14 +30,16 @@ def check(call: Call, scope: Scope) -> None:
     Raises:
         RefusedError: the text says what to do.
     """
-    units.after(call, scope)
+    dynamic_scales.after(call, scope)
     grids = _grids_of(call.inputs, scope)
     reads = call.operator in _READ_INTEGERS or call.operator.startswith(_READ_INTEGERS_TOO)
     if reads or call.operator in _READ_SHAPES or not any(grids):
         return
-    if call.operator in whole.ARITHMETIC and all(each is None or each.is_whole for each in grids):
+    if call.operator in plain_integers.ARITHMETIC and all(
+        each is None or each.is_whole for each in grids
+    ):
         return
-    if call.operator not in units.MOVES:
+    if call.operator not in dynamic_scales.MOVES:
         raise RefusedError("reads quantized values; put DequantizeLinear before it")
     if len(set(_grids_of(_moved(call), scope))) > 1:
         raise RefusedError("reads values of different scales or zero points")
@@ -45,11 +47,11 @@ def check(call: Call, scope: Scope) -> None:
 
 def pass_on(call: Call, scope: Scope) -> None:
     """Notes what follows of the operands for the results."""
-    scope.units |= dict.fromkeys(call.outputs, units.after(call, scope))
+    scope.units |= dict.fromkeys(call.outputs, dynamic_scales.after(call, scope))
     if all(scope.is_constant(name) for name in call.outputs if name):
         return
-    if call.operator in whole.ARITHMETIC:
-        grid = whole.result_grid(call, scope)
+    if call.operator in plain_integers.ARITHMETIC:
+        grid = plain_integers.result_grid(call, scope)
     else:
         grid = _moved_grid(call, scope)
     if grid is not None:
@@ -58,7 +60,7 @@ def pass_on(call: Call, scope: Scope) -> None:
 
 def _moved_grid(call: Call, scope: Scope) -> Grid | None:
     """That of the operand which an operator moves."""
-    if call.operator not in units.MOVES:
+    if call.operator not in dynamic_scales.MOVES:
         return None
     return next((grid for grid in _grids_of(_moved(call), scope) if grid is not None), None)
 

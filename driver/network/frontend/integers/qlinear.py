@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
-from driver.network.frontend.integers import pairs as quantized
+from driver.network.frontend.integers import qdq_pairs as quantized
 from driver.network.frontend.integers.grids import grid_at, noted, read_as
 from driver.network.frontend.integers.stored import dequantized
 from driver.network.frontend.operators import matrices, windows

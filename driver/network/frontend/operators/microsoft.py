@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
-from driver.network.frontend.integers import pairs
+from driver.network.frontend.integers import qdq_pairs
 from driver.network.frontend.integers.qlinear import between_grids, bias, conv, operand, weights
 from driver.network.frontend.operators import (
     binary,
@@ -128,7 +128,7 @@ def _activation(call: Call) -> tuple[Operator, ...]:
 
 RULES: Final[Mapping[str, Rule]] = {
     "BiasGelu": gelu,
-    "DequantizeLinear": pairs.dequantize_linear,
+    "DequantizeLinear": qdq_pairs.dequantize_linear,
     "DynamicQuantizeMatMul": dynamic_matmul,
     "FastGelu": gelu,
     "FusedConv": fused_conv,
@@ -145,6 +145,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "QLinearReduceMean": of_one(reductions.reduction, "ReduceMean"),
     "QLinearSigmoid": of_one(functions.unary, "Sigmoid"),
     "QLinearSoftmax": softmax,
-    "QuantizeLinear": pairs.quantize_linear,
+    "QuantizeLinear": qdq_pairs.quantize_linear,
 }
 """What each operator of the domain becomes."""

@@ -15,7 +15,7 @@ from tilefarm.errors import ModelError
 
 from driver.network.examples import MODEL
 from driver.network.frontend import import_model
-from driver.network.frontend.inferring import inferred_shapes
+from driver.network.frontend.shape_inference import inferred_shapes
 
 CONVOLUTION = [node("Conv", ["x", "w"], "y")]
 WEIGHT = {"w": np.zeros((1, 3, 1, 1), np.float32)}

@@ -13,7 +13,7 @@ from tilefarm.errors import ModelError
 
 from driver.network.frontend import import_model
 from driver.network.frontend.file import read_model, tensor_array
-from driver.network.frontend.thin import HERE, thin_model
+from driver.network.frontend.lazy_weights import HERE, thin_model
 from driver.network.frontend.whole_model import files_beside, model_digest
 from driver.network.graph.ir import Conv2d
 
