@@ -14,13 +14,13 @@ from driver.network.frontend.constant_rules import COMPUTED, require_room
 from driver.network.frontend.file import tensor_array
 from driver.network.frontend.integers.stored import dequantized, quantized
 from driver.network.frontend.operators.functions import PLAIN, WITH_PARAMETERS, function_of
+from driver.network.frontend.operators.gathering import entries_at
 from driver.network.frontend.operators.reshapes import (
     axes_of,
     flat_shape,
     part_bounds,
     target_shape,
 )
-from driver.network.frontend.operators.taking import entries_at
 from driver.network.graph.functions import evaluate
 
 _OF_SHAPES: Final = frozenset({"Shape", "Size"})

@@ -14,8 +14,10 @@ from driver.network.frontend.operators import (
     binary,
     choosing,
     combined,
+    comparisons,
     entries,
     functions,
+    gathering,
     joining,
     matrices,
     microsoft,
@@ -26,12 +28,10 @@ from driver.network.frontend.operators import (
     reshapes,
     resizing,
     sampling,
-    taking,
     transposed,
-    truth,
     windows,
 )
-from driver.network.frontend.operators.lines import also_of_lines
+from driver.network.frontend.operators.one_dimensional import also_of_lines
 from driver.network.frontend.steps import Composition
 
 Rule: TypeAlias = Callable[[Call, Scope], Result | tuple[Result, ...]]
@@ -85,8 +85,8 @@ RULES: Final[Mapping[str, Rule]] = {
     **normalizing.RULES,
     **qlinear.RULES,
     **qdq_pairs.RULES,
-    **taking.RULES,
-    **truth.RULES,
+    **gathering.RULES,
+    **comparisons.RULES,
     **dict.fromkeys(reductions.KINDS, reductions.reduction),
 }
 """What each operator on activations becomes, for one output or for each of several.

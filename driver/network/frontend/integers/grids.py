@@ -13,7 +13,7 @@ import numpy as np
 
 from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope
 from driver.network.frontend.integers import dynamic_scales, plain_integers
-from driver.network.frontend.operators.lanes import with_constants
+from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.graph.grid import Grid
 
 _READ_INTEGERS: Final = frozenset(

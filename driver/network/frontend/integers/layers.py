@@ -13,7 +13,7 @@ from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Sco
 from driver.network.frontend.integers.grids import grid_at, noted, read_as
 from driver.network.frontend.integers.plain_integers import truncated, wrapped
 from driver.network.frontend.operators import arithmetic, matrices, windows
-from driver.network.frontend.operators.truth import truth
+from driver.network.frontend.operators.comparisons import truth
 from driver.network.graph.grid import BOUNDS, Grid
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
-from driver.network.frontend.operators.lanes import with_constants
+from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.frontend.operators.normalizing import instance_norm
 from driver.network.graph.ir import Clip
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
-from driver.network.frontend.operators.lanes import of_a_sample, with_constants
+from driver.network.frontend.operators.channel_affine import of_a_sample, with_constants
 from driver.network.frontend.operators.moves import expanded, require_room
 from driver.network.graph.ir import Add, Clip, FloatArray, Operator, Product, Reshape, Shape, Unary
 

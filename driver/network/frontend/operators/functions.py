@@ -9,7 +9,11 @@ from typing import Final
 import numpy as np
 
 from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
-from driver.network.frontend.operators.lanes import can_be_repeated, of_a_sample, with_constants
+from driver.network.frontend.operators.channel_affine import (
+    can_be_repeated,
+    of_a_sample,
+    with_constants,
+)
 from driver.network.graph.ir import Add, Clip, Product, Slopes, Unary
 
 _SELU: Final = (1.67326319217681884765625, 1.05070102214813232421875)

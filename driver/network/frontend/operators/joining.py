@@ -10,7 +10,7 @@ import numpy as np
 
 from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope, axis_within
-from driver.network.frontend.operators.lanes import with_constants
+from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.frontend.operators.moves import NOTHING
 from driver.network.graph.ir import Concat, Gather, Reshape, Shape
 

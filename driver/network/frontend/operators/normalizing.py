@@ -10,7 +10,7 @@ import numpy as np
 
 from driver.network.frontend.batch_layout import along
 from driver.network.frontend.call import Call, Lowered, RefusedError, Scope, axis_within
-from driver.network.frontend.operators.lanes import can_be_repeated, with_constants
+from driver.network.frontend.operators.channel_affine import can_be_repeated, with_constants
 from driver.network.graph.ir import (
     Clip,
     Conv2d,

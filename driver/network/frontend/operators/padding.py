@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.frontend.call import Call, Lowered, RefusedError, Scope, axis_within
-from driver.network.frontend.operators.lanes import with_constants
+from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.frontend.operators.moves import NOTHING, Move, Places, moved, require_room
 from driver.network.graph.shapes import result_shape
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from driver.network.frontend.call import Call, Lowered, Result, Scope
 from driver.network.frontend.operators import binary
-from driver.network.frontend.operators.lanes import with_constants
+from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.graph.ir import Clip, Node, Operator, Reshape, Softmax, Unary
 
 _POSITIVE: Final = Unary(function="positive")
