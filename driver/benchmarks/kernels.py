@@ -20,8 +20,8 @@ from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.measuring import Bench, Failed, Measured
 from driver.benchmarks.search import best_point
 from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
+from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.program.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, Epilogue
-from driver.program.vta.spent import CAUSES, Spent
 from driver.report.terminal.text_table import text_table
 from driver.targets import playable_target
 
@@ -284,12 +284,12 @@ def _cells(
     return (name, *numbers, over, less)
 
 
-def _spent_row(name: str, spent: Spent) -> tuple[str, ...]:
+def _spent_row(name: str, spent: CycleBreakdown) -> tuple[str, ...]:
     return (name, *(str(getattr(spent, cause)) for cause in CAUSES), str(spent.cycles))
 
 
-def _sum(parts: Iterable[Spent]) -> Spent:
-    total = Spent()
+def _sum(parts: Iterable[CycleBreakdown]) -> CycleBreakdown:
+    total = CycleBreakdown()
     for part in parts:
         total += part
     return total

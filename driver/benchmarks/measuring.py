@@ -18,7 +18,7 @@ from device_server.vta.programs.disassembly import disassemble
 from device_server.vta.programs.instructions import InstructionSet
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs
-from driver.program.vta.spent import Spent, spent
+from driver.program.vta.cycle_breakdown import CycleBreakdown, spent
 
 _ENTRY = "kernel"
 
@@ -31,7 +31,7 @@ class Measured:
         streams: programs that the accelerator was given, one for each synchronization.
     """
 
-    spent: Spent
+    spent: CycleBreakdown
     instructions: int
     read_nbytes: int
     written_nbytes: int
@@ -113,7 +113,7 @@ class Bench:
                 return Failed("run", str(error))
 
     def _explained(self, result: EntryResult, streams: tuple[RecordedStream, ...]) -> Measured:
-        total = Spent()
+        total = CycleBreakdown()
         for stream in streams:
             again = self._library.run_stream(stream.instructions, stream.before, timeline=True)
             if again.spans is None or again.counters.cycles != stream.counters.cycles:

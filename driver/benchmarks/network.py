@@ -24,7 +24,7 @@ from driver.network.examples.zoo import short_name
 from driver.network.forms import forms_of
 from driver.network.integer.network import NetworkStep
 from driver.program.simulated import WholeRun, whole_run
-from driver.program.vta.spent import CAUSES, Spent
+from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.report.cycles_page import Bar, cycles_page
 from driver.report.terminal.text_table import text_table
 from driver.targets import playable_target
@@ -116,7 +116,7 @@ class StepFigures:
     place: str
     why: str
     bound: int = 0
-    spent: Spent | None = None
+    spent: CycleBreakdown | None = None
     read_nbytes: int = 0
     written_nbytes: int = 0
 
@@ -137,7 +137,7 @@ class NetworkFigures:
     board: Board = Board()  # noqa: RUF009 (frozen)
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> CycleBreakdown:
         """All steps together."""
         return total(self.steps)
 
@@ -146,9 +146,9 @@ class NetworkFigures:
         return tuple(step for step in self.steps if step.place != "accelerator")
 
 
-def total(steps: Sequence[StepFigures]) -> Spent:
+def total(steps: Sequence[StepFigures]) -> CycleBreakdown:
     """Cycles of several steps by cause."""
-    return sum((step.spent for step in steps if step.spent), Spent())
+    return sum((step.spent for step in steps if step.spent), CycleBreakdown())
 
 
 def tables(figures: NetworkFigures) -> Iterator[str]:
@@ -226,7 +226,7 @@ def _progress(outcome: Outcome) -> str:
     return f"{cycles} cycles, {plural(outcome.trials, 'trial')}, {outcome.failed} failed"
 
 
-def _row(name: str, operator: str, bound: int, spent: Spent | None) -> tuple[str, ...]:
+def _row(name: str, operator: str, bound: int, spent: CycleBreakdown | None) -> tuple[str, ...]:
     if spent is None:
         return (name, operator, *[""] * (len(CAUSES) + 2))
     causes = (str(getattr(spent, cause)) for cause in CAUSES)

@@ -28,7 +28,7 @@ from driver.campaign.measuring import Task
 from driver.campaign.results import Results
 from driver.campaign.scores import Scores
 from driver.campaign.slots import Slots
-from driver.campaign.starved import Starvation
+from driver.campaign.starvation import Starvation
 from driver.campaign.step import step
 from driver.campaign.time_profile import TimeProfile
 from driver.campaign.tuner_thread import Proposals, TunerThread

@@ -22,7 +22,7 @@ from tilefarm.trust.credentials import credentials
 from tilefarm.watch.audit import AuditEntry, read_audit
 
 from driver.commands.options.farm import add_tracker_options
-from driver.report.terminal.ago import ago
+from driver.report.terminal.elapsed import ago
 
 if TYPE_CHECKING:
     from tilefarm.rpc.tracker_calls import DeviceState, RefusedRun

@@ -17,7 +17,7 @@ from tilefarm.errors import DataError, InfraError, TilefarmError
 from tilefarm.target import Target
 
 from driver.benchmarks.zoo.device import FIRST_RUNS, OnDevice, on_device
-from driver.benchmarks.zoo.peer import peer_outputs, quantized_by_peer
+from driver.benchmarks.zoo.onnx_runtime import peer_outputs, quantized_by_peer
 from driver.benchmarks.zoo.recipes import WITHIN_OF_PEER, Recipe
 from driver.benchmarks.zoo.records import Attempt, Refused, Tried
 from driver.benchmarks.zoo.samples import Noise, Samples, read

@@ -15,7 +15,7 @@ from driver.benchmarks.gate import EXIT_MISSED, add_gate, gated
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.goals import goals
-from driver.benchmarks.zoo.peer import check_peer
+from driver.benchmarks.zoo.onnx_runtime import check_peer
 from driver.benchmarks.zoo.recipes import NAMED_TOPOLOGIES, RECIPES, TOPOLOGY, UNKNOWN, Recipe
 from driver.benchmarks.zoo.records import Attempt, Refused, Tried
 from driver.benchmarks.zoo.tables import document, tables

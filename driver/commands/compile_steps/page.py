@@ -9,7 +9,7 @@ from tilefarm.workload import Workload
 
 from driver.commands.compile_steps.steps import Compile, Shown
 from driver.commands.compile_steps.stream import Stream
-from driver.program.vta.spent import CAUSES
+from driver.program.vta.cycle_breakdown import CAUSES
 from driver.report.steps_page import PageStep, steps_page
 from driver.report.summary import KernelTimeline
 from driver.report.tables import count

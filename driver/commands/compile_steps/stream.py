@@ -15,8 +15,8 @@ from tilefarm.workload import Workload
 from device_server.vta.library.library import VtaLibrary
 from device_server.vta.programs.disassembly import disassemble, line
 from device_server.vta.programs.instructions import Instruction, InstructionSet
+from driver.program.vta.cycle_breakdown import CycleBreakdown, spent
 from driver.program.vta.recording import record_workload
-from driver.program.vta.spent import Spent, spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Stream:
     """
 
     lines: tuple[str, ...]
-    spent: Spent
+    spent: CycleBreakdown
     timeline: tuple[TimelineEvent, ...]
 
 
@@ -44,7 +44,7 @@ def stream_of(workload: Workload, trace: Trace, target: Target, *, seed: int = 0
     name = workload.name
     programs = record_workload(library, workload, trace, target, seed=seed, name=name)
     lines: list[str] = []
-    total = Spent()
+    total = CycleBreakdown()
     timelines: list[tuple[TimelineEvent, ...]] = []
     for program in programs:
         library.configure(target)

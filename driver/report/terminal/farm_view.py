@@ -19,7 +19,7 @@ from tilefarm.plural import plural
 from tilefarm.printable import printable
 from tilefarm.rpc.tracker_calls import Devices, DeviceState, Usage, Waiting
 
-from driver.report.terminal.ago import ago
+from driver.report.terminal.elapsed import ago
 
 _WIDE: Final = 100
 _GAP: Final = "  "

@@ -22,14 +22,14 @@ from driver.benchmarks.network import NetworkFigures, StepFigures
 from driver.benchmarks.search import best_point
 from driver.benchmarks.tuning import TuningTask, tune_workload
 from driver.program.simulated import WholeRun
+from driver.program.vta.cycle_breakdown import CycleBreakdown
 from driver.program.vta.layers import RESNET18, Epilogue
-from driver.program.vta.spent import Spent
 
 SIM = TARGETS["sim"]
 
 
 def measured(cycles: int) -> Measured:
-    spent = Spent(gemm=cycles - 10, idle=10)
+    spent = CycleBreakdown(gemm=cycles - 10, idle=10)
     return Measured(
         spent=spent, instructions=1, read_nbytes=2, written_nbytes=3, is_right=True, streams=1
     )
@@ -166,7 +166,7 @@ def test_tables_of_a_network() -> None:
         StepFigures(name="in", workload="w0", operator="quantize", place="cpu", why="no cast"),
         StepFigures(
             name="conv", workload="w1", operator="conv2d", place="accelerator", why="", bound=90,
-            spent=Spent(gemm=80, token=20),
+            spent=CycleBreakdown(gemm=80, token=20),
         ),
     )  # fmt: skip
     whole = WholeRun(counters=Counters(cycles=98, instructions=7), differing=0, arena_nbytes=1)

@@ -6,7 +6,7 @@ import numpy as np
 from tilefarm.measurement import Counters
 
 from device_server.vta.programs.instructions import Alu, Finish, Gemm, Transfer
-from driver.program.vta.spent import CAUSES, Spent, spent
+from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown, spent
 
 ACC, INP = 3, 2
 
@@ -29,7 +29,7 @@ def test_every_cycle_has_one_cause() -> None:
         compute_queue_stall_cycles=4,
     )
     found = spent(records, np.array(ends), counters)
-    assert found == Spent(
+    assert found == CycleBreakdown(
         gemm=24, reset=8, alu=8 + 16, start=7 + 7 + 7 + 7 + 1, load=20, memory=30, token=10,
         queue=4, idle=6,
     )  # fmt: skip
@@ -37,7 +37,7 @@ def test_every_cycle_has_one_cause() -> None:
 
 
 def test_sums() -> None:
-    one = Spent(gemm=3, idle=1)
+    one = CycleBreakdown(gemm=3, idle=1)
     assert (one + one).gemm == one.times(2).gemm == 6
     assert one.times(3).cycles == 12
     assert CAUSES[0] == "gemm"

@@ -8,7 +8,7 @@ from tilefarm.clock import ManualClock
 
 from driver.campaign.campaign import Campaign, Windows
 from driver.campaign.events import Built, DeviceUp, Proposed
-from driver.campaign.starved import Starvation
+from driver.campaign.starvation import Starvation
 from driver.campaign.step import step
 from tuner.lookahead import Lookahead
 

@@ -24,7 +24,7 @@ REGISTER_CYCLES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class CycleBreakdown:
     """Cycles by what the compute module did in them. Nothing is counted twice or left out.
 
     The compute module multiplies, and so bounds a kernel; loads and stores show where it waits.
@@ -55,21 +55,21 @@ class Spent:
     def cycles(self) -> int:
         return sum(asdict(self).values())
 
-    def __add__(self, other: Spent) -> Spent:
+    def __add__(self, other: CycleBreakdown) -> CycleBreakdown:
         mine, more = asdict(self), asdict(other)
-        return Spent(**{cause: mine[cause] + more[cause] for cause in mine})
+        return CycleBreakdown(**{cause: mine[cause] + more[cause] for cause in mine})
 
-    def times(self, count: int) -> Spent:
+    def times(self, count: int) -> CycleBreakdown:
         """The cycles of `count` such kernels."""
-        return Spent(**{cause: count * cycles for cause, cycles in asdict(self).items()})
+        return CycleBreakdown(**{cause: count * cycles for cause, cycles in asdict(self).items()})
 
 
-CAUSES = tuple(field.name for field in fields(Spent))
+CAUSES = tuple(field.name for field in fields(CycleBreakdown))
 
 
 def spent(
     records: Iterable[Instruction], spans: npt.NDArray[np.int64], counters: Counters
-) -> Spent:
+) -> CycleBreakdown:
     """What a run's cycles went to.
 
     Args:
@@ -99,7 +99,7 @@ def spent(
     memory = counters.compute_memory_stall_cycles
     token, queue = counters.compute_token_stall_cycles, counters.compute_queue_stall_cycles
     known = gemm + reset + alu + start + load + token + queue
-    return Spent(
+    return CycleBreakdown(
         gemm=gemm,
         reset=reset,
         alu=alu,
