@@ -31,7 +31,7 @@ _SPARE: Final = 2
 
 
 @dataclass(slots=True)
-class Front:
+class PartialPoints:
     """Partial points side by side: bounds [variables, points], and the owner of each."""
 
     lower: Floats
@@ -42,9 +42,9 @@ class Front:
     def count(self) -> int:
         return int(self.owner.shape[0])
 
-    def kept(self, which: Flags | NDArray[np.intp]) -> Front:
+    def kept(self, which: Flags | NDArray[np.intp]) -> PartialPoints:
         at = np.flatnonzero(which) if which.dtype == np.bool_ else which
-        return Front(
+        return PartialPoints(
             np.take(self.lower, at, axis=1), np.take(self.upper, at, axis=1), self.owner[at]
         )
 
@@ -72,15 +72,15 @@ class Search:
         stack = [(0, self._root)]
         looked_at = 0
         while stack:
-            depth, front = stack.pop()
-            if not front.count:
+            depth, partial = stack.pop()
+            if not partial.count:
                 continue
             if depth == len(self.levels):
-                rows = self._finished(front)[0]
+                rows = self._finished(partial)[0]
                 if len(rows):
                     yield rows
                 continue
-            after = self._expand(depth, front, allowed, None)
+            after = self._expand(depth, partial, allowed, None)
             looked_at += after.count
             if give_up_after is not None and looked_at > give_up_after:
                 raise TimeoutError(f"no end after {looked_at} partial points")
@@ -99,14 +99,14 @@ class Search:
         Returns the points, the owner of each, and for how many points each one stands: 1 when
         nothing was dropped, so that these are all; else an estimate (Knuth 1975, for one owner).
         """
-        front = self._root.kept(np.zeros(owners if self._root.count else 0, dtype=np.intp))
-        front.owner = np.arange(front.count)
+        partial = self._root.kept(np.zeros(owners if self._root.count else 0, dtype=np.intp))
+        partial.owner = np.arange(partial.count)
         thinning = _Thinning(rng, width)
         for depth in range(len(self.levels)):
-            if not front.count:
+            if not partial.count:
                 break
-            front = self._expand(depth, front, allowed, thinning)
-        return (*self._finished(front), thinning.stands_for)
+            partial = self._expand(depth, partial, allowed, thinning)
+        return (*self._finished(partial), thinning.stands_for)
 
     def valid(self, tunables: Rows) -> tuple[Rows, NDArray[np.intp]]:
         """The valid ones of points given by their tunables, and which ones these are.
@@ -118,12 +118,12 @@ class Search:
         if effect is None or not self._root.count:
             return np.empty((0, len(self.index)), dtype=np.int64), np.empty(0, dtype=np.intp)
         values = tunables.T
-        front = self._root.kept(np.zeros(len(tunables), dtype=np.intp))
-        front.owner = np.arange(len(tunables))
-        low, high = front.lower[self._tunables], front.upper[self._tunables]
+        partial = self._root.kept(np.zeros(len(tunables), dtype=np.intp))
+        partial.owner = np.arange(len(tunables))
+        low, high = partial.lower[self._tunables], partial.upper[self._tunables]
         fits = ((values >= low) & (values <= high)).all(axis=0)
-        front.lower[self._tunables] = front.upper[self._tunables] = values
-        return self._finished(front.kept(fits & _alive(front, effect, None)))
+        partial.lower[self._tunables] = partial.upper[self._tunables] = values
+        return self._finished(partial.kept(fits & _alive(partial, effect, None)))
 
     @cached_property
     def _all_at_once(self) -> Effect | None:
@@ -132,37 +132,41 @@ class Search:
     # -- one level ---------------------------------------------------------------------------------
 
     def _expand(
-        self, depth: int, front: Front, allowed: Allowed | None, thinning: _Thinning | None
-    ) -> Front:
+        self,
+        depth: int,
+        partial: PartialPoints,
+        allowed: Allowed | None,
+        thinning: _Thinning | None,
+    ) -> PartialPoints:
         level = self.levels[depth]
         v, values = level.variable, level.values
-        fits = (values >= front.lower[v][:, None]) & (values <= front.upper[v][:, None])
+        fits = (values >= partial.lower[v][:, None]) & (values <= partial.upper[v][:, None])
         if allowed is not None and v in allowed:
-            fits &= allowed[v][front.owner]
+            fits &= allowed[v][partial.owner]
         source, which = np.nonzero(fits)
         if thinning is not None:
-            some = thinning.chosen(front.owner[source], _SPARE)
+            some = thinning.chosen(partial.owner[source], _SPARE)
             source, which = source[some], which[some]
-        after = front.kept(source)
+        after = partial.kept(source)
         after.lower[v] = after.upper[v] = values[which]
         alive = np.flatnonzero(_alive(after, level.effect, allowed))
         if thinning is not None:
             alive = alive[thinning.chosen(after.owner[alive], 1)]
         return after if len(alive) == after.count else after.kept(alive)
 
-    def _finished(self, front: Front) -> tuple[Rows, NDArray[np.intp]]:
-        """Points of a front with every variable branched over; doubtful ones checked exactly."""
-        if not front.count:
-            return np.empty((0, len(self.index)), dtype=np.int64), front.owner
-        open_or_huge = (front.lower != front.upper) | (np.abs(front.lower) >= EXACT)
+    def _finished(self, partial: PartialPoints) -> tuple[Rows, NDArray[np.intp]]:
+        """Partial points with every variable branched over; doubtful ones checked exactly."""
+        if not partial.count:
+            return np.empty((0, len(self.index)), dtype=np.int64), partial.owner
+        open_or_huge = (partial.lower != partial.upper) | (np.abs(partial.lower) >= EXACT)
         doubtful = open_or_huge.any(axis=0) | (not self.levels)
-        rows: Rows = front.lower.T.astype(np.int64)
+        rows: Rows = partial.lower.T.astype(np.int64)
         if doubtful.any():
             good = np.asarray(
                 [not d or self._holds(row) for d, row in zip(doubtful, rows, strict=True)]
             )
-            return rows[good], front.owner[good]
-        return rows, front.owner
+            return rows[good], partial.owner[good]
+        return rows, partial.owner
 
     def _holds(self, row: Rows) -> bool:
         """Whether a row is valid, in whole numbers."""
@@ -171,17 +175,19 @@ class Search:
             point[v.name] in v.domain for v in self._space.variables if v.domain
         )
 
-    def _narrowed_root(self, effect: Effect) -> Front:
+    def _narrowed_root(self, effect: Effect) -> PartialPoints:
         """One box with the bounds that domains and constraints give before any choice."""
         variables = self._space.variables
         lower = np.asarray([[float(v.domain[0]) if v.domain else 0.0] for v in variables])
         upper = np.asarray([[float(v.domain[-1]) if v.domain else FAR] for v in variables])
-        front = Front(lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp))
+        partial = PartialPoints(
+            lower.reshape(-1, 1), upper.reshape(-1, 1), np.zeros(1, dtype=np.intp)
+        )
         for _ in range(_ROOT_ROUNDS):
-            front = front.kept(_alive(front, effect, None))
-            if not front.count:
+            partial = partial.kept(_alive(partial, effect, None))
+            if not partial.count:
                 break
-        return front
+        return partial
 
 
 class _Thinning:
@@ -205,23 +211,23 @@ class _Thinning:
         return chosen
 
 
-def _alive(front: Front, effect: Effect, allowed: Allowed | None) -> Flags:
+def _alive(partial: PartialPoints, effect: Effect, allowed: Allowed | None) -> Flags:
     """Narrows all boxes. Which survive: not refuted, no empty range, fixed values allowed."""
-    box = Boxes(front.lower, front.upper, np.ones(front.count, dtype=np.bool_))
+    box = Boxes(partial.lower, partial.upper, np.ones(partial.count, dtype=np.bool_))
     for narrow in effect.narrows:
         narrow(box)
-    alive = box.alive & (front.lower <= front.upper).all(axis=0)
+    alive = box.alive & (partial.lower <= partial.upper).all(axis=0)
     for variable, values in effect.members:
-        rank = np.minimum(np.searchsorted(values, front.lower[variable]), len(values) - 1)
-        member = values[rank] == front.lower[variable]
+        rank = np.minimum(np.searchsorted(values, partial.lower[variable]), len(values) - 1)
+        member = values[rank] == partial.lower[variable]
         if allowed is not None and variable in allowed:
-            member &= allowed[variable][front.owner, rank]
-        alive &= member | (front.lower[variable] < front.upper[variable])
+            member &= allowed[variable][partial.owner, rank]
+        alive &= member | (partial.lower[variable] < partial.upper[variable])
     return alive
 
 
-def _chunks(front: Front) -> list[Front]:
-    if front.count <= _CHUNK:
-        return [front]
-    ends = range(_CHUNK, front.count + _CHUNK, _CHUNK)
-    return [front.kept(np.arange(end - _CHUNK, min(end, front.count))) for end in ends]
+def _chunks(partial: PartialPoints) -> list[PartialPoints]:
+    if partial.count <= _CHUNK:
+        return [partial]
+    ends = range(_CHUNK, partial.count + _CHUNK, _CHUNK)
+    return [partial.kept(np.arange(end - _CHUNK, min(end, partial.count))) for end in ends]

@@ -35,7 +35,7 @@ _BLOCKED_FLAT = ("n", "c-block", "row", "lane")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offence:
+class Difference:
     """The first element of a step's result that is not the reference's.
 
     Attributes:
@@ -69,7 +69,7 @@ class StepCheck:
     place: str
     result: str
     cycles: int = 0
-    offence: Offence | None = None
+    offence: Difference | None = None
     failure: str = ""
 
     @property
@@ -217,7 +217,7 @@ def _run(
 
 def _first_offence(
     workload: Workload, done: Measurement, samples: Sequence[StepRun], first: int
-) -> Offence | None:
+) -> Difference | None:
     outputs = dict(done.outputs)
     for spec in workload.outputs:
         content = np.frombuffer(outputs[spec.name], spec.dtype.value)
@@ -230,14 +230,14 @@ def _first_offence(
     return None
 
 
-def first_difference(expected: Array, got: Array, sample: int = 0) -> Offence | None:
+def first_difference(expected: Array, got: Array, sample: int = 0) -> Difference | None:
     """The first element, in memory's order, whose bits differ; None where all are equal."""
     bits = f"u{expected.dtype.itemsize}"
     wrong = np.ascontiguousarray(expected).view(bits) != np.ascontiguousarray(got).view(bits)
     if not wrong.any():
         return None
     at = np.unravel_index(int(wrong.argmax()), wrong.shape)
-    return Offence(
+    return Difference(
         sample=sample,
         place=tuple(zip(_axes(expected), map(int, at), strict=True)),
         expected=float(expected[at]),

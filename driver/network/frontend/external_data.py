@@ -12,7 +12,7 @@ _PLACE: Final = "weights belong in the model's folder, in files of the names tha
 _COPY: Final = "copy or download the file with the weights again"
 
 
-class BesideError(ValueError):
+class ExternalDataError(ValueError):
     """A file beside a model is no good, and with it every weight that should be in there."""
 
     def __init__(self, location: str, why: str, remedy: str) -> None:
@@ -31,7 +31,7 @@ def bytes_beside(tensor: onnx.TensorProto, folder: Path) -> bytes:
     """The bytes that a weight has in a file of the model's folder.
 
     Raises:
-        BesideError: the file is not usable, or ends before them.
+        ExternalDataError: the file is not usable, or ends before them.
         ValueError: no file could hold them.
     """
     location = location_of(tensor) or ""
@@ -41,26 +41,26 @@ def bytes_beside(tensor: onnx.TensorProto, folder: Path) -> bytes:
         start, length = range_of(tensor, size)
         if start + length > size:
             why = f"cut off: {length} bytes from byte {start} on, of {size}"
-            raise BesideError(location, why, _COPY)
+            raise ExternalDataError(location, why, _COPY)
         with file.open("rb") as stream:
             stream.seek(start)
             return stream.read(length)
     except OSError as error:
-        raise BesideError(location, str(error.strerror), _COPY) from None
+        raise ExternalDataError(location, str(error.strerror), _COPY) from None
 
 
 def file_beside(location: str, folder: Path) -> Path:
     """The file of that name below the model's folder, links followed.
 
     Raises:
-        BesideError: it is elsewhere, not there, or not a file.
+        ExternalDataError: it is elsewhere, not there, or not a file.
     """
     try:
         return _confined(location, folder)
     except OSError as error:
-        raise BesideError(location, str(error.strerror), _PLACE) from None
+        raise ExternalDataError(location, str(error.strerror), _PLACE) from None
     except (ValueError, RuntimeError) as error:  # links that lead round in a ring
-        raise BesideError(location, str(error), _PLACE) from None
+        raise ExternalDataError(location, str(error), _PLACE) from None
 
 
 def _confined(location: str, folder: Path) -> Path:

@@ -16,7 +16,12 @@ from tilefarm.errors import ModelError
 from tilefarm.plural import plural
 
 from driver.network.frontend.call import Array
-from driver.network.frontend.external_data import BesideError, bytes_beside, location_of, range_of
+from driver.network.frontend.external_data import (
+    ExternalDataError,
+    bytes_beside,
+    location_of,
+    range_of,
+)
 from driver.network.frontend.lazy_weights import HERE, thin_model
 from driver.network.frontend.reasons import Reasons
 
@@ -134,7 +139,7 @@ def read_initializers(graph: onnx.GraphProto, path: Path, reasons: Reasons) -> d
             continue  # One reason for a file, not for each weight in it.
         try:
             weights[tensor.name] = tensor_array(tensor, path)
-        except BesideError as reason:
+        except ExternalDataError as reason:
             spoilt.add(location_of(tensor))
             reasons.add(f"weight {tensor.name!r}: {reason}", reason.remedy)
         except ValueError as reason:
@@ -151,7 +156,7 @@ def tensor_array(tensor: onnx.TensorProto, path: Path | None = None) -> Array:
     """The values of a stored tensor; what is not in it is read from the model's file, or beside it.
 
     Raises:
-        BesideError: the external file is not usable.
+        ExternalDataError: the external file is not usable.
         ValueError: sizes do not agree, or the type is unknown.
     """
     if (location := location_of(tensor)) is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tilefarm.digest import Digest
 from tilefarm.errors import ModelError
 
-from driver.network.frontend.external_data import BesideError, file_beside, location_of
+from driver.network.frontend.external_data import ExternalDataError, file_beside, location_of
 from driver.network.frontend.file import read_model
 from driver.network.frontend.lazy_weights import HERE
 
@@ -24,7 +24,7 @@ def files_beside(path: Path) -> dict[str, Path]:
             location: file_beside(location, path.parent)
             for location in sorted(filter(None, named - {HERE}))
         }
-    except BesideError as reason:
+    except ExternalDataError as reason:
         raise ModelError(f"{path}: {reason}", reason.remedy) from None
 
 

@@ -33,7 +33,7 @@ from driver.network.partition.channels import Channels
 from driver.network.partition.images import Images
 from driver.network.partition.layer_calls import LayerCalls
 from driver.network.partition.matmuls import MatMuls
-from driver.network.partition.placement import EitherSide
+from driver.network.partition.placement import OperatorPlacement
 from driver.network.partition.processor import Processor
 from driver.network.partition.real_steps import add_real_steps
 from driver.network.partition.values import Values
@@ -64,7 +64,9 @@ class _Partitioner:
         self._images = Images(graph, target, self._made, self._values)
         self._layers = LayerCalls(graph, target, self._made, self._values, self._images)
         self._processor = Processor(graph, target, self._made, self._values)
-        self._either = EitherSide(graph, target, self._made, self._values, self._processor)
+        self._placement = OperatorPlacement(
+            graph, target, self._made, self._values, self._processor
+        )
 
     def take(self, node: QuantNode) -> None:
         """Adds the steps of one node, if it needs any."""
@@ -86,16 +88,16 @@ class _Partitioner:
             case QAffine():
                 self._layers.affine(node, node.op)
             case QAdd():
-                self._either.add(node, node.op)
+                self._placement.add(node, node.op)
             case QRescale(mul=mul, shift=shift):
                 source, result = self._values.read(node.inputs[0]), self._values.result(node.output)
                 self._channels.scale(
                     node.name, source, node.output, mul=mul, shift=shift, result=result
                 )
             case QMaxPool2d(window=window):
-                self._either.max_pool(node, window)
+                self._placement.max_pool(node, window)
             case QAvgPool2d():
-                self._either.avg_pool(node, node.op)
+                self._placement.avg_pool(node, node.op)
             case QLookup(table=table):
                 self._processor.lookup(node, table)
             case QProduct():

@@ -16,8 +16,8 @@ from driver.network.partition.unsupported import misfit
 from driver.network.partition.values import Values
 
 
-class EitherSide:
-    """Makes the calls."""
+class OperatorPlacement:
+    """Makes the calls of operators that both sides have."""
 
     def __init__(
         self, graph: QuantGraph, target: Target, made: Assembly, values: Values, alone: Processor

@@ -46,7 +46,7 @@ from driver.network.quantize.integer_weights import read_by_layers
 from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from driver.network.quantize.power_of_two_requantization import LARGEST_INPUT, MAX_SHIFT, Largest
 from driver.network.quantize.refining import Refinement, refined, refined_without_data
-from driver.network.quantize.rules import Surroundings, rescale_rule, rule_for
+from driver.network.quantize.rules import RuleContext, rescale_rule, rule_for
 from driver.network.quantize.scales import ScaleGroups
 from driver.network.quantize.synthetic_inputs import made_up_inputs
 from driver.network.quantize.wide_activations import largest_results, wide_results, with_spare
@@ -241,7 +241,7 @@ class _Quantizer:
         if isinstance(node.op, Concat):
             self._concat(node, names)
             return
-        at = Surroundings(
+        at = RuleContext(
             in_scales=tuple(self._scale(name) for name in names),
             in_shape=self._graph.shapes[node.inputs[0]],
             wanted=self._wanted_scale(node.output),

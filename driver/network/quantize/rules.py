@@ -73,7 +73,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class RuleContext:
     """What a rule knows of its place: scales and shape of the operands, the scale that is wanted.
 
     `block` is the number of channels in a vector of the target. A result that `may_be_coarser` may
@@ -95,7 +95,7 @@ class Surroundings:
     largest: Largest = INT8
 
 
-def rule_for(op: Operator, at: Surroundings) -> Rule:
+def rule_for(op: Operator, at: RuleContext) -> Rule:
     """The integer form of an operator.
 
     Raises:
@@ -157,7 +157,7 @@ def rescale_rule(in_scale: float, out_scale: float) -> Rule:
     return Rule(QRescale(mul=mul, shift=shift), out_scale)
 
 
-def _layer(op: Conv2d | ConvTranspose2d | Dense, at: Surroundings) -> Rule:
+def _layer(op: Conv2d | ConvTranspose2d | Dense, at: RuleContext) -> Rule:
     layer, scale = _parameters(op.weight, op.bias, at)
     lo, hi = bounds(op.lo, op.hi, scale, at.largest.result)
     common: dict[str, Any] = {
@@ -176,7 +176,7 @@ def _layer(op: Conv2d | ConvTranspose2d | Dense, at: Surroundings) -> Rule:
     return Rule(QDense(**common), scale)
 
 
-def _lanes(op: Affine | Clip, mul: FloatArray, add: FloatArray, at: Surroundings) -> Rule:
+def _lanes(op: Affine | Clip, mul: FloatArray, add: FloatArray, at: RuleContext) -> Rule:
     layer, scale = _parameters(mul[:, None], add, at)
     lo, hi = bounds(op.lo, op.hi, scale)
     mul32 = layer.weight[:, 0].astype(np.int32)
@@ -187,7 +187,7 @@ def _lanes(op: Affine | Clip, mul: FloatArray, add: FloatArray, at: Surroundings
 
 
 def _parameters(
-    weight: FloatArray, bias: FloatArray, at: Surroundings
+    weight: FloatArray, bias: FloatArray, at: RuleContext
 ) -> tuple[LayerParameters, float]:
     """Integer parameters and the scale of the results."""
     (in_scale,) = at.in_scales
