@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -18,6 +21,8 @@ from tuner.grid_search import spread
 from tuner.guided import Guided, farthest
 from tuner.proposer import Proposer
 from tuner.sampler import Sampler
+
+README: Final = Path(__file__).resolve().parents[2] / "tuner" / "README.md"
 
 
 class TestRandom(ProposerSuite):
@@ -42,6 +47,18 @@ class TestGuided(ProposerSuite):
     @pytest.fixture
     def make(self) -> Make:
         return lambda space, seed: make_proposer("guided", space, seed)
+
+
+class TestReadme(ProposerSuite):
+    """The proposer that the README shows how to write."""
+
+    @pytest.fixture
+    def make(self) -> Make:
+        (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+        names: dict[str, Any] = {}
+        exec(example, names)
+        made: Make = names["NearTheBest"]
+        return made
 
 
 class Knowall:
