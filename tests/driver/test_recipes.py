@@ -1,0 +1,54 @@
+"""What the README shows how to add works as it is written there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+from tilefarm.machine import HLS_MAX_SHIFT, Board, Host
+
+from driver.benchmarks.figures import Figure
+from driver.targets import usable_target
+
+README: Final = Path(__file__).resolve().parents[2] / "driver" / "README.md"
+
+
+def example(language: str, word: str) -> str:
+    """The one block of the README in this language that has this word in it."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
+    (found,) = [str(block) for block in blocks if word in block]
+    return found
+
+
+def test_a_board(tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(example("json", "mine"))
+    board = usable_target(str(file))
+    assert board.board == Board(model="mine", design="hls", runtime="original", clock_mhz=200)
+    assert board.limits.max_shift == HLS_MAX_SHIFT
+    document = json.loads(file.read_text())
+    del document["host"]
+    file.write_text(json.dumps(document))
+    assert usable_target(str(file)) == replace(board, host=Host())
+
+
+def test_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    exec(example("python", "tilefarm bench"), names)
+    module = SimpleNamespace(**names)
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    for as_json in (False, True):
+        args = parser.parse_args(["--layers", "C2,C11"], argparse.Namespace(json=as_json))
+        assert module.run(args) == 0
+    *table, document = capsys.readouterr().out.splitlines()
+    rows = json.loads(document)
+    assert [row["name"] for row in rows] == ["C2", "C11"]
+    assert rows[0].keys() == Figure(name="", value=0, unit="").row().keys()
+    assert any(line.startswith("C11") for line in table)
