@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -22,6 +25,8 @@ from compile_worker.ir.visit import find
 from compile_worker.lowering import lower
 from compile_worker.schedule import PRIMITIVES, Schedule, replay
 from compile_worker.te import nest_of
+
+README: Final = Path(__file__).resolve().parents[3] / "compile_worker" / "README.md"
 
 Call = tuple[Argument, ...]
 
@@ -417,3 +422,19 @@ def test_what_is_remembered_of_one_is_not_taken_for_true() -> None:
     assert replay(steps([("split", "out_w", 1)]), func, SIM)
     with pytest.raises(ScheduleError, match="split"):
         replay(steps([("split", "out_w", True)]), func, SIM)
+
+
+def test_the_example_of_the_readme_does_what_it_says() -> None:
+    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (example,) = [each for each in examples if "@primitive" in each]
+    names: dict[str, Any] = {}
+    exec(example, names)
+    work = EXAMPLES["affine"]
+    before = Schedule(nest_of(work, SIM), SIM)
+    after = names["mirror"](before, "out_w")
+    assert after.trace.steps == (Step("mirror", ("out_w",)),)
+    assert show(after.func) != show(before.func)
+    wanted, found = (interpret(each.func, inputs_of(work)) for each in (before, after))
+    assert all(np.array_equal(found[name], array) for name, array in wanted.items())
+    with pytest.raises(ScheduleError, match="reduces over it"):
+        names["mirror"](Schedule(nest_of(EXAMPLES["dense"], SIM), SIM), "dot_ci")
