@@ -1,6 +1,9 @@
 """Every operator's nest means what numpy says, and prints as its golden text."""
 
 import math
+import re
+from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +20,8 @@ from compile_worker.machines.cpu.features import features_of
 from compile_worker.te import nest_of
 from compile_worker.te.operators import STAGES
 
+ROOT: Final = Path(__file__).resolve().parents[3]
+
 
 def agrees_with_numpy(work: Workload, seed: int = 0) -> None:
     arrays = nests.inputs_of(work, seed)
@@ -30,6 +35,21 @@ def agrees_with_numpy(work: Workload, seed: int = 0) -> None:
 def test_every_operator_has_a_nest_and_an_example() -> None:
     assert STAGES.keys() == OPERATORS.keys()
     assert {work.operator for work in nests.EXAMPLES.values()} == OPERATORS.keys()
+
+
+def test_an_operator_stands_where_the_readme_says() -> None:
+    text = (ROOT / "compile_worker" / "README.md").read_text()
+    page = text.split("## An operator of your own\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE)
+    files = re.findall(r"`(.+?)`", " ".join(rows))
+    assert len(files) > 10
+    for name in files:
+        (file,) = [
+            path
+            for path in (ROOT / top / name for top in (".", "proto", "compile_worker"))
+            if path.is_file()
+        ]
+        assert re.search("lookup", file.read_text(), re.IGNORECASE), f"{name} has no lookup"
 
 
 @pytest.mark.parametrize("name", nests.EXAMPLES)
