@@ -29,7 +29,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class BranchLevel:
     """Branching over one variable: its values, and what follows from each."""
 
     variable: int
@@ -79,10 +79,10 @@ class SearchPlan:
                 members.append((self.index[v.name], self._values[v.name]))
         return Effect(tuple(narrows), tuple(members))
 
-    def levels(self) -> tuple[Level, ...]:
+    def levels(self) -> tuple[BranchLevel, ...]:
         """The levels: tunables first, then derived variables that nothing fixes."""
         known = {v.name for v in self._space.variables if len(v.domain) == 1}
-        levels: list[Level] = []
+        levels: list[BranchLevel] = []
         for pool in (
             [v.name for v in self._space.variables if v.tunable],
             [v.name for v in self._space.variables if not v.tunable and v.domain],
@@ -116,7 +116,7 @@ class SearchPlan:
         before: Collection[str],
         after: Collection[str],
         fixed: Sequence[FunctionalConstraint],
-    ) -> Level:
+    ) -> BranchLevel:
         """What follows from fixing `name`: variables, then what is closed by it, then bounds."""
         new = set(after) - set(before)
         narrows, known, done = list[Narrow](), {*before, name}, set[int]()
@@ -137,7 +137,9 @@ class SearchPlan:
         members = [
             (self.index[v], self._values[v]) for v in sorted(new - {name}) if len(self._values[v])
         ]
-        return Level(self.index[name], self._values[name], Effect(tuple(narrows), tuple(members)))
+        return BranchLevel(
+            self.index[name], self._values[name], Effect(tuple(narrows), tuple(members))
+        )
 
     def _bounds(self, new: Collection[str], known: Collection[str]) -> list[Narrow]:
         """Propagators of constraints that still have open variables and that the change reaches.

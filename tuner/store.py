@@ -42,7 +42,7 @@ _COSTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrialPosition:
     """Where a trial stands: runs that go on with one another are one search, which asks in order.
 
     Attributes:
@@ -111,7 +111,7 @@ class Store(Closing):
         """Notes how a run ended; one that was killed has no end."""
         self._change("end", (ended, outcome, run))
 
-    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
+    def insert(self, trial: Trial, *, run: str, place: TrialPosition | None = None) -> bool:
         """Keeps a trial. False, and nothing changes, if this workload and trace have one already.
 
         Args:
@@ -135,12 +135,14 @@ class Store(Closing):
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def places(self) -> dict[tuple[Digest, Digest], Place]:
+    def places(self) -> dict[tuple[Digest, Digest], TrialPosition]:
         """Where trials stand, by workload and trace; those of older versions stand nowhere."""
         rows = self._db.execute(
             "SELECT workload, trace, search, number FROM trials WHERE search IS NOT NULL"
         )
-        return {(Digest(workload), Digest(t)): Place(*place) for workload, t, *place in rows}
+        return {
+            (Digest(workload), Digest(t)): TrialPosition(*place) for workload, t, *place in rows
+        }
 
     def trials(self, workload: Digest | None = None) -> list[Trial]:
         """Trials of one workload, or all, in the order in which they were asked for."""

@@ -28,7 +28,7 @@ _TIMEOUT_SECONDS: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ScheduleResult:
     """How a schedule ended. `constraint` is the limit that the compiler says it exceeds."""
 
     status: Status
@@ -62,13 +62,13 @@ class Sandbox(Closing):
         self._runner.close()
         self._folder.cleanup()
 
-    def verdict(self, trace: Trace) -> Verdict:
+    def verdict(self, trace: Trace) -> ScheduleResult:
         """Compile, run and compare one schedule."""
         built = compile_kernel(
             CompileJob(workload=self._workload, trace=trace, target=self._target)
         )
         if isinstance(built, BuildFailure):
-            return Verdict(status=built.status, why=built.why, constraint=built.constraint)
+            return ScheduleResult(status=built.status, why=built.why, constraint=built.constraint)
         place = self._place(built.digest)
         place.write_bytes(built.code)
         job = RunJob(
@@ -80,8 +80,8 @@ class Sandbox(Closing):
         result = self._runner.run(job, self._place)
         place.unlink()
         if isinstance(result, Measurement):
-            return Verdict(status=Status.OK)
-        return Verdict(status=result.status, why=result.why)
+            return ScheduleResult(status=Status.OK)
+        return ScheduleResult(status=result.status, why=result.why)
 
     def _place(self, digest: Digest) -> Path:
         return Path(self._folder.name) / digest.hex

@@ -19,7 +19,7 @@ from compile_worker.space import Generated, generate, has_space
 from driver.benchmarks.forbidden import forbidden_points
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.kinds import workloads
-from driver.benchmarks.sandboxed import Sandbox, Verdict
+from driver.benchmarks.sandboxed import Sandbox, ScheduleResult
 from driver.benchmarks.validity_figures import (
     LayerValidity,
     Validity,
@@ -154,5 +154,5 @@ def _shares(total: int, sizes: Sequence[float]) -> list[int]:
     return shares
 
 
-def _wrong(made: Generated, point: Point, verdict: Verdict) -> Wrong:
+def _wrong(made: Generated, point: Point, verdict: ScheduleResult) -> Wrong:
     return Wrong(point={v.name: point[v.name] for v in made.space.tunables}, verdict=verdict)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from driver.benchmarks.sandboxed import Verdict
+from driver.benchmarks.sandboxed import ScheduleResult
 from driver.report.terminal.text_table import text_table
 
 WANTED_SHARE: Final = 0.95
@@ -19,7 +19,7 @@ class Wrong:
     """A point that did not do as promised: its tunables, and how it ended."""
 
     point: Mapping[str, int]
-    verdict: Verdict
+    verdict: ScheduleResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,13 @@ from tilefarm.measurement import Trial
 
 from driver.campaign.campaign import Windows
 from driver.report.summary import TimeBreakdown
-from tuner.store import Place
+from tuner.store import TrialPosition
 
 
 class Records(Protocol):
     """Where trials are kept."""
 
-    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
+    def insert(self, trial: Trial, *, run: str, place: TrialPosition | None = None) -> bool:
         """Store one trial for good, with its place in the order; False if it is there already."""
         ...
 

@@ -13,7 +13,7 @@ from driver.campaign.interfaces import Records, SearchSettings
 from driver.campaign.scores import Scores
 from driver.campaign.tuner_thread import TunerThread
 from driver.report.terminal.events import TrialEnded
-from tuner.store import Place
+from tuner.store import TrialPosition
 
 
 class Results:
@@ -62,7 +62,7 @@ class Results:
         """A candidate has ended."""
         settings = self._settings
         trial = candidate.trial(outcome, tuple(story), settings.proposer)
-        place = Place(settings.search, number)
+        place = TrialPosition(settings.search, number)
         self._records.insert(trial, run=settings.run_id, place=place)
         name = candidate.task.name
         self._tuner.tell(number, trial)

@@ -18,7 +18,7 @@ from tilefarm.system_errors import unwritable
 from driver.commands.options.networks import MODEL, SEEDED, add_network_options, source_of
 
 if TYPE_CHECKING:
-    from driver.commands.validation.explaining import Explanation, Layer
+    from driver.commands.validation.explaining import ExplainedLayer, Explanation
 
 _IMAGES = 32
 
@@ -111,7 +111,7 @@ def _document(told: Explanation) -> dict[str, Any]:
     }
 
 
-def _layer(layer: Layer) -> dict[str, Any]:
+def _layer(layer: ExplainedLayer) -> dict[str, Any]:
     """A layer as JSON can say it: no ratio where nothing differs."""
     document = asdict(layer)
     ratio = layer.noise.ratio_db if layer.noise else math.inf

@@ -13,7 +13,7 @@ from tilefarm.command_line import MOST_SECONDS
 from tilefarm.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from driver.farm.compiling.replaying import Verdict
+    from driver.farm.compiling.replaying import ReplayResult
     from driver.farm.compiling.reproducers import Reproducer
 
 _MOST_MIB: Final = 1 << 24
@@ -97,7 +97,7 @@ def _list(folders: list[Path], *, as_json: bool) -> int:
     return 0
 
 
-def _lines(kept: Reproducer, verdict: Verdict, *, with_ir: bool) -> Iterator[str]:
+def _lines(kept: Reproducer, verdict: ReplayResult, *, with_ir: bool) -> Iterator[str]:
     from tilefarm.measurement import Status
 
     from driver.farm.compiling.replaying import title
@@ -115,7 +115,7 @@ def _lines(kept: Reproducer, verdict: Verdict, *, with_ir: bool) -> Iterator[str
         yield verdict.last.ir
 
 
-def _document(kept: Reproducer, verdict: Verdict) -> dict[str, Any]:
+def _document(kept: Reproducer, verdict: ReplayResult) -> dict[str, Any]:
     from driver.farm.compiling.job_json import job_document
 
     return {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tilefarm.workload import Workload
 
     from driver.commands.compile_steps.choosing import Listed
-    from driver.commands.compile_steps.steps import Compile
+    from driver.commands.compile_steps.steps import CompileSteps
     from driver.commands.compile_steps.stream import Stream
     from driver.program.vta.schedules import Choice
 
@@ -190,7 +190,7 @@ def _one(args: argparse.Namespace, workload: Workload, target: Target) -> int:
 
 
 def _add_stream(
-    args: argparse.Namespace, made: Compile, workload: Workload, trace: Trace, target: Target
+    args: argparse.Namespace, made: CompileSteps, workload: Workload, trace: Trace, target: Target
 ) -> Stream | None:
     """Run the kernel where its instructions are wanted; they become the compile's last step."""
     from driver.commands.compile_steps.steps import ALL, STREAM, Shown
@@ -215,7 +215,7 @@ def _add_stream(
 
 def _lines(
     args: argparse.Namespace,
-    made: Compile,
+    made: CompileSteps,
     workload: Workload,
     choice: Choice,
     target: Target,
@@ -238,7 +238,7 @@ def _lines(
         yield from made.change(shown) if args.diff else [shown.text]
 
 
-def _overview(made: Compile, workload: Workload, choice: Choice) -> Iterator[str]:
+def _overview(made: CompileSteps, workload: Workload, choice: Choice) -> Iterator[str]:
     """A row a step: what it is, how long the text is, and how many lines it changed."""
     from driver.commands.compile_steps.steps import counted
     from driver.report.terminal.text_table import text_table
@@ -259,7 +259,7 @@ def _overview(made: Compile, workload: Workload, choice: Choice) -> Iterator[str
 
 
 def _document(
-    made: Compile, workload: Workload, trace: Trace, stream: Stream | None
+    made: CompileSteps, workload: Workload, trace: Trace, stream: Stream | None
 ) -> dict[str, Any]:
     return {
         "workload": json.loads(workload.to_json()),
@@ -273,7 +273,7 @@ def _document(
 
 def _write_page(
     args: argparse.Namespace,
-    made: Compile,
+    made: CompileSteps,
     workload: Workload,
     choice: Choice,
     stream: Stream | None,

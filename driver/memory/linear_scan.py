@@ -22,7 +22,7 @@ class Direction(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BufferRequest:
     """Bytes that somebody wants under a name. Light ones are spilled first."""
 
     name: str
@@ -35,7 +35,7 @@ class Request:
 class Range:
     """Bytes that are taken: [offset, offset + request.nbytes)."""
 
-    request: Request
+    request: BufferRequest
     offset: int
 
     @property
@@ -48,7 +48,7 @@ class _Gap:
     begin: int
     end: int
 
-    def cut(self, request: Request, direction: Direction) -> int | None:
+    def cut(self, request: BufferRequest, direction: Direction) -> int | None:
         """The offset at which the request lies in this gap; None when it does not fit."""
         step = request.alignment
         if direction is Direction.UP:
@@ -77,7 +77,7 @@ class LinearScan:
         return tuple(sorted(self._taken.values(), key=lambda r: (r.offset, r.end)))
 
     def allocate(
-        self, requests: Sequence[Request], direction: Direction = Direction.UP
+        self, requests: Sequence[BufferRequest], direction: Direction = Direction.UP
     ) -> tuple[Range, ...] | None:
         """Places all requests in the given order, or none: then None, and nothing has changed."""
         before = dict(self._taken)
@@ -90,7 +90,7 @@ class LinearScan:
         return tuple(self._taken[r.name] for r in requests)
 
     def allocate_spilling(
-        self, request: Request, direction: Direction = Direction.UP
+        self, request: BufferRequest, direction: Direction = Direction.UP
     ) -> tuple[Range, tuple[Range, ...]] | None:
         """Places one request, at the cost of lighter ones if need be: (its range, those spilled).
 
@@ -117,7 +117,7 @@ class LinearScan:
         """Gives back what is taken under a name."""
         del self._taken[name]
 
-    def _find(self, request: Request, direction: Direction) -> int | None:
+    def _find(self, request: BufferRequest, direction: Direction) -> int | None:
         """Best fit among all gaps but the last one in the direction; that one if no other fits."""
         gaps = self._gaps()
         if direction is Direction.DOWN:
@@ -156,7 +156,7 @@ def place(
         for old in [r for r in alive if r.last_op < new.first_op]:
             scan.free(old.buffer.name)
             alive.remove(old)
-        request = Request(
+        request = BufferRequest(
             new.buffer.name, new.buffer.nbytes, new.buffer.alignment or memory.alignment
         )
         found = scan.allocate([request])

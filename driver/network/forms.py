@@ -30,7 +30,7 @@ _SEEDED_RUNS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class NetworkSource:
     """What the user names.
 
     Attributes:
@@ -79,7 +79,7 @@ class Forms:
         return data.first(most)
 
 
-def forms_of(source: Source, target: Target) -> Forms:
+def forms_of(source: NetworkSource, target: Target) -> Forms:
     """The forms of what the user names.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilefarm.plural import plural
 
 from driver.report.summary import ArenaPlan
-from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short
+from driver.report.svg import AxisScale, axes, box, colour, drawing, element, label, short
 
 _LEFT, _RIGHT, _HEIGHT = 70.0, 980.0, 360.0
 
@@ -15,8 +15,8 @@ def arena_chart(plan: ArenaPlan) -> str:
     if not plan.rects:
         return "<p>The network has no intermediate tensors.</p>"
     steps = max(len(plan.steps), 1)
-    x = Scale(0, steps, _LEFT, _RIGHT)
-    y = Scale(0, max(plan.nbytes, 1), _HEIGHT - 50, 24)
+    x = AxisScale(0, steps, _LEFT, _RIGHT)
+    y = AxisScale(0, max(plan.nbytes, 1), _HEIGHT - 50, 24)
     parts = [axes(x, y, x_words="kernel calls", y_words="bytes", y_text=short)]
     for index, rect in enumerate(plan.rects):
         left, right = x(rect.begin_step), x(rect.end_step)

@@ -9,7 +9,7 @@ from typing import Final
 from tilefarm.printable import page_text as escape
 
 from driver.report.page import STYLE
-from driver.report.svg import Scale, box, colour, drawing, element, label, short
+from driver.report.svg import AxisScale, box, colour, drawing, element, label, short
 from driver.report.tables import count, share_bar, table
 
 _LEFT: Final = 210.0
@@ -66,7 +66,7 @@ def _causes(causes: Sequence[str], bars: Sequence[Bar], total: int) -> str:
 
 def _chart(causes: Sequence[str], bars: Sequence[Bar]) -> str:
     bottom = _TOP + _LANE * len(bars)
-    x = Scale(0, max((bar.cycles for bar in bars), default=1) or 1, _LEFT, _RIGHT)
+    x = AxisScale(0, max((bar.cycles for bar in bars), default=1) or 1, _LEFT, _RIGHT)
     parts = list(_key(causes))
     for value in x.ticks(8):
         at = x(value)
@@ -77,7 +77,7 @@ def _chart(causes: Sequence[str], bars: Sequence[Bar]) -> str:
     return drawing(1000, bottom + 30, *parts, words="Cycles of every step by cause")
 
 
-def _bar(bar: Bar, y: float, x: Scale, causes: Sequence[str]) -> Iterator[str]:
+def _bar(bar: Bar, y: float, x: AxisScale, causes: Sequence[str]) -> Iterator[str]:
     shown = bar.name if len(bar.name) <= _LONGEST else f"{bar.name[: _LONGEST - 1]}…"
     yield label(_LEFT - 8, y + 14, shown, text_anchor="end", class_="tick")
     begin = 0

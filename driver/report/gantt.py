@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from driver.report.summary import Span
-from driver.report.svg import Scale, box, drawing, element, label, short
+from driver.report.svg import AxisScale, box, drawing, element, label, short
 
 _STEP = "#9ca3af"
 _COLOURS = {
@@ -34,7 +34,7 @@ def gantt_chart(spans: tuple[Span, ...]) -> str:
     lanes = _lanes(spans)
     end = max(s.end_seconds for s in spans)
     bottom = _TOP + _LANE * len(lanes)
-    x = Scale(0, end, _LEFT, _RIGHT)
+    x = AxisScale(0, end, _LEFT, _RIGHT)
     parts = _key() + _seconds(x, bottom)
     parts += [_seam(at, seconds, x, bottom) for at, seconds in seams]
     for row, lane in enumerate(lanes):
@@ -75,7 +75,7 @@ def _closed_up(
     return tuple(closed), seams
 
 
-def _seam(at: float, seconds: float, x: Scale, bottom: float) -> str:
+def _seam(at: float, seconds: float, x: AxisScale, bottom: float) -> str:
     tip = element("title", f"{seconds:.0f} s in which nobody did anything are left out")
     return element("line", tip, x1=x(at), x2=x(at), y1=_TOP, y2=bottom, class_="bound")
 
@@ -91,7 +91,7 @@ def _lanes(spans: tuple[Span, ...]) -> list[str]:
     return sorted({s.lane for s in spans}, key=order)
 
 
-def _bar(span: Span, x: Scale, y: float) -> str:
+def _bar(span: Span, x: AxisScale, y: float) -> str:
     begin, end = x(span.begin_seconds), x(span.end_seconds)
     seconds = span.end_seconds - span.begin_seconds
     tip = f"{span.kind}: {span.label} ({seconds * 1000:.1f} ms at {span.begin_seconds:.2f} s)"
@@ -106,7 +106,7 @@ def _key() -> list[str]:
     return parts
 
 
-def _seconds(x: Scale, bottom: float) -> list[str]:
+def _seconds(x: AxisScale, bottom: float) -> list[str]:
     parts = []
     for value in x.ticks(8):
         at = x(value)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from driver.report.svg import Scale, axes, box, colour, drawing, element, label
+from driver.report.svg import AxisScale, axes, box, colour, drawing, element, label
 
 _WIDTH, _HEIGHT = 1100, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 1080, 36, 250
@@ -36,8 +36,8 @@ def noise_chart(rows: Sequence[NoiseRow]) -> str:
     if not rows:
         return "<p>No layer was compared with float.</p>"
     names = next((tuple(name for name, _ in row.shares) for row in rows if row.shares), ())
-    x = Scale(0, len(rows), _LEFT, _RIGHT)
-    y = Scale(0, _FULL_DB, _BOTTOM, _TOP)
+    x = AxisScale(0, len(rows), _LEFT, _RIGHT)
+    y = AxisScale(0, _FULL_DB, _BOTTOM, _TOP)
     columns = "".join(_column(at, row, x, y, names) for at, row in enumerate(rows))
     keys = "".join(_key(at, name) for at, name in enumerate(names))
     frame = axes(x, y, x_words="layers, in order", y_words="SQNR, dB", y_text=lambda v: f"{v:g}")
@@ -45,7 +45,7 @@ def noise_chart(rows: Sequence[NoiseRow]) -> str:
     return drawing(_WIDTH, _HEIGHT, frame, columns, keys, words=words)
 
 
-def _column(at: int, row: NoiseRow, x: Scale, y: Scale, names: Sequence[str]) -> str:
+def _column(at: int, row: NoiseRow, x: AxisScale, y: AxisScale, names: Sequence[str]) -> str:
     high = min(max(row.ratio_db, 0.0), _FULL_DB)
     left, width = x(at + _LEAST_GAP / 2), x(1 - _LEAST_GAP) - x(0)
     ratio = "exact" if math.isinf(row.ratio_db) and row.ratio_db > 0 else f"{row.ratio_db:.1f} dB"

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from tilefarm.printable import page_text as escape
 
-from driver.network.accuracy.plans import CYCLES_ARE, Plan
-from driver.report.svg import Scale, axes, drawing, element, short, steps
+from driver.network.accuracy.plans import CYCLES_ARE, RemedyPlan
+from driver.report.svg import AxisScale, axes, drawing, element, short, steps
 
 _WIDTH, _HEIGHT = 1100, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 1060, 30, 250
 _GOOD, _BAD, _CURVE = "#059669", "#dc2626", "#6b7280"
 
 
-def plan_chart(plans: Sequence[Plan], limit: float) -> str:
+def plan_chart(plans: Sequence[RemedyPlan], limit: float) -> str:
     """A dot a plan; those that keep the limit, the dashed line, are green.
 
     The step line is the least that is lost for so many cycles. Cycles are measured or estimated, as
@@ -26,8 +26,8 @@ def plan_chart(plans: Sequence[Plan], limit: float) -> str:
     """
     known = [plan for plan in plans if math.isfinite(plan.points)]
     worst = max([limit, *(plan.points for plan in known)])
-    x = Scale(0, max([1, *(plan.cycles for plan in known)]), _LEFT, _RIGHT)
-    y = Scale(min([0.0, *(plan.points for plan in known)]), worst or 1.0, _BOTTOM, _TOP)
+    x = AxisScale(0, max([1, *(plan.cycles for plan in known)]), _LEFT, _RIGHT)
+    y = AxisScale(min([0.0, *(plan.points for plan in known)]), worst or 1.0, _BOTTOM, _TOP)
     frame = axes(x, y, x_words="cycles", y_words="points lost", y_text=lambda value: f"{value:g}")
     front = [(float(plan.cycles), plan.points) for plan in frontier(known)]
     curve = element("path", d=steps(front, x, y), stroke=_CURVE, class_="curve")
@@ -47,16 +47,16 @@ def plan_chart(plans: Sequence[Plan], limit: float) -> str:
     return drawing(_WIDTH, _HEIGHT, frame, line, curve, dots, words=words)
 
 
-def frontier(plans: Sequence[Plan]) -> list[Plan]:
+def frontier(plans: Sequence[RemedyPlan]) -> list[RemedyPlan]:
     """Those that no plan beats with as few cycles, the cheapest first."""
-    found: list[Plan] = []
+    found: list[RemedyPlan] = []
     for plan in sorted(plans, key=lambda plan: (plan.cycles, plan.points)):
         if not found or plan.points < found[-1].points:
             found.append(plan)
     return found
 
 
-def _words(plan: Plan) -> str:
+def _words(plan: RemedyPlan) -> str:
     return (
         f"{plan.points:.2f} points, {short(plan.cycles)} cycles ({CYCLES_ARE[plan.basis]}):"
         f" {plan.words()}"

@@ -9,7 +9,7 @@ from tilefarm.printable import page_text as escape
 
 from driver.report.cost import microseconds
 from driver.report.profile import LayerTime, Profile
-from driver.report.svg import Scale, box, colour, drawing, element, label, short
+from driver.report.svg import AxisScale, box, colour, drawing, element, label, short
 from driver.report.tables import count, share_bar, table, times
 
 _LEFT: Final = 210.0
@@ -35,7 +35,7 @@ def _words(profile: Profile) -> str:
 
 def _chart(profile: Profile) -> str:
     bottom = _TOP + _LANE * len(profile.layers)
-    x = Scale(0, _longest(profile) or 1.0, _LEFT, _RIGHT)
+    x = AxisScale(0, _longest(profile) or 1.0, _LEFT, _RIGHT)
     parts = list(_key())
     for value in x.ticks(8):
         at = x(value)
@@ -66,7 +66,7 @@ def _key() -> Iterator[str]:
         yield label(at + 15, 15, words, class_="tick")
 
 
-def _bar(profile: Profile, layer: LayerTime, y: float, x: Scale) -> Iterator[str]:
+def _bar(profile: Profile, layer: LayerTime, y: float, x: AxisScale) -> Iterator[str]:
     name = layer.layer
     shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
     yield label(_LEFT - 8, y + 14, shown, text_anchor="end", class_="tick")

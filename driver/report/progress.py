@@ -8,7 +8,7 @@ from tilefarm.printable import page_text as escape
 
 from driver.report.cost import cost
 from driver.report.summary import RunSummary, TrialRow, WorkloadRow
-from driver.report.svg import Scale, axes, box, colour, drawing, element, label, short, steps
+from driver.report.svg import AxisScale, axes, box, colour, drawing, element, label, short, steps
 
 _WIDTH, _PLOT_RIGHT, _LEAST_HEIGHT = 1000.0, 650.0, 340.0
 _LEGEND_TOP, _LEGEND_ROW = 40.0, 20.0
@@ -27,8 +27,8 @@ def progress_chart(summary: RunSummary) -> str:
     height = max(_LEAST_HEIGHT, _LEGEND_TOP + _LEGEND_ROW * len(curves))
     lowest = min(points[-1][1] for _, points in curves)
     highest = max(value for _, points in curves for _, value in points)
-    x = Scale(0, max(t.number for t in summary.trials), 60, _PLOT_RIGHT)
-    y = Scale(lowest * 0.85, highest * 1.15, height - 60, 30, logarithmic=True)
+    x = AxisScale(0, max(t.number for t in summary.trials), 60, _PLOT_RIGHT)
+    y = AxisScale(lowest * 0.85, highest * 1.15, height - 60, 30, logarithmic=True)
     parts = [axes(x, y, x_words="trials", y_words="time, 1 = untuned schedule", y_text=short)]
     for index, (workload, points) in enumerate(curves):
         tip = f"{workload.name}: {short(1 / points[-1][1])}x faster than its untuned schedule"
@@ -58,7 +58,7 @@ def _curve(workload: WorkloadRow, trials: tuple[TrialRow, ...]) -> Iterator[tupl
             yield trial.number, best / first
 
 
-def _failure(trial: TrialRow, x: Scale, height: float) -> str:
+def _failure(trial: TrialRow, x: AxisScale, height: float) -> str:
     tip = f"trial {trial.number}: {trial.status} {trial.why}"
     return box(x(trial.number) - 1, height - 66, 2, 6, "#dc2626", tip)
 

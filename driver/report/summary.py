@@ -16,7 +16,7 @@ from tilefarm.measurement import TimelineEvent
 from driver.network.accuracy.judgement import Judgement
 from driver.network.accuracy.judging import Compared
 from driver.network.accuracy.kinds import Kind
-from driver.network.accuracy.plans import Plan
+from driver.network.accuracy.plans import RemedyPlan
 from driver.report.cost import cost, gain, total
 from driver.report.noise import NoiseRow
 from driver.report.profile import Profile, remark_on_whole
@@ -281,7 +281,7 @@ class RunSummary:
     network_time: str = ""
     profile: Profile | None = None
     noise: tuple[NoiseRow, ...] = ()
-    plans: tuple[Plan, ...] = ()
+    plans: tuple[RemedyPlan, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     interrupted: bool = False
     sessions: tuple[SessionRow, ...] = ()

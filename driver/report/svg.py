@@ -64,7 +64,7 @@ def colour(index: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """Maps values of [low, high] to pixels of [start, end]."""
 
     low: float
@@ -89,7 +89,9 @@ class Scale:
         )
 
 
-def axes(x: Scale, y: Scale, *, x_words: str, y_words: str, y_text: Callable[[float], str]) -> str:
+def axes(
+    x: AxisScale, y: AxisScale, *, x_words: str, y_words: str, y_text: Callable[[float], str]
+) -> str:
     """Grid lines, tick labels and the names of both axes."""
     parts: list[str] = []
     for value in y.ticks():
@@ -106,7 +108,7 @@ def axes(x: Scale, y: Scale, *, x_words: str, y_words: str, y_text: Callable[[fl
     return "".join(parts)
 
 
-def steps(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
+def steps(points: Sequence[tuple[float, float]], x: AxisScale, y: AxisScale) -> str:
     """The path of a step line through points, held until the next and to the scale's end."""
     if not points:
         return ""

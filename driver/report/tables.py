@@ -8,7 +8,7 @@ from tilefarm.plural import form, plural
 from tilefarm.printable import page_text as escape
 
 from driver.network.accuracy.measure import Unit, value_text
-from driver.network.accuracy.plans import CYCLES_ARE, Plan
+from driver.network.accuracy.plans import CYCLES_ARE, RemedyPlan
 from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
@@ -103,7 +103,7 @@ def _promise(accuracy: Accuracy) -> str:
     return f"<p{'' if found.is_kept else ' class=bad'}>{escape(found.verdict().capitalize())}.</p>"
 
 
-def plan_table(plans: Sequence[Plan]) -> str:
+def plan_table(plans: Sequence[RemedyPlan]) -> str:
     """Plans that were tried, the cheapest first: what they cost, and what is lost.
 
     The names of the layers, which may be dozens, are shown under the pointer.

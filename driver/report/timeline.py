@@ -9,7 +9,7 @@ from itertools import groupby
 from tilefarm.measurement import TimelineEvent
 
 from driver.report.summary import KernelTimeline
-from driver.report.svg import Scale, box, drawing, element, label, short
+from driver.report.svg import AxisScale, box, drawing, element, label, short
 
 _COLOURS = {
     "load inp": "#d97706",
@@ -29,7 +29,7 @@ _MOST_BARS = 6000
 def timeline_chart(timeline: KernelTimeline) -> str:
     """A lane a module; bars closer than a pixel are merged, so any kernel can be drawn."""
     bottom = _TOP + _LANE * len(_MODULES)
-    x = Scale(0, timeline.cycles, _LEFT, _RIGHT)
+    x = AxisScale(0, timeline.cycles, _LEFT, _RIGHT)
     parts = _key()
     for value in x.ticks(8):
         at = x(value)

@@ -23,7 +23,7 @@ from tuner.lookahead import USUAL, Lookahead
 from tuner.run_off import winner
 from tuner.session import OtherOrderError, TuningSession
 from tuner.session import Task as SessionTask
-from tuner.store import Place, Store
+from tuner.store import Store, TrialPosition
 
 LOOKAHEAD: Final = "lookahead"
 """What a run's description calls it."""
@@ -85,8 +85,8 @@ def continued(
     places = store.places()
     last = max((place.search for place in places.values()), default=1)
 
-    def place_of(trial: Trial) -> Place:
-        return places.get((trial.workload, trial.trace), Place(0, 0))
+    def place_of(trial: Trial) -> TrialPosition:
+        return places.get((trial.workload, trial.trace), TrialPosition(0, 0))
 
     kept = next((r.description.get(LOOKAHEAD) for r in reversed(store.runs())), None)
     wanted = Lookahead(lookahead or int(str(kept or USUAL.most)))

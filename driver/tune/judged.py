@@ -21,7 +21,7 @@ from driver.network.accuracy.judgement import Judgement, is_chance, judgement, p
 from driver.network.accuracy.judging import judge_of
 from driver.network.accuracy.measured import with_measured_cycles
 from driver.network.accuracy.noise_sources import TensorNoise, noise_sources
-from driver.network.accuracy.plans import CYCLES_ARE, Outcome, Plan, plans_for
+from driver.network.accuracy.plans import CYCLES_ARE, Outcome, RemedyPlan, plans_for
 from driver.network.accuracy.price import estimated_cycles
 from driver.network.accuracy.promise import Promise
 from driver.network.accuracy.remedies import SHARED, Remedy, remedies
@@ -76,8 +76,8 @@ class Judged:
     judgement: Judgement | None
     blamed: tuple[Blamed, ...] = ()
     noise: tuple[NoiseRow, ...] = ()
-    plans: tuple[Plan, ...] = ()
-    best: Plan | None = None
+    plans: tuple[RemedyPlan, ...] = ()
+    best: RemedyPlan | None = None
 
 
 def require_samples(promise: Promise, files: Files) -> None:
@@ -378,7 +378,7 @@ class _Judging:
         """The network with these remedies."""
         if not chosen:
             return self._quantized, self._network, self._integers
-        plan = Plan(remedies=chosen, points=0.0, cycles=0)
+        plan = RemedyPlan(remedies=chosen, points=0.0, cycles=0)
         how = replace(
             self._how,
             wide=(*(self._how.wide or ()), *plan.wide),
@@ -453,7 +453,7 @@ def _short(found: Judgement | None) -> str:
     return found.words() if found else "nothing is known"
 
 
-def _listed(plan: Plan) -> str:
+def _listed(plan: RemedyPlan) -> str:
     """The remedies in few words."""
     parts = ["asymmetric activations"] if plan.is_asymmetric else []
     parts += [f"weights of 16 bits in {_few(plan.wide)}"] if plan.wide else []

@@ -15,7 +15,7 @@ from driver.campaign.measuring import Task
 from driver.network.integer.network import Network
 from driver.report.aligned import free_lane
 from driver.report.summary import LayerRow, SessionRow, Span, TrialRow, WorkloadRow
-from driver.report.terminal.events import Standing
+from driver.report.terminal.events import KnownWorkload
 from tuner.run_off import RunOff, winner
 from tuner.store import RunRecord
 
@@ -46,10 +46,10 @@ def workload_row(task: Task, trials: Sequence[Trial], run_off: RunOff | None = N
     )
 
 
-def standing(task: Task, trials: Sequence[Trial]) -> Standing:
+def standing(task: Task, trials: Sequence[Trial]) -> KnownWorkload:
     """What of it is shown while the search goes on."""
     row = workload_row(task, trials)
-    return Standing(
+    return KnownWorkload(
         trials=row.trials,
         failed=sum(count for _, count in row.failures),
         default_cycles=row.default_cycles,

@@ -31,7 +31,7 @@ from driver.program.deployed import read_program
 from driver.program.folder import CODE_FILE, CONSTANTS_FILE, MANIFEST_FILE
 from driver.program.model import NetworkProgram, Parameter
 from driver.tune.output import OutputFolder
-from tuner.store import Place, Store
+from tuner.store import Store, TrialPosition
 
 CORPUS: Final = Path(__file__).resolve().parents[1] / "tilefarm" / "corpus"
 PRESENT: Final = CORPUS / str(PROTOCOL)
@@ -125,7 +125,7 @@ def write_files(folder: Path) -> None:
     _write_tracker_state(folder / "tracker.sqlite")
     with Store(folder / "records.sqlite") as store:
         store.begin_run("run-1", {"seed": 3}, begun=1.5)
-        store.insert(_TRIAL, run="run-1", place=Place(2, 7))
+        store.insert(_TRIAL, run="run-1", place=TrialPosition(2, 7))
         store.end_run("run-1", "done", ended=2.5)
     for beside in ("lock", "copy", "since"):
         (folder / f"records.sqlite.{beside}").unlink()

@@ -10,16 +10,16 @@ from functools import cache
 
 from tilefarm.target import Target
 
-from driver.network.forms import Forms, Source, forms_of
+from driver.network.forms import Forms, NetworkSource, forms_of
 from driver.network.quantize.options import Quantization
 
 
 @cache
 def _of_the_zoo(model: str, how: Quantization, target: Target) -> Forms:
-    return forms_of(Source(model=model, how=how), target)
+    return forms_of(NetworkSource(model=model, how=how), target)
 
 
-def forms_once(source: Source, target: Target) -> Forms:
+def forms_once(source: NetworkSource, target: Target) -> Forms:
     """The forms of what the user names, as `driver.network.forms.forms_of` says."""
     model = str(source.model)
     if not model.startswith("zoo:") or source.calibration is not None or source.extents:

@@ -18,7 +18,7 @@ from driver.stop_token import StopToken
 from tuner.lookahead import Lookahead
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
-from tuner.store import Place
+from tuner.store import TrialPosition
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Scene:
     clock: Clock = field(default_factory=SystemClock)
     least_cycles: int = 0
 
-    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
+    def insert(self, trial: Trial, *, run: str, place: TrialPosition | None = None) -> bool:
         assert place is not None
         self.kept.append(trial)
         self.places.append(place.number)

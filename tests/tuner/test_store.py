@@ -20,7 +20,7 @@ from tilefarm.errors import DiskError, OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
 from tuner.run_off import RunOff
-from tuner.store import Place, Store
+from tuner.store import Store, TrialPosition
 from tuner.store_file import _MIGRATIONS, writing
 
 
@@ -85,7 +85,7 @@ def test_a_trial_is_kept_once(store: Store) -> None:
 
 def test_trials_come_in_the_order_in_which_they_were_asked_for(path: Path) -> None:
     first, *rest = [trial_of({"x": x}, cycles=50) for x in range(5)]
-    places = [Place(1, 2), Place(2, 1), Place(1, 1), Place(2, 10)]
+    places = [TrialPosition(1, 2), TrialPosition(2, 1), TrialPosition(1, 1), TrialPosition(2, 10)]
     with Store(path) as store:
         store.begin_run("r", {}, begun=0.0)
         store.insert(rest[3], run="r", place=places[3])
@@ -335,7 +335,7 @@ def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> N
             for trial in trials[session::sessions]:
                 assert store.insert(trial, run=f"r{session}")
             another = trial_of({"y": session}, cycles=9)
-            assert store.insert(another, run=f"r{session}", place=Place(1, 7 + session))
+            assert store.insert(another, run=f"r{session}", place=TrialPosition(1, 7 + session))
             store.end_run(f"r{session}", "done", ended=1.0)
             before = store.trials(), store.places(), store.runs()
     damage(path)

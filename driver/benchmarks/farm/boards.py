@@ -11,7 +11,7 @@ from typing import Final
 
 from tilefarm.clock import Clock
 
-from driver.benchmarks.farm.busy import Shares, shares
+from driver.benchmarks.farm.busy import TimeShares, shares
 from driver.benchmarks.farm.devices import Devices
 from driver.benchmarks.farm.proofs import Proofs
 from driver.benchmarks.farm.run_environment import search_with
@@ -26,7 +26,7 @@ _START_SECONDS: Final = 60.0
 _WORKERS: Final = 2
 
 
-def measure_boards(trials: int, *, tls: bool, scratch: FilePath, clock: Clock) -> Shares:
+def measure_boards(trials: int, *, tls: bool, scratch: FilePath, clock: Clock) -> TimeShares:
     """What the boards did while a search of so many trials went on.
 
     Raises:

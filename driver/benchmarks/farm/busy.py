@@ -18,7 +18,7 @@ _Change: TypeAlias = tuple[float, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class TimeShares:
     """What devices did, as shares of the time in which there was something for them to do.
 
     Attributes:
@@ -32,7 +32,7 @@ class Shares:
     of_all: float
 
 
-def shares(done: Searched) -> Shares:
+def shares(done: Searched) -> TimeShares:
     """From the moment when all devices were there to the end of the search.
 
     A device that has no candidate is idle only while a compiled one waits; without anything to
@@ -51,9 +51,9 @@ def shares(done: Searched) -> Shares:
         idle += min(max(waiting, 0), max(devices - in_hand, 0)) * seconds
     total = held + idle
     if not total:
-        return Shares(in_hand=0.0, running=0.0, of_all=0.0)
+        return TimeShares(in_hand=0.0, running=0.0, of_all=0.0)
     of_all = ran / (devices * (ended - began))
-    return Shares(in_hand=held / total, running=ran / total, of_all=of_all)
+    return TimeShares(in_hand=held / total, running=ran / total, of_all=of_all)
 
 
 def runs_per_second(done: Searched) -> float:
@@ -82,7 +82,7 @@ def _of_failures(trials: Iterable[Trial]) -> Iterator[_Change]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class TrialSeconds:
     """Mean wall seconds of a measured trial, part by part.
 
     Attributes:
@@ -102,13 +102,13 @@ class Path:
         return self.propose + self.transfer + self.run - self.kernel
 
 
-def path(done: Searched) -> Path:
+def path(done: Searched) -> TrialSeconds:
     """The mean over the runs of a search; there is at least one."""
     sums = dict.fromkeys(("propose", "compile", "transfer", "run"), 0.0)
     for trial in done.trials:
         for stage, begin, end in trial.spans:
             sums[stage] += end - begin
-    return Path(
+    return TrialSeconds(
         **{stage: seconds / len(done.kernels) for stage, seconds in sums.items()},
         kernel=fmean(done.kernels),
     )

@@ -24,7 +24,7 @@ from driver.benchmarks.farm.figures import (
     upload_figures,
 )
 from driver.benchmarks.farm.real import measure_real
-from driver.benchmarks.farm.scale import Scale, measure_scale
+from driver.benchmarks.farm.scale import FarmScale, measure_scale
 from driver.benchmarks.farm.uploading import BLOB_NBYTES, measure_upload
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, gated
@@ -33,7 +33,7 @@ from driver.report.terminal.text_table import text_table
 from driver.tune.machine import machine
 
 _MOST: Final = 1e6
-_DEFAULT: Final = Scale(
+_DEFAULT: Final = FarmScale(
     devices=1000, workers=64, seconds=30.0, kernel_seconds=20.0, compile_seconds=0.2
 )
 _TRIALS: Final = 240
@@ -141,13 +141,13 @@ def run(args: argparse.Namespace) -> int:
     return gated(args, figures)
 
 
-def _scale(args: argparse.Namespace) -> Scale:
+def _scale(args: argparse.Namespace) -> FarmScale:
     """What is asked for.
 
     Raises:
         SettingsError: an option is impossible.
     """
-    scale = Scale(**{name: getattr(args, name) for name in asdict(_DEFAULT)})
+    scale = FarmScale(**{name: getattr(args, name) for name in asdict(_DEFAULT)})
     for name, value in asdict(scale).items():
         if not 0 < value < _MOST:
             option = f"--{name.replace('_', '-')}"

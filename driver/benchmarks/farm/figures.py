@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from driver.benchmarks.farm.busy import Path, Shares, runs_per_second
+from driver.benchmarks.farm.busy import TimeShares, TrialSeconds, runs_per_second
 from driver.benchmarks.farm.real import RealFigures
-from driver.benchmarks.farm.scale import Scale, ScaleFigures
+from driver.benchmarks.farm.scale import FarmScale, ScaleFigures
 from driver.benchmarks.farm.uploading import UploadFigures
 from driver.benchmarks.figures import Figure
 
@@ -38,7 +38,7 @@ def real_figures(real: RealFigures) -> Iterator[Figure]:
     yield Figure(name="devices with a candidate", value=100 * real.shares.in_hand, unit="%")
 
 
-def board_figures(found: Shares) -> Iterator[Figure]:
+def board_figures(found: TimeShares) -> Iterator[Figure]:
     """Of the search on boards."""
     busy = 100 * found.in_hand
     yield Figure(
@@ -84,7 +84,7 @@ def scale_figures(found: ScaleFigures) -> Iterator[Figure]:
         yield Figure(name=f"driver's processor, {kind}", value=value, unit="ms/candidate")
 
 
-def limits(scale: Scale, found: ScaleFigures) -> list[Limit]:
+def limits(scale: FarmScale, found: ScaleFigures) -> list[Limit]:
     """How many devices would take all of each resource, the scarcest first.
 
     The tracker's core is used by devices as it was in the search, its memory by what they added.
@@ -104,7 +104,7 @@ def limits(scale: Scale, found: ScaleFigures) -> list[Limit]:
     return sorted(found_limits, key=lambda limit: limit.devices)
 
 
-def _parts(path: Path) -> Iterator[Figure]:
+def _parts(path: TrialSeconds) -> Iterator[Figure]:
     """Where the wall time of a trial goes."""
     parts = {
         "propose": path.propose,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import TrialSeconds as FilePath
 from statistics import median
 from typing import Final
 
 from tilefarm.clock import Clock
 
-from driver.benchmarks.farm.busy import Path, Shares, path, shares
+from driver.benchmarks.farm.busy import TimeShares, TrialSeconds, path, shares
 from driver.benchmarks.farm.proofs import Proofs
 from driver.benchmarks.farm.run_environment import search_with
 from driver.benchmarks.farm.served import simulators
@@ -33,8 +33,8 @@ class RealFigures:
 
     trials: int
     seconds: float
-    shares: Shares
-    path: Path
+    shares: TimeShares
+    path: TrialSeconds
     driver_seconds: float
     farm_seconds: float
     kernel_seconds: float

@@ -7,7 +7,7 @@ from pathlib import Path
 from tilefarm.clock import Clock
 
 from driver.benchmarks.farm.devices import TARGET
-from driver.benchmarks.farm.searching import Plan, Searched, asleep, layer_tasks, search
+from driver.benchmarks.farm.searching import Searched, SearchSetup, asleep, layer_tasks, search
 from driver.farm.run_resources import Folders, RunResources
 from driver.farm.settings import FarmSettings
 
@@ -37,7 +37,7 @@ def search_with(
             tasks,
             resources.executor,
             resources.leases,
-            Plan(devices=settings.devices, workers=settings.workers, trials=trials),
+            SearchSetup(devices=settings.devices, workers=settings.workers, trials=trials),
             records=records,
             clock=clock,
             farm=lambda: farm,

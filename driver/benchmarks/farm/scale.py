@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import TrialSeconds as FilePath
 from typing import Final
 
 from tilefarm.artifact import Artifact
@@ -13,11 +13,11 @@ from tilefarm.errors import InfraError
 
 from compile_worker.compiler import compile_kernel
 from driver.benchmarks.farm.asleep import SleepingPlace
-from driver.benchmarks.farm.busy import Path, Shares, path, shares
+from driver.benchmarks.farm.busy import TimeShares, TrialSeconds, path, shares
 from driver.benchmarks.farm.clients import LeaseLoad, arriving_load, saturating_load
 from driver.benchmarks.farm.devices import TARGET, Devices
 from driver.benchmarks.farm.proofs import Proofs
-from driver.benchmarks.farm.searching import Plan, Searched, layer_tasks, search
+from driver.benchmarks.farm.searching import Searched, SearchSetup, layer_tasks, search
 from driver.benchmarks.farm.served import own_tracker
 from driver.benchmarks.farm.usage import peak_nbytes, processor_seconds, resident_nbytes
 from driver.campaign.measuring import Task
@@ -32,7 +32,7 @@ _RENEWAL_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class FarmScale:
     """What is simulated.
 
     Attributes:
@@ -62,7 +62,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class TrackerLoad:
     """What the tracker did under one load: processor seconds in some seconds."""
 
     processor_seconds: float
@@ -89,18 +89,18 @@ class ScaleFigures:
     storm_seconds: float
     tracker_start_nbytes: int
     tracker_peak_nbytes: int
-    beating: Load
-    leasing: Load
+    beating: TrackerLoad
+    leasing: TrackerLoad
     needed: LeaseLoad
-    saturating: Load
+    saturating: TrackerLoad
     saturated: LeaseLoad
-    searching: Load
+    searching: TrackerLoad
     done: Searched
-    shares: Shares
-    path: Path
+    shares: TimeShares
+    path: TrialSeconds
 
 
-def measure_scale(scale: Scale, *, tls: bool, scratch: FilePath, clock: Clock) -> ScaleFigures:
+def measure_scale(scale: FarmScale, *, tls: bool, scratch: FilePath, clock: Clock) -> ScaleFigures:
     """Start it all, with TLS or without, load it in four ways, end it all.
 
     Raises:
@@ -165,14 +165,14 @@ class _Watch:
         self._at = clock.seconds()
         self._used = processor_seconds(pid)
 
-    def lap(self) -> Load:
+    def lap(self) -> TrackerLoad:
         at, used = self._clock.seconds(), processor_seconds(self._pid)
-        load = Load(processor_seconds=used - self._used, seconds=at - self._at)
+        load = TrackerLoad(processor_seconds=used - self._used, seconds=at - self._at)
         self._at, self._used = at, used
         return load
 
 
-def _search(scale: Scale, farm: RemoteFarm, scratch: FilePath, clock: Clock) -> Searched:
+def _search(scale: FarmScale, farm: RemoteFarm, scratch: FilePath, clock: Clock) -> Searched:
     tasks = layer_tasks(TARGET)
     template = _template(next(iter(tasks.values())))
 
@@ -187,7 +187,7 @@ def _search(scale: Scale, farm: RemoteFarm, scratch: FilePath, clock: Clock) -> 
             tasks,
             executor,
             leases,
-            Plan(
+            SearchSetup(
                 devices=scale.devices,
                 workers=scale.workers,
                 trials=_ENDLESS,

@@ -32,7 +32,7 @@ from driver.report.terminal.events import DeviceJoined, Progress
 from driver.stop_token import StopToken
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
-from tuner.store import Place, Store
+from tuner.store import Store, TrialPosition
 
 LAYERS: Final = (
     Convolution(16, 16, 8, 8, 1, 1, 0),
@@ -49,7 +49,7 @@ _RUN_TIMEOUT_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SearchSetup:
     """What is searched with: devices, compile workers, and the end: trials, or seconds after all
     devices have joined.
     """
@@ -129,7 +129,7 @@ def search(
     tasks: Mapping[str, Task],
     executor: Executor,
     devices: LeaseSource,
-    plan: Plan,
+    plan: SearchSetup,
     *,
     records: Path,
     clock: Clock,
@@ -179,7 +179,7 @@ class _Seen:
 
     store: Store
     clock: Clock
-    plan: Plan
+    plan: SearchSetup
     farm: Callable[[], Iterable[int]]
     threads: ThreadWatch
     unknown: set[str]
@@ -192,7 +192,7 @@ class _Seen:
     stopped: float = 0.0
     broken: Breakage = field(default_factory=Breakage)
 
-    def insert(self, trial: Trial, *, run: str, place: Place | None = None) -> bool:
+    def insert(self, trial: Trial, *, run: str, place: TrialPosition | None = None) -> bool:
         self.trials.append(trial)
         return self.store.insert(trial, run=run, place=place)
 
@@ -276,7 +276,7 @@ def _loop(
     tasks: Mapping[str, Task],
     executor: Executor,
     devices: LeaseSource,
-    plan: Plan,
+    plan: SearchSetup,
     seen: _Seen,
 ) -> Loop:
     windows = Windows(workers=plan.workers)

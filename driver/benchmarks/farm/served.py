@@ -15,7 +15,7 @@ from driver.farm.children import Child
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedFarm:
     """A farm that serves: where its tracker is, and its processes."""
 
     tracker: str
@@ -33,7 +33,7 @@ def own_tracker(listen: str, proofs: Proofs) -> Iterator[tuple[Child, str]]:
 
 
 @contextmanager
-def simulators(count: int, proofs: Proofs) -> Iterator[Served]:
+def simulators(count: int, proofs: Proofs) -> Iterator[ServedFarm]:
     """A tracker and so many simulators; who leases one waits until it has registered."""
     with own_tracker("127.0.0.1:0", proofs) as (tracker, address), ExitStack() as owned:
         pids = [tracker.pid]
@@ -42,7 +42,7 @@ def simulators(count: int, proofs: Proofs) -> Iterator[Served]:
             words += ["--folder", str(proofs.folder / name), "--require-sandbox", SandboxLevel.NONE]
             words += proofs.words(FarmRole.DEVICE, name)
             pids.append(owned.enter_context(_running(name, words, proofs.folder)).pid)
-        yield Served(address, tuple(pids))
+        yield ServedFarm(address, tuple(pids))
 
 
 @contextmanager

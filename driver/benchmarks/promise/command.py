@@ -16,7 +16,7 @@ from tilefarm.errors import DataError, SettingsError
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.isolated import Crashed, isolated
-from driver.benchmarks.promise.keeping import Broken, Kept, Wanted, keep
+from driver.benchmarks.promise.keeping import Broken, PromiseResult, Wanted, keep
 from driver.benchmarks.zoo.recipes import RECIPES
 from driver.network.accuracy.promise import Promise
 from driver.report.terminal.text_table import text_table
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     _ = Promise(points=args.max_loss, is_said=True)
     usable_target(args.target)
     tasks = _tasks(args)
-    ends: list[Kept | Broken] = []
+    ends: list[PromiseResult | Broken] = []
     for task, end in zip(tasks, isolated(keep, tasks, jobs=args.jobs), strict=True):
         ends.append(Broken(task.name, end.why) if isinstance(end, Crashed) else end)
         if not args.json:
@@ -88,9 +88,9 @@ def run(args: argparse.Namespace) -> int:
     return gated(args, found)
 
 
-def figures(ends: Sequence[Kept | Broken]) -> list[Figure]:
+def figures(ends: Sequence[PromiseResult | Broken]) -> list[Figure]:
     """What all networks come to, with goals."""
-    kept = [end for end in ends if isinstance(end, Kept)]
+    kept = [end for end in ends if isinstance(end, PromiseResult)]
     shares = [end.share for end in kept]
     mean = math.exp(sum(map(math.log, shares)) / len(shares)) if shares else math.inf
     return [
@@ -111,28 +111,28 @@ def figures(ends: Sequence[Kept | Broken]) -> list[Figure]:
     ]
 
 
-def tables(ends: Sequence[Kept | Broken], found: Sequence[Figure]) -> Iterator[str]:
+def tables(ends: Sequence[PromiseResult | Broken], found: Sequence[Figure]) -> Iterator[str]:
     """A row for each network, and the figures."""
-    rows = [_row(end) for end in ends if isinstance(end, Kept)]
+    rows = [_row(end) for end in ends if isinstance(end, PromiseResult)]
     if rows:
         yield from text_table(_COLUMNS, rows)
         yield ""
     for end in ends:
         if isinstance(end, Broken):
             yield f"BROKEN  {end.name}: {end.why}"
-    yield from (f"{end.name}: {end.how}" for end in ends if isinstance(end, Kept))
+    yield from (f"{end.name}: {end.how}" for end in ends if isinstance(end, PromiseResult))
     yield ""
     yield "points lost: on the samples that layers were chosen by / on the others"
     yield from figure_table(found)
 
 
-def document(ends: Sequence[Kept | Broken], found: Sequence[Figure]) -> dict[str, Any]:
+def document(ends: Sequence[PromiseResult | Broken], found: Sequence[Figure]) -> dict[str, Any]:
     """Everything as JSON can say it."""
     return {
         "networks": [
             asdict(end) | {"holds": end.holds, "share": end.share}
             for end in ends
-            if isinstance(end, Kept)
+            if isinstance(end, PromiseResult)
         ],
         "broken": {end.name: end.why for end in ends if isinstance(end, Broken)},
         "figures": [
@@ -159,7 +159,7 @@ _COLUMNS: Final = (
 )
 
 
-def _row(end: Kept) -> tuple[str, ...]:
+def _row(end: PromiseResult) -> tuple[str, ...]:
     lost = (f"{way.chosen:.2f} / {way.other:.2f}" for way in (end.integers, end.kept, end.bad))
     integers, kept, bad = lost
     return (
@@ -179,7 +179,7 @@ def _row(end: Kept) -> tuple[str, ...]:
     )
 
 
-def _verdict(end: Kept | Broken) -> str:
+def _verdict(end: PromiseResult | Broken) -> str:
     if isinstance(end, Broken):
         return end.why
     return f"{end.how}: {end.share:.2f} of the cycles with all bad ones in float"

@@ -78,7 +78,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class PromiseResult:
     """What came of a promise.
 
     Attributes:
@@ -118,7 +118,7 @@ class Broken:
     why: str
 
 
-def keep(wanted: Wanted, clock: Clock | None = None) -> Kept | Broken:
+def keep(wanted: Wanted, clock: Clock | None = None) -> PromiseResult | Broken:
     """Keep the promise of one network; a typed error becomes a reason."""
     try:
         with tempfile.TemporaryDirectory(prefix="tilefarm-promise-") as folder:
@@ -127,7 +127,7 @@ def keep(wanted: Wanted, clock: Clock | None = None) -> Kept | Broken:
         return Broken(wanted.name, error.what)
 
 
-def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
+def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> PromiseResult:
     target, graph = usable_target(wanted.target), import_model(wanted.model)
     calibration, chosen, other = (
         Dataset(in_reals(each, wanted.recipe, graph, wanted.data).inputs, each.labels)
@@ -149,7 +149,7 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> Kept:
     measured = _Measured(files, other, target)
     worst, in_float = _bad_in_float(files, judged.blamed, fitted, target, measured, wanted.points)
     best = judged.best
-    return Kept(
+    return PromiseResult(
         name=wanted.name,
         points=wanted.points,
         samples=other.samples,

@@ -19,7 +19,7 @@ from tilefarm.target import Target
 from driver.benchmarks.zoo.device import FIRST_RUNS, OnDevice, on_device
 from driver.benchmarks.zoo.onnx_runtime import peer_outputs, quantized_by_peer
 from driver.benchmarks.zoo.recipes import WITHIN_OF_PEER, Recipe
-from driver.benchmarks.zoo.records import Attempt, Refused, Tried
+from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
 from driver.benchmarks.zoo.samples import Noise, Samples, read
 from driver.benchmarks.zoo.scores import METRICS
 from driver.commands.validation.explaining import crossings
@@ -70,7 +70,7 @@ class _Answers:
     peer_int8: Arrays | None
 
 
-def attempt(task: Attempt, clock: Clock | None = None) -> Tried | Refused:
+def attempt(task: Attempt, clock: Clock | None = None) -> Tried | RefusedNetwork:
     """Try one network; a typed error becomes a refusal."""
     clock = clock or SystemClock()
     began = clock.seconds()
@@ -79,7 +79,7 @@ def attempt(task: Attempt, clock: Clock | None = None) -> Tried | Refused:
         with tempfile.TemporaryDirectory(prefix="tilefarm-zoo-") as folder:
             answers = _answers(task, data, Path(folder), clock)
     except TilefarmError as error:
-        return Refused(task.name, str(error))
+        return RefusedNetwork(task.name, str(error))
     return _tried(task, data, answers, clock.seconds() - began)
 
 

@@ -17,7 +17,7 @@ from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.goals import goals
 from driver.benchmarks.zoo.onnx_runtime import check_peer
 from driver.benchmarks.zoo.recipes import NAMED_TOPOLOGIES, RECIPES, TOPOLOGY, UNKNOWN, Recipe
-from driver.benchmarks.zoo.records import Attempt, Refused, Tried
+from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
 from driver.benchmarks.zoo.tables import document, tables
 from driver.commands.options.quantizing import add_quantization_options, quantization
 from driver.targets import playable_target
@@ -78,10 +78,10 @@ def run(args: argparse.Namespace) -> int:
         match end:
             case Tried():
                 rows.append(end)
-            case Refused():
+            case RefusedNetwork():
                 refused.append(end)
             case Crashed(why=why):
-                refused.append(Refused(task.name, why))
+                refused.append(RefusedNetwork(task.name, why))
         if task.says:
             print(f"{task.name}: {_verdict(end)}", file=sys.stderr, flush=True)
     if args.json:
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_MISSED if refused or any(row.findings for row in rows) else missed
 
 
-def _verdict(end: Tried | Refused | Crashed) -> str:
+def _verdict(end: Tried | RefusedNetwork | Crashed) -> str:
     if isinstance(end, Tried):
         return "; ".join(end.findings) or f"passes, {end.seconds:.1f} s"
     return end.why.splitlines()[0]

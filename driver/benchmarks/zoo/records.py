@@ -112,7 +112,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedNetwork:
     """A network that could not be tried, and why."""
 
     name: str

@@ -8,14 +8,14 @@ from typing import Any
 
 from driver.benchmarks.figures import figure_table
 from driver.benchmarks.zoo.goals import goals
-from driver.benchmarks.zoo.records import Refused, Tried
+from driver.benchmarks.zoo.records import RefusedNetwork, Tried
 from driver.benchmarks.zoo.scores import score_text
 from driver.network.accuracy.measure import value_text
 from driver.report.terminal.text_table import text_table
 
 
 def tables(
-    rows: Sequence[Tried], refused: Sequence[Refused], skipped: Mapping[str, str]
+    rows: Sequence[Tried], refused: Sequence[RefusedNetwork], skipped: Mapping[str, str]
 ) -> Iterator[str]:
     """Lines of both tables, what they need to be understood, and the verdict."""
     if rows:
@@ -41,7 +41,7 @@ def tables(
 
 
 def document(
-    rows: Sequence[Tried], refused: Sequence[Refused], skipped: Mapping[str, str]
+    rows: Sequence[Tried], refused: Sequence[RefusedNetwork], skipped: Mapping[str, str]
 ) -> dict[str, Any]:
     """Everything as JSON can say it."""
     return {

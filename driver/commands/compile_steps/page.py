@@ -7,7 +7,7 @@ from typing import Final
 from tilefarm.printable import page_text as escape
 from tilefarm.workload import Workload
 
-from driver.commands.compile_steps.steps import Compile, Shown
+from driver.commands.compile_steps.steps import CompileSteps, Shown
 from driver.commands.compile_steps.stream import Stream
 from driver.program.vta.cycle_breakdown import CAUSES
 from driver.report.steps_page import PageStep, steps_page
@@ -28,7 +28,7 @@ _SHOWN_INSTRUCTIONS: Final = 400
 a large layer has hundreds of thousands, which no browser shows."""
 
 
-def page_of(made: Compile, workload: Workload, schedule: str, stream: Stream | None) -> str:
+def page_of(made: CompileSteps, workload: Workload, schedule: str, stream: Stream | None) -> str:
     """The page of one compile; a refusal is its last step."""
     steps = [_step(shown, workload, stream) for shown in made.shown]
     if made.refusal is not None:

@@ -50,7 +50,7 @@ class Shown:
 
 
 @dataclass(slots=True)
-class Compile:
+class CompileSteps:
     """The steps of one compile in order; `refusal` says why it went no further, if it did not."""
 
     shown: list[Shown] = field(default_factory=list)
@@ -93,9 +93,9 @@ def known_names() -> list[str]:
 
 def compiled(
     workload: Workload, trace: Trace, target: Target, machines: Machines = MACHINES
-) -> Compile:
+) -> CompileSteps:
     """Compile and keep the text after every step, as far as the compile goes."""
-    made = Compile()
+    made = CompileSteps()
     try:
         for shown in _steps(workload, trace, target, machines):
             made.shown.append(shown)

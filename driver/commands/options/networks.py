@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from driver.commands.options.quantizing import add_quantization_options, quantization
 
 if TYPE_CHECKING:
-    from driver.network.forms import Source
+    from driver.network.forms import NetworkSource
 
 MODEL: Final = "MODEL.onnx|zoo:NAME"
 
@@ -41,16 +41,16 @@ def add_shape_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def source_of(args: argparse.Namespace) -> Source:
+def source_of(args: argparse.Namespace) -> NetworkSource:
     """What `model` and the options say.
 
     Raises:
         SettingsError: an option is impossible.
     """
-    from driver.network.forms import Source
+    from driver.network.forms import NetworkSource
     from driver.network.frontend.dynamic_dimensions import read_extents
 
-    return Source(
+    return NetworkSource(
         model=args.model,
         calibration=args.calibrate,
         extents=read_extents(args.shape),

@@ -33,7 +33,7 @@ _NO_STEP = "the bytes stay where they are, or the next layer's weights follow th
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class ExplainedLayer:
     """A node of the integer network.
 
     Attributes:
@@ -86,7 +86,7 @@ class Explanation:
     name: str
     target: str
     samples: int
-    layers: tuple[Layer, ...]
+    layers: tuple[ExplainedLayer, ...]
     crossings: tuple[str, ...]
 
     @property
@@ -99,7 +99,7 @@ class Explanation:
 
         Layers without work are in none, nor are borders, which are made beforehand.
         """
-        runs: list[list[Layer]] = []
+        runs: list[list[ExplainedLayer]] = []
         for layer in self.layers:
             if layer.place == IN_PLACE or layer.kernels == ("border",):
                 continue
@@ -156,7 +156,7 @@ def explain(
     )
 
 
-def _subgraph(layers: Sequence[Layer]) -> Subgraph:
+def _subgraph(layers: Sequence[ExplainedLayer]) -> Subgraph:
     return Subgraph(
         place=layers[0].place,
         first=layers[0].name,
@@ -244,11 +244,11 @@ def _layer(
     network: Network,
     made_from: Mapping[str, tuple[Origin, ...]],
     noise: Mapping[str, TensorNoise],
-) -> Layer:
+) -> ExplainedLayer:
     result = quantized.tensors[node.output]
     off = noise.get(node.output)
     main = next((step for step in steps if step.name == node.name), steps[-1] if steps else None)
-    return Layer(
+    return ExplainedLayer(
         name=node.name,
         operator=_operator(node),
         place=main.place if main else IN_PLACE,

@@ -7,7 +7,7 @@ import math
 from tilefarm.plural import plural
 from tilefarm.printable import page_text as escape
 
-from driver.commands.validation.explaining import Explanation, Layer
+from driver.commands.validation.explaining import ExplainedLayer, Explanation
 from driver.commands.validation.text_report import principal
 from driver.report.noise import noise_chart
 from driver.report.page import STYLE
@@ -67,11 +67,11 @@ def _tiles(told: Explanation) -> str:
     return f"<div class=tiles>{cells}</div>"
 
 
-def _zero(layer: Layer) -> str:
+def _zero(layer: ExplainedLayer) -> str:
     return f"<small>real 0 is {layer.zero}</small>" if layer.zero else ""
 
 
-def _cells(layer: Layer, macs: int) -> tuple[str, ...]:
+def _cells(layer: ExplainedLayer, macs: int) -> tuple[str, ...]:
     ratio = layer.noise.ratio_db if layer.noise else None
     made_from = ", ".join(f"{each.name} ({each.operator})" for each in principal(layer.made_from))
     exact = ratio is not None and math.isinf(ratio) and ratio > 0

@@ -9,7 +9,7 @@ from typing import Final
 
 from tilefarm.plural import plural
 
-from driver.commands.validation.explaining import IN_PLACE, Explanation, Layer, Subgraph
+from driver.commands.validation.explaining import IN_PLACE, ExplainedLayer, Explanation, Subgraph
 from driver.network.frontend.origins import Origin
 from driver.report.terminal.text_table import text_table
 
@@ -79,7 +79,7 @@ def _noise(told: Explanation) -> Iterator[str]:
     yield ""
 
 
-def _ratio(layer: Layer) -> str:
+def _ratio(layer: ExplainedLayer) -> str:
     """Signal to noise in dB, or that nothing differs."""
     ratio = layer.noise.ratio_db if layer.noise else math.inf
     return "exact" if math.isinf(ratio) and ratio > 0 else f"{ratio:.1f}"
@@ -90,7 +90,7 @@ def principal(made_from: Sequence[Origin]) -> tuple[Origin, ...]:
     return tuple(each for each in made_from if each.operator not in _ASIDE) or tuple(made_from)
 
 
-def _is_dynamic(layer: Layer) -> bool:
+def _is_dynamic(layer: ExplainedLayer) -> bool:
     """Whether the file has the scale of the layer's operand computed when it runs."""
     return any(origin.operator.startswith(_DYNAMIC) for origin in layer.made_from)
 
@@ -113,7 +113,7 @@ def _row(cells: Sequence[str]) -> str:
     return " ".join(made).rstrip()
 
 
-def _cells(layer: Layer, macs: int, letter: str) -> tuple[str, ...]:
+def _cells(layer: ExplainedLayer, macs: int, letter: str) -> tuple[str, ...]:
     return (
         layer.name,
         f"{_SHORT[layer.place]} {letter}",

@@ -20,7 +20,7 @@ EXIT_UNUSABLE: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class FileResult:
     """How one file fared: `problems` is empty if it agrees; `usable` is False if it did not run,
     and `remedy` says what to try then.
     """
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if good == len(verdicts) else EXIT_DIFFERENT
 
 
-def judge(library: VtaLibrary, file: Path) -> Verdict:
+def judge(library: VtaLibrary, file: Path) -> FileResult:
     """Read, run and compare one file; whatever is wrong with it is in the verdict."""
     from device_server.vta.programs.program import read_program
 
@@ -81,7 +81,7 @@ def judge(library: VtaLibrary, file: Path) -> Verdict:
     except UserError as error:
         why = error.what.removeprefix(f"{file}: ")
         expected = program.cycles if program else None
-        return Verdict(
+        return FileResult(
             file=str(file),
             usable=False,
             cycles=None,
@@ -89,7 +89,7 @@ def judge(library: VtaLibrary, file: Path) -> Verdict:
             problems=(why,),
             remedy=error.hint,
         )
-    return Verdict(
+    return FileResult(
         file=str(file),
         usable=True,
         cycles=cycles,

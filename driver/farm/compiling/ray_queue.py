@@ -21,7 +21,7 @@ _WORTH_SECONDS: Final = 2.0
 
 
 @dataclass(eq=False, slots=True)
-class Standing:
+class QueuedBatch:
     """One batch: in the queue since then, until it has begun."""
 
     since_seconds: float
@@ -39,13 +39,13 @@ class RayQueue:
         self.patience_seconds = patience_seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._standing: list[Standing] = []
+        self._standing: list[QueuedBatch] = []
         self._moved_seconds = -math.inf
 
     @contextmanager
-    def batch(self) -> Iterator[Standing]:
+    def batch(self) -> Iterator[QueuedBatch]:
         """Within, a batch is at Ray; first in the queue."""
-        standing = Standing(self._clock.seconds())
+        standing = QueuedBatch(self._clock.seconds())
         with self._lock:
             self._standing.append(standing)
         try:
@@ -56,7 +56,7 @@ class RayQueue:
                 if standing.began:
                     self._moved_seconds = self._clock.seconds()
 
-    def begin(self, standing: Standing) -> None:
+    def begin(self, standing: QueuedBatch) -> None:
         """A worker has taken the batch."""
         with self._lock:
             standing.began = True

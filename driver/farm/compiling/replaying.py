@@ -38,7 +38,7 @@ class ReplayLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ReplayResult:
     """How the compile ended this time.
 
     Attributes:
@@ -56,7 +56,7 @@ class Verdict:
     said: tuple[str, ...] = ()
 
 
-def replay(job: Job, limits: ReplayLimits, scratch: Path, *, module: str = CHILD) -> Verdict:
+def replay(job: Job, limits: ReplayLimits, scratch: Path, *, module: str = CHILD) -> ReplayResult:
     """Compile a job in a child process with limits.
 
     Args:
@@ -83,14 +83,14 @@ def replay(job: Job, limits: ReplayLimits, scratch: Path, *, module: str = CHILD
     if isinstance(result, Artifact):
         nbytes = plural(len(result.code), "byte")
         made = f"{nbytes}, {result.digest.short}, in {result.build_seconds:.3f} s"
-        return Verdict(status=Status.OK, why=made, stage="", last=last)
+        return ReplayResult(status=Status.OK, why=made, stage="", last=last)
     stage = last.next if result.status is Status.COMPILE_CRASH and last.name else result.stage
-    return Verdict(status=result.status, why=result.why, stage=stage, last=last)
+    return ReplayResult(status=result.status, why=result.why, stage=stage, last=last)
 
 
-def _died(status: Status, why: str, last: LastStep, log: Path) -> Verdict:
+def _died(status: Status, why: str, last: LastStep, log: Path) -> ReplayResult:
     said = tuple(log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
-    return Verdict(status=status, why=why, stage=last.next, last=last, said=said)
+    return ReplayResult(status=status, why=why, stage=last.next, last=last, said=said)
 
 
 def kept_compile(digest: str, folders: Sequence[Path]) -> Reproducer:

@@ -16,7 +16,7 @@ from typing import Final
 from tilefarm.clock import Clock
 from tilefarm.workload import Workload
 
-from driver.network.accuracy.plans import Basis, Plan, best_plan
+from driver.network.accuracy.plans import Basis, RemedyPlan, best_plan
 from driver.network.accuracy.price import estimated_cycles
 from driver.network.integer.network import Network
 
@@ -34,12 +34,12 @@ Measure = Callable[[Workload], int | None]
 class Priced:
     """Plans with what they cost, and the cheapest that keeps the promise, if any does."""
 
-    plans: tuple[Plan, ...]
-    best: Plan | None
+    plans: tuple[RemedyPlan, ...]
+    best: RemedyPlan | None
 
 
 def with_measured_cycles(
-    plans: Sequence[Plan],
+    plans: Sequence[RemedyPlan],
     networks: Sequence[Network],
     limit: float,
     measure: Measure,

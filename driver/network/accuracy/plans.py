@@ -37,7 +37,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RemedyPlan:
     """Remedies, and what they come to.
 
     Attributes:
@@ -107,7 +107,7 @@ Judge = Callable[[tuple[Remedy, ...]], Outcome]
 
 def plans_for(
     remedies: Sequence[Remedy], judge: Judge, limit: float, *, savings: Sequence[Remedy] = ()
-) -> list[Plan]:
+) -> list[RemedyPlan]:
     """Plans that were tried; the cheapest that loses at most `limit` points is `best_plan`.
 
     Remedies are taken in their order, twice as many each time, until the limit is kept; bisection
@@ -120,14 +120,14 @@ def plans_for(
         judge: what comes of the network with these remedies.
         savings: that cost accuracy, not cycles.
     """
-    tried: dict[frozenset[Remedy], Plan] = {}
+    tried: dict[frozenset[Remedy], RemedyPlan] = {}
 
     def keeps(chosen: Sequence[Remedy]) -> bool:
         needed = _without_vain(chosen)
         key = frozenset(needed)
         if key not in tried:
             found = judge(needed)
-            tried[key] = Plan(remedies=needed, points=found.points, cycles=found.cycles)
+            tried[key] = RemedyPlan(remedies=needed, points=found.points, cycles=found.cycles)
         return tried[key].points <= limit
 
     enough, too_few = _first_that_keeps(remedies, keeps)
@@ -169,7 +169,7 @@ def _drop(chosen: list[Remedy], keeps: Callable[[Sequence[Remedy]], bool]) -> No
         size = min(size, len(chosen)) // 2
 
 
-def best_plan(plans: Sequence[Plan], limit: float) -> Plan | None:
+def best_plan(plans: Sequence[RemedyPlan], limit: float) -> RemedyPlan | None:
     """The cheapest one that keeps the limit; None where none does."""
     kept = [plan for plan in plans if plan.points <= limit]
     return min(kept, key=lambda plan: (plan.cycles, len(plan.remedies)), default=None)

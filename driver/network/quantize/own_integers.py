@@ -38,7 +38,7 @@ _LEAST_SAMPLES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class WidenedWeights:
     """The way with weights of 16 bits in some layers, and why."""
 
     how: Quantization
@@ -50,7 +50,7 @@ def keeps_own_integers(
     calibration: Arrays | None,
     how: Quantization,
     quantized_by: Callable[[Quantization], QuantGraph],
-) -> Kept | None:
+) -> WidenedWeights | None:
     """The way with which a quantized model answers like its own integers; None for `how` itself.
 
     Nothing is changed where the user chose, sums are multiplied, answers are classes, or there are
@@ -92,7 +92,7 @@ def keeps_own_integers(
         f"weights of 16 bits in {plural(len(wide), 'layer')}: {_db(known[len(wide)])} dB of signal"
         f" to noise, {_db(before)} without, {_db(own)} by the model's own integers"
     )
-    return Kept(how=with_widenings(how, wide), why=why)
+    return WidenedWeights(how=with_widenings(how, wide), why=why)
 
 
 def _samples(graph: Graph, calibration: Arrays | None) -> Arrays | None:

@@ -10,15 +10,15 @@ from driver.report.cost import cost, gain, total
 from driver.report.terminal.events import (
     DeviceJoined,
     DeviceLeft,
+    KnownWorkload,
     Progress,
     SearchBegan,
-    Standing,
     TrialEnded,
 )
 
 
 @dataclass(slots=True)
-class Row:
+class WorkloadLine:
     """A workload's line while the search runs."""
 
     count: int
@@ -40,10 +40,10 @@ class Row:
         return cost(self.best_cycles, self.best_seconds)
 
 
-def _row(count: int, standing: Standing | None) -> Row:
+def _row(count: int, standing: KnownWorkload | None) -> WorkloadLine:
     if standing is None:
-        return Row(count)
-    return Row(
+        return WorkloadLine(count)
+    return WorkloadLine(
         count,
         trials=standing.trials,
         failed=standing.failed,
@@ -55,10 +55,10 @@ def _row(count: int, standing: Standing | None) -> Row:
 
 
 @dataclass(slots=True)
-class Board:
+class SearchBoard:
     """Rows of workloads, devices, and how far the trials are."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, WorkloadLine] = field(default_factory=dict)
     devices: dict[str, str] = field(default_factory=dict)
     done: int = 0
     total: int = 0

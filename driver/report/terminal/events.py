@@ -32,7 +32,7 @@ class StepEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class KnownWorkload:
     """What earlier sessions know of a workload."""
 
     trials: int
@@ -52,7 +52,7 @@ class SearchBegan:
     """
 
     workloads: tuple[tuple[str, int], ...]
-    standings: Mapping[str, Standing] = field(default_factory=dict)
+    standings: Mapping[str, KnownWorkload] = field(default_factory=dict)
     trials: int
     done: int
     seconds: float

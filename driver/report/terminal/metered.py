@@ -9,9 +9,9 @@ from driver.report.summary import Span
 from driver.report.terminal.events import (
     DeviceJoined,
     DeviceLeft,
+    KnownWorkload,
     Progress,
     SearchBegan,
-    Standing,
     TrialEnded,
 )
 
@@ -43,7 +43,7 @@ class Meter:
             case _:
                 pass
 
-    def _best(self, workload: str, known: Standing | TrialEnded) -> None:
+    def _best(self, workload: str, known: KnownWorkload | TrialEnded) -> None:
         if known.best_cycles is not None:
             self._metrics.set(m.BEST_CYCLES, known.best_cycles, workload=workload)
         if known.best_seconds is not None:

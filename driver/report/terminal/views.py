@@ -16,7 +16,7 @@ from tilefarm.printable import printable
 
 from driver.report.cost import gain, microseconds
 from driver.report.summary import RunSummary, Span, brief
-from driver.report.terminal.board import Board, Row
+from driver.report.terminal.board import SearchBoard, WorkloadLine
 from driver.report.terminal.events import (
     DeviceJoined,
     DeviceLeft,
@@ -109,7 +109,7 @@ class PlainLines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._board = Board()
+        self._board = SearchBoard()
         self._said_at = 0.0
 
     def __enter__(self) -> Self:
@@ -143,7 +143,7 @@ class LiveTable:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._board = Board()
+        self._board = SearchBoard()
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -192,7 +192,7 @@ class LiveTable:
         return Group(table, Text(self._board.line(), style="bold"))
 
 
-def _live_cells(name: str, row: Row) -> tuple[str, ...]:
+def _live_cells(name: str, row: WorkloadLine) -> tuple[str, ...]:
     return (
         name,
         str(row.count),

@@ -14,11 +14,11 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Status, Trial
 
 from driver.benchmarks.farm.asleep import kernel_seconds
-from driver.benchmarks.farm.busy import Path, Shares, path, runs_per_second, shares
+from driver.benchmarks.farm.busy import TimeShares, TrialSeconds, path, runs_per_second, shares
 from driver.benchmarks.farm.clients import LeaseLoad, percentile
 from driver.benchmarks.farm.figures import board_figures, limits, real_figures
 from driver.benchmarks.farm.real import RealFigures
-from driver.benchmarks.farm.scale import Load, Scale, ScaleFigures
+from driver.benchmarks.farm.scale import FarmScale, ScaleFigures, TrackerLoad
 from driver.benchmarks.farm.searching import Searched
 from driver.benchmarks.farm.usage import tree_seconds
 from driver.cli import main
@@ -38,7 +38,7 @@ SEARCHED = Searched(
     process_seconds=1.0,
     farm_seconds=0.0,
 )
-PATH = Path(propose=0.001, compile=0.1, transfer=0.002, run=0.01, kernel=0.009)
+PATH = TrialSeconds(propose=0.001, compile=0.1, transfer=0.002, run=0.01, kernel=0.009)
 
 
 def on_device(transfer: float, run: float, end: float) -> tuple[Span, Span]:
@@ -52,17 +52,17 @@ def test_a_device_is_idle_only_while_a_compiled_candidate_waits() -> None:
     spans = (*on_device(1.0, 2.0, 5.0), *on_device(7.0, 7.0, 10.0))
     done = replace(SEARCHED, spans=spans, built=(1.0, 6.0))
     # Candidates are there from 1 to 5 and from 6 to 10; from 6 to 7 one waits.
-    assert shares(done) == Shares(in_hand=7 / 8, running=6 / 8, of_all=6 / 10)
+    assert shares(done) == TimeShares(in_hand=7 / 8, running=6 / 8, of_all=6 / 10)
     assert shares(replace(done, devices=2)).in_hand == 7 / 8, "the second had nothing to do"
     assert runs_per_second(done) == 2 / 10
     assert runs_per_second(replace(done, ended=8.0)) == 1 / 8
-    assert shares(replace(SEARCHED, spans=())) == Shares(in_hand=0.0, running=0.0, of_all=0.0)
+    assert shares(replace(SEARCHED, spans=())) == TimeShares(in_hand=0.0, running=0.0, of_all=0.0)
 
 
 def test_what_does_not_compile_waits_for_no_device() -> None:
     failed = replace(TRIAL, status=Status.COMPILE_ERROR, spans=(("compile", 1.0, 2.0),))
     done = replace(SEARCHED, spans=on_device(5.0, 5.0, 10.0), built=(2.0, 5.0), trials=(failed,))
-    assert shares(done) == Shares(in_hand=1.0, running=1.0, of_all=0.5)
+    assert shares(done) == TimeShares(in_hand=1.0, running=1.0, of_all=0.5)
 
 
 def test_the_overhead_of_a_trial_is_all_but_compile_and_kernel() -> None:
@@ -73,7 +73,7 @@ def test_the_overhead_of_a_trial_is_all_but_compile_and_kernel() -> None:
         ("run", 4.0, 9.0),
     )
     found = path(replace(SEARCHED, trials=(replace(TRIAL, spans=spans),), kernels=(4.0,)))
-    assert found == Path(propose=0.5, compile=2.0, transfer=1.0, run=5.0, kernel=4.0)
+    assert found == TrialSeconds(propose=0.5, compile=2.0, transfer=1.0, run=5.0, kernel=4.0)
     assert found.overhead == 2.5
 
 
@@ -101,7 +101,7 @@ def test_goals_are_met_or_missed() -> None:
     good = RealFigures(
         trials=100,
         seconds=4.0,
-        shares=Shares(in_hand=0.99, running=0.5, of_all=0.4),
+        shares=TimeShares(in_hand=0.99, running=0.5, of_all=0.4),
         path=PATH,
         driver_seconds=0.002,
         farm_seconds=0.0035,
@@ -117,8 +117,8 @@ def test_goals_are_met_or_missed() -> None:
 
 
 def test_the_scarcest_resource_comes_first() -> None:
-    scale = Scale(devices=100, workers=4, seconds=1.0, kernel_seconds=10.0, compile_seconds=0.1)
-    half = Load(processor_seconds=5.0, seconds=10.0)
+    scale = FarmScale(devices=100, workers=4, seconds=1.0, kernel_seconds=10.0, compile_seconds=0.1)
+    half = TrackerLoad(processor_seconds=5.0, seconds=10.0)
     found = ScaleFigures(
         storm_seconds=1.0,
         tracker_start_nbytes=40 << 20,
@@ -130,7 +130,7 @@ def test_the_scarcest_resource_comes_first() -> None:
         saturated=LeaseLoad(acquire_seconds=(0.01,), seconds=1.0),
         searching=half,
         done=replace(SEARCHED, built=(-1.0,) + (0.0,) * 100),
-        shares=Shares(in_hand=1.0, running=1.0, of_all=1.0),
+        shares=TimeShares(in_hand=1.0, running=1.0, of_all=1.0),
         path=PATH,
     )
     assert [(limit.resource, round(limit.devices)) for limit in limits(scale, found)] == [

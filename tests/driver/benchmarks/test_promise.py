@@ -13,7 +13,7 @@ from kit.onnx_models import model, node, saved
 
 from driver import cli
 from driver.benchmarks.promise.command import document, figures, tables
-from driver.benchmarks.promise.keeping import Broken, Kept, Wanted, Way, keep
+from driver.benchmarks.promise.keeping import Broken, PromiseResult, Wanted, Way, keep
 from driver.benchmarks.zoo.recipes import Recipe
 from driver.benchmarks.zoo.samples import Archive
 
@@ -47,7 +47,7 @@ def wanted(folder: Path, points: float) -> Wanted:
 
 def test_a_promise_is_kept_on_half_and_judged_on_the_other(tmp_path: Path) -> None:
     end = keep(wanted(tmp_path, points=2.0))
-    assert isinstance(end, Kept), end
+    assert isinstance(end, PromiseResult), end
     assert (end.samples, end.floats) == (50, 100.0)
     assert end.integers.chosen > 2.0, "this network is made to lose in integers"
     assert end.kept.chosen <= 2.0
@@ -58,7 +58,7 @@ def test_a_promise_is_kept_on_half_and_judged_on_the_other(tmp_path: Path) -> No
 
 def test_nothing_is_in_float_where_nothing_is_lost(tmp_path: Path) -> None:
     end = keep(wanted(tmp_path, points=100.0))
-    assert isinstance(end, Kept)
+    assert isinstance(end, PromiseResult)
     assert end.kept == end.integers == end.bad
     assert (end.share, end.holds) == (1.0, True)
 
@@ -74,8 +74,8 @@ def way(*, chosen: float, other: float, cycles: int = 100, layers: int = 1) -> W
     return Way(layers=layers, cycles=cycles, chosen=chosen, other=other, spread=0.5)
 
 
-def row(kept: Way) -> Kept:
-    return Kept(
+def row(kept: Way) -> PromiseResult:
+    return PromiseResult(
         name="net",
         points=0.5,
         samples=10,
@@ -105,7 +105,7 @@ def test_figures_and_tables_say_what_is_missed() -> None:
     found = figures([good, good])
     assert all(figure.is_met for figure in found)
     assert found[2].value == pytest.approx(0.25)
-    bad: list[Kept | Broken] = [good, Broken("other", "cannot be kept")]
+    bad: list[PromiseResult | Broken] = [good, Broken("other", "cannot be kept")]
     assert [figure.is_met for figure in figures(bad)] == [False, True, True, True]
     text = "\n".join(tables(bad, figures(bad)))
     for words in ("net", "0.25", "BROKEN  other: cannot be kept", "missed"):

@@ -14,7 +14,7 @@ from compile_worker.space import generate, has_space
 from driver import cli
 from driver.benchmarks.forbidden import forbidden_points
 from driver.benchmarks.kinds import workloads
-from driver.benchmarks.sandboxed import Verdict
+from driver.benchmarks.sandboxed import ScheduleResult
 from driver.benchmarks.validity import LayerTask, check_layer
 from driver.benchmarks.validity_figures import LayerValidity, Validity, Wrong, document, tables
 from tuner.sampler import Sampler
@@ -55,7 +55,9 @@ def test_every_kind_keeps_its_promise(name: str) -> None:
 
 
 def wrong() -> Wrong:
-    return Wrong(point={"tile": 2}, verdict=Verdict(status=Status.RUN_CRASH, why="it fell\nover"))
+    return Wrong(
+        point={"tile": 2}, verdict=ScheduleResult(status=Status.RUN_CRASH, why="it fell\nover")
+    )
 
 
 def test_what_is_not_as_promised_is_told() -> None:

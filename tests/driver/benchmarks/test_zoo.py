@@ -27,7 +27,7 @@ from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.goals import goals
 from driver.benchmarks.zoo.images import read_image
 from driver.benchmarks.zoo.recipes import Recipe
-from driver.benchmarks.zoo.records import Attempt, Refused, Tried
+from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
 from driver.benchmarks.zoo.samples import Archive, Idx, Noise, Sheets, Windows, read
 from driver.benchmarks.zoo.scores import accuracy, auc, score_text
 from driver.benchmarks.zoo.tables import document, tables
@@ -215,7 +215,7 @@ def test_a_network_is_scored_on_what_did_not_calibrate_it(tmp_path: Path) -> Non
     assert row.findings == (
         f"{100 * (row.device or 0):.1f} % on the device is below the gate of 90.0 %",
     )
-    text = "\n".join(tables([row], [Refused("net", "why")], {"b": "no b.onnx"}))
+    text = "\n".join(tables([row], [RefusedNetwork("net", "why")], {"b": "no b.onnx"}))
     for words in ("FAILS    small", "REFUSED  net: why", "skipped  b", "0 of 2 networks pass"):
         assert words in text
     assert not document([row], [], {})["passes"]
@@ -329,16 +329,16 @@ def test_onnx_runtime_does_not_warn_of_every_weight_that_is_an_input_too(
 
 def test_what_cannot_be_tried_is_a_refusal(tmp_path: Path) -> None:
     end = attempt(task(tmp_path, model="absent.onnx"))
-    assert isinstance(end, Refused)
+    assert isinstance(end, RefusedNetwork)
     assert "cannot read absent.onnx" in end.why
     end = attempt(task(tmp_path, replace(IMAGES, data=Archive("none.npz"))))
-    assert isinstance(end, Refused)
+    assert isinstance(end, RefusedNetwork)
     assert "none.npz" in end.why
 
 
 def test_data_that_all_calibrate_leave_none_to_score(tmp_path: Path) -> None:
     end = attempt(task(tmp_path, replace(IMAGES, calibrate=60)))
-    assert isinstance(end, Refused)
+    assert isinstance(end, RefusedNetwork)
     assert "60 labels, but the first 60 calibrate" in end.why
 
 

@@ -14,7 +14,7 @@ from tilefarm.target import TARGETS
 
 from driver import cli
 from driver.network.examples import CALIBRATION, MODEL
-from driver.network.forms import Source, forms_of
+from driver.network.forms import NetworkSource, forms_of
 from driver.network.frontend import import_model
 from driver.network.frontend.seeded import seeded_data
 from driver.network.quantize.options import Quantization
@@ -27,7 +27,7 @@ def quantized_model(folder: Path) -> Path:
 
 
 def test_a_model_that_gives_its_ranges_needs_no_data(tmp_path: Path) -> None:
-    forms = forms_of(Source(model=quantized_model(tmp_path)), TARGET)
+    forms = forms_of(NetworkSource(model=quantized_model(tmp_path)), TARGET)
     assert forms.is_seeded
     assert forms.data.samples == 4
     assert np.abs(forms.data.inputs["x"]).max() > 0.9 * forms.graph.ranges["x"]
@@ -36,18 +36,18 @@ def test_a_model_that_gives_its_ranges_needs_no_data(tmp_path: Path) -> None:
 def test_data_that_are_given_are_taken(tmp_path: Path) -> None:
     data = tmp_path / "x.npz"
     np.savez(data, x=np.ones((3, 3, 8, 8), np.float32))
-    forms = forms_of(Source(model=quantized_model(tmp_path), calibration=data), TARGET)
+    forms = forms_of(NetworkSource(model=quantized_model(tmp_path), calibration=data), TARGET)
     assert not forms.is_seeded
     assert forms.samples(None, 2).samples == 2
 
 
 def test_what_is_missing_is_said_first_things_first(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot read .*absent\.onnx"):
-        forms_of(Source(model=tmp_path / "absent.onnx"), TARGET)
+        forms_of(NetworkSource(model=tmp_path / "absent.onnx"), TARGET)
     with pytest.raises(DataError, match=r"digits needs --calibrate DATA\.npz"):
-        forms_of(Source(model=MODEL), TARGET)
+        forms_of(NetworkSource(model=MODEL), TARGET)
     with pytest.raises(SettingsError, match="zoo:vgg: no such network"):
-        forms_of(Source(model="zoo:vgg"), TARGET)
+        forms_of(NetworkSource(model="zoo:vgg"), TARGET)
 
 
 def calibrated(method: str) -> Quantization:
@@ -56,7 +56,9 @@ def calibrated(method: str) -> Quantization:
 
 def test_how_it_becomes_integers_is_the_users(tmp_path: Path) -> None:
     scales = [
-        forms_of(Source(model=MODEL, calibration=CALIBRATION, how=how), TARGET).quantized.tensors
+        forms_of(
+            NetworkSource(model=MODEL, calibration=CALIBRATION, how=how), TARGET
+        ).quantized.tensors
         for how in map(calibrated, ("minmax", "percentile:90"))
     ]
     assert scales[0]["relu1"].scale != scales[1]["relu1"].scale
@@ -65,7 +67,8 @@ def test_how_it_becomes_integers_is_the_users(tmp_path: Path) -> None:
 def test_options_that_look_at_data_need_some(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="--correct-bias need --calibrate"):
         forms_of(
-            Source(model=quantized_model(tmp_path), how=Quantization(correct_bias=True)), TARGET
+            NetworkSource(model=quantized_model(tmp_path), how=Quantization(correct_bias=True)),
+            TARGET,
         )
 
 

@@ -15,7 +15,7 @@ from kit.profiles import counted_profile, timed_profile
 from kit.summaries import a_summary, by_the_clock
 from tilefarm.measurement import TimelineEvent
 
-from driver.network.accuracy.plans import Plan
+from driver.network.accuracy.plans import RemedyPlan
 from driver.network.accuracy.promise import Promise
 from driver.network.accuracy.remedies import Remedy
 from driver.report import page, write_report
@@ -24,7 +24,7 @@ from driver.report.noise import NoiseRow
 from driver.report.profile import Profile
 from driver.report.progress import progress_chart
 from driver.report.summary import Span, brief
-from driver.report.svg import Scale, short
+from driver.report.svg import AxisScale, short
 from driver.report.timeline import drawable, merged
 from driver.report.trace import chrome_trace
 
@@ -97,8 +97,8 @@ def test_promises_and_what_was_done_for_them_are_on_the_page() -> None:
                 NoiseRow(name="same", ratio_db=math.inf, shares=()),
             ),
             plans=(
-                Plan(remedies=(), points=1.0, cycles=4_000),
-                Plan(
+                RemedyPlan(remedies=(), points=1.0, cycles=4_000),
+                RemedyPlan(
                     remedies=(
                         Remedy(layer="a<b>", kind="wide"),
                         Remedy(layer="c", kind="float", macs=12_345),
@@ -213,9 +213,9 @@ def test_alternating_instructions_are_no_more_bars_than_pixels() -> None:
 
 
 def test_scales_and_short_numbers() -> None:
-    assert Scale(0, 10, 0, 100)(5) == 50
-    assert Scale(1, 100, 0, 100, logarithmic=True)(10) == pytest.approx(50)
-    assert Scale(0, 9, 0, 1).ticks(5) == [0, 2, 4, 6, 8]
+    assert AxisScale(0, 10, 0, 100)(5) == 50
+    assert AxisScale(1, 100, 0, 100, logarithmic=True)(10) == pytest.approx(50)
+    assert AxisScale(0, 9, 0, 1).ticks(5) == [0, 2, 4, 6, 8]
     assert [short(v) for v in (950, 1234, 2.5e6)] == ["950", "1.23k", "2.5M"]
 
 

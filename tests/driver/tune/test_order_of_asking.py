@@ -10,7 +10,7 @@ from tilefarm.measurement import Status, Trial
 from driver.tune.continued import LOOKAHEAD, Continued, continued
 from tuner.lookahead import USUAL
 from tuner.session import Proposal
-from tuner.store import Place, Store
+from tuner.store import Store, TrialPosition
 
 TASKS = {task.name: task for task in (toy_task(1, 720), toy_task(2, 720))}
 
@@ -41,7 +41,7 @@ def searched(folder: Path, trials: int, lookahead: int | None = None) -> Continu
                 out += asked
                 continue
             ended = out.pop(0)
-            store.insert(end_of(ended), run=run, place=Place(earlier.search, ended.number))
+            store.insert(end_of(ended), run=run, place=TrialPosition(earlier.search, ended.number))
             session.tell(ended.number, end_of(ended))
         return earlier
 

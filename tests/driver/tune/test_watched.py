@@ -18,10 +18,10 @@ from driver.report.terminal.events import (
     DeviceJoined,
     DeviceLeft,
     Ended,
+    KnownWorkload,
     Notice,
     Progress,
     SearchBegan,
-    Standing,
     StepEnded,
     TrialEnded,
 )
@@ -32,8 +32,8 @@ EVENTS: tuple[Progress | Span, ...] = (
     SearchBegan(
         workloads=(("conv", 1), ("dense", 1)),
         standings={
-            "conv": Standing(trials=1, failed=0, default_cycles=90, best_cycles=80),
-            "dense": Standing(trials=0, failed=0, default_cycles=None, best_cycles=None),
+            "conv": KnownWorkload(trials=1, failed=0, default_cycles=90, best_cycles=80),
+            "dense": KnownWorkload(trials=0, failed=0, default_cycles=None, best_cycles=None),
         },
         trials=10,
         done=1,

@@ -16,7 +16,7 @@ import numpy as np
 
 from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope
 from driver.network.frontend.integers.grids import give_range, grid_at, noted, read_as
-from driver.network.frontend.integers.stored import Steps, positive, steps_of
+from driver.network.frontend.integers.stored import QuantizationParameters, positive, steps_of
 from driver.network.frontend.operators import binary
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import (
@@ -107,7 +107,9 @@ def positive_scale(call: Call, scope: Scope, index: int) -> FloatArray:
     return positive(scope.weights(call, index, "scale"), repr(call.inputs[index]))
 
 
-def _steps(call: Call, scope: Scope, shape: Shape, dtype: str | None = None) -> Steps:
+def _steps(
+    call: Call, scope: Scope, shape: Shape, dtype: str | None = None
+) -> QuantizationParameters:
     """The steps of an activation of `shape`; of the type `dtype`, if there are integers already."""
     zero = scope.constant(call, 2, "zero point") if call.has_input(2) else None
     return steps_of(call, scope.weights(call, 1, "scale"), zero, shape, dtype)

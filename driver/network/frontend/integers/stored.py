@@ -18,7 +18,7 @@ _MADE: Final = frozenset(BOUNDS) - {"int32", "uint32"}
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class QuantizationParameters:
     """An integer type, and scales and zero points in shapes that broadcast over its values."""
 
     scale: FloatArray
@@ -45,7 +45,7 @@ class Steps:
 
 def steps_of(
     call: Call, scale: Array, zero: Array | None, shape: Shape, dtype: str | None = None
-) -> Steps:
+) -> QuantizationParameters:
     """The steps of values of `shape`: one, one for each entry of the call's axis, or for blocks.
 
     Args:
@@ -70,7 +70,9 @@ def steps_of(
         raise RefusedError(f"its zero point is {zero.dtype}, not an integer of up to 32 bits")
     if zero.size not in (1, scale.size):
         raise RefusedError(f"{zero.size} zero points for {scale.size} scales")
-    return Steps(_over(scale, shape, call), _over(zero.astype(np.int64), shape, call), dtype)
+    return QuantizationParameters(
+        _over(scale, shape, call), _over(zero.astype(np.int64), shape, call), dtype
+    )
 
 
 def positive(scale: FloatArray, shown: str) -> FloatArray:

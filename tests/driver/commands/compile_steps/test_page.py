@@ -5,7 +5,7 @@ from __future__ import annotations
 from kit.nests import dense
 
 from driver.commands.compile_steps.page import page_of
-from driver.commands.compile_steps.steps import STREAM, Compile, Shown
+from driver.commands.compile_steps.steps import STREAM, CompileSteps, Shown
 from driver.commands.compile_steps.stream import Stream
 from driver.program.vta.cycle_breakdown import CycleBreakdown
 from driver.report.tables import count
@@ -13,7 +13,7 @@ from driver.report.tables import count
 
 def page(instructions: int) -> str:
     lines = tuple(f"instruction {number}" for number in range(instructions))
-    made = Compile([Shown(STREAM, "instructions", "\n".join(lines), "stream")])
+    made = CompileSteps([Shown(STREAM, "instructions", "\n".join(lines), "stream")])
     stream = Stream(lines=lines, spent=CycleBreakdown(), timeline=())
     return page_of(made, dense(4, 2), "default", stream)
 

@@ -22,7 +22,7 @@ from driver.commands.check import row, verdict
 from driver.commands.validation.checking import EQUAL, checked, schedules
 from driver.commands.validation.conformance import checked_steps, first_difference
 from driver.network.examples import CALIBRATION
-from driver.network.forms import Forms, Source
+from driver.network.forms import Forms, NetworkSource
 
 compiled = cache(compile_kernel)
 
@@ -34,7 +34,7 @@ def _converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def digits() -> Forms:
-    return forms_once(Source(model="zoo:digits"), TARGETS["sim"])
+    return forms_once(NetworkSource(model="zoo:digits"), TARGETS["sim"])
 
 
 def with_attr(job: CompileJob, name: str, value: int) -> CompileJob:

@@ -18,10 +18,10 @@ from kit.onnx_models import model, node, saved
 from tilefarm.target import TARGETS
 
 from driver import cli
-from driver.commands.validation.explaining import Explanation, Layer, shift_words
+from driver.commands.validation.explaining import ExplainedLayer, Explanation, shift_words
 from driver.commands.validation.text_report import lines, principal
 from driver.network.examples import TEST
-from driver.network.forms import Source, forms_of
+from driver.network.forms import NetworkSource, forms_of
 from driver.network.frontend.origins import Origin
 from driver.network.integer.noise import Noise, between
 from driver.network.integer.qir import QAdd, QAvgPool2d, QDense, QRescale
@@ -165,7 +165,7 @@ def test_the_integer_of_a_real_0_is_said(
 
 
 def test_long_names_and_infinite_noise_fit() -> None:
-    layer = Layer(
+    layer = ExplainedLayer(
         name="n" * 90,
         operator="QConv2d",
         place="accelerator",
@@ -190,7 +190,7 @@ def test_long_names_and_infinite_noise_fit() -> None:
 
 def test_many_reasons_and_long_names_fit() -> None:
     layers = tuple(
-        Layer(
+        ExplainedLayer(
             name="n" * 150,
             operator="QConv2d",
             place=("accelerator", "cpu")[number % 2],
@@ -268,7 +268,7 @@ def test_noise_is_a_ratio_of_energies() -> None:
 
 
 def test_the_file_says_where_a_layer_is_from() -> None:
-    forms = forms_of(Source(model="zoo:squeezenet"), TARGETS["sim"])
+    forms = forms_of(NetworkSource(model="zoo:squeezenet"), TARGETS["sim"])
     assert set(forms.made_from) == {node.output for node in forms.graph.nodes}
     counted = sum(len(each) for each in forms.made_from.values())
     assert counted >= len(forms.graph.nodes)

@@ -11,7 +11,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.space import lower_bound_cycles
 from driver.network.accuracy.measured import Priced, with_measured_cycles
-from driver.network.accuracy.plans import Plan
+from driver.network.accuracy.plans import RemedyPlan
 from driver.network.accuracy.price import estimated_cycles
 from driver.network.accuracy.remedies import Remedy
 from driver.network.examples import CALIBRATION, MODEL
@@ -38,11 +38,11 @@ def networks() -> list[Network]:
     return [plain, *(partition(quantize_for(target, graph, data, way), target) for way in ways)]
 
 
-def plans_of(networks: list[Network], *points: float) -> list[Plan]:
+def plans_of(networks: list[Network], *points: float) -> list[RemedyPlan]:
     """One without remedies, and one for each other network."""
     remedies = ((), *((Remedy(layer=f"l{at}", kind="wide"),) for at in range(1, len(networks))))
     return [
-        Plan(remedies=some, points=lost, cycles=estimated_cycles(network))
+        RemedyPlan(remedies=some, points=lost, cycles=estimated_cycles(network))
         for some, lost, network in zip(remedies, points, networks, strict=True)
     ]
 
@@ -68,7 +68,7 @@ class Bound:
         return round(least * (100 if workload in self.slow else 1.5))
 
     def priced(
-        self, plans: list[Plan], networks: list[Network], most_seconds: float = 60.0
+        self, plans: list[RemedyPlan], networks: list[Network], most_seconds: float = 60.0
     ) -> Priced:
         return with_measured_cycles(
             plans, networks, 1.0, self, self.clock, most_seconds=most_seconds

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driver.network.accuracy.plans import Outcome, Plan, best_plan, plans_for
+from driver.network.accuracy.plans import Outcome, RemedyPlan, best_plan, plans_for
 from driver.network.accuracy.remedies import SHARED, Remedy
 
 
@@ -102,9 +102,9 @@ def test_parts_are_tried_without_where_no_layer_is_enough_alone() -> None:
 
 
 def test_the_cheapest_plan_is_that_of_the_fewest_cycles() -> None:
-    dear = Plan(remedies=tuple(layers(0.1)), points=0.0, cycles=900)
-    cheap = Plan(remedies=tuple(layers(0.1, 0.2)), points=0.9, cycles=300)
-    broken = Plan(remedies=(), points=1.1, cycles=100)
+    dear = RemedyPlan(remedies=tuple(layers(0.1)), points=0.0, cycles=900)
+    cheap = RemedyPlan(remedies=tuple(layers(0.1, 0.2)), points=0.9, cycles=300)
+    broken = RemedyPlan(remedies=(), points=1.1, cycles=100)
     assert best_plan([dear, cheap, broken], 1.0) is cheap
 
 
@@ -148,7 +148,7 @@ def test_a_plan_in_words() -> None:
     float_a = Remedy(layer="a", kind="float", macs=5)
     wide_b = Remedy(layer="b", kind="wide")
     levels = Remedy(layer="", kind="asymmetric")
-    plan = Plan(remedies=(float_a, levels, wide_b, SHARED), points=0, cycles=1)
+    plan = RemedyPlan(remedies=(float_a, levels, wide_b, SHARED), points=0, cycles=1)
     assert (plan.wide, plan.floats, plan.macs) == (("b",), ("a",), 5)
     assert plan.is_asymmetric
     assert (
@@ -157,5 +157,5 @@ def test_a_plan_in_words() -> None:
     assert plan.counted() == (
         "asymmetric activations, weights of 16 bits in 1 layer, floats in 1 layer, shifts shared"
     )
-    nothing = Plan(remedies=(), points=0, cycles=1)
+    nothing = RemedyPlan(remedies=(), points=0, cycles=1)
     assert nothing.words() == nothing.counted() == "all in int8"

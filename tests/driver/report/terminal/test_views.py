@@ -16,10 +16,10 @@ from driver.report.terminal.events import (
     DeviceJoined,
     DeviceLeft,
     Ended,
+    KnownWorkload,
     Notice,
     Progress,
     SearchBegan,
-    Standing,
     StepBegan,
     StepEnded,
     TrialEnded,
@@ -128,7 +128,7 @@ def test_numbers_are_whole_on_narrow_terminals(width: int) -> None:
 
 def test_a_continued_run_shows_where_it_stands() -> None:
     stream = io.StringIO()
-    standing = Standing(trials=7, failed=1, default_cycles=900, best_cycles=300)
+    standing = KnownWorkload(trials=7, failed=1, default_cycles=900, best_cycles=300)
     with LiveTable(Console(file=stream, force_terminal=True, width=100)) as view:
         view(
             SearchBegan(
