@@ -17,7 +17,7 @@ from driver.network.graph.parts import Arrays
 from driver.network.integer.noise import between
 from driver.network.integer.qir import QuantGraph
 from driver.network.integer.reference import run
-from driver.network.quantize import ways
+from driver.network.quantize import option_search
 from driver.network.quantize.fitting import fit, quantize_for
 from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.integer_bias import Biased
@@ -134,7 +134,7 @@ def test_fewer_changes_are_not_worth_cycles_that_nobody_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, data = with_large_weights()
-    monkeypatch.setattr(ways, "_FAR_TOO_MANY", 1.0)
+    monkeypatch.setattr(option_search, "_FAR_TOO_MANY", 1.0)
     seen: list[Quantization] = []
     how = choose_options(graph, data, AS_USUAL, by(graph, seen)).how
     assert (how.wide, how.wide_activations) == (None, None)
@@ -196,7 +196,7 @@ def has_own_shifts(quantized: QuantGraph) -> bool:
 
 
 def test_shifts_are_shared_where_accuracy_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ways, "_LITTLE_DB", 30.0)
+    monkeypatch.setattr(option_search, "_LITTLE_DB", 30.0)
     graph, data = uneven_rows(2.0)
     how = Quantization(fit_weights=False)
     usual, chosen = quantize(graph, data, how), choose_options(graph, data, how, by(graph, []))
@@ -212,7 +212,7 @@ def test_shifts_are_shared_where_accuracy_has_room(monkeypatch: pytest.MonkeyPat
 def test_blocks_of_wide_weights_share_their_shifts_already(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ways, "_LITTLE_DB", 30.0)
+    monkeypatch.setattr(option_search, "_LITTLE_DB", 30.0)
     graph, data = uneven_rows(64.0)
     seen: list[Quantization] = []
 
@@ -231,7 +231,7 @@ def test_a_network_with_little_noise_is_made_after_one_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, data = uneven_rows(2.0)
-    monkeypatch.setattr(ways, "_LITTLE_DB", 90.0)
+    monkeypatch.setattr(option_search, "_LITTLE_DB", 90.0)
     runs: list[Arrays] = []
     monkeypatch.setattr(
         "driver.network.quantize.refining.moments",
@@ -243,7 +243,7 @@ def test_a_network_with_little_noise_is_made_after_one_run(
         return run_float(*args, **options)
 
     monkeypatch.setattr("driver.network.quantize.calibrate.run_float", counted)
-    monkeypatch.setattr(ways, "run_float", counted)
+    monkeypatch.setattr(option_search, "run_float", counted)
     plain = Quantization(share_shifts=False, correct_bias=False, fit_weights=False)
     fitted = fit(TARGETS["sim"], graph, data, Quantization(activations="symmetric"))
     assert fitted.how == Quantization(activations="symmetric")
@@ -259,7 +259,7 @@ def test_shifts_are_shared_at_once_where_accuracy_has_room(
     spread: float, fitted_layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weights are fitted where what they lose by the nearest ones is too much."""
-    monkeypatch.setattr(ways, "_LITTLE_DB", 30.0)
+    monkeypatch.setattr(option_search, "_LITTLE_DB", 30.0)
     met: list[object] = []
 
     def noted(*args: Any) -> Any:
