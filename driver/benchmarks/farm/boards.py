@@ -6,7 +6,7 @@ waits for the driver.
 
 from __future__ import annotations
 
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Final
 
 from tilefarm.clock import Clock
@@ -26,7 +26,7 @@ _START_SECONDS: Final = 60.0
 _WORKERS: Final = 2
 
 
-def measure_boards(trials: int, *, tls: bool, scratch: FilePath, clock: Clock) -> TimeShares:
+def measure_boards(trials: int, *, tls: bool, scratch: Path, clock: Clock) -> TimeShares:
     """What the boards did while a search of so many trials went on.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import TrialSeconds as FilePath
+from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -45,7 +45,7 @@ class RealFigures:
         return self.driver_seconds + self.farm_seconds - self.kernel_seconds
 
 
-def measure_real(trials: int, *, tls: bool, scratch: FilePath, clock: Clock) -> RealFigures:
+def measure_real(trials: int, *, tls: bool, scratch: Path, clock: Clock) -> RealFigures:
     """Search for so many trials.
 
     Raises:

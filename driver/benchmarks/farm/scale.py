@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import TrialSeconds as FilePath
+from pathlib import Path
 from typing import Final
 
 from tilefarm.artifact import Artifact
@@ -100,7 +100,7 @@ class ScaleFigures:
     path: TrialSeconds
 
 
-def measure_scale(scale: FarmScale, *, tls: bool, scratch: FilePath, clock: Clock) -> ScaleFigures:
+def measure_scale(scale: FarmScale, *, tls: bool, scratch: Path, clock: Clock) -> ScaleFigures:
     """Start it all, with TLS or without, load it in four ways, end it all.
 
     Raises:
@@ -172,11 +172,11 @@ class _Watch:
         return load
 
 
-def _search(scale: FarmScale, farm: RemoteFarm, scratch: FilePath, clock: Clock) -> Searched:
+def _search(scale: FarmScale, farm: RemoteFarm, scratch: Path, clock: Clock) -> Searched:
     tasks = layer_tasks(TARGET)
     template = _template(next(iter(tasks.values())))
 
-    def place(_: FilePath | None = None) -> SleepingPlace:
+    def place(_: Path | None = None) -> SleepingPlace:
         return SleepingPlace(template.code, template.symbols, scale.compile_seconds)
 
     places = [place() for _ in range(scale.workers)]

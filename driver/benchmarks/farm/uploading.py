@@ -6,7 +6,7 @@ import random
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -42,7 +42,7 @@ class UploadFigures:
     device_seconds: float
 
 
-def measure_upload(*, tls: bool, scratch: FilePath, clock: Clock) -> UploadFigures:
+def measure_upload(*, tls: bool, scratch: Path, clock: Clock) -> UploadFigures:
     """Upload.
 
     Raises:
