@@ -44,7 +44,7 @@ WIDE_CONSTRUCTORS = {
     "driver/campaign/loop.py::Loop",
     "driver/campaign/measuring.py::Task",
     "driver/campaign/results.py::Results",
-    "driver/commands/validation/explaining.py::Layer",
+    "driver/commands/validation/explaining.py::ExplainedLayer",
     "driver/report/summary.py::LayerRow",
     "driver/report/summary.py::RunSummary",
     "driver/report/summary.py::WorkloadRow",
