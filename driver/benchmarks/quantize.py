@@ -18,17 +18,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilefarm.errors import DataError, SettingsError
+from tilefarm.target import Target
 
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.zoo.attempt import in_reals
 from driver.benchmarks.zoo.recipes import RECIPES
 from driver.benchmarks.zoo.samples import Noise, read
+from driver.network.accuracy.price import estimated_cycles
 from driver.network.examples.topologies import images
 from driver.network.examples.zoo import CAPTIONS, DIGITS, PREFIX, is_built_in, model_files
 from driver.network.frontend import import_model, load_data
 from driver.network.frontend.data import dataset_of
 from driver.network.graph.parts import Arrays
+from driver.network.partition.partitioner import partition
 from driver.network.quantize.fitting import fit
 from driver.network.quantize.methods import DEFAULT_METHOD
 from driver.network.quantize.options import AS_USUAL, Quantization
@@ -38,6 +41,7 @@ from driver.tune.machine import machine
 _SAMPLES: Final = 32
 _TURNS: Final = 7
 _MOST_RATIO: Final = 1.2
+_MOST_CYCLES: Final = 1.01
 _LARGEST: Final = "zoo:mobilenet_v2"
 _MOST_SECONDS: Final = 60.0
 _NEED_NOTHING: Final = ("zoo:resnet18", "zoo:squeezenet", "resnet8_f32_float")
@@ -70,7 +74,8 @@ samples of `tilefarm bench zoo`. Seconds are those of the clock and, below, of t
 
 Goals: a network that needs nothing more ({", ".join(_NEED_NOTHING)})
 takes at most {_MOST_RATIO:g} times as much of the processor as the plainest way (whatever else the
-machine does), and {_LARGEST} at most {_MOST_SECONDS:g} seconds.
+machine does) and {_MOST_CYCLES:g} times its estimated cycles on the target, and {_LARGEST} at most
+{_MOST_SECONDS:g} seconds to quantize.
 
 networks: {", ".join(f"{PREFIX}{name}" for name in CAPTIONS)};
 with --data {", ".join(_TRAINED)}
@@ -104,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
                 return str(fit(target, import_model(model), data, how).how)
 
             found = in_turns(quantized, args.turns, _both_clocks)
-        figures = list(found.figures(name))
+            cycles = cycles_ratio(target, model, data)
+        figures = [*found.figures(name), _cycles_figure(name, cycles)]
         measured += figures
         rows[name] = {"how": found.how, "figures": [figure.row() for figure in figures]}
         if not args.json:
@@ -146,6 +152,20 @@ class Compared:
         yield Figure(name="processor, plainest", value=self.plainest.processor, unit="s")
         yield Figure(name="processor, by default", value=self.usual.processor, unit="s")
         yield Figure(name="times as much", value=processor, unit="", goal=most_ratio)
+
+
+def cycles_ratio(target: Target, model: Path, data: Arrays) -> float:
+    """Estimated cycles by default, by those of the plainest way: see `driver.network.accuracy`."""
+    usual, plainest = (
+        estimated_cycles(partition(fit(target, import_model(model), data, how).quantized, target))
+        for how in (AS_USUAL, PLAINEST)
+    )
+    return usual / plainest
+
+
+def _cycles_figure(name: str, ratio: float) -> Figure:
+    goal = _MOST_CYCLES if name in _NEED_NOTHING else None
+    return Figure(name="cycles, times as many", value=ratio, unit="", goal=goal)
 
 
 def in_turns(

@@ -42,23 +42,26 @@ def test_the_plainest_way_leaves_nothing_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found", "missed"),
+    ("name", "found", "cycles", "missed"),
     [
-        ("zoo:resnet18", compared(1.1), []),
-        ("zoo:resnet18", compared(1.3), ["times as much"]),
-        ("zoo:mobilenet_v1", compared(30.0), []),
-        ("zoo:mobilenet_v2", compared(29.0), []),
-        ("zoo:mobilenet_v2", compared(31.0), ["by default"]),
+        ("zoo:resnet18", compared(1.1), 1.01, []),
+        ("zoo:resnet18", compared(1.3), 0.9, ["times as much"]),
+        ("zoo:resnet18", compared(1.1), 1.02, ["cycles, times as many"]),
+        ("zoo:mobilenet_v1", compared(30.0), 1.5, []),
+        ("zoo:mobilenet_v2", compared(29.0), 1.5, []),
+        ("zoo:mobilenet_v2", compared(31.0), 1.0, ["by default"]),
     ],
 )
 def test_a_goal_is_met_or_missed(
     name: str,
     found: Compared,
+    cycles: float,
     missed: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(quantize, "in_turns", lambda *_: found)
+    monkeypatch.setattr(quantize, "cycles_ratio", lambda *_: cycles)
     words = ["bench", "quantize", name, "--samples", "1"]
     assert cli.main([*words, "--json", "--gate"]) == int(bool(missed))
     rows = json.loads(capsys.readouterr().out)["networks"][name]["figures"]
@@ -74,6 +77,7 @@ def test_a_network_is_quantized_both_ways(capsys: pytest.CaptureFixture[str]) ->
     assert rows["plainest"] > 0
     assert rows["times as long"] == pytest.approx(rows["by default"] / rows["plainest"])
     assert rows["times as much"] > 0
+    assert 0.5 < rows["cycles, times as many"] <= 1.01
 
 
 @pytest.mark.parametrize(
