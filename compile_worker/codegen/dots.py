@@ -1,29 +1,44 @@
-"""Dot products of int8 by the instructions that a processor has for them.
+"""Dot products of 8 bits by the instructions that a processor has for them.
 
     total[o] += sum over i of data[i] * row[o][i]      for all lanes o at once
 
-The tile of rows is turned so that a vector holds four neighbouring products of every lane; data's
-four are splat to all lanes. Sums are exact, so every way gives the same bits:
+The tile of rows is turned so that a vector holds four neighbouring products of every lane. Data's
+four are splat to all lanes, or turned as well where each lane has its own. Rows are int8, data are
+uint8 or int8. Sums are exact, so every way gives the same bits:
 
-    vpdpbusd   u8 * s8, four at a time: data + 128 is unsigned, and 128 * the row's sum is taken off
+    vpdpbusd   u8 * s8, four at a time
     sdot       s8 * s8, four at a time
     pmaddwd    s16 * s16, two at a time: bytes 0 and 2, then 1 and 3
     saddlp     as pmaddwd, of products that still fit 16 bits; vpaddl is its name on 32-bit ARM
+
+Where data have the other sign than an instruction takes, their upper bits are flipped, which moves
+them by 128, and 128 * the row's sum is taken off again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from compile_worker.codegen.text import FunctionText
 from compile_worker.isa import Isa
+from compile_worker.passes.dot_products import Dot
 
 _QUAD: Final = 4
 _CHUNK: Final = 16
 """Products that one lane of the dot product instructions sums, and bytes of a 128-bit vector."""
-_UNSIGN: Final = -0x7F7F7F80
-"""0x80 in every byte: flips the sign of four int8, which adds 128 to each as unsigned."""
+_FLIP: Final = -0x7F7F7F80
+"""0x80 in every byte: flips the upper bits of four, and is what they are moved by."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Quads:
+    """Quads of data: one of `width` at `at`, the same for all lanes; or one a lane (width 0)."""
+
+    vector: str
+    at: int = 0
+    width: int = 0
 
 
 class DotWriter:
@@ -36,45 +51,92 @@ class DotWriter:
         self._way = isa.dot.rstrip("0123456789")
         self._instruction = INSTRUCTIONS[isa.dot]
 
-    def total(self, start: str, data: str, rows: str, count: int, distance: int) -> str:
+    def total(self, start: str, dot: Dot, data: str, rows: str) -> str:
         """`start` plus the products: vector in, vector out; `data` and `rows` are addresses."""
-        rows_by_quad = self._turned(rows, count // _QUAD, distance)
-        quads = self._text.op(f"load <{count // _QUAD} x i32>, ptr {data}, align 1")
-        return _WAYS[self._way](self, start, quads, rows_by_quad)
+        count = dot.count // _QUAD
+        rows_by_quad = self._turned(rows, count, dot.distance)
+        data_by_quad = self._data(data, count, dot.apart)
+        return _WAYS[self._way](self, start, data_by_quad, rows_by_quad, dot.is_unsigned)
 
-    def by_quads(self, start: str, quads: str, rows: Sequence[str]) -> str:
-        for at, row in enumerate(rows):
-            start = self._each(start, self._splat(quads, at, len(rows)), row, "i8", _QUAD)
-        return start
+    def _data(self, data: str, quads: int, apart: int) -> list[_Quads]:
+        """For each quad of the data what all lanes take of it."""
+        if apart:
+            return [_Quads(each) for each in self._turned(data, quads, apart)]
+        whole = self._text.op(f"load <{quads} x i32>, ptr {data}, align 1")
+        return [_Quads(whole, at, quads) for at in range(quads)]
 
-    def by_unsigned_quads(self, start: str, quads: str, rows: Sequence[str]) -> str:
-        kind = f"<{len(rows)} x i32>"
-        lifted = self._text.op(f"xor {kind} {quads}, splat (i32 {_UNSIGN})")
-        start = self.by_quads(start, lifted, rows)
+    def by_unsigned(
+        self, start: str, data: Sequence[_Quads], rows: Sequence[str], unsigned: bool
+    ) -> str:
+        return self._by_quads(start, data, rows, flip=not unsigned)
+
+    def by_signed(
+        self, start: str, data: Sequence[_Quads], rows: Sequence[str], unsigned: bool
+    ) -> str:
+        return self._by_quads(start, data, rows, flip=unsigned)
+
+    def _by_quads(
+        self, start: str, data: Sequence[_Quads], rows: Sequence[str], *, flip: bool
+    ) -> str:
+        if flip:
+            data = self._mapped(data, self._flipped)
+        for quads, row in zip(data, rows, strict=True):
+            start = self._each(start, self._spread(quads), row, "i8", _QUAD)
+        if not flip:
+            return start
         excess, lanes = "zeroinitializer", f"<{self._lanes} x i32>"
         for row in rows:
-            excess = self._each(excess, f"splat (i32 {_UNSIGN})", row, "i8", _QUAD)
+            excess = self._each(excess, f"splat (i32 {_FLIP})", row, "i8", _QUAD)
         return self._text.op(f"sub {lanes} {start}, {excess}")
 
-    def by_pairs(self, start: str, quads: str, rows: Sequence[str]) -> str:
+    def _flipped(self, quads: str, width: int) -> str:
+        return self._text.op(f"xor <{width} x i32> {quads}, splat (i32 {_FLIP})")
+
+    def _mapped(self, data: Sequence[_Quads], change: Callable[[str, int], str]) -> list[_Quads]:
+        """The data with every vector changed, once each."""
+        changed: dict[str, str] = {}
+        for each in data:
+            if each.vector not in changed:
+                changed[each.vector] = change(each.vector, each.width or self._lanes)
+        return [replace(each, vector=changed[each.vector]) for each in data]
+
+    def _spread(self, quads: _Quads) -> str:
+        """A quad for every lane."""
+        if not quads.width:
+            return quads.vector
+        return self._splat(quads.vector, quads.at, quads.width)
+
+    def _halves(self, data: Sequence[_Quads], unsigned: bool) -> list[list[_Quads]]:
+        """Bytes 0 and 2, and bytes 1 and 3, of all data as int16."""
+
+        def half(which: int) -> Callable[[str, int], str]:
+            return lambda vector, width: self._pair(vector, width, which, unsigned=unsigned)
+
+        return [self._mapped(data, half(which)) for which in (0, 1)]
+
+    def by_pairs(
+        self, start: str, data: Sequence[_Quads], rows: Sequence[str], unsigned: bool
+    ) -> str:
         lanes = f"<{self._lanes} x i32>"
-        parts = [self._pair(quads, len(rows), half) for half in (0, 1)]
-        for at, row in enumerate(rows):
-            for half, part in enumerate(parts):
-                data, own = self._splat(part, at, len(rows)), self._pair(row, self._lanes, half)
-                added = self._each(None, data, own, "i16", 2)
+        low, high = self._halves(data, unsigned)
+        for first, second, row in zip(low, high, rows, strict=True):
+            for which, half in enumerate((first, second)):
+                own = self._pair(row, self._lanes, which)
+                added = self._each(None, self._spread(half), own, "i16", 2)
                 start = self._text.op(f"add {lanes} {start}, {added}")
         return start
 
-    def by_products(self, start: str, quads: str, rows: Sequence[str]) -> str:
-        lanes, halves = f"<{self._lanes} x i32>", f"<{2 * self._lanes} x i16>"
-        parts = [self._pair(quads, len(rows), half) for half in (0, 1)]
-        for at, row in enumerate(rows):
-            for half, part in enumerate(parts):
-                data = self._as(self._splat(part, at, len(rows)), lanes, halves)
-                own = self._as(self._pair(row, self._lanes, half), lanes, halves)
-                product = self._text.op(f"mul {halves} {data}, {own}")
-                added = self._each(None, self._as(product, halves, lanes), None, "i16", 2)
+    def by_products(
+        self, start: str, data: Sequence[_Quads], rows: Sequence[str], unsigned: bool
+    ) -> str:
+        lanes, pairs = f"<{self._lanes} x i32>", f"<{2 * self._lanes} x i16>"
+        low, high = self._halves(data, unsigned)
+        for first, second, row in zip(low, high, rows, strict=True):
+            for which, half in enumerate((first, second)):
+                taken = self._as(self._spread(half), lanes, pairs)
+                own = self._as(self._pair(row, self._lanes, which), lanes, pairs)
+                product = self._text.op(f"mul {pairs} {taken}, {own}")
+                added = self._each(None, self._as(product, pairs, lanes), None, "i16", 2)
                 start = self._text.op(f"add {lanes} {start}, {added}")
         return start
 
@@ -113,13 +175,14 @@ class DotWriter:
     def _splat(self, vector: str, at: int, width: int) -> str:
         return self._picked(vector, width, [at] * self._lanes)
 
-    def _pair(self, vector: str, width: int, half: int) -> str:
+    def _pair(self, vector: str, width: int, half: int, *, unsigned: bool = False) -> str:
         """Bytes 0 and 2 (half 0) or 1 and 3 of every int32, as two int16."""
         quads, halves = f"<{width} x i32>", f"<{2 * width} x i16>"
         value = self._as(vector, quads, halves)
         if half == 0:
             value = self._text.op(f"shl {halves} {value}, splat (i16 8)")
-        return self._as(self._text.op(f"ashr {halves} {value}, splat (i16 8)"), halves, quads)
+        shift = "lshr" if unsigned else "ashr"
+        return self._as(self._text.op(f"{shift} {halves} {value}, splat (i16 8)"), halves, quads)
 
     def _as(self, value: str, kind: str, other: str) -> str:
         return self._text.op(f"bitcast {kind} {value} to {other}")
@@ -152,9 +215,9 @@ class DotWriter:
         return self._picked(vector, self._lanes, lanes)
 
 
-_WAYS: Final[Mapping[str, Callable[[DotWriter, str, str, Sequence[str]], str]]] = {
-    "vpdpbusd": DotWriter.by_unsigned_quads,
-    "sdot": DotWriter.by_quads,
+_WAYS: Final[Mapping[str, Callable[[DotWriter, str, list[_Quads], list[str], bool], str]]] = {
+    "vpdpbusd": DotWriter.by_unsigned,
+    "sdot": DotWriter.by_signed,
     "pmaddwd": DotWriter.by_pairs,
     "saddlp": DotWriter.by_products,
     "vpaddl": DotWriter.by_products,

@@ -11,10 +11,14 @@ from typing import Final, Protocol
 from tilefarm.dtype import DType
 from tilefarm.real import FUNCTIONS
 
-from compile_worker.ir.expr import Const, Expr
+from compile_worker.ir.expr import Const, Expr, Max, Min
 
 _ROUNDER: Final = 12582912.0
 """1.5 * 2^23: adding it leaves no fraction bits in a float32 of magnitude up to 2^22."""
+
+_ROUNDER_BITS: Final = 0x4B400000
+
+_LARGEST_ROUNDED: Final = 1 << 22
 
 _FRACTION_BITS: Final = 23
 _EXPONENT_BIAS: Final = 127
@@ -121,6 +125,26 @@ class LlvmWords:
     def _real(self, conversion: str, whole: str) -> Number:
         w = self._writer
         return Number(w, w.op(f"{conversion} {w.kind(I32)} {whole} to {w.kind(F32)}"))
+
+
+def rounded_to_int(writer: Writer, value: str) -> str:
+    """A float32 of magnitude up to 2^22 as int32, halves to even: the low bits of x + 1.5 * 2^23.
+
+    One addition rounds and converts; what is left of the exponent's bits is taken off.
+    """
+    w = writer
+    moved = w.op(f"fadd {w.kind(F32)} {value}, {w.number(_ROUNDER, F32)}")
+    bits = w.op(f"bitcast {w.kind(F32)} {moved} to {w.kind(I32)}")
+    return w.op(f"sub {w.kind(I32)} {bits}, {w.number(_ROUNDER_BITS, I32)}")
+
+
+def is_small(expr: Expr) -> bool:
+    """Whether a float32 is clipped to ends that are within what `rounded_to_int` takes."""
+    match expr:
+        case Min(Max(_, Const(low)), Const(high)):
+            return -_LARGEST_ROUNDED <= low <= high <= _LARGEST_ROUNDED
+        case _:
+            return False
 
 
 def called(writer: Writer, name: str, value: str, parameters: Sequence[Expr]) -> str:

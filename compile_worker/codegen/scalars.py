@@ -11,7 +11,7 @@ from typing import Final
 
 from tilefarm.dtype import DType
 
-from compile_worker.codegen.real_words import called
+from compile_worker.codegen.real_words import called, is_small, rounded_to_int
 from compile_worker.codegen.text import MEMORY_TYPES, VALUE_TYPES, FunctionText, literal
 from compile_worker.ir.expr import (
     INDEX,
@@ -215,6 +215,9 @@ class Scalars:
         return self._text.op(f"select {choice}, {kind} {then}, {kind} {otherwise}")
 
     def _cast(self, inner: Expr, dtype: DType) -> str:
+        match inner:
+            case Call("round_even", (small,)) if dtype is DType.INT32 and is_small(small):
+                return rounded_to_int(self, self.value(small))
         value, source = self.value(inner), inner.dtype
         have, want = self.kind(source), self.kind(dtype)
         if have == want:

@@ -115,7 +115,7 @@ class Vectors(Scalars):
         kind, align = self.kind(DType.INT32), DType.INT32.nbytes
         start = self._text.op(f"load {kind}, ptr {total}, align {align}")
         writer = DotWriter(self._text, self._isa, self._lanes)
-        found = writer.total(start, data, rows, dot.count, dot.distance)
+        found = writer.total(start, dot, data, rows)
         self._text.do(f"store {kind} {found}, ptr {total}, align {align}")
 
     def kind(self, dtype: DType) -> str:

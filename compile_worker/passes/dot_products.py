@@ -1,8 +1,10 @@
-"""Sums of products of int8: what dot-product instructions take.
+"""Sums of products of 8 bits: what dot-product instructions take.
 
 vectorized o in 0:16:                                      lanes of acc: one dot product each,
 for i in 0:16:                                     ->    data[i..] the same for every lane,
 acc[o] = acc[o] + int32(data[i]) * int32(w[o*16 + i])  w a tile with a row for each lane
+
+Data may be each lane's own as well, data[o*4 + i], as those of a depthwise layer are.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ _QUAD = 4
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """Adds to `total` of each lane the products of `count` int8 of `data` and of the lane's `row`.
+    """Adds to `total` of each lane the products of `count` of `data` and of the lane's `row`.
 
-    Products are side by side in both; rows of two lanes are `distance` apart.
+    Products are side by side in both; rows of two lanes are `distance` apart, their data `apart`,
+    0 where they share it. Rows are int8, data int8 or uint8.
     """
 
     total: Store
@@ -32,6 +35,11 @@ class Dot:
     over: Var
     count: int
     distance: int
+    apart: int
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.data.dtype is DType.UINT8
 
 
 def dot_of(inner: Stmt, lane: Var) -> Dot | None:
@@ -55,22 +63,24 @@ def dot_of(inner: Stmt, lane: Var) -> Dot | None:
             return None
     if found is None or _step(index, inner.var) != 0 or _step(index, lane) != 1:
         return None
-    data, row, distance = found
-    return Dot(inner.body, data, row, inner.var, inner.extent, distance)
+    data, row, distance, apart = found
+    return Dot(inner.body, data, row, inner.var, inner.extent, distance, apart)
 
 
-def _ordered(one: Load, other: Load, lane: Var, over: Var) -> tuple[Load, Load, int] | None:
-    """The operand that all lanes share, that with a row for each, and the rows' distance."""
+def _ordered(one: Load, other: Load, lane: Var, over: Var) -> tuple[Load, Load, int, int] | None:
+    """The data and the row of each lane, with the rows' and the data's distance."""
+    found = []
     for data, row in ((one, other), (other, one)):
-        distance = _step(row.index, lane)
+        distance, apart = _step(row.index, lane), _step(data.index, lane)
         if (
-            data.dtype is row.dtype is DType.INT8
+            row.dtype is DType.INT8
+            and data.dtype in (DType.INT8, DType.UINT8)
             and _step(data.index, over) == _step(row.index, over) == 1
-            and _step(data.index, lane) == 0
+            and apart in (0, _QUAD)
             and distance
         ):
-            return data, row, distance
-    return None
+            found.append((data, row, distance, apart))
+    return min(found, key=lambda each: each[-1], default=None)
 
 
 def _step(index: tuple[Expr, ...], var: Var) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
+from kit import qlinear
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 from tilefarm.workload import NO_BORDER, AttrValue, TensorSpec, Workload
@@ -490,6 +491,7 @@ EXAMPLES: Final[Mapping[str, Workload]] = {
         (DType.INT8, (2, 64)),
     ),
     **_REAL_EXAMPLES,
+    **qlinear.EXAMPLES,
 }
 """A small workload for every operator and every shape of its nest."""
 
@@ -517,16 +519,21 @@ def begun(work: Workload) -> dict[str, npt.NDArray[Any]]:
     return {out.name: np.zeros(out.shape, out.dtype.value)} if any(work.border) else {}
 
 
+_ENDS: Final = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
+
+
 def _array(spec: TensorSpec, rng: np.random.Generator) -> npt.NDArray[Any]:
     if spec.name == "table" and spec.dtype.is_float:
         return np.array([2.0 ** (-step / 16) for step in range(256)], np.float32)
+    if spec.name == "scale" and spec.dtype.is_float:
+        return rng.uniform(2**-11, 2**-9, spec.shape).astype(np.float32)
     if spec.dtype.is_float:
         return rng.normal(0, 6, spec.shape).astype(np.float32)
     if spec.name == "shift":
         return rng.integers(0, 11, spec.shape).astype(np.int32)
     if spec.name == "index":
         return rng.integers(-5, 50, spec.shape).astype(np.int32)
-    low, high = (-128, 127) if spec.dtype is DType.INT8 else (-3000, 3000)
+    low, high = _ENDS.get(spec.dtype, (-3000, 3000))
     return rng.integers(low, high, spec.shape, endpoint=True).astype(spec.dtype.value)
 
 

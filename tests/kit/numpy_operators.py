@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from kit import numpy_reals
+from kit import numpy_qlinear, numpy_reals
 from tilefarm.workload import Workload
 
 Array = npt.NDArray[Any]
@@ -316,5 +316,6 @@ OPERATORS: Final[Mapping[str, Callable[..., Array]]] = {
     "border": _border,
     "gather": _gather,
     "concat": _concat,
+    **numpy_qlinear.OPERATORS,
     **numpy_reals.OPERATORS,
 }

@@ -21,6 +21,7 @@ from compile_worker.te.operators.layout import dequantize, quantize, relayout
 from compile_worker.te.operators.matmul import matmul
 from compile_worker.te.operators.moves import concat, gather
 from compile_worker.te.operators.pooling import avg_pool2d, max_pool2d
+from compile_worker.te.operators.qlinear import qlinear_conv2d, qlinear_depthwise2d
 from compile_worker.te.operators.real_along import real_normalize, real_reduce, real_softmax
 from compile_worker.te.operators.real_elements import real_map, real_take, real_zip
 from compile_worker.te.operators.real_layers import real_conv2d, real_matmul, real_pool2d
@@ -58,6 +59,8 @@ STAGES: Final[Mapping[str, Callable[[Workload, list[Tensor]], Stages]]] = {
     "border": border,
     "gather": gather,
     "concat": concat,
+    "qlinear_conv2d": qlinear_conv2d,
+    "qlinear_depthwise2d": qlinear_depthwise2d,
     "real_map": real_map,
     "real_zip": real_zip,
     "real_take": real_take,

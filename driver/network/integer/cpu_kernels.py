@@ -13,6 +13,7 @@ from driver.network.graph.columns import gathered, padded
 from driver.network.integer import arithmetic as integer
 from driver.network.integer.blocks import from_blocks, lanes_from_blocks, to_blocks
 from driver.network.integer.borders import border
+from driver.network.integer.qlinear_kernels import QLINEAR_KERNELS
 from driver.network.integer.real import REAL_KERNELS
 from driver.network.integer.workload_window import window_of
 
@@ -154,5 +155,6 @@ CPU_KERNELS: Final[Mapping[str, Callable[[Workload, Arrays], Array]]] = {
     "border": border,
     "gather": gather,
     "concat": concat,
+    **QLINEAR_KERNELS,
     **REAL_KERNELS,
 }

@@ -37,6 +37,8 @@ def sample_inputs(
             arrays |= _layer_lanes(workload, rng, max_shift)
         case "scaled_add" | "window_max2d" | "window_sum2d":
             arrays |= _diagonal_tiles(workload, rng)
+        case "qlinear_conv2d" | "qlinear_depthwise2d":
+            arrays |= _scaled_lanes(workload, rng)
         case "affine":
             arrays |= _affine_lanes(workload, rng)
         case "avg_pool2d":
@@ -63,6 +65,8 @@ def sample_inputs(
 def _operand(spec: TensorSpec, rng: np.random.Generator) -> NDArray[Any]:
     if spec.dtype is DType.INT8:
         return rng.integers(-128, 128, spec.shape, dtype=np.int8)
+    if spec.dtype is DType.UINT8:
+        return rng.integers(0, 256, spec.shape, dtype=np.uint8)
     if spec.dtype.is_float:
         return rng.standard_normal(spec.shape).astype(np.float32)
     return np.zeros(spec.shape, spec.dtype.value)
@@ -96,6 +100,17 @@ def _layer_lanes(
         moved = np.clip(base + _lane_values(shift, rng, -1, 2), 0, min(max_shift, MOST_SHIFT))
         lanes["shift"] = moved.astype(np.int32)
     return lanes
+
+
+def _scaled_lanes(workload: Workload, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    """Scales that give most results half of what 8 bits hold, and biases that move none much."""
+    scale, bias = workload.inputs[3], workload.inputs[2]
+    weight = workload.inputs[1].shape
+    terms = math.prod(weight[1:]) // weight[-2]
+    spread = _INT8_SPREAD**2 * math.sqrt(terms)
+    lanes = rng.uniform(0.5, 2.0, scale.shape) * _WANTED_SPREAD / spread
+    biases = rng.normal(0, spread, bias.shape)
+    return {"scale": lanes.astype(np.float32), "bias": biases.astype(np.int32)}
 
 
 def _planes(spec: TensorSpec, rng: np.random.Generator, part: float) -> NDArray[np.int8]:

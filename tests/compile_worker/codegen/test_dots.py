@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from kit.hosts import ARM, X86, runs_here
 from kit.nests import SIM
@@ -27,9 +29,11 @@ O, I, P = Var("o"), Var("i"), Var("p")  # noqa: E741
 ACC = Buffer("acc", (48,), DType.INT32)
 
 
-def products(count: int, *, lanes: int = 16, pixels: int = 3, gap: int = 0) -> Func:
+def products(
+    count: int, *, lanes: int = 16, pixels: int = 3, gap: int = 0, dtype: DType = DType.INT8
+) -> Func:
     """Sums for some pixels: rows of weights are `gap` apart beyond their own bytes."""
-    data = Buffer("data", (pixels * count,), DType.INT8)
+    data = Buffer("data", (pixels * count,), dtype)
     rows = Buffer("rows", (lanes * (count + gap),), DType.INT8)
     acc = Buffer("acc", (pixels * lanes,), DType.INT32)
     at = P * lanes + O
@@ -40,14 +44,27 @@ def products(count: int, *, lanes: int = 16, pixels: int = 3, gap: int = 0) -> F
     return Func("products", (data, rows, acc), For(P, pixels, inner))
 
 
-def arrays_of(func: Func) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int8]]]:
+def own_products(dtype: DType, lanes: int = 16) -> Func:
+    """Sums of four products of each lane's own data, as a depthwise layer has them."""
+    data = Buffer("data", (lanes * 4,), dtype)
+    rows = Buffer("rows", (lanes * 4,), DType.INT8)
+    acc = Buffer("acc", (lanes,), DType.INT32)
+    product = Cast(DType.INT32, data[O * 4 + I]) * Cast(DType.INT32, rows[O * 4 + I])
+    inner = For(I, 4, Store(acc, (O,), acc[O] + product))
+    return Func("own_products", (data, rows, acc), For(O, lanes, inner, LoopKind.VECTORIZED))
+
+
+def arrays_of(func: Func) -> dict[str, npt.NDArray[Any]]:
     rng = np.random.default_rng(3)
-    found = {
+    found: dict[str, npt.NDArray[Any]] = {
         p.name: rng.choice(np.array([-128, -127, -1, 0, 77, 127], np.int8), p.shape)
         for p in func.params[:2]
     }
     for array in found.values():
         array[: len(array) // 3] = -128  # the sum of a pair is 2 * 128 * 128
+    if func.params[0].dtype is DType.UINT8:
+        found["data"] = found["data"].view(np.uint8)
+        found["data"][: len(found["data"]) // 4] = 255
     return found
 
 
@@ -66,6 +83,23 @@ def test_sums_are_those_of_the_interpreter(name: str, count: int, tmp_path: Path
         assert call(runtime_double(tmp_path), kernel, "entry", [*arrays.values(), found]) == 0
         start = np.zeros(48, np.int32)
         np.testing.assert_array_equal(found - 7, interpret(func, {**arrays, "acc": start})["acc"])
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+@pytest.mark.parametrize("name", X86)
+def test_signs_and_data_of_each_lane(name: str, dtype: DType, tmp_path: Path) -> None:
+    if not runs_here(name):
+        pytest.skip(f"this processor has no {name}")
+    target = replace(SIM, host=X86[name][0])
+    for at, func in enumerate([own_products(dtype), products(8, pixels=1, dtype=dtype)]):
+        lowered = vectorize_loops(func, target)
+        assert INSTRUCTIONS[isa_of(target.host).dot] in kernel_text(Kernel("k", lowered), target)
+        kernel = tmp_path / f"kernel{at}.so"
+        kernel.write_bytes(kernel_object(Kernel("entry", lowered), target))
+        arrays, found = arrays_of(func), np.full(16, 7, np.int32)
+        assert call(runtime_double(tmp_path), kernel, "entry", [*arrays.values(), found]) == 0
+        wanted = interpret(func, {**arrays, "acc": np.full(16, 7, np.int32)})["acc"]
+        np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize(

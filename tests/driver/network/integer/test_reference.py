@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import numpy_operators
+from kit import numpy_operators, qlinear
 from kit.bordered import BORDERED, FILL, bordered_network
 from kit.nests import EXAMPLES
 from kit.networks import Builder, networks, samples_for
@@ -178,6 +178,8 @@ ONE_OF_EACH = {
         workload("concat", {"x0": ((2, 48), I8), "x1": ((2, 16), I8)}, ((2, 64), I8)),
         *(w for name, w in EXAMPLES.items() if name.startswith("real")),
         EXAMPLES["border"],
+        EXAMPLES["qlinear_conv2d"],
+        EXAMPLES["qlinear_depthwise2d"],
     )
 }
 
@@ -222,12 +224,17 @@ def test_a_workload_runs_on_samples_and_gives_its_output(operator: str) -> None:
     assert len(np.unique(out)) > (1 if operator == "border" else 8)
 
 
-@pytest.mark.parametrize("w", [*ONE_OF_EACH.values(), *LAYERS, TABLES], ids=lambda w: w.operator)
+@pytest.mark.parametrize(
+    "w",
+    [*ONE_OF_EACH.values(), *LAYERS, TABLES, *qlinear.EXAMPLES.values()],
+    ids=lambda w: w.operator,
+)
 def test_a_workload_means_what_plain_numpy_says(w: Workload) -> None:
     rng = np.random.default_rng(0)
     for seed in (1, 2):
         arrays = sample_inputs(w, seed=seed)
-        for name in {"unit", "identity", "scale", "scale_a"} & arrays.keys():
+        tiles = {"unit", "identity", "scale", "scale_a"} & arrays.keys()
+        for name in (each for each in tiles if arrays[each].dtype == np.int8):
             arrays[name] = rng.integers(-128, 128, arrays[name].shape, np.int8)
         assert same_bits(run_workload(w, arrays)["out"], numpy_operators.run(w, arrays))
 

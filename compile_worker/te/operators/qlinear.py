@@ -1,0 +1,116 @@
+"""Convolutions of 8 bits as ONNX's QLinearConv defines them: sums, scale, rounding, zero point.
+
+    out = clip(round_half_even(float32(conv(data, weight) + bias[co]) * scale[co]), lo, hi) + zero
+
+Sums are exact int32; what zero points of data and weights add to them is in the bias. Channels come
+in quads, as the processor's dot products take them: weights are [..., o, 4].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tilefarm.dtype import DType
+from tilefarm.workload import Workload
+
+from compile_worker.ir.expr import Call, Cast, Const, Expr, Max, Min, Var
+from compile_worker.te.operators.elementwise import elementwise, widened
+from compile_worker.te.operators.window import padded, scaled
+from compile_worker.te.tensor import Reduction, Tensor, compute, total
+
+QUAD: Final = 4
+"""Products that one lane of a dot product sums."""
+
+
+def qlinear_conv2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """Stages [padded], conv and the output.
+
+    data [N, Ci, H, W, 1, c], weight [Co, Ci, Kh, Kw, c/4, l, 4]; data of c = 1 have their quads
+    along the row, [Co, Ci, Kh, Kw/4, 1, l, 4]: an image of three channels is rows of W*3 bytes.
+    """
+    data, weight, bias, scale = inputs
+    before = _padded(workload, data)
+    image = before[0] if before else data
+    _, blocks, kernel_h, kernel_w, quads, _, _ = weight.shape
+    along_rows = data.shape[-1] == 1
+
+    def element(n: Var, co: Var, h: Var, w: Var, b: Var, o: Var) -> Reduction:
+        def product(ci: Var, kh: Var, kw: Var, q: Var, j: Var) -> Expr:
+            tap, channel = (kw * QUAD + j, q) if along_rows else (kw, q * QUAD + j)
+            row, column = _pixel(workload, h, w, kh, tap)
+            pixel = widened(image[n, ci, row, column, b, channel])
+            return pixel * widened(weight[co, ci, kh, kw, q, o, j])
+
+        over = {"ci": blocks, "kh": kernel_h, "kw": kernel_w, "q": quads, "j": QUAD}
+        return total(DType.INT32, over, product)
+
+    conv = compute("conv", _axes(workload), element)
+    return [*before, conv, _requantized(workload, conv, bias, scale)]
+
+
+def qlinear_depthwise2d(workload: Workload, inputs: list[Tensor]) -> list[Tensor]:
+    """Stages [padded], quads, conv and the output: each channel has a kernel of its own.
+
+    data [N, C, H, W, 1, c], weight [C, Kh, Kw/4, c, 4]; `quads` has four neighbouring taps of
+    every channel side by side.
+    """
+    data, weight, bias, scale = inputs
+    before = _padded(workload, data)
+    image = before[0] if before else data
+    _, kernel_h, kernel_w, _, _ = weight.shape
+    n, blocks, height, _, batch, lanes = image.shape
+    step, apart = workload.attr_ints("stride")[1], workload.attr_ints("dilation")[1]
+    out_w = workload.outputs[0].shape[3]
+
+    def quad(*at: Var) -> Expr:
+        *outer, h, kw, w, b, o, j = at
+        return image[*outer, h, scaled(w, step) + scaled(kw * QUAD + j, apart), b, o]
+
+    axes = {"n": n, "co": blocks, "h": height, "kw": kernel_w, "w": out_w, "b": batch, "o": lanes}
+    quads = compute("quads", {**axes, "j": QUAD}, quad)
+
+    def element(n: Var, co: Var, h: Var, w: Var, b: Var, o: Var) -> Reduction:
+        def product(kh: Var, kw: Var, j: Var) -> Expr:
+            row, _ = _pixel(workload, h, w, kh, kw)
+            return widened(quads[n, co, row, kw, w, b, o, j]) * widened(weight[co, kh, kw, o, j])
+
+        return total(DType.INT32, {"kh": kernel_h, "kw": kernel_w, "j": QUAD}, product)
+
+    conv = compute("conv", _axes(workload), element)
+    return [*before, quads, conv, _requantized(workload, conv, bias, scale)]
+
+
+def _axes(workload: Workload) -> dict[str, int]:
+    return dict(zip(("n", "co", "h", "w", "b", "o"), workload.outputs[0].shape, strict=True))
+
+
+def _padded(workload: Workload, data: Tensor) -> list[Tensor]:
+    return padded(workload, data, workload.attr_int("fill"))
+
+
+def _pixel(workload: Workload, h: Var, w: Var, kh: Expr, kw: Expr) -> tuple[Expr, Expr]:
+    """Row and column of a padded image under a tap of a window."""
+    down, across = workload.attr_ints("stride")
+    below, beside = workload.attr_ints("dilation")
+    return scaled(h, down) + scaled(kh, below), scaled(w, across) + scaled(kw, beside)
+
+
+def _requantized(workload: Workload, sums: Tensor, bias: Tensor, scale: Tensor) -> Tensor:
+    """The output; `lo` and `hi` are ends of its values, with the zero point in them."""
+    spec = workload.outputs[0]
+    zero, low, high = (workload.attr_int(name) for name in ("zero", "lo", "hi"))
+
+    def value(*at: Var) -> Expr:
+        channel = (at[1], at[-1])
+        real = Cast(DType.FLOAT32, sums[at] + bias[channel]) * scale[channel]
+        return Cast(spec.dtype, _whole(real, low - zero, high - zero) + zero)
+
+    return elementwise(spec.name, sums, value, scope="dram")
+
+
+def _whole(real: Expr, low: int, high: int) -> Expr:
+    """A float32 clipped to whole ends and rounded, halves to even, as int32."""
+    ends: Sequence[Const] = [Const(float(end), DType.FLOAT32) for end in (low, high)]
+    clipped = Min(Max(real, ends[0]), ends[1])
+    return Cast(DType.INT32, Call("round_even", (clipped,), DType.FLOAT32))

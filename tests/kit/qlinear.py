@@ -1,0 +1,136 @@
+"""Workloads of QLinear operators: sizes in pixels and channels, tensors packed as kernels want."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tilefarm.dtype import DType
+from tilefarm.workload import TensorSpec, Workload
+
+LANES: Final = 16
+QUAD: Final = 4
+
+Pair = tuple[int, int]
+Pads = tuple[int, int, int, int]
+
+
+def convolution(
+    ci: int = 1,
+    co: int = 1,
+    size: Pair = (4, 4),
+    kernel: Pair = (3, 3),
+    stride: Pair = (1, 1),
+    pad: Pads = (1, 1, 1, 1),
+    dilation: Pair = (1, 1),
+    dtype: DType = DType.UINT8,
+) -> Workload:
+    """A convolution of `ci` to `co` blocks of 16 channels."""
+    return _qlinear(
+        "qlinear_conv2d",
+        (1, ci, *size, 1, LANES),
+        (co, ci, *kernel, LANES // QUAD, LANES, QUAD),
+        (co, *_outside(size, kernel, stride, pad, dilation)),
+        {"stride": stride, "pad": pad, "dilation": dilation},
+        dtype,
+    )
+
+
+def image_convolution(
+    channels: int = 3,
+    co: int = 1,
+    size: Pair = (6, 5),
+    kernel: Pair = (3, 3),
+    stride: Pair = (2, 2),
+    pad: Pads = (1, 1, 1, 1),
+    dtype: DType = DType.UINT8,
+) -> Workload:
+    """A convolution of an image of few channels, side by side in its rows."""
+    height, width = _outside(size, kernel, stride, pad, (1, 1))
+    top, left, bottom, _ = pad
+    quads = -(-kernel[1] * channels // QUAD)
+    row = size[1] * channels
+    read = (width - 1) * stride[1] * channels + quads * QUAD
+    return _qlinear(
+        "qlinear_conv2d",
+        (1, 1, size[0], row, 1, 1),
+        (co, 1, kernel[0], quads, 1, LANES, QUAD),
+        (co, height, width),
+        {
+            "stride": (stride[0], stride[1] * channels),
+            "pad": (top, left * channels, bottom, max(0, read - row - left * channels)),
+            "dilation": (1, 1),
+        },
+        dtype,
+    )
+
+
+def depthwise(
+    blocks: int = 1,
+    size: Pair = (4, 4),
+    kernel: Pair = (3, 3),
+    stride: Pair = (1, 1),
+    pad: Pads = (1, 1, 1, 1),
+    dilation: Pair = (1, 1),
+    dtype: DType = DType.UINT8,
+) -> Workload:
+    """A convolution of every channel by itself; taps are filled up to quads."""
+    height, width = _outside(size, kernel, stride, pad, dilation)
+    top, left, bottom, _ = pad
+    quads = -(-kernel[1] // QUAD)
+    read = (width - 1) * stride[1] + (quads * QUAD - 1) * dilation[1] + 1
+    return _qlinear(
+        "qlinear_depthwise2d",
+        (1, blocks, *size, 1, LANES),
+        (blocks, kernel[0], quads, LANES, QUAD),
+        (blocks, height, width),
+        {
+            "stride": stride,
+            "pad": (top, left, bottom, max(0, read - size[1] - left)),
+            "dilation": dilation,
+        },
+        dtype,
+    )
+
+
+def _outside(size: Pair, kernel: Pair, stride: Pair, pad: Pads, dilation: Pair) -> Pair:
+    top, left, bottom, right = pad
+    height = (size[0] + top + bottom - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1
+    width = (size[1] + left + right - dilation[1] * (kernel[1] - 1) - 1) // stride[1] + 1
+    return height, width
+
+
+def _qlinear(
+    operator: str,
+    data: tuple[int, ...],
+    weight: tuple[int, ...],
+    out: tuple[int, int, int],
+    window: Mapping[str, tuple[int, ...]],
+    dtype: DType,
+) -> Workload:
+    channels = (out[0], LANES)
+    inputs = (
+        TensorSpec("data", data, dtype),
+        TensorSpec("weight", weight, DType.INT8),
+        TensorSpec("bias", channels, DType.INT32),
+        TensorSpec("scale", channels, DType.FLOAT32),
+    )
+    low, high = (0, 255) if dtype is DType.UINT8 else (-128, 127)
+    fills = {"fill": low + 117, "zero": low + 131, "lo": low + 9, "hi": high}
+    output = TensorSpec("out", (1, *out, 1, LANES), dtype)
+    return Workload(operator, inputs, (output,), (*window.items(), *fills.items()))
+
+
+EXAMPLES: Final[Mapping[str, Workload]] = {
+    "qlinear_conv2d": convolution(2, 2, (5, 4)),
+    "qlinear_conv2d_signed": convolution(
+        1, 2, (7, 6), stride=(2, 1), pad=(0, 1, 2, 0), dtype=DType.INT8
+    ),
+    "qlinear_conv2d_dilated": convolution(size=(7, 7), dilation=(2, 3), pad=(2, 3, 2, 3)),
+    "qlinear_conv2d_1x1": convolution(2, 1, (3, 5), (1, 1), pad=(0, 0, 0, 0)),
+    "qlinear_conv2d_image": image_convolution(),
+    "qlinear_depthwise2d": depthwise(2, (5, 4)),
+    "qlinear_depthwise2d_signed": depthwise(
+        1, (7, 6), kernel=(2, 5), stride=(2, 2), pad=(0, 2, 1, 2), dtype=DType.INT8
+    ),
+}
