@@ -21,14 +21,14 @@ from driver.network.graph.ir import (
     Unary,
     Window,
 )
-from driver.network.integer.real_calls import calls_of
-from driver.network.integer.real_run import workload_of
+from driver.network.integer.real_calls import real_calls_of
+from driver.network.integer.real_run import real_workload
 
 _TOKENS: Final[Shape] = (1, 197, 768)
 
 
 def _last_call(op: Operator, *shapes: Shape) -> Workload:
-    return workload_of(calls_of(op, shapes)[-1])
+    return real_workload(real_calls_of(op, shapes)[-1])
 
 
 def _conv2d() -> Workload:

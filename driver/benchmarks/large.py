@@ -20,7 +20,12 @@ from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.process_watch import ProcessWatch
 from driver.farm.scratch import scratch_folder
-from driver.network.examples.topologies import LARGE, TOPOLOGIES, images, write_topology
+from driver.network.examples.topologies import (
+    LARGE_TOPOLOGIES,
+    TOPOLOGIES,
+    random_images,
+    write_topology,
+)
 from driver.tune.machine import machine
 
 _TRIALS: Final = 300
@@ -59,7 +64,9 @@ exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input; 70 a command f
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"(default: {' '.join(LARGE)})")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"(default: {' '.join(LARGE_TOPOLOGIES)})"
+    )
     add_number(parser, "trials", "of each network", default=_TRIALS, least=1)
     add_number(parser, "samples", "to run the programs on", default=_SAMPLES, least=1)
     add_gate(parser)
@@ -95,7 +102,7 @@ def _names(args: argparse.Namespace) -> list[str]:
     for name in args.names:
         if name not in TOPOLOGIES:
             raise SettingsError(f"no network {name!r}", f"one of {', '.join(TOPOLOGIES)}")
-    return args.names or list(LARGE)
+    return args.names or list(LARGE_TOPOLOGIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +139,8 @@ def measure(name: str, trials: int, samples: int, clock: Clock) -> LargeRun:
             scratch / file for file in (f"{name}.onnx", "calibrate.npz", "evaluate.npz")
         )
         write_topology(name, model)
-        np.savez(calibration, x=images(_CALIBRATION_SAMPLES))
-        np.savez(evaluation, x=images(samples, seed=1))
+        np.savez(calibration, x=random_images(_CALIBRATION_SAMPLES))
+        np.savez(evaluation, x=random_images(samples, seed=1))
         words = ["--calibrate", str(calibration), "--evaluate", str(evaluation)]
         words += ["--trials", str(trials), "--out", str(scratch / "out"), "--json"]
         return _tuned(model, words, clock)

@@ -26,13 +26,19 @@ from driver.benchmarks.zoo.attempt import in_reals
 from driver.benchmarks.zoo.recipes import RECIPES
 from driver.benchmarks.zoo.samples import Noise, read
 from driver.network.accuracy.price import estimated_cycles
-from driver.network.examples.topologies import images
-from driver.network.examples.zoo import CAPTIONS, DIGITS, PREFIX, is_built_in, model_files
+from driver.network.examples.topologies import random_images
+from driver.network.examples.zoo import (
+    ZOO_CAPTIONS,
+    ZOO_DIGITS,
+    ZOO_PREFIX,
+    is_built_in,
+    model_files,
+)
 from driver.network.frontend import import_model, load_data
 from driver.network.frontend.data import dataset_of
 from driver.network.graph.parts import Arrays
-from driver.network.partition.partitioner import partition
-from driver.network.quantize.fitting import fit
+from driver.network.partition.partitioner import partition_network
+from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.methods import DEFAULT_METHOD
 from driver.network.quantize.options import AS_USUAL, Quantization
 from driver.targets import usable_target
@@ -69,15 +75,15 @@ examples:
   tilefarm bench quantize {_LARGEST} --samples 8 --turns 1 --json
 
 Import and quantization are timed, reading the data is not. Networks of `zoo:` with random weights
-are calibrated on --samples random pictures, `zoo:{DIGITS}` on its own data, those of --data on the
-samples of `tilefarm bench zoo`. Seconds are those of the clock and, below, of the processor.
+are calibrated on --samples random pictures, `zoo:{ZOO_DIGITS}` on its own data, those of --data on
+the samples of `tilefarm bench zoo`. Seconds are those of the clock and, below, of the processor.
 
 Goals: a network that needs nothing more ({", ".join(_NEED_NOTHING)})
 takes at most {_MOST_RATIO:g} times as much of the processor as the plainest way (whatever else the
 machine does) and {_MOST_CYCLES:g} times its estimated cycles on the target, and {_LARGEST} at most
 {_MOST_SECONDS:g} seconds to quantize.
 
-networks: {", ".join(f"{PREFIX}{name}" for name in CAPTIONS)};
+networks: {", ".join(f"{ZOO_PREFIX}{name}" for name in ZOO_CAPTIONS)};
 with --data {", ".join(_TRAINED)}
 exit codes: 0 done; 1 a goal is missed, with --gate; 2 bad input
 """
@@ -106,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
             model, data = _files(name, args.data, args.samples, Path(folder))
 
             def quantized(how: Quantization, model: Path = model, data: Arrays = data) -> str:
-                return str(fit(target, import_model(model), data, how).how)
+                return str(fit_quantization(target, import_model(model), data, how).how)
 
             found = in_turns(quantized, args.turns, _both_clocks)
             cycles = cycles_ratio(target, model, data)
@@ -157,7 +163,11 @@ class Compared:
 def cycles_ratio(target: Target, model: Path, data: Arrays) -> float:
     """Estimated cycles by default, by those of the plainest way: see `driver.network.accuracy`."""
     usual, plainest = (
-        estimated_cycles(partition(fit(target, import_model(model), data, how).quantized, target))
+        estimated_cycles(
+            partition_network(
+                fit_quantization(target, import_model(model), data, how).quantized, target
+            )
+        )
         for how in (AS_USUAL, PLAINEST)
     )
     return usual / plainest
@@ -212,9 +222,9 @@ def _names(args: argparse.Namespace) -> list[str]:
         SettingsError: there is no network of a name.
         DataError: it needs a folder that is not given.
     """
-    known: Mapping[str, bool] = {f"{PREFIX}{name}": False for name in CAPTIONS} | dict.fromkeys(
-        _TRAINED, True
-    )
+    known: Mapping[str, bool] = {
+        f"{ZOO_PREFIX}{name}": False for name in ZOO_CAPTIONS
+    } | dict.fromkeys(_TRAINED, True)
     for name in args.names:
         if name not in known:
             raise SettingsError(f"no network {name!r}", f"one of {', '.join(known)}")
@@ -232,9 +242,9 @@ def _files(name: str, folder: Path | None, samples: int, scratch: Path) -> tuple
     if is_built_in(name):
         files = model_files(name, None, scratch)
         graph = import_model(files.model)
-        if name == f"{PREFIX}{DIGITS}" and files.calibration is not None:
+        if name == f"{ZOO_PREFIX}{ZOO_DIGITS}" and files.calibration is not None:
             return files.model, load_data(files.calibration, graph).inputs
-        return files.model, dataset_of({"x": images(samples)}, graph, scratch).inputs
+        return files.model, dataset_of({"x": random_images(samples)}, graph, scratch).inputs
     recipe, model = RECIPES[name], (folder or scratch) / "models" / f"{name}.onnx"
     assert not isinstance(recipe.data, Noise)
     if not model.is_file():

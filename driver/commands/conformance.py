@@ -14,7 +14,7 @@ from tilefarm.plural import plural
 from tilefarm.system_errors import unwritable
 
 if TYPE_CHECKING:
-    from driver.network.frontend.conformance.conformance import Result
+    from driver.network.frontend.conformance.conformance import ConformanceResult
 
 EXIT_FAILED = 1
 
@@ -44,10 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from driver.network.frontend.conformance.cases import cases
-    from driver.network.frontend.conformance.conformance import reasons_text, results
+    from driver.network.frontend.conformance.cases import conformance_cases
+    from driver.network.frontend.conformance.conformance import conformance_results, reasons_text
 
-    found = list(results(cases(args.cases)))
+    found = list(conformance_results(conformance_cases(args.cases)))
     if args.reasons is not None:
         try:
             args.reasons.write_text(reasons_text(found), encoding="utf-8")
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_FAILED if any(each.verdict == "failed" for each in found) else 0
 
 
-def sums(found: Sequence[Result]) -> dict[str, dict[str, int]]:
+def sums(found: Sequence[ConformanceResult]) -> dict[str, dict[str, int]]:
     """Cases by kind and verdict."""
     kinds = dict.fromkeys(each.kind for each in found)
     return {
@@ -73,7 +73,7 @@ def sums(found: Sequence[Result]) -> dict[str, dict[str, int]]:
     }
 
 
-def lines(found: Sequence[Result]) -> Iterator[str]:
+def lines(found: Sequence[ConformanceResult]) -> Iterator[str]:
     """A row an operator of which a case was taken, what failed, and the sums."""
     yield f"{'operator':28} {'passed':>6} {'skipped':>7} {'failed':>6}  mostly skipped because"
     for operator in sorted({each.operator for each in found if each.verdict != "skipped"}):

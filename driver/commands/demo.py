@@ -11,7 +11,7 @@ from tilefarm.quiet import quiet_libraries
 from driver.commands.options.farm import add_farm_options
 from driver.commands.options.quantizing import add_quantization_options
 from driver.commands.tune import add_search_options, tune_with
-from driver.network.examples import CALIBRATION, MODEL, TEST
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,13 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    args.model, args.calibrate, args.evaluate = MODEL, CALIBRATION, TEST
+    args.model, args.calibrate, args.evaluate = DEMO_MODEL, DEMO_CALIBRATION, DEMO_TEST
     if args.out is None:
         args.out = Path("tilefarm-out") / "demo"
     quiet_libraries()
     from driver.tune.output import OutputFolder
 
     folder = OutputFolder(args.out)
-    if args.fresh or folder.is_of_another_model(Digest.of(MODEL.read_bytes())):
+    if args.fresh or folder.is_of_another_model(Digest.of(DEMO_MODEL.read_bytes())):
         folder.forget()
     return tune_with(args)

@@ -19,8 +19,8 @@ from driver.network.frontend.seeded import seeded_data
 from driver.network.graph.ir import Graph
 from driver.network.integer.network import Network
 from driver.network.integer.qir import QuantGraph
-from driver.network.partition.partitioner import partition
-from driver.network.quantize.fitting import fit
+from driver.network.partition.partitioner import partition_network
+from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.float_form import float_form
 from driver.network.quantize.options import AS_USUAL, Quantization
 
@@ -91,13 +91,13 @@ def forms_of(source: NetworkSource, target: Target) -> Forms:
         data = None if files.calibration is None else load_data(files.calibration, graph)
         made_from = origins(files.model, graph)
     inputs = None if data is None else data.inputs
-    fitted = fit(target, graph, inputs, source.how)
+    fitted = fit_quantization(target, graph, inputs, source.how)
     graph = float_form(graph, inputs, fitted.how)
     return Forms(
         graph=graph,
         made_from=made_from,
         quantized=fitted.quantized,
-        network=partition(fitted.quantized, target),
+        network=partition_network(fitted.quantized, target),
         data=data or seeded_data(graph, _SEEDED_RUNS * graph.batch),
         is_seeded=data is None,
         how=fitted.how,

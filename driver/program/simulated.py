@@ -21,7 +21,7 @@ from compile_worker.compiler import compile_program
 from device_server.runner.runner import Runner
 from driver.network.integer.network import Network
 from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.program.arena import plan_arena
 from driver.program.evaluate import ProgramRun
 from driver.program.model import NetworkProgram, network_program, program_job
@@ -57,7 +57,7 @@ def whole_run(
     program = assembled(network, traces)
     batch = {name: np.ascontiguousarray(x[: program.batch]) for name, x in inputs.items()}
     done = on_simulator(program, batch)
-    wanted = run(quantized, batch)
+    wanted = run_integer(quantized, batch)
     differing = sum(
         int((np.frombuffer(content, np.float32) != wanted[name].reshape(-1)).sum())
         for name, content in done.outputs

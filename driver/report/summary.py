@@ -15,7 +15,7 @@ from tilefarm.measurement import TimelineEvent
 
 from driver.network.accuracy.judgement import Judgement
 from driver.network.accuracy.judging import Compared
-from driver.network.accuracy.kinds import Kind
+from driver.network.accuracy.kinds import AnswerKind
 from driver.network.accuracy.plans import RemedyPlan
 from driver.report.cost import cost, gain, total
 from driver.report.noise import NoiseRow
@@ -218,7 +218,7 @@ class Accuracy:
 
     images: int
     labelled: int
-    kind: Kind
+    kind: AnswerKind
     compared: tuple[Compared, ...]
     differing: int
     judgement: Judgement | None = None

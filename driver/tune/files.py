@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.digest import Digest
 
-from driver.network.accuracy.kinds import Kind
+from driver.network.accuracy.kinds import AnswerKind
 from driver.network.frontend import Dataset
 from driver.network.graph.ir import Graph
 
@@ -28,5 +28,5 @@ class Files:
     evaluation: Dataset
     is_seeded: bool
     held_out: NDArray[np.bool_]
-    kind: Kind
+    kind: AnswerKind
     model_digest: Digest

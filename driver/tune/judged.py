@@ -16,26 +16,26 @@ from tilefarm.target import Target
 
 from driver.network.accuracy.blame import Blamed, blamed
 from driver.network.accuracy.changes import expected_loss
-from driver.network.accuracy.choosing import GUESSES, chance
+from driver.network.accuracy.choosing import CHANCE_WORDS, chance_accuracy
 from driver.network.accuracy.judgement import Judgement, is_chance, judgement, points_text
 from driver.network.accuracy.judging import judge_of
 from driver.network.accuracy.measured import with_measured_cycles
 from driver.network.accuracy.noise_sources import TensorNoise, noise_sources
-from driver.network.accuracy.plans import CYCLES_ARE, Outcome, RemedyPlan, plans_for
+from driver.network.accuracy.plans import CYCLES_ARE, PlanCost, RemedyPlan, plans_for
 from driver.network.accuracy.price import estimated_cycles
 from driver.network.accuracy.promise import Promise
-from driver.network.accuracy.remedies import SHARED, Remedy, remedies
+from driver.network.accuracy.remedies import SHARED_SHIFTS, Remedy, remedies
 from driver.network.graph.float_run import run_float
 from driver.network.graph.parts import Arrays
 from driver.network.integer.network import Network
 from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import Fitted, quantize_for
 from driver.network.quantize.float_form import float_form
 from driver.network.quantize.floats import has_no_kernel
 from driver.network.quantize.integer_bias import has_wide_weights
-from driver.network.quantize.wide_activations import reasons
+from driver.network.quantize.wide_activations import wide_result_reasons
 from driver.network.quantize.wide_weights import has_no_wide_form
 from driver.network.quantize.zero_points import copied_tensors
 from driver.report.noise import NoiseRow
@@ -198,14 +198,14 @@ class _Judging:
         """A line where labels and network do not go together."""
         kind, labels = self._files.kind, self._files.evaluation.labels
         samples = self._samples
-        likely = None if labels is None else chance(labels[:samples], kind)
+        likely = None if labels is None else chance_accuracy(labels[:samples], kind)
         if labels is None or likely is None:
             return
         floats = self._floats.first(samples)
         judge = judge_of(kind, self._files.graph, floats, labels[:samples])
         first = judge.compared(floats)[0]
         if first.floats is not None and is_chance(first.floats, likely, samples):
-            guess, remedy = GUESSES[kind]
+            guess, remedy = CHANCE_WORDS[kind]
             self._stages.say(
                 f"the float network has {first.floats:.1f} % {first.title}, {guess}"
                 f" ({likely:.1f} %): labels are left aside\n"
@@ -245,7 +245,7 @@ class _Judging:
         graph, nodes = self._files.graph, self._quantized.nodes
         able = {n.name for n in graph.nodes if not has_no_wide_form(n.op)}
         able -= {n.name for n in nodes if has_wide_weights(n.op)}
-        may_be = {name for name, reason in reasons(graph).items() if not reason}
+        may_be = {name for name, reason in wide_result_reasons(graph).items() if not reason}
         may_be -= {n.name for n in nodes if self._quantized.tensors[n.output].dtype is DType.INT16}
         words = ""
         for option, source, what, names in (
@@ -266,11 +266,11 @@ class _Judging:
         limit = self._promise.points
         made: dict[tuple[Remedy, ...], tuple[QuantGraph, Network, Answers]] = {}
 
-        def judge(chosen: tuple[Remedy, ...]) -> Outcome:
+        def judge(chosen: tuple[Remedy, ...]) -> PlanCost:
             self._doing = f"plan {len(made) + 1}: {plural(len(chosen), 'remedy', 'remedies')}"
             made[chosen] = self._with(chosen)
             _, network, answers = made[chosen]
-            return Outcome(points=self._points(answers), cycles=estimated_cycles(network))
+            return PlanCost(points=self._points(answers), cycles=estimated_cycles(network))
 
         if not is_kept:
             points = points_text(max(self._points(self._integers), 0))
@@ -284,7 +284,7 @@ class _Judging:
             self._remedies(judged.blamed),
             judge,
             self._promise.limit,
-            savings=(SHARED,) if may_share else (),
+            savings=(SHARED_SHIFTS,) if may_share else (),
         )
         networks = [made[plan.remedies][1] for plan in plans]
         with simulated(self._target) as measure:
@@ -367,7 +367,7 @@ class _Judging:
         """Of the layers whose results can have 16 bits."""
         graph, tensors = self._files.graph, self._quantized.tensors
         macs = {each.name: each.macs for each in layers}
-        users, lacking = graph.users(), reasons(graph)
+        users, lacking = graph.users(), wide_result_reasons(graph)
         return {
             node.name: sum(macs.get(user.name, 0) for user in users[node.output])
             for node in graph.nodes
@@ -395,7 +395,11 @@ class _Judging:
             None if calibration is None else calibration.inputs,
             how.with_float(plan.floats),
         )
-        return quantized, partition(quantized, self._target), _integers(quantized, self._files)
+        return (
+            quantized,
+            partition_network(quantized, self._target),
+            _integers(quantized, self._files),
+        )
 
 
 def _judged_samples(fresh: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]:
@@ -422,7 +426,7 @@ def judge_samples(
         judge.compared(_part(integers, which)),
         samples=int(which.sum()),
         is_held_out=bool(fresh[:samples].any()),
-        chance=chance(known, files.kind),
+        chance=chance_accuracy(known, files.kind),
     )
 
 
@@ -432,7 +436,7 @@ def _part(arrays: Arrays, which: NDArray[np.bool_]) -> Arrays:
 
 def _integers(quantized: QuantGraph, files: Files) -> Answers:
     def compute(part: Arrays, heard: Hear | None) -> Arrays:
-        return run(quantized, part, heard=heard)
+        return run_integer(quantized, part, heard=heard)
 
     return Answers(compute, files.evaluation.inputs)
 

@@ -19,7 +19,7 @@ from compile_worker.codegen.hosts import this_host
 from compile_worker.compiler import compile_kernel
 from device_server.runner.runner import Runner
 from driver.campaign.measuring import kernel_buffers
-from driver.network.accuracy.measured import Measure
+from driver.network.accuracy.measured import KernelCycles
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs
 from driver.program.vta.schedules import PREDICTED, Choice, trace_of
@@ -29,7 +29,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 
 @contextmanager
-def simulated(target: Target, *, seed: int = 0) -> Iterator[Measure]:
+def simulated(target: Target, *, seed: int = 0) -> Iterator[KernelCycles]:
     """Runs kernels on the simulator, in the sandbox; none where that cannot be done here."""
     if target.host.triple != this_host().triple:
         yield lambda _workload: None

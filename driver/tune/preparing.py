@@ -13,9 +13,9 @@ from driver.network.frontend import import_model, load_data
 from driver.network.frontend.held_out import held_out
 from driver.network.frontend.seeded import seeded_data
 from driver.network.frontend.whole_model import model_digest
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.calibration_notes import calibration_notes
-from driver.network.quantize.fitting import fit
+from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.quantizer import require_layers
 from driver.network.quantize.ranges import ranges_of
 from driver.tune.files import Files
@@ -80,7 +80,7 @@ def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
     settings, graph, calibration = stages.settings, files.graph, files.calibration
     with stages.step("quantize") as say:
         data = None if calibration is None else calibration.inputs
-        fitted = fit(target, graph, data, settings.quantization)
+        fitted = fit_quantization(target, graph, data, settings.quantization)
         quantized = fitted.quantized
         if graph.ranges:
             say(f"int8 by {plural(len(graph.ranges), 'range')} in the model")
@@ -92,7 +92,7 @@ def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
         for note in calibration_notes(calibration.inputs, calibration.labels):
             stages.say(f"calibration: {note}")
     with stages.step("partition") as say:
-        network = partition(quantized, target)
+        network = partition_network(quantized, target)
         on_accelerator = sum(s.place == "accelerator" for s in network.steps)
         say(f"{plural(on_accelerator, 'kernel')} on the accelerator")
         say(f"{len(network.steps) - on_accelerator} on the CPU")

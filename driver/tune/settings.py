@@ -11,7 +11,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.watch.operations import UNWATCHED, Operations
 
 from driver.farm.settings import FarmSettings
-from driver.network.accuracy.kinds import Kind, check_kind
+from driver.network.accuracy.kinds import AnswerKind, check_kind
 from driver.network.accuracy.promise import Promise
 from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
 from driver.settings import at_least
@@ -36,8 +36,7 @@ class TuneSettings:
         evaluate: npz of inputs, and labels if it has them, for the final check; None: the
             calibration data, or seeded random inputs where there are none.
         max_loss: points of accuracy that the integers may lose; None: the default is only judged.
-        judge: what the network answers, a word of `driver.network.accuracy.KINDS`; None: as
-            shapes say.
+        judge: what the network answers, a word of `ANSWER_KINDS`; None: as shapes say.
         out: the output folder.
         trials: measured candidates over all workloads; earlier sessions' count.
         proposer: a name in `tuner.PROPOSERS`.
@@ -53,7 +52,7 @@ class TuneSettings:
     extents: Extents = field(default_factory=dict)
     quantization: Quantization = AS_USUAL
     evaluate: Path | None = None
-    judge: Kind | None = None
+    judge: AnswerKind | None = None
     max_loss: float | None = None
     trials: int = DEFAULT_TRIALS
     proposer: str = "guided"

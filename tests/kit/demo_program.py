@@ -12,7 +12,7 @@ from tilefarm.target import Target
 
 import driver.network.examples
 from driver.network.frontend import import_model
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import AS_USUAL
 from driver.network.rewrites.fold import fold
@@ -26,6 +26,6 @@ def demo_program(target: Target) -> tuple[NetworkProgram, dict[str, NDArray[Any]
     graph = fold(import_model(_DEMO / "digits.onnx"))
     with np.load(_DEMO / "calibrate.npz") as images:
         data = {graph.inputs[0].name: images["x"].astype(np.float32)}
-    network = partition(quantize_for(target, graph, data, AS_USUAL), target)
+    network = partition_network(quantize_for(target, graph, data, AS_USUAL), target)
     batch = {name: np.ascontiguousarray(x[: network.batch]) for name, x in data.items()}
     return program_of(network), batch

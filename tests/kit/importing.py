@@ -16,8 +16,8 @@ from tilefarm.target import TARGETS
 from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import FloatArray, Graph, GraphInput
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 
 
@@ -35,8 +35,8 @@ def agrees_with_onnx(made: onnx.ModelProto, folder: Path) -> Graph:
     for got, expected in zip(run_float(graph, inputs).values(), wanted, strict=True):
         np.testing.assert_allclose(got.reshape(expected.shape), expected, rtol=1e-4, atol=1e-5)
     integers = quantize(graph, inputs)
-    kernels = run_network(partition(integers, TARGETS["sim"]), inputs)
-    for name, values in run(integers, inputs).items():
+    kernels = run_network(partition_network(integers, TARGETS["sim"]), inputs)
+    for name, values in run_integer(integers, inputs).items():
         assert kernels[name].tobytes() == values.tobytes(), name
     return graph
 
@@ -55,8 +55,8 @@ def answers_as_onnx(
         assert got.dtype == expected.dtype
         np.testing.assert_allclose(got.reshape(expected.shape), expected, rtol=near, atol=near / 10)
     integers = quantize(graph, inputs)
-    kernels = run_network(partition(integers, TARGETS["sim"]), inputs)
-    for name, values in run(integers, inputs).items():
+    kernels = run_network(partition_network(integers, TARGETS["sim"]), inputs)
+    for name, values in run_integer(integers, inputs).items():
         assert kernels[name].tobytes() == values.tobytes(), name
     return graph
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Clip,
     Concat,
     Conv2d,
@@ -20,9 +20,9 @@ from driver.network.graph.ir import (
     Gather,
     Graph,
     GraphInput,
+    GraphNode,
     GraphOutput,
     MaxPool2d,
-    Node,
     Normalize,
     Operator,
     Product,
@@ -44,13 +44,15 @@ class Builder:
     def __init__(self, shape: Shape, name: str = "net") -> None:
         self.name = name
         self.inputs = [GraphInput(name="x", shape=shape, axes=tuple(range(len(shape))))]
-        self.nodes: list[Node] = []
+        self.nodes: list[GraphNode] = []
         self.shapes: dict[str, Shape] = {"x": shape}
 
     def put(self, op: Operator, *inputs: str) -> str:
         output = f"t{len(self.nodes)}"
         self.shapes[output] = result_shape(op, [self.shapes[i] for i in inputs])
-        self.nodes.append(Node(name=f"n{len(self.nodes)}", op=op, inputs=inputs, output=output))
+        self.nodes.append(
+            GraphNode(name=f"n{len(self.nodes)}", op=op, inputs=inputs, output=output)
+        )
         return output
 
     def graph(self, *outputs: str) -> Graph:
@@ -183,7 +185,7 @@ def _random_step(
             return b.put(conv(rng, channels, co, w), name)
         case "affine":
             mul, add = (rng.standard_normal(channels).astype(np.float32) for _ in range(2))
-            return b.put(Affine(mul=mul, add=add), name)
+            return b.put(ChannelAffine(mul=mul, add=add), name)
         case "clip":
             return b.put(Clip(lo=draw(st.sampled_from([0.0, -0.5])), hi=1.5), name)
         case "residual":

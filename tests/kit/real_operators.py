@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Clip,
     Concat,
     Gather,
@@ -60,12 +60,16 @@ def reals(draw: st.DrawFn, rng: np.random.Generator) -> tuple[Operator, tuple[Sh
         case "matmul":
             return MatMul(groups=2, scale=draw(st.sampled_from([1.0, 0.3]))), ((2, 6, 5), (2, 6, 4))
         case "binary":
-            binary: list[Operator] = [Add(lo=0.0), Add(subtracts=True), Product(divides=True)]
+            binary: list[Operator] = [
+                Add(lo=0.0),
+                Add(subtracts=True),
+                Product(divides=True),
+            ]
             op = draw(st.sampled_from(binary))
             other = draw(st.sampled_from([_IMAGE, (2, 6, 1, 1), (2, 1, 5, 1), (2, 1, 1, 1)]))
             return op, draw(st.permutations([_IMAGE, other]).map(tuple))
         case "affine":
-            return Affine(mul=_six(rng), add=_six(rng), hi=1.0), (_IMAGE,)
+            return ChannelAffine(mul=_six(rng), add=_six(rng), hi=1.0), (_IMAGE,)
         case "clip":
             return Clip(lo=draw(st.sampled_from([-np.inf, -0.5])), hi=0.5), (_IMAGE,)
         case "function":

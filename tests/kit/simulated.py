@@ -18,8 +18,8 @@ from compile_worker.space import generate
 from device_server.runner.runner import Runner
 from driver.network.integer.network import Network
 from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer
+from driver.network.partition.partitioner import partition_network
 from driver.program.arena import plan_arena
 from driver.program.evaluate import differing_samples
 from driver.program.model import NetworkProgram, network_program, program_job
@@ -84,13 +84,13 @@ class Simulators:
 
     def assert_same(self, quantized: QuantGraph, target: Target, inputs: Arrays) -> Network:
         """One batch through the partitioned network on the device: the reference's bits."""
-        network = partition(quantized, target)
+        network = partition_network(quantized, target)
         batch = {
             name: np.ascontiguousarray(values[: network.batch], np.float32)
             for name, values in inputs.items()
         }
         answers = self.answer(program_of(network), batch)
-        assert differing_samples(answers, run(quantized, batch)) == 0
+        assert differing_samples(answers, run_integer(quantized, batch)) == 0
         return network
 
     def _runner(self, target: Target) -> Runner:

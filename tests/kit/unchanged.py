@@ -58,7 +58,7 @@ from driver.network.integer.qir import (
     QuantGraph,
     Quantize,
 )
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.program.arena import plan_arena
 from driver.program.model import program_job
 from tuner.sampler import Sampler
@@ -187,7 +187,7 @@ def networks() -> dict[str, tuple[QuantGraph, Target]]:
 
 def network_row(graph: QuantGraph, target: Target) -> Row:
     """Digests of what is compiled for a network with its default schedules, and of its object."""
-    network = partition(graph, target)
+    network = partition_network(graph, target)
     spaces = {work: generate(work, target) for work, _ in network.workloads()}
     traces = {work: made.trace(dict(made.space.default)) for work, made in spaces.items()}
     job, constants = program_job(network, traces, plan_arena(network, {}).offsets)

@@ -24,7 +24,7 @@ from kit.onnx_models import saved_beside
 from kit.ray_cluster import RayCluster, free_port
 
 from driver import cli
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 
 pytestmark = [pytest.mark.whole, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -170,8 +170,8 @@ def test_two_jobs_share_a_cluster_and_a_farm(farm: ClusterFarm) -> None:
 def test_weights_beside_a_model_reach_the_cluster(farm: ClusterFarm) -> None:
     place = farm.folder / "net"
     place.mkdir()
-    network = str(saved_beside(onnx.load(MODEL), place, "net.onnx", "w/net.bin"))
-    words = ("--calibrate", str(CALIBRATION), "--trials", "5")
+    network = str(saved_beside(onnx.load(DEMO_MODEL), place, "net.onnx", "w/net.bin"))
+    words = ("--calibrate", str(DEMO_CALIBRATION), "--trials", "5")
     for uploads in (True, False):
         sent = farm.submitted(*words, network=network)
         assert bool(sent["uploaded_nbytes"]) == uploads

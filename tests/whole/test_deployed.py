@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from tilefarm.target import TARGETS, Target
 
 from device_server.vta.library.native import find_library
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.network.frontend import import_model, load_data
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Graph, Normalize, Product, Reduce, Softmax
-from driver.network.integer.reference import run
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
@@ -42,8 +42,8 @@ pytestmark = [
 
 
 def demo() -> tuple[Graph, Arrays]:
-    graph = import_model(MODEL)
-    return graph, dict(load_data(CALIBRATION, graph).first(6).inputs)
+    graph = import_model(DEMO_MODEL)
+    return graph, dict(load_data(DEMO_CALIBRATION, graph).first(6).inputs)
 
 
 def two_outputs() -> tuple[Graph, Arrays]:
@@ -82,8 +82,8 @@ def test_both_examples_give_the_references_bits(
 ) -> None:
     graph, data = case()
     quantized = quantize(graph, data, how, block=target.vta.block)
-    program = program_of(partition(quantized, target))
-    wanted = run(quantized, data)
+    program = program_of(partition_network(quantized, target))
+    wanted = run_integer(quantized, data)
     out = OutputFolder(tmp_path)
     out.write_program(program, {})
     library = str(find_library())
@@ -127,13 +127,13 @@ def test_the_python_example_takes_a_part_of_a_batch_and_the_models_integers(
         outputs=(replace(graph.outputs[0], grid=made), *graph.outputs[1:]),
     )
     quantized = quantize(graph, data, block=PAIRS.vta.block)
-    program = program_of(partition(quantized, PAIRS))
+    program = program_of(partition_network(quantized, PAIRS))
     out = OutputFolder(tmp_path)
     out.write_program(program, {})
     integers = {name: taken.integers(values[:3]) for name, values in data.items()}
     reals = {name: taken.reals(values) for name, values in integers.items()}
     reals = {name: np.concatenate([values, values[-1:]]) for name, values in reals.items()}
-    wanted = {name: values[:3] for name, values in run(quantized, reals).items()}
+    wanted = {name: values[:3] for name, values in run_integer(quantized, reals).items()}
     in_types = in_types_of_model(program, wanted)
     found = in_python(out.program, str(find_library()), integers)
     assert found == [in_types[output.name].tobytes() for output in graph.outputs]
@@ -145,7 +145,7 @@ def folder(tmp_path: Path) -> Path:
     """A program with one input, `image`."""
     graph, data = demo()
     out = OutputFolder(tmp_path)
-    out.write_program(program_of(partition(quantize(graph, data), SIM)), {})
+    out.write_program(program_of(partition_network(quantize(graph, data), SIM)), {})
     return out.program
 
 

@@ -6,7 +6,7 @@ import pytest
 from tilefarm.clock import SystemClock
 
 from driver.benchmarks.large import measure
-from driver.network.examples.topologies import LARGE
+from driver.network.examples.topologies import LARGE_TOPOLOGIES
 
 TRIALS = 160
 SAMPLES = 3
@@ -14,7 +14,7 @@ SAMPLES = 3
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", LARGE_TOPOLOGIES)
 def test_a_large_network_runs_whole(name: str) -> None:
     found = measure(name, TRIALS, SAMPLES, SystemClock())
     assert found.differing == 0

@@ -13,7 +13,7 @@ from kit.simulated import PAIRS, Simulators
 from kit.wide import all_wide
 from tilefarm.target import TARGETS, Target
 
-from driver.network.examples.topologies import SMALL, images, write_topology
+from driver.network.examples.topologies import SMALL_TOPOLOGIES, random_images, write_topology
 from driver.network.frontend import import_model
 from driver.network.graph.ir import Graph
 from driver.network.quantize.fitting import quantize_for
@@ -62,14 +62,14 @@ def test_any_small_network_with_wide_activations(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", SMALL_TOPOLOGIES)
 def test_a_large_network_is_on_the_accelerator_but_for_its_ends(
     simulators: Simulators, name: str, tmp_path: Path
 ) -> None:
     model = tmp_path / f"{name}.onnx"
     write_topology(name, model)
     graph = import_model(model)
-    data = {graph.inputs[0].name: images(2)}
+    data = {graph.inputs[0].name: random_images(2)}
     network = simulators.assert_same(quantize(graph, data), SIM, data)
     on_cpu = [step.workload.operator for step in network.steps if step.place == "cpu"]
     assert [each for each in on_cpu if each != "border"] == ["quantize_windows", "softmax"]

@@ -13,7 +13,7 @@ from tilefarm.target import TARGETS, Target
 
 from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.quantizer import quantize
 
 RNG = np.random.default_rng(3)
@@ -28,7 +28,7 @@ def test_a_gated_network(
     data = {"x": RNG.standard_normal((4, 3, 10, 9)).astype(np.float32)}
     quantized = quantize(graph, data, block=target.vta.block)
     one = {"x": data["x"][:1]}
-    (wanted,) = run(quantized, one).values()
+    (wanted,) = run_integer(quantized, one).values()
     (exact,) = run_float(graph, one).values()
     assert np.abs(wanted - exact).max() < 0.1 * np.abs(exact).max()
     network = simulators.assert_same(quantized, target, one)

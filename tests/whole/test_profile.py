@@ -18,7 +18,7 @@ from tilefarm.target import TARGETS
 
 from device_server.runner.runner import Runner
 from device_server.vta.library.native import find_stand_in
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
 from driver.program.model import NetworkProgram
@@ -36,7 +36,7 @@ def a_small_program() -> tuple[NetworkProgram, dict[str, NDArray[Any]]]:
     first = builder.put(conv(rng, 3, 16, window(3, pad=1)), "x")
     graph = fold(builder.graph(builder.put(conv(rng, 16, 5, window(1)), first)))
     data = samples_for(graph, 0)
-    program = program_of(partition(quantize(graph, data), TARGETS["sim"]))
+    program = program_of(partition_network(quantize(graph, data), TARGETS["sim"]))
     return program, {
         name: np.ascontiguousarray(x[: program.batch], np.float32) for name, x in data.items()
     }

@@ -13,7 +13,7 @@ from kit.observed import assert_logs_agree, assert_sound_trace, bars_of
 from kit.onnx_models import model, node, saved
 from kit.shared import shared_folder
 
-from driver.network.examples import TEST
+from driver.network.examples import DEMO_TEST
 
 pytestmark = pytest.mark.whole
 
@@ -61,10 +61,10 @@ def test_from_a_network_to_a_checked_program_and_on_again(
     assert "The program, layer by layer" in html
 
     answers = tmp_path / "answers.npz"
-    words = ["run", str(tmp_path / "o" / "program"), "--input", str(TEST)]
+    words = ["run", str(tmp_path / "o" / "program"), "--input", str(DEMO_TEST)]
     code, out, err = run([*words, "--out", str(answers), "--devices", "1"]).end()
     assert (code, err) == (0, "")
-    with np.load(answers) as found, np.load(TEST) as data:
+    with np.load(answers) as found, np.load(DEMO_TEST) as data:
         scores = found[found.files[0]]
         labels = data["y"] if "y" in data.files else data["Y"]
         right = int((scores.reshape(len(scores), -1).argmax(axis=1) == labels).sum())

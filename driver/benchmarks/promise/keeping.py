@@ -29,9 +29,9 @@ from driver.network.frontend.whole_model import model_digest
 from driver.network.graph.float_run import run_float
 from driver.network.graph.parts import Arrays
 from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run
-from driver.network.partition.partitioner import partition
-from driver.network.quantize.fitting import Fitted, fit, quantize_for
+from driver.network.integer.reference import run_integer
+from driver.network.partition.partitioner import partition_network
+from driver.network.quantize.fitting import Fitted, fit_quantization, quantize_for
 from driver.network.quantize.floats import has_no_kernel
 from driver.stop_token import StopToken
 from driver.targets import usable_target
@@ -143,7 +143,7 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> PromiseResult:
         model_digest=model_digest(wanted.model),
     )
     settings = TuneSettings(model=wanted.model, out=scratch, max_loss=wanted.points)
-    fitted = fit(target, graph, calibration.inputs, settings.quantization)
+    fitted = fit_quantization(target, graph, calibration.inputs, settings.quantization)
     plain = fitted.quantized
     judged = _judged(settings, files, target, fitted, scratch, clock)
     measured = _Measured(files, other, target)
@@ -194,7 +194,9 @@ def _judged(
             run_id="promise",
             wall_origin=began,
         )
-        return judge_promise(stages, files, target, fitted, partition(fitted.quantized, target))
+        return judge_promise(
+            stages, files, target, fitted, partition_network(fitted.quantized, target)
+        )
 
 
 def _bad_in_float(
@@ -244,7 +246,7 @@ class _Measured:
 
     def loss(self, quantized: QuantGraph) -> float:
         """Points on the samples that layers are chosen by: counted or expected, as is more."""
-        answers = run(quantized, self._chosen.inputs)
+        answers = run_integer(quantized, self._chosen.inputs)
         lost = self._floats_chosen - _right(answers, self._chosen)
         labels = self._chosen.labels
         expected = expected_loss(
@@ -256,11 +258,13 @@ class _Measured:
 
     def way(self, quantized: QuantGraph, *, layers: int = 0) -> Way:
         """One of them."""
-        chosen = self._floats_chosen - _right(run(quantized, self._chosen.inputs), self._chosen)
-        other = self.floats_other - _right(run(quantized, self._other.inputs), self._other)
+        chosen = self._floats_chosen - _right(
+            run_integer(quantized, self._chosen.inputs), self._chosen
+        )
+        other = self.floats_other - _right(run_integer(quantized, self._other.inputs), self._other)
         return Way(
             layers=layers,
-            cycles=estimated_cycles(partition(quantized, self._target)),
+            cycles=estimated_cycles(partition_network(quantized, self._target)),
             chosen=float(chosen[self._fresh].mean()),
             other=float(other.mean()),
             spread=float(other.std() / np.sqrt(len(other))),

@@ -25,7 +25,7 @@ from driver.benchmarks.zoo.scores import METRICS
 from driver.commands.validation.explaining import crossings
 from driver.network.accuracy.choosing import kind_of
 from driver.network.accuracy.judging import judge_of
-from driver.network.examples.topologies import images
+from driver.network.examples.topologies import random_images
 from driver.network.examples.zoo import is_built_in, model_files
 from driver.network.frontend import Dataset, import_model
 from driver.network.frontend.data import dataset_of
@@ -34,10 +34,10 @@ from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
 from driver.network.integer.network import Network
-from driver.network.integer.noise import between
-from driver.network.integer.reference import run
-from driver.network.partition.partitioner import partition
-from driver.network.quantize.fitting import Fitted, fit
+from driver.network.integer.noise import noise_between
+from driver.network.integer.reference import run_integer
+from driver.network.partition.partitioner import partition_network
+from driver.network.quantize.fitting import Fitted, fit_quantization
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.ranges import tensors_without_range
 from driver.program.evaluate import differing_samples
@@ -123,7 +123,7 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
     quantized = fitted.quantized
     for note in fitted.notes:
         say(note)
-    network = partition(quantized, target)
+    network = partition_network(quantized, target)
     peer = _peer(path, graph, scored, say) if task.with_peer else None
     peer_int8 = None
     if peer is not None:
@@ -136,7 +136,7 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
         network=network,
         scored=scored,
         device=on_device(network, scored, say, clock=clock, began=began),
-        integers=run(quantized, scored.inputs),
+        integers=run_integer(quantized, scored.inputs),
         floats=run_float(graph, scored.inputs),
         peer=peer,
         peer_int8=peer_int8,
@@ -146,8 +146,8 @@ def _answers(task: Attempt, data: _Labelled | None, folder: Path, clock: Clock) 
 def _fitted(graph: Graph, data: Dataset, how: Quantization, target: Target) -> Fitted:
     """In integers; a network that gives every range is taken as it is, without looking at data."""
     if tensors_without_range(graph):
-        return fit(target, graph, data.inputs, how)
-    return fit(target, graph, None, how.without_data())
+        return fit_quantization(target, graph, data.inputs, how)
+    return fit_quantization(target, graph, None, how.without_data())
 
 
 def _inputs(task: Attempt, data: _Labelled | None, graph: Graph) -> tuple[Dataset, Dataset]:
@@ -161,7 +161,7 @@ def _inputs(task: Attempt, data: _Labelled | None, graph: Graph) -> tuple[Datase
 
 def _made_up(task: Attempt, graph: Graph, runs: int, seed: int) -> Dataset:
     if is_built_in(task.model):
-        return dataset_of({"x": images(runs * graph.batch, seed=seed)}, graph, task.data)
+        return dataset_of({"x": random_images(runs * graph.batch, seed=seed)}, graph, task.data)
     return seeded_data(graph, runs * graph.batch, seed)
 
 
@@ -280,5 +280,5 @@ def _share(network: Network) -> float:
 
 def _worst_db(wanted: Arrays, found: Arrays) -> float | None:
     """The lowest signal-to-difference ratio of all outputs; None where all are equal."""
-    worst = min(between(wanted[name], found[name]).ratio_db for name in found)
+    worst = min(noise_between(wanted[name], found[name]).ratio_db for name in found)
     return worst if math.isfinite(worst) else None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from driver.benchmarks.zoo.samples import Archive, Idx, Noise, Sheets, Source, Windows
-from driver.network.examples.topologies import SMALL
-from driver.network.examples.zoo import PREFIX
+from driver.network.examples.topologies import SMALL_TOPOLOGIES
+from driver.network.examples.zoo import ZOO_PREFIX
 
 WITHIN_OF_PEER: Final = 0.005
 """How far a network that was quantized before may be below ONNX Runtime."""
@@ -177,5 +177,5 @@ RECIPES: Final[Mapping[str, Recipe]] = {
 TOPOLOGY: Final = Recipe(task="topology, random weights", data=Noise())
 UNKNOWN: Final = Recipe(task="not in the table", data=Noise())
 
-NAMED_TOPOLOGIES: Final = tuple(f"{PREFIX}{name}" for name in SMALL)
+NAMED_TOPOLOGIES: Final = tuple(f"{ZOO_PREFIX}{name}" for name in SMALL_TOPOLOGIES)
 """Networks that need no folder."""

@@ -11,7 +11,7 @@ from tilefarm.plural import plural
 from driver.benchmarks.zoo.recipes import LEAST_SHARE, Metric, Recipe
 from driver.benchmarks.zoo.scores import score_text
 from driver.network.accuracy.judging import Compared
-from driver.network.accuracy.kinds import Kind
+from driver.network.accuracy.kinds import AnswerKind
 from driver.network.quantize.options import Quantization
 
 
@@ -78,7 +78,7 @@ class Tried:
     peer_int8_db: float | None
     was_quantized: bool
     gate: float | None
-    kind: Kind
+    kind: AnswerKind
     compared: tuple[Compared, ...]
     differing: int
     sqnr_db: float | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from driver.network.accuracy.kinds import KINDS
+from driver.network.accuracy.kinds import ANSWER_KINDS
 from driver.network.accuracy.promise import DEFAULT_POINTS
 
 
@@ -13,8 +13,8 @@ def add_judge_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--judge",
         metavar="KIND",
-        help=f"what the network answers: {', '.join(KINDS)} (default: as the shapes of outputs"
-        " and labels say)",
+        help=f"what the network answers: {', '.join(ANSWER_KINDS)}"
+        " (default: as the shapes of outputs and labels say)",
     )
 
 

@@ -21,7 +21,7 @@ from driver.network.frontend import Dataset
 from driver.network.frontend.origins import Origin
 from driver.network.integer.network import Network
 from driver.network.integer.noise import Noise
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.program.evaluate import differing_samples
 from driver.program.parts import filled
 from driver.program.simulated import answers_of, assembled
@@ -115,6 +115,6 @@ def _whole(
         answers = answers_of(assembled(forms.network, traces), inputs).outputs
     except InfraError as error:
         return error.what
-    differing = differing_samples(answers, run(forms.quantized, inputs))
+    differing = differing_samples(answers, run_integer(forms.quantized, inputs))
     verb = form(differing, "differs", "differ")
     return f"{plural(differing, 'sample')} {verb} from the reference" if differing else EQUAL

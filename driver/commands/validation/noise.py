@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import FloatArray, Graph
-from driver.network.integer.noise import Noise, between
+from driver.network.integer.noise import Noise, noise_between
 from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 
 _SAMPLES_AT_ONCE: Final = 8
 """Every tensor of so many samples is held at once."""
@@ -34,12 +34,14 @@ def noise_of(
 def _noise_of_part(
     graph: Graph, quantized: QuantGraph, inputs: Mapping[str, FloatArray]
 ) -> dict[str, Noise]:
-    integers = run(quantized, inputs, keep=True)
+    integers = run_integer(quantized, inputs, keep=True)
     found: dict[str, Noise] = {}
 
     def compare(name: str, values: FloatArray) -> None:
         if name in quantized.tensors and name in integers and name not in inputs:
-            found[name] = between(values, _reals(integers[name], quantized.tensors[name].scale))
+            found[name] = noise_between(
+                values, _reals(integers[name], quantized.tensors[name].scale)
+            )
 
     run_float(graph, inputs, observe=compare)
     return found

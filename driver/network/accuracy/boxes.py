@@ -19,7 +19,7 @@ from driver.network.accuracy.detections import (
     detections,
     matched,
 )
-from driver.network.accuracy.measure import Measure
+from driver.network.accuracy.metric import Metric
 from driver.network.graph.parts import Arrays
 
 _FOUND: Final = 0.5
@@ -41,7 +41,7 @@ Form = Literal["corners", "centers", "offsets"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boxes:
+class BoxFormat:
     """How outputs are read.
 
     Attributes:
@@ -101,7 +101,7 @@ class Boxes:
             scores = np.concatenate([np.zeros_like(scores[..., :1]), scores[..., 1:]], axis=2)
         return [detections(b, s, least) for b, s in zip(boxes, scores, strict=True)]
 
-    def measures(self, truth: list[Detections], answers: Arrays) -> tuple[Measure, ...]:
+    def measures(self, truth: list[Detections], answers: Arrays) -> tuple[Metric, ...]:
         """Found boxes in common (F1 at IoU 0.5), AP as COCO has it, and the IoU of pairs."""
         ranked = self.of_answers(answers, _RANKED)
         found = [each.above(_FOUND) for each in ranked]
@@ -110,9 +110,9 @@ class Boxes:
         same = 200 * int((pairs > 0).sum()) / every if every else None
         points = [average_precision(truth, ranked, least) for least in THRESHOLDS]
         return (
-            Measure(name="boxes F1", unit="%", value=same),
-            Measure(name="boxes AP", unit="%", value=_mean([p for p in points if p is not None])),
-            Measure(name="boxes IoU", unit="%", value=_mean(pairs[pairs > 0])),
+            Metric(name="boxes F1", unit="%", value=same),
+            Metric(name="boxes AP", unit="%", value=_mean([p for p in points if p is not None])),
+            Metric(name="boxes IoU", unit="%", value=_mean(pairs[pairs > 0])),
         )
 
 

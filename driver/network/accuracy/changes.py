@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from driver.network.accuracy.choosing import kind_of
 from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
-from driver.network.integer.noise import between
+from driver.network.integer.noise import noise_between
 
 _LEAST_PROBABILITY: Final = 1e-7
 """That is told from none: a step of float32 next to 1."""
@@ -40,7 +40,7 @@ def changed_share(graph: Graph, floats: Arrays, integers: Arrays) -> float:
     if kind_of(graph, None) == "classes":
         first = graph.outputs[0].name
         return expected_changes(floats[first], integers[first])
-    noise = [between(floats[name], integers[name]) for name in floats]
+    noise = [noise_between(floats[name], integers[name]) for name in floats]
     shares = [each.noise / each.signal if each.signal else float(each.noise > 0) for each in noise]
     return min(1.0, max(1.0 if math.isnan(share) else share for share in shares))
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.errors import DataError, SettingsError
 
-from driver.network.accuracy.kinds import KINDS, LABELS_OF, Kind, check_kind
+from driver.network.accuracy.kinds import ANSWER_KINDS, LABELS_OF, AnswerKind, check_kind
 from driver.network.graph.ir import Graph, Shape
 
 IGNORED: Final = 255
@@ -35,7 +35,9 @@ class BoxOutputs:
     scores: str
 
 
-def kind_of(graph: Graph, labels: NDArray[Any] | None, wanted: Kind | None = None) -> Kind:
+def kind_of(
+    graph: Graph, labels: NDArray[Any] | None, wanted: AnswerKind | None = None
+) -> AnswerKind:
     """What the network answers.
 
     Args:
@@ -49,7 +51,7 @@ def kind_of(graph: Graph, labels: NDArray[Any] | None, wanted: Kind | None = Non
     if wanted is not None:
         check_kind(wanted)
         _check_outputs(graph, wanted)
-    kinds: Sequence[Kind] = (wanted,) if wanted is not None else KINDS
+    kinds: Sequence[AnswerKind] = (wanted,) if wanted is not None else ANSWER_KINDS
     if labels is None:
         return wanted or _by_outputs(graph)
     if wanted is None:
@@ -81,7 +83,7 @@ def class_axis(answer: Shape, labels: Shape) -> int | None:
     return None
 
 
-GUESSES: Final[Mapping[Kind, tuple[str, str]]] = {
+CHANCE_WORDS: Final[Mapping[AnswerKind, tuple[str, str]]] = {
     "classes": (
         "no better than always the commonest class",
         "labels in the network's order, and inputs scaled as in training",
@@ -93,12 +95,12 @@ GUESSES: Final[Mapping[Kind, tuple[str, str]]] = {
     "images": ("no better than always the labels' mean", "labels scaled as the network's answers"),
     "values": ("no better than always the labels' mean", "labels scaled as the network's answers"),
 }
-"""What `chance` is, in words, and what to try where a network is no better."""
+"""What `chance_accuracy` is, in words, and what to try where a network is no better."""
 
 
-def chance(labels: NDArray[Any] | None, kind: Kind) -> float | None:
+def chance_accuracy(labels: NDArray[Any] | None, kind: AnswerKind) -> float | None:
     """What a guess reaches by the kind's first measure against labels, %; None if nobody knows."""
-    if labels is None or kind not in GUESSES:
+    if labels is None or kind not in CHANCE_WORDS:
         return None
     if kind != "classes":
         return 0.0
@@ -131,7 +133,7 @@ def _sounds_like_boxes(name: str) -> bool:
     return any(word in name.lower() for word in ("box", "loc"))
 
 
-def _by_outputs(graph: Graph) -> Kind:
+def _by_outputs(graph: Graph) -> AnswerKind:
     """Without labels. What has the input's shape is the same thing again: rebuilt, or mended."""
     if box_outputs(graph) is not None:
         return "boxes"
@@ -143,7 +145,7 @@ def _by_outputs(graph: Graph) -> Kind:
     return "classes" if _classes(shape) > 1 else "values"
 
 
-def _of_planes(graph: Graph, shape: Shape) -> Kind:
+def _of_planes(graph: Graph, shape: Shape) -> AnswerKind:
     """Of an output [N, C, H, W] with pixels."""
     if shape[1] in _COLOURS:
         return "images"
@@ -160,7 +162,7 @@ def _classes(shape: Shape) -> int:
     return long[0] if len(long) == 1 else 0
 
 
-def _fits(graph: Graph, labels: NDArray[Any], kind: Kind, *, said: bool) -> bool:
+def _fits(graph: Graph, labels: NDArray[Any], kind: AnswerKind, *, said: bool) -> bool:
     """Whether labels have the form of that kind."""
     shape, whole = first_shape(graph), labels.dtype.kind in "iu"
     long = _long(labels.shape)
@@ -186,7 +188,7 @@ def _long(shape: Shape) -> Shape:
     return tuple(extent for extent in shape[1:] if extent != 1)
 
 
-def _check_outputs(graph: Graph, wanted: Kind) -> None:
+def _check_outputs(graph: Graph, wanted: AnswerKind) -> None:
     shape = first_shape(graph)
     if wanted == "boxes" and (box_outputs(graph) or one_box_output(graph)) is None:
         raise SettingsError(
@@ -227,7 +229,7 @@ def _check_form(graph: Graph, labels: NDArray[Any]) -> None:
         )
 
 
-def _check_classes(graph: Graph, labels: NDArray[Any], kind: Kind) -> None:
+def _check_classes(graph: Graph, labels: NDArray[Any], kind: AnswerKind) -> None:
     """That class numbers are those of the network."""
     shape = first_shape(graph)
     if kind == "classes":
@@ -253,7 +255,7 @@ def counts_of(labels: NDArray[Any], classes: int) -> NDArray[np.bool_]:
     return np.asarray(~(ignored | (labels == IGNORED) if classes <= IGNORED else ignored))
 
 
-def _needed(graph: Graph, wanted: Kind | None) -> str:
+def _needed(graph: Graph, wanted: AnswerKind | None) -> str:
     which = f"--judge {wanted}: " if wanted else ""
     return f"{which}outputs are {_outputs(graph)}"
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.accuracy.choosing import counts_of
-from driver.network.accuracy.measure import Measure
+from driver.network.accuracy.metric import Metric
 from driver.network.graph.parts import Arrays
 
 
@@ -26,10 +26,10 @@ class Classes:
         scores = next(iter(answers.values()))
         return np.asarray(scores.reshape(len(scores), -1).argmax(axis=1))
 
-    def measures(self, truth: NDArray[np.int64], answers: Arrays) -> tuple[Measure, ...]:
+    def measures(self, truth: NDArray[np.int64], answers: Arrays) -> tuple[Metric, ...]:
         """The share of samples with that class."""
         right = float((self.of_answers(answers) == truth).mean())
-        return (Measure(name="top-1", unit="%", value=100 * right),)
+        return (Metric(name="top-1", unit="%", value=100 * right),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Pixels:
         """The same, as the network says."""
         return np.asarray(next(iter(answers.values())).argmax(axis=self.axis))
 
-    def measures(self, truth: NDArray[np.int64], answers: Arrays) -> tuple[Measure, ...]:
+    def measures(self, truth: NDArray[np.int64], answers: Arrays) -> tuple[Metric, ...]:
         """Intersection by union, averaged over the classes that there are, and right places."""
         counted = truth >= 0
         pairs = truth[counted] * self.classes + self.of_answers(answers)[counted]
@@ -58,6 +58,6 @@ class Pixels:
         mean = float((both[there > 0] / union[there > 0]).mean())
         right = float(both.sum() / table.sum())
         return (
-            Measure(name="mIoU", unit="%", value=100 * mean),
-            Measure(name="pixels", unit="%", value=100 * right),
+            Metric(name="mIoU", unit="%", value=100 * mean),
+            Metric(name="pixels", unit="%", value=100 * right),
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.accuracy.measure import Measure
+from driver.network.accuracy.metric import Metric
 from driver.network.graph.parts import Arrays
 
 _ROWS_AT_ONCE = 1024
@@ -30,17 +30,17 @@ class Embeddings:
         length = np.linalg.norm(flat, axis=1, keepdims=True)
         return np.asarray(flat / np.where(length > 0, length, 1.0))
 
-    def measures(self, truth: NDArray[Any], answers: Arrays) -> tuple[Measure, ...]:
+    def measures(self, truth: NDArray[Any], answers: Arrays) -> tuple[Metric, ...]:
         """Against directions the mean and the least cosine; against identities recall at 1."""
         ours = self.of_answers(answers)
         if truth.ndim == 1:
-            return (Measure(name="recall@1", unit="%", value=_recall(ours, truth)),)
+            return (Metric(name="recall@1", unit="%", value=_recall(ours, truth)),)
         cosines = (ours * truth).sum(axis=1)
         silent = (np.abs(ours).sum(axis=1) == 0) & (np.abs(truth).sum(axis=1) == 0)
         cosines = np.where(silent, 1.0, cosines)
         return (
-            Measure(name="cosine", unit="%", value=100 * float(cosines.mean())),
-            Measure(name="least cosine", unit="%", value=100 * float(cosines.min())),
+            Metric(name="cosine", unit="%", value=100 * float(cosines.mean())),
+            Metric(name="least cosine", unit="%", value=100 * float(cosines.min())),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from tilefarm.plural import form, plural
 
 from driver.network.accuracy.judging import Compared
-from driver.network.accuracy.measure import value_text
+from driver.network.accuracy.metric import value_text
 from driver.network.accuracy.promise import Promise
 
 _SPREADS: Final = 2.0

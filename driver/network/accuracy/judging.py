@@ -10,16 +10,16 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.accuracy.boxes import Boxes
+from driver.network.accuracy.boxes import BoxFormat
 from driver.network.accuracy.choosing import box_outputs, class_axis, first_shape, one_box_output
 from driver.network.accuracy.classes import Classes, Pixels
 from driver.network.accuracy.embeddings import Embeddings
-from driver.network.accuracy.kinds import Kind
-from driver.network.accuracy.measure import Measure, Unit
+from driver.network.accuracy.kinds import AnswerKind
+from driver.network.accuracy.metric import Metric, Unit
 from driver.network.accuracy.reals import SAMPLES_AT_ONCE, Reals
 from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
-from driver.network.integer.noise import Noise, between
+from driver.network.integer.noise import Noise, noise_between
 
 Against: TypeAlias = Literal["labels", "float"]
 
@@ -35,7 +35,7 @@ class Compare(Protocol):
         """The truth that a network's answers say."""
         ...
 
-    def measures(self, truth: Any, answers: Arrays) -> tuple[Measure, ...]:
+    def measures(self, truth: Any, answers: Arrays) -> tuple[Metric, ...]:
         """How near answers are to a truth; the first measure is the one that promises are of."""
         ...
 
@@ -68,7 +68,7 @@ class Compared:
 class Judge:
     """Knows the labels, if there are any, and the float network's answers for the same samples."""
 
-    kind: Kind
+    kind: AnswerKind
     compare: Compare
     labels: NDArray[Any] | None
     floats: Arrays
@@ -93,13 +93,15 @@ class Judge:
         return (*rows, *_rows("float", [(), *found]))
 
 
-def judge_of(kind: Kind, graph: Graph, floats: Arrays, labels: NDArray[Any] | None) -> Judge:
+def judge_of(kind: AnswerKind, graph: Graph, floats: Arrays, labels: NDArray[Any] | None) -> Judge:
     """The judge of a kind, see `accuracy.choosing.kind_of`."""
     compare = _compare(kind, graph, floats, labels)
     return Judge(kind=kind, compare=compare, labels=labels, floats=floats)
 
 
-def _compare(kind: Kind, graph: Graph, floats: Arrays, labels: NDArray[Any] | None) -> Compare:
+def _compare(
+    kind: AnswerKind, graph: Graph, floats: Arrays, labels: NDArray[Any] | None
+) -> Compare:
     shape = first_shape(graph)
     match kind:
         case "classes":
@@ -111,14 +113,14 @@ def _compare(kind: Kind, graph: Graph, floats: Arrays, labels: NDArray[Any] | No
             outputs = box_outputs(graph) or one_box_output(graph)
             if outputs is None:
                 raise ValueError("kind_of says that there are boxes")
-            return Boxes.read_from(outputs, floats)
+            return BoxFormat.read_from(outputs, floats)
         case "embeddings":
             return Embeddings()
         case "images" | "values":
             return Reals(images=kind == "images")
 
 
-def _rows(against: Against, found: Sequence[Sequence[Measure]]) -> list[Compared]:
+def _rows(against: Against, found: Sequence[Sequence[Metric]]) -> list[Compared]:
     """Rows of measures; an execution without any has none in its column."""
     floats, reference, *more = found
     return [
@@ -134,10 +136,10 @@ def _rows(against: Against, found: Sequence[Sequence[Measure]]) -> list[Compared
     ]
 
 
-def _signal_to_noise(floats: Arrays, answers: Arrays) -> Measure:
+def _signal_to_noise(floats: Arrays, answers: Arrays) -> Metric:
     """The lowest ratio of all outputs; None where values are not finite."""
     worst = min((_noise(floats[name], answers[name]).ratio_db for name in floats), key=_first)
-    return Measure(name="SNR", unit="dB", value=None if math.isnan(worst) else worst)
+    return Metric(name="SNR", unit="dB", value=None if math.isnan(worst) else worst)
 
 
 def _first(ratio_db: float) -> float:
@@ -151,5 +153,5 @@ def _noise(wanted: NDArray[Any], found: NDArray[Any]) -> Noise:
     with np.errstate(invalid="ignore"):
         for start in range(0, len(wanted), SAMPLES_AT_ONCE):
             part = slice(start, start + SAMPLES_AT_ONCE)
-            total += between(wanted[part], found[part])
+            total += noise_between(wanted[part], found[part])
     return total

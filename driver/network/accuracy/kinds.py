@@ -7,10 +7,10 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from tilefarm.errors import SettingsError
 
-Kind: TypeAlias = Literal["classes", "pixels", "boxes", "embeddings", "images", "values"]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+AnswerKind: TypeAlias = Literal["classes", "pixels", "boxes", "embeddings", "images", "values"]
+ANSWER_KINDS: Final[tuple[AnswerKind, ...]] = get_args(AnswerKind)
 
-LABELS_OF: Final[Mapping[Kind, str]] = {
+LABELS_OF: Final[Mapping[AnswerKind, str]] = {
     "classes": "[samples]: class numbers from 0",
     "pixels": "the first output's shape without the axis of the classes: class numbers from 0,"
     " 255 or below 0 where a place does not count",
@@ -28,5 +28,5 @@ def check_kind(kind: str) -> None:
     Raises:
         SettingsError: there is none.
     """
-    if kind not in KINDS:
-        raise SettingsError(f"--judge {kind}: no such kind", f"one of {', '.join(KINDS)}")
+    if kind not in ANSWER_KINDS:
+        raise SettingsError(f"--judge {kind}: no such kind", f"one of {', '.join(ANSWER_KINDS)}")

@@ -26,7 +26,7 @@ none is begun later."""
 _MOST_COMPARED: Final = 8
 """Plans that keep the promise, the cheapest by estimate: dearer ones will not be the cheapest."""
 
-Measure = Callable[[Workload], int | None]
+KernelCycles = Callable[[Workload], int | None]
 """The cycles of a kernel; None where it cannot be run."""
 
 
@@ -42,7 +42,7 @@ def with_measured_cycles(
     plans: Sequence[RemedyPlan],
     networks: Sequence[Network],
     limit: float,
-    measure: Measure,
+    measure: KernelCycles,
     clock: Clock,
     *,
     most_seconds: float = MOST_SECONDS,

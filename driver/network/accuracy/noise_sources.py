@@ -21,17 +21,17 @@ from tilefarm.dtype import DType
 
 from driver.network.graph.float_run import apply, run_float
 from driver.network.graph.ir import (
-    Affine,
+    ChannelAffine,
     Conv2d,
     ConvTranspose2d,
     Dense,
     FloatArray,
     Graph,
-    Node,
+    GraphNode,
     Operator,
 )
 from driver.network.graph.parts import Arrays, parts_of
-from driver.network.integer.noise import Noise, between
+from driver.network.integer.noise import Noise, noise_between
 from driver.network.integer.qir import (
     INT8_MAX,
     INT8_MIN,
@@ -44,7 +44,7 @@ from driver.network.integer.qir import (
     QuantNode,
     QuantTensor,
 )
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 
 _SAMPLES_AT_ONCE: Final = 8
 """Every tensor of so many samples is held at once."""
@@ -112,7 +112,7 @@ def noise_sources(
 
 
 def _of_part(graph: Graph, quantized: QuantGraph, inputs: Arrays) -> dict[str, TensorNoise]:
-    integers = run(quantized, inputs, keep=True)
+    integers = run_integer(quantized, inputs, keep=True)
     nodes = {node.output: node for node in graph.nodes}
     made = {node.output: node for node in quantized.nodes}
     found: dict[str, TensorNoise] = {}
@@ -125,7 +125,7 @@ def _of_part(graph: Graph, quantized: QuantGraph, inputs: Arrays) -> dict[str, T
         if name in made and name in nodes and name in integers:
             operands = _operands(nodes[name], made[name], quantized)
             found[name] = TensorNoise(
-                noise=between(values, real(name)),
+                noise=noise_between(values, real(name)),
                 sources=None
                 if operands is None
                 else _sources(
@@ -138,7 +138,7 @@ def _of_part(graph: Graph, quantized: QuantGraph, inputs: Arrays) -> dict[str, T
     return found
 
 
-def _operands(node: Node, made: QuantNode, quantized: QuantGraph) -> Sequence[str] | None:
+def _operands(node: GraphNode, made: QuantNode, quantized: QuantGraph) -> Sequence[str] | None:
     """The integer network's tensors that a float node's operands became; None if not clear."""
     moved = isinstance(made.op, QReshape) and type(node.op).__name__ != "Reshape"
     names = node.inputs if moved or len(made.inputs) != len(node.inputs) else made.inputs
@@ -197,7 +197,7 @@ def _rounded(op: Operator, made: QuantNode, given: float, scale: float) -> Opera
         case QAffine() as integer:
             step = _steps(integer.factor, integer.shift, scale)
             bias = _bias(integer.add, integer.shift, step, scale)
-            if isinstance(op, Affine):
+            if isinstance(op, ChannelAffine):
                 return replace(op, mul=(integer.mul * step / given).astype(np.float32), add=bias)
     return op
 

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from tilefarm.plural import plural
 
-from driver.network.accuracy.remedies import SHARED, Remedy
+from driver.network.accuracy.remedies import SHARED_SHIFTS, Remedy
 
 _MOST_DROPS: Final = 12
 """Attempts to do without some of the remedies, each at the cost of one more network."""
@@ -29,7 +29,7 @@ CYCLES_ARE: Final[Mapping[Basis, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class PlanCost:
     """What a network with some remedies loses, in points, and costs, in estimated cycles."""
 
     points: float
@@ -72,7 +72,7 @@ class RemedyPlan:
 
     @property
     def shares_shifts(self) -> bool:
-        return SHARED in self.remedies
+        return SHARED_SHIFTS in self.remedies
 
     @property
     def macs(self) -> int:
@@ -102,7 +102,7 @@ class RemedyPlan:
         return ", ".join(parts) or "all in int8"
 
 
-Judge = Callable[[tuple[Remedy, ...]], Outcome]
+Judge = Callable[[tuple[Remedy, ...]], PlanCost]
 
 
 def plans_for(

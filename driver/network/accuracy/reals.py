@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.accuracy.measure import Measure
+from driver.network.accuracy.metric import Metric
 from driver.network.graph.parts import Arrays
 
 SAMPLES_AT_ONCE: Final = 16
@@ -30,7 +30,7 @@ class Reals:
         """The same, as the network says."""
         return self.of_labels(next(iter(answers.values())))
 
-    def measures(self, truth: NDArray[Any], answers: Arrays) -> tuple[Measure, ...]:
+    def measures(self, truth: NDArray[Any], answers: Arrays) -> tuple[Metric, ...]:
         """R2 (1 less the squared error's share of the variance), and error or PSNR."""
         with np.errstate(invalid="ignore"):
             off, mean = _Sums(), float(truth.mean(dtype=np.float64))
@@ -40,12 +40,10 @@ class Reals:
         error = off.squares / truth.size
         met = 1 - off.squares / off.variation if off.variation else 0.0 if off.squares else 1.0
         known = off.variation > 0 or not off.squares
-        found = [Measure(name="R2", unit="%", value=_finite(100 * met) if known else None)]
+        found = [Metric(name="R2", unit="%", value=_finite(100 * met) if known else None)]
         if self.images:
-            found.append(Measure(name="PSNR", unit="dB", value=_psnr(float(np.ptp(truth)), error)))
-        found.append(
-            Measure(name="mean error", unit="", value=_finite(off.magnitudes / truth.size))
-        )
+            found.append(Metric(name="PSNR", unit="dB", value=_psnr(float(np.ptp(truth)), error)))
+        found.append(Metric(name="mean error", unit="", value=_finite(off.magnitudes / truth.size)))
         return tuple(found)
 
 

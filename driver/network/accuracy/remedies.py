@@ -44,7 +44,7 @@ class Remedy:
     macs: int = 0
 
 
-SHARED: Final = Remedy(layer="", kind="shared")
+SHARED_SHIFTS: Final = Remedy(layer="", kind="shared")
 
 
 def remedies(

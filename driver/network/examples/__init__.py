@@ -4,6 +4,6 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent
-MODEL: Final = FOLDER / "digits.onnx"
-CALIBRATION: Final = FOLDER / "calibrate.npz"
-TEST: Final = FOLDER / "test.npz"
+DEMO_MODEL: Final = FOLDER / "digits.onnx"
+DEMO_CALIBRATION: Final = FOLDER / "calibrate.npz"
+DEMO_TEST: Final = FOLDER / "test.npz"

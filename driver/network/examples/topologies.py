@@ -26,19 +26,19 @@ _COARSE: Final = (7, 28, 112)
 
 Drawer: TypeAlias = Callable[[Sketch], str]
 
-SMALL: Final[Mapping[str, Drawer]] = {
+SMALL_TOPOLOGIES: Final[Mapping[str, Drawer]] = {
     "resnet18": resnet18,
     "mobilenet_v1": mobilenet_v1,
     "mobilenet_v2": mobilenet_v2,
     "squeezenet": squeezenet,
 }
-LARGE: Final[Mapping[str, Drawer]] = {
+LARGE_TOPOLOGIES: Final[Mapping[str, Drawer]] = {
     "resnet50": resnet50,
     "densenet121": densenet121,
     "inception_v1": inception_v1,
     "vgg19": vgg19,
 }
-TOPOLOGIES: Final[Mapping[str, Drawer]] = {**SMALL, **LARGE}
+TOPOLOGIES: Final[Mapping[str, Drawer]] = {**SMALL_TOPOLOGIES, **LARGE_TOPOLOGIES}
 """Name of the network: what draws it and gives its output."""
 
 
@@ -52,7 +52,7 @@ def write_topology(name: str, path: Path, *, seed: int = 0) -> None:
     net.write(path, name, TOPOLOGIES[name](net))
 
 
-def images(samples: int, *, seed: int = 0) -> FloatArray:
+def random_images(samples: int, *, seed: int = 0) -> FloatArray:
     """Random pictures [samples, 3, 224, 224] of unit spread: coarse patterns and single pixels."""
     rng = np.random.default_rng([seed, 1])
     size = IMAGE[1]

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.examples import CALIBRATION, FOLDER, MODEL, TEST
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST, FOLDER
 from driver.network.examples.classifier import fresh_parameters, loss_and_gradients, scores
 from driver.network.examples.export import write_onnx
 from driver.network.graph.ir import FloatArray
@@ -36,7 +36,7 @@ class Digits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class TrainingRecipe:
     """How to train; `decay` shrinks weights in proportion to the step."""
 
     epochs: int = 40
@@ -59,7 +59,7 @@ def split_digits(seed: int) -> tuple[Digits, Digits]:
 
 
 def train(
-    digits: Digits, recipe: Recipe, say: Callable[[str], None] = print
+    digits: Digits, recipe: TrainingRecipe, say: Callable[[str], None] = print
 ) -> dict[str, FloatArray]:
     """Parameters after Adam (Kingma and Ba, 2015), a cosine step and random sideways shifts."""
     rng = np.random.default_rng(recipe.seed)
@@ -92,18 +92,18 @@ def main() -> None:
     """Trains, says the accuracy on images that training did not see, and writes the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the three files")
-    parser.add_argument("--epochs", type=int, default=Recipe().epochs)
-    parser.add_argument("--seed", type=int, default=Recipe().seed)
+    parser.add_argument("--epochs", type=int, default=TrainingRecipe().epochs)
+    parser.add_argument("--seed", type=int, default=TrainingRecipe().seed)
     args = parser.parse_args()
     training, test = split_digits(args.seed)
-    parameters = train(training, Recipe(epochs=args.epochs, seed=args.seed))
+    parameters = train(training, TrainingRecipe(epochs=args.epochs, seed=args.seed))
     guesses = scores(test.images / np.float32(BRIGHTEST), parameters).argmax(axis=1)
     print(f"accuracy {(guesses == test.labels).mean():.1%} on {len(guesses)} unseen images")
     args.out.mkdir(parents=True, exist_ok=True)
-    write_onnx(parameters, args.out / MODEL.name, pixel_scale=1 / BRIGHTEST)
+    write_onnx(parameters, args.out / DEMO_MODEL.name, pixel_scale=1 / BRIGHTEST)
     calibration = training.images[:CALIBRATION_SAMPLES].astype(np.uint8)
-    np.savez_compressed(args.out / CALIBRATION.name, x=calibration)
-    np.savez_compressed(args.out / TEST.name, x=test.images.astype(np.uint8), y=test.labels)
+    np.savez_compressed(args.out / DEMO_CALIBRATION.name, x=calibration)
+    np.savez_compressed(args.out / DEMO_TEST.name, x=test.images.astype(np.uint8), y=test.labels)
 
 
 def _batches(samples: int, batch: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:

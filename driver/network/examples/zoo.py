@@ -11,15 +11,15 @@ import numpy as np
 from tilefarm.errors import SettingsError
 from tilefarm.system_errors import unwritable
 
-from driver.network.examples import CALIBRATION, MODEL
-from driver.network.examples.topologies import TOPOLOGIES, images, write_topology
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
+from driver.network.examples.topologies import TOPOLOGIES, random_images, write_topology
 
-PREFIX: Final = "zoo:"
-DIGITS: Final = "digits"
+ZOO_PREFIX: Final = "zoo:"
+ZOO_DIGITS: Final = "digits"
 _SAMPLES: Final = 4
 
-CAPTIONS: Final[Mapping[str, str]] = {
-    DIGITS: "the digit classifier of `tilefarm demo`, trained",
+ZOO_CAPTIONS: Final[Mapping[str, str]] = {
+    ZOO_DIGITS: "the digit classifier of `tilefarm demo`, trained",
     "resnet18": "ResNet-18 at 224x224, random weights",
     "mobilenet_v1": "MobileNet v1 at 224x224, random weights",
     "mobilenet_v2": "MobileNet v2 at 224x224, random weights",
@@ -42,12 +42,12 @@ class ModelFiles:
 
 def is_built_in(model: Path | str) -> bool:
     """Whether a name means a network of this module, known or not."""
-    return str(model).startswith(PREFIX)
+    return str(model).startswith(ZOO_PREFIX)
 
 
 def short_name(model: Path | str) -> str:
     """A model's name for folders: resnet18 for `zoo:resnet18` and for `nets/resnet18.onnx`."""
-    return str(model).removeprefix(PREFIX) if is_built_in(model) else Path(model).stem
+    return str(model).removeprefix(ZOO_PREFIX) if is_built_in(model) else Path(model).stem
 
 
 def model_files(model: Path | str, calibration: Path | None, folder: Path) -> ModelFiles:
@@ -69,15 +69,15 @@ def model_files(model: Path | str, calibration: Path | None, folder: Path) -> Mo
 
 def _built_in(model: Path | str, folder: Path) -> ModelFiles:
     name = short_name(model)
-    if name not in CAPTIONS:
+    if name not in ZOO_CAPTIONS:
         raise SettingsError(f"{model}: no such network", f"one of {', '.join(zoo_names())}")
     if name not in TOPOLOGIES:
-        return ModelFiles(MODEL, CALIBRATION)
+        return ModelFiles(DEMO_MODEL, DEMO_CALIBRATION)
     files = model, data = folder / f"{name}.onnx", folder / f"{name}.npz"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_topology(name, model)
-        np.savez(data, x=images(_SAMPLES))
+        np.savez(data, x=random_images(_SAMPLES))
     except OSError as error:
         raise unwritable(folder, error) from None
     return ModelFiles(*files)
@@ -85,4 +85,4 @@ def _built_in(model: Path | str, folder: Path) -> ModelFiles:
 
 def zoo_names() -> list[str]:
     """Every name that is built in."""
-    return [f"{PREFIX}{name}" for name in CAPTIONS]
+    return [f"{ZOO_PREFIX}{name}" for name in ZOO_CAPTIONS]

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from driver.network.frontend.batch_layout import file_shape, held_shape
 from driver.network.graph.grid import Grid
-from driver.network.graph.ir import FloatArray, Gather, GraphInput, Node, Operator, Reshape, Shape
+from driver.network.graph.ir import (
+    FloatArray,
+    Gather,
+    GraphInput,
+    GraphNode,
+    Operator,
+    Reshape,
+    Shape,
+)
 from driver.network.graph.shapes import result_shape
 
 Array = NDArray[Any]
@@ -28,7 +36,7 @@ class UnknownError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class OnnxCall:
     """An ONNX node with its attributes decoded; an absent optional input is ""."""
 
     name: str
@@ -99,7 +107,7 @@ class Scope:
     inputs: dict[str, GraphInput]
     shapes: dict[str, Shape]
     alias: dict[str, str] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[GraphNode] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
     readers: Mapping[str, int] = field(default_factory=dict)
     grids: dict[str, Grid] = field(default_factory=dict)
@@ -136,12 +144,12 @@ class Scope:
             part = f".{position}"
             output = result if position == last else f"{result}{part}"
             name = node if position == named else f"{node}{part}"
-            made = Node(name=name, op=op, inputs=operands, output=output)
+            made = GraphNode(name=name, op=op, inputs=operands, output=output)
             self.nodes.append(made)
             operands = (made.output,)
         self.shapes[result] = shape
 
-    def beside(self, what: str, lowered: Lowered, call: Call) -> str:
+    def beside(self, what: str, lowered: Lowered, call: OnnxCall) -> str:
         """The result of further nodes that belong to a call."""
         made = f"{call.outputs[0]}.{what}"
         self.emit(f"{call.name}.{what}", made, lowered)
@@ -164,7 +172,7 @@ class Scope:
     def is_constant(self, name: str) -> bool:
         return name in self.constants
 
-    def activation(self, call: Call, index: int = 0) -> str:
+    def activation(self, call: OnnxCall, index: int = 0) -> str:
         """The activation at that input.
 
         Raises:
@@ -175,7 +183,7 @@ class Scope:
             raise RefusedError(f"input {index} must be an activation, not a constant")
         return name
 
-    def constant(self, call: Call, index: int, what: str) -> Array:
+    def constant(self, call: OnnxCall, index: int, what: str) -> Array:
         """The constant at that input.
 
         Raises:
@@ -190,7 +198,9 @@ class Scope:
             raise RefusedError(f"{what} {call.inputs[index]!r} is not a constant")
         return self.constants[call.inputs[index]]
 
-    def weights(self, call: Call, index: int, what: str, infinity: float = math.inf) -> FloatArray:
+    def weights(
+        self, call: OnnxCall, index: int, what: str, infinity: float = math.inf
+    ) -> FloatArray:
         """The constant at that input as float32; infinities become numbers as large as `infinity`.
 
         Raises:
@@ -208,7 +218,7 @@ class Scope:
             raise RefusedError(f"{what} {call.inputs[index]!r} contains {kind}")
         return single
 
-    def integers(self, call: Call, index: int, what: str) -> tuple[int, ...]:
+    def integers(self, call: OnnxCall, index: int, what: str) -> tuple[int, ...]:
         """The constant integers at that input, as for a shape or axes."""
         values = self.constant(call, index, what)
         if values.dtype.kind not in "iu":
@@ -227,7 +237,7 @@ def axis_within(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def call_of(node: onnx.NodeProto, name: str, opset: int) -> Call:
+def call_of(node: onnx.NodeProto, name: str, opset: int) -> OnnxCall:
     """The call that an ONNX node makes.
 
     Raises:
@@ -237,7 +247,7 @@ def call_of(node: onnx.NodeProto, name: str, opset: int) -> Call:
         attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     except (ValueError, TypeError) as error:
         raise RefusedError(f"an attribute cannot be read: {error}") from None
-    return Call(
+    return OnnxCall(
         name=name,
         operator=node.op_type,
         domain="" if node.domain == "ai.onnx" else node.domain,

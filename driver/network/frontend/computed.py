@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from driver.network.frontend.batch_layout import held_shape
-from driver.network.frontend.call import Array, Call, RefusedError, Scope
+from driver.network.frontend.call import Array, OnnxCall, RefusedError, Scope
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import GraphInput, GraphOutput
 from driver.network.graph.shapes import graph_of
@@ -21,7 +21,9 @@ _EXACT: Final = float(1 << 24)
 """Up to here float32 has every whole number."""
 
 
-def computed(call: Call, scope: Scope, take: Callable[[Call, Scope], None]) -> tuple[Array, ...]:
+def computed(
+    call: OnnxCall, scope: Scope, take: Callable[[OnnxCall, Scope], None]
+) -> tuple[Array, ...]:
     """The results of a call whose inputs are constants, in the type of the first.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from driver.network.frontend.call import Array, Call, RefusedError, axis_within
+from driver.network.frontend.call import Array, OnnxCall, RefusedError, axis_within
 
 _MOST_ELEMENTS: Final = 1 << 26
 
@@ -20,44 +20,44 @@ def require_room(shape: Sequence[int]) -> None:
         raise RefusedError(f"makes a constant of shape {[int(extent) for extent in shape]}")
 
 
-def _of_all(ufunc: np.ufunc) -> Callable[[Call, list[Array]], Array]:
+def _of_all(ufunc: np.ufunc) -> Callable[[OnnxCall, list[Array]], Array]:
     return lambda _, x: np.asarray(reduce(ufunc, x))
 
 
-def _comparison(ufunc: np.ufunc) -> Callable[[Call, list[Array]], Array]:
+def _comparison(ufunc: np.ufunc) -> Callable[[OnnxCall, list[Array]], Array]:
     return lambda _, x: np.asarray(ufunc(x[0], x[1]))
 
 
-def _expand(_: Call, operands: list[Array]) -> Array:
+def _expand(_: OnnxCall, operands: list[Array]) -> Array:
     shape = np.broadcast_shapes(operands[0].shape, tuple(int(v) for v in operands[1]))
     require_room(shape)
     return np.broadcast_to(operands[0], shape)
 
 
-def _tile(_: Call, operands: list[Array]) -> Array:
+def _tile(_: OnnxCall, operands: list[Array]) -> Array:
     x, repeats = operands
     require_room([e * int(r) for e, r in zip(x.shape, repeats, strict=True)])
     return np.tile(x, [int(r) for r in repeats])
 
 
-def _range(_: Call, operands: list[Array]) -> Array:
+def _range(_: OnnxCall, operands: list[Array]) -> Array:
     start, limit, delta = (operand.reshape(()) for operand in operands)
     steps = max(0, math.ceil((float(limit) - float(start)) / float(delta)))
     require_room([steps])
     return np.asarray(start + np.arange(steps) * delta, start.dtype)
 
 
-def _modulo(call: Call, operands: list[Array]) -> Array:
+def _modulo(call: OnnxCall, operands: list[Array]) -> Array:
     truncates = call.integer("fmod", 0)
     return np.asarray((np.fmod if truncates else np.mod)(*operands))
 
 
-def _power(_: Call, operands: list[Array]) -> Array:
+def _power(_: OnnxCall, operands: list[Array]) -> Array:
     base, exponent = operands
     return np.asarray(np.power(base.astype(np.float64), exponent), base.dtype)
 
 
-def _clip(call: Call, operands: list[Array]) -> Array:
+def _clip(call: OnnxCall, operands: list[Array]) -> Array:
     x, *bounds = operands
     given = [bound.reshape(()) if bound.size else None for bound in bounds]
     lo, hi = [*given, None, None][:2]
@@ -66,8 +66,8 @@ def _clip(call: Call, operands: list[Array]) -> Array:
     return x if lo is None and hi is None else np.asarray(np.clip(x, lo, hi), x.dtype)
 
 
-def _reduction(function: Callable[..., Any]) -> Callable[[Call, list[Array]], Array]:
-    def reduced(call: Call, operands: list[Array]) -> Array:
+def _reduction(function: Callable[..., Any]) -> Callable[[OnnxCall, list[Array]], Array]:
+    def reduced(call: OnnxCall, operands: list[Array]) -> Array:
         x = operands[0]
         given = operands[1].reshape(-1) if len(operands) > 1 else call.integers("axes") or ()
         axes = tuple(axis_within(int(axis), x.ndim) for axis in given)
@@ -79,7 +79,7 @@ def _reduction(function: Callable[..., Any]) -> Callable[[Call, list[Array]], Ar
     return reduced
 
 
-def _cumulated(call: Call, operands: list[Array]) -> Array:
+def _cumulated(call: OnnxCall, operands: list[Array]) -> Array:
     x, axis = operands[0], int(operands[1].reshape(()))
     turned = np.flip(x, axis) if call.integer("reverse", 0) else x
     sums = np.cumsum(turned, axis=axis, dtype=x.dtype)
@@ -87,12 +87,12 @@ def _cumulated(call: Call, operands: list[Array]) -> Array:
     return np.flip(sums, axis) if call.integer("reverse", 0) else sums
 
 
-def _triangle(call: Call, operands: list[Array]) -> Array:
+def _triangle(call: OnnxCall, operands: list[Array]) -> Array:
     diagonal = int(operands[1].reshape(())) if len(operands) > 1 and operands[1].size else 0
     return (np.triu if call.integer("upper", 1) else np.tril)(operands[0], diagonal)
 
 
-def _scattered(call: Call, operands: list[Array]) -> Array:
+def _scattered(call: OnnxCall, operands: list[Array]) -> Array:
     if call.text("reduction", "none") != "none":
         raise RefusedError(f"reduction {call.text('reduction', '')!r}; only none is supported")
     x, indices, updates = operands
@@ -101,7 +101,7 @@ def _scattered(call: Call, operands: list[Array]) -> Array:
     return made
 
 
-def _one_hot(call: Call, operands: list[Array]) -> Array:
+def _one_hot(call: OnnxCall, operands: list[Array]) -> Array:
     indices, depth, values = operands
     many = int(depth.reshape(()))
     require_room([indices.size, many])
@@ -110,7 +110,7 @@ def _one_hot(call: Call, operands: list[Array]) -> Array:
     return np.moveaxis(np.where(hot, values[1], values[0]), -1, axis)
 
 
-COMPUTED: Final[Mapping[str, Callable[[Call, list[Array]], Array]]] = {
+COMPUTED: Final[Mapping[str, Callable[[OnnxCall, list[Array]], Array]]] = {
     "And": _comparison(np.logical_and),
     "CastLike": lambda _, x: np.asarray(x[0], x[1].dtype),
     "Clip": _clip,

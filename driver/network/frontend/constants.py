@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import onnx
 
-from driver.network.frontend.call import Array, Call, RefusedError, Scope, axis_within
+from driver.network.frontend.call import Array, OnnxCall, RefusedError, Scope, axis_within
 from driver.network.frontend.constant_rules import COMPUTED, require_room
 from driver.network.frontend.file import tensor_array
 from driver.network.frontend.integers.stored import dequantized, quantized
@@ -26,7 +26,7 @@ from driver.network.graph.functions import evaluate
 _OF_SHAPES: Final = frozenset({"Shape", "Size"})
 
 
-def constant_results(call: Call, scope: Scope) -> tuple[Array, ...] | None:
+def constant_results(call: OnnxCall, scope: Scope) -> tuple[Array, ...] | None:
     """The values of a node that needs no activation; None where it needs one, or is no rule here.
 
     Raises:
@@ -63,7 +63,7 @@ def _cast_like(names: Sequence[str], scope: Scope) -> Array:
 _NOTHING: Final = np.zeros(0, np.int64)
 
 
-def _shape(call: Call, scope: Scope) -> Array | None:
+def _shape(call: OnnxCall, scope: Scope) -> Array | None:
     name = call.inputs[0] if call.has_input(0) else ""
     known = scope.constants[name].shape if name in scope.constants else None
     shape = known if known is not None else scope.shapes.get(scope.resolved(name))
@@ -75,7 +75,7 @@ def _shape(call: Call, scope: Scope) -> Array | None:
     return np.array(shape[call.integer("start", 0) : end], np.int64)
 
 
-def _constant(call: Call, _: list[Array]) -> Array:
+def _constant(call: OnnxCall, _: list[Array]) -> Array:
     for name in ("value_float", "value_floats"):
         if name in call.attrs:
             return np.array(call.attrs[name], np.float32)
@@ -87,24 +87,24 @@ def _constant(call: Call, _: list[Array]) -> Array:
     return tensor_array(call.attrs["value"])
 
 
-def _reshape(call: Call, operands: list[Array]) -> Array:
+def _reshape(call: OnnxCall, operands: list[Array]) -> Array:
     x = operands[0]
     wanted = operands[1] if len(operands) > 1 else np.array(call.integers("shape"))
     shape = target_shape(x.shape, tuple(int(v) for v in wanted), bool(call.integer("allowzero", 0)))
     return x.reshape(shape)
 
 
-def _squeeze(call: Call, operands: list[Array]) -> Array:
+def _squeeze(call: OnnxCall, operands: list[Array]) -> Array:
     axes = axes_of(call, operands[1] if len(operands) > 1 else None)
     return np.squeeze(operands[0], axis=None if axes is None else tuple(axes))
 
 
-def _unsqueeze(call: Call, operands: list[Array]) -> Array:
+def _unsqueeze(call: OnnxCall, operands: list[Array]) -> Array:
     axes = axes_of(call, operands[1] if len(operands) > 1 else None)
     return np.expand_dims(operands[0], tuple(axes or ()))
 
 
-def _slice(call: Call, operands: list[Array]) -> Array:
+def _slice(call: OnnxCall, operands: list[Array]) -> Array:
     x = operands[0]
     if len(operands) > 2:
         starts, ends = operands[1], operands[2]
@@ -120,7 +120,7 @@ def _slice(call: Call, operands: list[Array]) -> Array:
     return x[tuple(index)]
 
 
-def _split(call: Call, operands: list[Array]) -> tuple[Array, ...]:
+def _split(call: OnnxCall, operands: list[Array]) -> tuple[Array, ...]:
     x = operands[0]
     axis = axis_within(call.integer("axis", 0), x.ndim)
     given = tuple(int(size) for size in operands[1]) if call.has_input(1) else None
@@ -128,13 +128,13 @@ def _split(call: Call, operands: list[Array]) -> tuple[Array, ...]:
     return tuple(np.split(x, bounds[1:-1], axis=axis))
 
 
-def _cast(call: Call, operands: list[Array]) -> Array:
+def _cast(call: OnnxCall, operands: list[Array]) -> Array:
     wanted = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 1))
     values = np.asarray(operands[0], wanted)
     return values.astype(np.float32) if wanted.name == "bfloat16" else values
 
 
-def _divide(_: Call, operands: list[Array]) -> Array:
+def _divide(_: OnnxCall, operands: list[Array]) -> Array:
     a, b = operands
     if a.dtype.kind in "iu":
         if (b == 0).any():
@@ -143,7 +143,7 @@ def _divide(_: Call, operands: list[Array]) -> Array:
     return np.asarray(a / b, a.dtype)
 
 
-def _filled(call: Call, operands: list[Array]) -> Array:
+def _filled(call: OnnxCall, operands: list[Array]) -> Array:
     shape = tuple(int(v) for v in operands[0])
     require_room(shape)
     value = call.attrs.get("value")
@@ -151,13 +151,13 @@ def _filled(call: Call, operands: list[Array]) -> Array:
     return np.full(shape, fill.reshape(-1)[0], fill.dtype)
 
 
-def _function(call: Call, operands: list[Array]) -> Array:
+def _function(call: OnnxCall, operands: list[Array]) -> Array:
     (x,) = operands
     function = function_of(call)
     return evaluate(function.function, x, function.parameters).astype(x.dtype)
 
 
-_RULES: Final[Mapping[str, Callable[[Call, list[Array]], Array]]] = {
+_RULES: Final[Mapping[str, Callable[[OnnxCall, list[Array]], Array]]] = {
     **dict.fromkeys((*PLAIN, *WITH_PARAMETERS), _function),
     **COMPUTED,
     "Constant": _constant,

@@ -13,8 +13,8 @@ from tilefarm.readable import readable
 
 from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import (
-    Call,
     Lowered,
+    OnnxCall,
     RefusedError,
     Result,
     Scope,
@@ -41,7 +41,7 @@ from driver.network.frontend.rules import COMPOSITIONS, SEVERAL_OUTPUTS, check_s
 from driver.network.frontend.schemas import check_form
 from driver.network.frontend.shape_inference import inferred_shapes
 from driver.network.frontend.steps import Steps
-from driver.network.graph.ir import Graph, GraphInput, Node, Reshape, Shape
+from driver.network.graph.ir import Graph, GraphInput, GraphNode, Reshape, Shape
 from driver.network.graph.shapes import graph_of
 from driver.network.rewrites.fold import fold
 
@@ -164,7 +164,7 @@ def _take(name: str, node: onnx.NodeProto, scope: Scope, opset: int) -> str | No
     return None
 
 
-def _compute(call: Call, scope: Scope) -> None:
+def _compute(call: OnnxCall, scope: Scope) -> None:
     """Adds what a call makes: constants, the operators of its rule, or those of its steps."""
     made = _by_steps(call, scope)
     if made is not None:
@@ -182,7 +182,7 @@ def _compute(call: Call, scope: Scope) -> None:
     grids.pass_on(call, scope)
 
 
-def _by_steps(call: Call, scope: Scope) -> tuple[str, ...] | None:
+def _by_steps(call: OnnxCall, scope: Scope) -> tuple[str, ...] | None:
     """The results of a call's steps; None if it has none, or a rule for constants computes it."""
     if call.domain or call.operator not in COMPOSITIONS:
         return None
@@ -191,7 +191,7 @@ def _by_steps(call: Call, scope: Scope) -> tuple[str, ...] | None:
     return COMPOSITIONS[call.operator](call, Steps(call, scope, _compute))
 
 
-def _is_fixed(call: Call, scope: Scope) -> bool:
+def _is_fixed(call: OnnxCall, scope: Scope) -> bool:
     return all(scope.is_constant(name) for name in call.inputs if name)
 
 
@@ -207,7 +207,7 @@ def _call_it(output: str, name: str, scope: Scope) -> None:
         scope.grids[output] = scope.grids[name]
 
 
-def _results(call: Call, scope: Scope) -> tuple[Result, ...]:
+def _results(call: OnnxCall, scope: Scope) -> tuple[Result, ...]:
     """What the operator's rule makes of a call, for every output."""
     found = rule_of(call)(call, scope)
     results = found if isinstance(found, tuple) else (found,)
@@ -216,7 +216,7 @@ def _results(call: Call, scope: Scope) -> tuple[Result, ...]:
     )
 
 
-def _emit_all(call: Call, results: tuple[Result, ...], scope: Scope) -> None:
+def _emit_all(call: OnnxCall, results: tuple[Result, ...], scope: Scope) -> None:
     """Adds the nodes for every output that has a name."""
     for index, (output, each) in enumerate(zip(call.outputs, results, strict=False)):
         if not output:
@@ -227,7 +227,7 @@ def _emit_all(call: Call, results: tuple[Result, ...], scope: Scope) -> None:
             scope.constants[output] = each
 
 
-def _check_outputs(call: Call, scope: Scope) -> None:
+def _check_outputs(call: OnnxCall, scope: Scope) -> None:
     further = () if call.operator in SEVERAL_OUTPUTS else call.outputs[1:]
     for name in further:
         if name and scope.readers.get(name, 0):
@@ -258,7 +258,7 @@ def _reader_counts(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> d
     return counts
 
 
-def _infinite(graph: Graph) -> list[Node]:
+def _infinite(graph: Graph) -> list[GraphNode]:
     """The nodes whose constants are not finite."""
     return [
         node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from driver.network.frontend.call import Call, RefusedError, Result, Scope
+from driver.network.frontend.call import OnnxCall, RefusedError, Result, Scope
 from driver.network.frontend.constants import CONSTANT_OPERATORS
 from driver.network.frontend.integers import layers, qdq_pairs, qlinear
 from driver.network.frontend.operators import (
@@ -34,7 +34,7 @@ from driver.network.frontend.operators import (
 from driver.network.frontend.operators.one_dimensional import also_of_lines
 from driver.network.frontend.steps import Composition
 
-Rule: TypeAlias = Callable[[Call, Scope], Result | tuple[Result, ...]]
+Rule: TypeAlias = Callable[[OnnxCall, Scope], Result | tuple[Result, ...]]
 
 RULES: Final[Mapping[str, Rule]] = {
     "Add": binary.add,
@@ -107,7 +107,7 @@ SEVERAL_OUTPUTS: Final = frozenset({"Attention", "DynamicQuantizeLinear", "Split
 """The operators of which several outputs may be used."""
 
 
-def rule_of(call: Call) -> Rule:
+def rule_of(call: OnnxCall) -> Rule:
     """The function that takes a call.
 
     Raises:
@@ -120,7 +120,7 @@ def rule_of(call: Call) -> Rule:
     return RULES[call.operator]
 
 
-def check_supported(call: Call) -> None:
+def check_supported(call: OnnxCall) -> None:
     """Refuses operators that no rule knows.
 
     Raises:

@@ -7,12 +7,12 @@ from typing import Final
 
 import onnx
 
-from driver.network.frontend.call import Call, RefusedError
+from driver.network.frontend.call import OnnxCall, RefusedError
 
 _REQUIRED: Final = onnx.defs.OpSchema.FormalParameterOption.Single
 
 
-def check_form(call: Call) -> None:
+def check_form(call: OnnxCall) -> None:
     """Refuses a node that lacks what ONNX's definition of its operator requires.
 
     Raises:

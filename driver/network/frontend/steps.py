@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driver.network.frontend.call import Array, Call, RefusedError, Scope
+from driver.network.frontend.call import Array, OnnxCall, RefusedError, Scope
 from driver.network.graph.ir import Shape
 
 _OPSET = 21
@@ -22,7 +22,9 @@ _OPSET = 21
 class Steps:
     """Takes the steps of one call; a step's result has a name, as every tensor has."""
 
-    def __init__(self, call: Call, scope: Scope, take: Callable[[Call, Scope], None]) -> None:
+    def __init__(
+        self, call: OnnxCall, scope: Scope, take: Callable[[OnnxCall, Scope], None]
+    ) -> None:
         self._call = call
         self._scope = scope
         self._take = take
@@ -44,7 +46,7 @@ class Steps:
         self._count += 1
         step = f"{operator}{self._count}"
         outputs = tuple(f"{self._call.outputs[0]}.{step}.{at}" for at in range(count))
-        made = Call(
+        made = OnnxCall(
             name=f"{self._call.name}.{step}",
             operator=operator,
             domain="",
@@ -90,13 +92,13 @@ class Steps:
         return grid is not None and grid.dtype == "bool"
 
 
-Composition: TypeAlias = Callable[[Call, Steps], tuple[str, ...] | None]
+Composition: TypeAlias = Callable[[OnnxCall, Steps], tuple[str, ...] | None]
 """Takes the steps of a call; the names of its results, "" for one that it does not make.
 
 None where it needs no steps: the operator's own rule takes it.
 """
 
 
-def operand(call: Call, index: int) -> str:
+def operand(call: OnnxCall, index: int) -> str:
     """The name at that input, "" where it is absent."""
     return call.inputs[index] if call.has_input(index) else ""

@@ -19,8 +19,8 @@ from driver.network.graph.columns import (
 from driver.network.graph.functions import evaluate
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Clip,
     Concat,
     Conv2d,
@@ -29,9 +29,9 @@ from driver.network.graph.ir import (
     FloatArray,
     Gather,
     Graph,
+    GraphNode,
     MatMul,
     MaxPool2d,
-    Node,
     Normalize,
     Operator,
     Product,
@@ -104,7 +104,7 @@ def apply(op: Operator, *operands: FloatArray) -> FloatArray:
         case Add(subtracts=subtracts):
             total = x - operands[1] if subtracts else x + operands[1]
             return _clip(total, op.lo, op.hi)
-        case Affine(mul=mul, add=add):
+        case ChannelAffine(mul=mul, add=add):
             lanes = (-1, *(1,) * (x.ndim - 2))
             return _clip(x * mul.reshape(lanes) + add.reshape(lanes), op.lo, op.hi)
         case Clip():
@@ -159,7 +159,10 @@ def _clip(x: FloatArray, lo: float, hi: float) -> FloatArray:
 
 
 def _forget(
-    values: dict[str, FloatArray], node: Node, last_use: Mapping[str, Node], wanted: set[str]
+    values: dict[str, FloatArray],
+    node: GraphNode,
+    last_use: Mapping[str, GraphNode],
+    wanted: set[str],
 ) -> None:
     """Drops what nobody reads any more: whole calibration sets of activations are large."""
     for name in {*node.inputs, node.output}:

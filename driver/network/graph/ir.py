@@ -118,7 +118,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Affine:
+class ChannelAffine:
     """clip(x * mul [C] + add [C], lo, hi) per channel (axis 1)."""
 
     mul: FloatArray
@@ -263,7 +263,7 @@ Operator: TypeAlias = (
     | Dense
     | MatMul
     | Add
-    | Affine
+    | ChannelAffine
     | Clip
     | SubtractZeroPoint
     | Unary
@@ -282,12 +282,12 @@ Operator: TypeAlias = (
 )
 Layer: TypeAlias = Conv2d | ConvTranspose2d | Dense
 """The operators with weights [Co, ...] and a bias [Co]."""
-Clipped: TypeAlias = Layer | Add | Affine | AvgPool2d
+Clipped: TypeAlias = Layer | Add | ChannelAffine | AvgPool2d
 """The operators that can take over the bounds of a Clip behind them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Node:
+class GraphNode:
     """One operator between named tensors."""
 
     name: str
@@ -343,7 +343,7 @@ class Graph:
     name: str
     inputs: tuple[GraphInput, ...]
     outputs: tuple[GraphOutput, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     shapes: Mapping[str, Shape] = field(repr=False)
     ranges: Mapping[str, float] = field(default_factory=dict, repr=False)
 
@@ -352,9 +352,9 @@ class Graph:
         """Samples that one run of the network takes."""
         return self.inputs[0].shape[0]
 
-    def users(self) -> dict[str, list[Node]]:
+    def users(self) -> dict[str, list[GraphNode]]:
         """The nodes that read each tensor."""
-        users: dict[str, list[Node]] = {name: [] for name in self.shapes}
+        users: dict[str, list[GraphNode]] = {name: [] for name in self.shapes}
         for node in self.nodes:
             for name in node.inputs:
                 users[name].append(node)

@@ -9,8 +9,8 @@ from tilefarm.errors import ModelError
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Clip,
     Concat,
     Conv2d,
@@ -19,10 +19,10 @@ from driver.network.graph.ir import (
     Gather,
     Graph,
     GraphInput,
+    GraphNode,
     GraphOutput,
     MatMul,
     MaxPool2d,
-    Node,
     Normalize,
     Operator,
     Product,
@@ -58,7 +58,7 @@ def graph_of(
     name: str,
     inputs: Sequence[GraphInput],
     outputs: Sequence[GraphOutput],
-    nodes: Iterable[Node],
+    nodes: Iterable[GraphNode],
 ) -> Graph:
     """A graph with the shapes of all its tensors.
 
@@ -164,7 +164,7 @@ def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
             if not 0 <= start < stop <= x[1]:
                 raise ValueError(f"takes channels {start} to {stop} of {list(x)}")
             return (x[0], stop - start, *x[2:])
-        case Affine(mul=mul):
+        case ChannelAffine(mul=mul):
             _require_channels(x, mul.shape[0])
         case MaxPool2d(window=window) | AvgPool2d(window=window):
             return (*x[:2], *_slide(x, window))

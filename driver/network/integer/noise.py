@@ -39,7 +39,7 @@ class Noise:
         )
 
 
-def between(values: NDArray[Any], answer: NDArray[Any]) -> Noise:
+def noise_between(values: NDArray[Any], answer: NDArray[Any]) -> Noise:
     """The noise of `answer` as a copy of `values`, of the same shape."""
     wanted = values.astype(np.float64)
     off = answer.astype(np.float64) - wanted

@@ -16,8 +16,8 @@ from tilefarm.workload import PARAMETERS, AttrValue
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Clip,
     Concat,
     Conv2d,
@@ -49,7 +49,7 @@ Constants: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operand:
+class RealOperand:
     """An operand of the operator, or the result of an earlier call: number `source` of all."""
 
     source: int
@@ -64,14 +64,14 @@ class RealCall:
     """
 
     operator: str
-    operands: Mapping[str, Operand]
+    operands: Mapping[str, RealOperand]
     shape: Shape
     attrs: Attrs = field(default_factory=dict)
     constants: Constants = field(default_factory=dict)
     macs: int = 0
 
 
-def calls_of(op: Operator, shapes: Sequence[Shape]) -> tuple[RealCall, ...]:
+def real_calls_of(op: Operator, shapes: Sequence[Shape]) -> tuple[RealCall, ...]:
     """The calls that compute an operator on float32 operands of these shapes, in order.
 
     The last one makes the result.
@@ -108,7 +108,7 @@ class _Calls:
                 self._zip("sub" if subtracts else "add", wanted, _bounds(op))
             case Product(divides=divides):
                 self._zip("div" if divides else "mul", wanted, {})
-            case Affine(mul=mul, add=add):
+            case ChannelAffine(mul=mul, add=add):
                 scaled = self._by_channel("mul", 0, mul, {})
                 self._by_channel("add", scaled, add, _bounds(op))
             case Slopes(slope=slope):
@@ -163,7 +163,9 @@ class _Calls:
         self.calls.append(
             RealCall(
                 operator=operator,
-                operands={n: Operand(source=s, shape=seen) for n, (s, seen) in operands.items()},
+                operands={
+                    n: RealOperand(source=s, shape=seen) for n, (s, seen) in operands.items()
+                },
                 shape=shape,
                 attrs=attrs or {},
                 constants=constants or {},
@@ -277,7 +279,9 @@ class _Calls:
         return moved, (math.prod(shape) // extent, extent, 1)
 
 
-def _bounds(op: Conv2d | ConvTranspose2d | Dense | Add | Affine | AvgPool2d | Clip) -> Attrs:
+def _bounds(
+    op: Conv2d | ConvTranspose2d | Dense | Add | ChannelAffine | AvgPool2d | Clip,
+) -> Attrs:
     """The bounds that there are."""
     both = {"lo": float(op.lo), "hi": float(op.hi)}
     return {name: bound for name, bound in both.items() if math.isfinite(bound)}

@@ -13,23 +13,23 @@ from tilefarm.workload import TensorSpec, Workload
 from driver.network.graph.ir import FloatArray, Operator
 from driver.network.graph.shapes import result_shape
 from driver.network.integer.cpu_kernels import CPU_KERNELS
-from driver.network.integer.real_calls import RealCall, calls_of
+from driver.network.integer.real_calls import RealCall, real_calls_of
 
 
 def run_real(op: Operator, operands: Sequence[FloatArray]) -> FloatArray:
     """The result of an operator on float32 operands, bit for bit what its kernels compute."""
     shapes = [x.shape for x in operands]
     values: list[NDArray[Any]] = list(operands)
-    for call in calls_of(op, shapes):
+    for call in real_calls_of(op, shapes):
         arrays = {
             name: values[each.source].reshape(each.shape) for name, each in call.operands.items()
         }
         kernel = CPU_KERNELS[call.operator]
-        values.append(kernel(workload_of(call), {**arrays, **call.constants}))
+        values.append(kernel(real_workload(call), {**arrays, **call.constants}))
     return np.asarray(values[-1], np.float32).reshape(result_shape(op, shapes))
 
 
-def workload_of(call: RealCall) -> Workload:
+def real_workload(call: RealCall) -> Workload:
     """What a kernel call computes, as the compiler is told."""
     data = [TensorSpec(n, each.shape, DType.FLOAT32) for n, each in call.operands.items()]
     fixed = [

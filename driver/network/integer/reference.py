@@ -49,7 +49,7 @@ from driver.network.integer.real_run import run_real
 Array: TypeAlias = NDArray[Any]
 
 
-def run(
+def run_integer(
     graph: QuantGraph,
     inputs: Mapping[str, FloatArray],
     *,

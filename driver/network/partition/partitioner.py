@@ -39,7 +39,7 @@ from driver.network.partition.real_steps import add_real_steps
 from driver.network.partition.values import Values
 
 
-def partition(graph: QuantGraph, target: Target) -> Network:
+def partition_network(graph: QuantGraph, target: Target) -> Network:
     """The network as kernel calls in the graph's order.
 
     Everything between the float32 tensors of the user runs on the accelerator, except what it has

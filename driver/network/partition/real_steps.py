@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilefarm.dtype import DType
 
 from driver.network.integer.qir import QuantGraph, QuantNode, Real
-from driver.network.integer.real_calls import calls_of
+from driver.network.integer.real_calls import real_calls_of
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.values import Values
 
@@ -15,7 +15,7 @@ def add_real_steps(
 ) -> None:
     """Adds the steps of one node; what only they know is named after its result."""
     tensors = [values.read(name) for name in node.inputs]
-    calls = calls_of(op.op, [graph.tensors[name].shape for name in node.inputs])
+    calls = real_calls_of(op.op, [graph.tensors[name].shape for name in node.inputs])
     for number, call in enumerate(calls):
         is_last = number == len(calls) - 1
         result = values.result(node.output) if is_last else made.fresh(f"{node.output}.{number}")

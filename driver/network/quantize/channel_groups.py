@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Clip,
     Clipped,
     Concat,
@@ -25,8 +25,8 @@ from driver.network.graph.ir import (
     ConvTranspose2d,
     Dense,
     Graph,
+    GraphNode,
     MaxPool2d,
-    Node,
     Reshape,
     Slice,
     Slopes,
@@ -68,14 +68,14 @@ class ChannelGroups:
         shape = self._graph.shapes[name]
         return slice(self._first[name], self._first[name] + (shape[1] if len(shape) > 1 else 1))
 
-    def _take(self, node: Node) -> tuple[str, ...]:
+    def _take(self, node: GraphNode) -> tuple[str, ...]:
         """Joins what has one factor; the tensors that must keep their values."""
         shapes = [self._graph.shapes[name] for name in node.inputs]
         before, after = [self._numbers(name) for name in node.inputs], self._numbers(node.output)
         if isinstance(node.op, Clipped | Clip) and _passes(node.op):
             self.top[self.channels(node.output)] = node.op.hi or math.inf
         match node.op:
-            case Conv2d() | ConvTranspose2d() | Dense() | Affine() if _passes(node.op):
+            case Conv2d() | ConvTranspose2d() | Dense() | ChannelAffine() if _passes(node.op):
                 return ()
             case Clip() | AvgPool2d() if _passes(node.op):
                 self._join(before[0], after)

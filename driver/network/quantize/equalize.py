@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.graph.float_run import run_float
-from driver.network.graph.ir import FloatArray, Graph, Node
+from driver.network.graph.ir import FloatArray, Graph, GraphNode
 from driver.network.quantize.calibrate import by_name
 from driver.network.quantize.channel_groups import ChannelGroups
 from driver.network.quantize.channel_weights import (
@@ -142,7 +142,7 @@ def _reach(graph: Graph, inputs: Mapping[str, FloatArray]) -> dict[str, Reals]:
     return found
 
 
-def _way(node: Node, groups: ChannelGroups) -> _Way:
+def _way(node: GraphNode, groups: ChannelGroups) -> _Way:
     assert isinstance(node.op, Weighted)
     numbers = np.arange(groups.count)
     made, read = (numbers[groups.channels(name)] for name in (node.output, node.inputs[0]))

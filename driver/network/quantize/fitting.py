@@ -37,7 +37,7 @@ class Fitted:
     notes: tuple[str, ...] = ()
 
 
-def fit(
+def fit_quantization(
     target: Target,
     graph: Graph,
     calibration: FloatArray | Mapping[str, FloatArray] | None,

@@ -14,13 +14,13 @@ from tilefarm.real import is_exact
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
+    ChannelAffine,
     Clip,
     Concat,
     Gather,
     Graph,
+    GraphNode,
     MaxPool2d,
-    Node,
     Normalize,
     Operator,
     Product,
@@ -41,7 +41,7 @@ _MOVES: Final = (Concat, Gather, MaxPool2d, Slice)
 """Operators that make no values: they commute with rounding."""
 _ON_PROCESSOR: Final = (Product, Slopes, Unary)
 """Operators that the accelerator has no form for."""
-_LIGHT: Final = (*_MOVES, *_ON_PROCESSOR, Add, Affine, Clip)
+_LIGHT: Final = (*_MOVES, *_ON_PROCESSOR, Add, ChannelAffine, Clip)
 """Operators that cost no more in float than the way to int8 and back."""
 
 _MASK: Final = 1e4
@@ -74,11 +74,11 @@ def has_no_kernel(op: Operator) -> str:
     return "" if not isinstance(op, Reshape) else "reshaping computes nothing"
 
 
-def _no_integer_form(node: Node, graph: Graph) -> str:
+def _no_integer_form(node: GraphNode, graph: Graph) -> str:
     match node.op:
         case Reduce():
             return "combines values along axes that no window of the accelerator goes over"
-        case Affine(add=add) if np.abs(add).max() >= _MASK:
+        case ChannelAffine(add=add) if np.abs(add).max() >= _MASK:
             return "adds a mask, next to which int8 has no step for its operand"
         case Normalize():
             return "divides by a root, which integers do not have"
@@ -126,7 +126,7 @@ def _beside(graph: Graph, forced: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _fits_in(node: Node, graph: Graph, given: Sequence[bool], *, is_wanted: bool) -> bool:
+def _fits_in(node: GraphNode, graph: Graph, given: Sequence[bool], *, is_wanted: bool) -> bool:
     """Whether a light node is in float; `given` says which of its operands are."""
     inputs = {i.name for i in graph.inputs}
     are_all = all(at or name in inputs for at, name in zip(given, node.inputs, strict=True))
@@ -157,19 +157,19 @@ def _only_before_floats(
     """
     users, outputs = graph.users(), {output.tensor for output in graph.outputs}
 
-    def is_float(node: Node) -> bool:
+    def is_float(node: GraphNode) -> bool:
         passes_on = _is_light(node) or isinstance(node.op, Reshape)
         return node.name in forced or (passes_on and node.output in wanted)
 
     return {
         node.name
         for node in graph.nodes
-        if isinstance(node.op, Affine | Clip)
+        if isinstance(node.op, ChannelAffine | Clip)
         and node.output in wanted
         and node.output not in outputs
         and all(map(is_float, users[node.output]))
     }
 
 
-def _is_light(node: Node) -> bool:
+def _is_light(node: GraphNode) -> bool:
     return isinstance(node.op, _LIGHT) and not has_no_kernel(node.op)

@@ -32,9 +32,9 @@ from driver.network.accuracy.changes import changed_share
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
-from driver.network.integer.noise import between
+from driver.network.integer.noise import noise_between
 from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.float_form import float_form
 from driver.network.quantize.integer_bias import Biased, has_wide_weights
 from driver.network.quantize.observed import Observed, spread
@@ -92,7 +92,9 @@ class AtOnce:
         known = len(self.observed.places)
         count = min(len(values) for values in calibration.values())
         some = spread(known, max(_LEAST_LOOKED_AT, count // _ONE_OF))
-        found = run(self.quantized, _some(calibration, self.observed.places[some]), keep=True)
+        found = run_integer(
+            self.quantized, _some(calibration, self.observed.places[some]), keep=True
+        )
         tensors = {name: self.quantized.tensors[name] for name in self.observed.scores}
         scores = _db(
             _some(self.observed.scores, some),
@@ -127,7 +129,7 @@ def choose_options(
     count = min(len(values) for values in calibration.values())
     few = _some(calibration, spread(count, _LOOKED_AT))
     floats = run_float(graph, few)
-    answers = run(usual.quantized, few)
+    answers = run_integer(usual.quantized, few)
     found = _db(floats, answers)
     if found >= _LITTLE_DB and how.share_shifts is None and _own_shifts(usual.quantized):
         return _with_shared_shifts(usual, calibration, quantized_by, few, floats, found)
@@ -180,7 +182,7 @@ def _with_shared_shifts(
     """With as many shared shifts as there can be, if there is little noise even so."""
     how = replace(usual.how, share_shifts=True)
     quantized = quantized_by(calibration, how)
-    return _shared(usual, how, quantized, found, _db(floats, run(quantized, few)))
+    return _shared(usual, how, quantized, found, _db(floats, run_integer(quantized, few)))
 
 
 def _shared(
@@ -223,7 +225,7 @@ class _Trial:
 
     def _answers(self, how: Quantization) -> Arrays:
         if how not in self.known:
-            self.known[how] = run(self.quantized_by(self.given, how), self.rest)
+            self.known[how] = run_integer(self.quantized_by(self.given, how), self.rest)
         return self.known[how]
 
     def best_way(self, usual: Chosen) -> Chosen:
@@ -334,5 +336,5 @@ def _some(arrays: Arrays, places: NDArray[np.int64]) -> Arrays:
 
 def _db(floats: Arrays, integers: Arrays) -> float:
     """Signal to noise of the worst output."""
-    ratios = [between(floats[name], integers[name]).ratio_db for name in floats]
+    ratios = [noise_between(floats[name], integers[name]).ratio_db for name in floats]
     return -math.inf if any(map(math.isnan, ratios)) else min(ratios)

@@ -20,9 +20,9 @@ from driver.network.accuracy.fewest import first_enough
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
-from driver.network.integer.noise import between
+from driver.network.integer.noise import noise_between
 from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.float_form import float_form
 from driver.network.quantize.observed import spread
 from driver.network.quantize.options import Quantization
@@ -69,7 +69,7 @@ def keeps_own_integers(
     floats = run_float(graph, inputs)
 
     def noise(way: Quantization) -> float:
-        return _noise(floats, run(quantized_by(way), inputs))
+        return _noise(floats, run_integer(quantized_by(way), inputs))
 
     usual = quantized_by(how)
     found = [
@@ -77,7 +77,7 @@ def keeps_own_integers(
         for each in widenings(float_form(graph, calibration, how), usual, inputs)
         if each.part == "weights"
     ]
-    before = _noise(floats, run(usual, inputs))
+    before = _noise(floats, run_integer(usual, inputs))
     own = noise(with_widenings(how, found)) if found else before
     if not before > _MAY_BE * own:
         return None
@@ -111,7 +111,7 @@ def _samples(graph: Graph, calibration: Arrays | None) -> Arrays | None:
 
 def _noise(floats: Arrays, integers: Arrays) -> float:
     """Noise by signal of the worst output."""
-    found = [between(floats[name], integers[name]) for name in floats]
+    found = [noise_between(floats[name], integers[name]) for name in floats]
     shares = [each.noise / each.signal if each.signal else float(each.noise > 0) for each in found]
     return max(math.inf if math.isnan(share) else share for share in shares)
 

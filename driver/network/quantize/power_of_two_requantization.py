@@ -78,7 +78,7 @@ class WeightBits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Largest:
+class LargestMagnitudes:
     """The largest magnitudes of what a layer reads and of what it makes; 128 in 8 bits."""
 
     operand: int = LARGEST_INPUT
@@ -90,7 +90,7 @@ class Largest:
         return max(self.operand, self.result) > LARGEST_INPUT
 
 
-INT8: Final = Largest()
+INT8: Final = LargestMagnitudes()
 BYTES: Final = WeightBits(dtype=np.int8, most=MAX_MUL, planes=1, shares_shifts=False)
 WIDE: Final = WeightBits(dtype=np.int16, most=MAX_WIDE, planes=2, shares_shifts=True)
 
@@ -125,7 +125,7 @@ def layer_parameters(
     block: int,
     max_shift: int = MAX_SHIFT,
     bits: WeightBits = BYTES,
-    largest: Largest = INT8,
+    largest: LargestMagnitudes = INT8,
 ) -> LayerParameters:
     """Integer parameters of a layer; `weight` is [Co, ...], `bias` [Co] in real units.
 
@@ -270,7 +270,7 @@ def _shifts(
     block: int,
     max_shift: int,
     bits: WeightBits,
-    largest: Largest,
+    largest: LargestMagnitudes,
 ) -> NDArray[np.int64]:
     """The largest shift of every channel or block, within 0..`max_shift`.
 
@@ -292,7 +292,7 @@ def _shifts(
 
 
 def within_reach(
-    rows: NDArray[np.float64], offsets: NDArray[np.float64], largest: Largest = INT8
+    rows: NDArray[np.float64], offsets: NDArray[np.float64], largest: LargestMagnitudes = INT8
 ) -> NDArray[np.float64]:
     """Biases, none so far from zero that it saturates whatever the sums are and by more than that.
 

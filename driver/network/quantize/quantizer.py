@@ -15,7 +15,7 @@ from driver.network.graph.ir import (
     Concat,
     FloatArray,
     Graph,
-    Node,
+    GraphNode,
     Product,
     Reshape,
     Shape,
@@ -44,7 +44,11 @@ from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.floats import float_nodes
 from driver.network.quantize.integer_weights import read_by_layers
 from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
-from driver.network.quantize.power_of_two_requantization import LARGEST_INPUT, MAX_SHIFT, Largest
+from driver.network.quantize.power_of_two_requantization import (
+    LARGEST_INPUT,
+    MAX_SHIFT,
+    LargestMagnitudes,
+)
 from driver.network.quantize.refining import Refinement, refined, refined_without_data
 from driver.network.quantize.rules import RuleContext, rescale_rule, rule_for
 from driver.network.quantize.scales import ScaleGroups
@@ -211,7 +215,7 @@ class _Quantizer:
             i.name: QuantTensor(shape=i.shape, dtype=DType.FLOAT32) for i in graph.inputs
         }
 
-    def take(self, node: Node) -> None:
+    def take(self, node: GraphNode) -> None:
         """Adds the integer form of one node.
 
         Raises:
@@ -251,7 +255,7 @@ class _Quantizer:
             were_whole=bool(self._graph.ranges),
             max_shift=self._max_shift,
             is_wide=node.name in self._wide,
-            largest=Largest(
+            largest=LargestMagnitudes(
                 operand=self._tensors[names[0]].largest,
                 result=self._most.get(node.output, LARGEST_INPUT),
             ),
@@ -259,7 +263,7 @@ class _Quantizer:
         rule = rule_for(node.op, at)
         self._emit(node.name, rule.op, names, node.output, rule.scale)
 
-    def skip(self, node: Node) -> None:
+    def skip(self, node: GraphNode) -> None:
         """Gives a refused node's result a scale, so that the nodes behind it are still checked."""
         self._tensors[node.output] = QuantTensor(
             shape=self._graph.shapes[node.output], dtype=DType.INT8, scale=1.0
@@ -278,7 +282,7 @@ class _Quantizer:
             tensors=self._tensors,
         )
 
-    def _concat(self, node: Node, names: tuple[str, ...]) -> None:
+    def _concat(self, node: GraphNode, names: tuple[str, ...]) -> None:
         """Operands that did not get the largest scale of all are brought to it."""
         scale = max(self._scale(name) for name in names)
         joined = []
@@ -291,7 +295,7 @@ class _Quantizer:
             joined.append(name)
         self._emit(node.name, QConcat(), tuple(joined), node.output, scale)
 
-    def _softmax(self, node: Node, source: str) -> None:
+    def _softmax(self, node: GraphNode, source: str) -> None:
         """Softmax reads [N, C]; trailing axes of extent 1 are dropped and put back."""
         scale, shape = self._scale(source), self._graph.shapes[node.output]
         table = np.exp(-np.arange(_SOFTMAX_ENTRIES) * scale).astype(np.float32)

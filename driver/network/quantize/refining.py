@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.graph import float_run
-from driver.network.graph.ir import FloatArray, Graph, Node
+from driver.network.graph.ir import FloatArray, Graph, GraphNode
 from driver.network.graph.parts import samples_at_once
 from driver.network.integer import reference
 from driver.network.integer.qir import (
@@ -285,7 +285,7 @@ def _spread_samples(graph: Graph, inputs: Mapping[str, FloatArray]) -> dict[str,
 
 def _mean_sums(graph: Graph, inputs: Mapping[str, FloatArray]) -> dict[str, Reals]:
     """The mean of every layer's sums by channel [Co] before its clip, by the layer's result."""
-    readers: dict[str, list[Node]] = {}
+    readers: dict[str, list[GraphNode]] = {}
     for node in graph.nodes:
         if isinstance(node.op, Weighted):
             readers.setdefault(node.inputs[0], []).append(node)

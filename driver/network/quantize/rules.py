@@ -9,8 +9,8 @@ import numpy as np
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Clip,
     Conv2d,
     ConvTranspose2d,
@@ -51,7 +51,7 @@ from driver.network.quantize.power_of_two_requantization import (
     MAX_MUL,
     MAX_SHIFT,
     WIDE,
-    Largest,
+    LargestMagnitudes,
     LayerParameters,
     bounds,
     layer_parameters,
@@ -65,7 +65,7 @@ from driver.network.quantize.tables import factor_table, slopes_table, unary_tab
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IntegerForm:
     """What became of one operator: its integer form and the scale of its result."""
 
     op: QuantOperator
@@ -92,10 +92,10 @@ class RuleContext:
     were_whole: bool = False
     max_shift: int = MAX_SHIFT
     is_wide: bool = False
-    largest: Largest = INT8
+    largest: LargestMagnitudes = INT8
 
 
-def rule_for(op: Operator, at: RuleContext) -> Rule:
+def rule_for(op: Operator, at: RuleContext) -> IntegerForm:
     """The integer form of an operator.
 
     Raises:
@@ -104,7 +104,7 @@ def rule_for(op: Operator, at: RuleContext) -> Rule:
     match op:
         case Conv2d() | ConvTranspose2d() | Dense():
             return _layer(op, at)
-        case Affine(mul=mul, add=add):
+        case ChannelAffine(mul=mul, add=add):
             return _lanes(op, mul, add, at)
         case Clip():
             ones = np.ones(at.in_shape[1], np.float32)
@@ -114,27 +114,31 @@ def rule_for(op: Operator, at: RuleContext) -> Rule:
             down, out_scale = product_parameters(
                 product_scale, at.in_shape[1] // groups, out_scale=at.wanted
             )
-            return Rule(QMatMul(groups=groups, shift=down), out_scale)
+            return IntegerForm(QMatMul(groups=groups, shift=down), out_scale)
         case Add(lo=lo, hi=hi, subtracts=subtracts):
             total = sum_parameters(at.in_scales[0], at.in_scales[1], at.wanted)
             low, high = bounds(lo, hi, total.out_scale)
             mul_a, mul_b, shift = total.mul_a, total.mul_b, total.shift
             mul_b = -mul_b if subtracts else mul_b
             sum_op = QAdd(mul_a=mul_a, mul_b=mul_b, shift=shift, lo=low, hi=high)
-            return Rule(sum_op, total.out_scale)
+            return IntegerForm(sum_op, total.out_scale)
         case Unary():
-            return Rule(QLookup(table=unary_table(op, at.in_scales[0], at.wanted)), at.wanted)
+            return IntegerForm(
+                QLookup(table=unary_table(op, at.in_scales[0], at.wanted)), at.wanted
+            )
         case Slopes():
-            return Rule(QLookup(table=slopes_table(op, at.in_scales[0], at.wanted)), at.wanted)
+            return IntegerForm(
+                QLookup(table=slopes_table(op, at.in_scales[0], at.wanted)), at.wanted
+            )
         case Product(divides=divides):
             factors, down = factor_table(
                 at.in_scales[0], at.in_scales[1], at.wanted, divides=divides
             )
-            return Rule(QProduct(table=factors, shift=down), at.wanted)
+            return IntegerForm(QProduct(table=factors, shift=down), at.wanted)
         case Gather(index=index, fill=fill):
             (in_scale,) = at.in_scales
             whole, _ = bounds(fill, fill, in_scale)
-            return Rule(QGather(index=index, fill=whole), in_scale)
+            return IntegerForm(QGather(index=index, fill=whole), in_scale)
         case AvgPool2d(window=window, divisor=divisor, lo=lo, hi=hi):
             muls, shift, scale = mean_parameters(
                 divisor,
@@ -143,21 +147,23 @@ def rule_for(op: Operator, at: RuleContext) -> Rule:
                 out_scale=at.wanted,
             )
             low, high = bounds(lo, hi, scale)
-            return Rule(QAvgPool2d(window=window, mul=muls, shift=shift, lo=low, hi=high), scale)
+            return IntegerForm(
+                QAvgPool2d(window=window, mul=muls, shift=shift, lo=low, hi=high), scale
+            )
         case MaxPool2d(window=window):
-            return Rule(QMaxPool2d(window=window), at.in_scales[0])
+            return IntegerForm(QMaxPool2d(window=window), at.in_scales[0])
         case Slice(start=start, stop=stop):
-            return Rule(QSlice(start=start, stop=stop), at.in_scales[0])
+            return IntegerForm(QSlice(start=start, stop=stop), at.in_scales[0])
     raise TypeError(f"no quantization rule for {type(op).__name__}")
 
 
-def rescale_rule(in_scale: float, out_scale: float) -> Rule:
+def rescale_rule(in_scale: float, out_scale: float) -> IntegerForm:
     """The same values at another, larger scale, as nearly as a 7-bit multiplier has it."""
     mul, shift = rescale_parameters(in_scale, out_scale)
-    return Rule(QRescale(mul=mul, shift=shift), out_scale)
+    return IntegerForm(QRescale(mul=mul, shift=shift), out_scale)
 
 
-def _layer(op: Conv2d | ConvTranspose2d | Dense, at: RuleContext) -> Rule:
+def _layer(op: Conv2d | ConvTranspose2d | Dense, at: RuleContext) -> IntegerForm:
     layer, scale = _parameters(op.weight, op.bias, at)
     lo, hi = bounds(op.lo, op.hi, scale, at.largest.result)
     common: dict[str, Any] = {
@@ -170,20 +176,22 @@ def _layer(op: Conv2d | ConvTranspose2d | Dense, at: RuleContext) -> Rule:
     }
     match op:
         case Conv2d(window=window, groups=groups):
-            return Rule(QConv2d(**common, window=window, groups=groups), scale)
+            return IntegerForm(QConv2d(**common, window=window, groups=groups), scale)
         case ConvTranspose2d(pad=pad):
-            return Rule(QConvTranspose2d(**common, pad=pad), scale)
-    return Rule(QDense(**common), scale)
+            return IntegerForm(QConvTranspose2d(**common, pad=pad), scale)
+    return IntegerForm(QDense(**common), scale)
 
 
-def _lanes(op: Affine | Clip, mul: FloatArray, add: FloatArray, at: RuleContext) -> Rule:
+def _lanes(
+    op: ChannelAffine | Clip, mul: FloatArray, add: FloatArray, at: RuleContext
+) -> IntegerForm:
     layer, scale = _parameters(mul[:, None], add, at)
     lo, hi = bounds(op.lo, op.hi, scale)
     mul32 = layer.weight[:, 0].astype(np.int32)
     affine = QAffine(
         mul=mul32, add=layer.bias, shift=layer.shift, factor=layer.factor, lo=lo, hi=hi
     )
-    return Rule(affine, scale)
+    return IntegerForm(affine, scale)
 
 
 def _parameters(

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from driver.network.graph.ir import Conv2d, Dense, FloatArray, Graph, Node, Reshape
+from driver.network.graph.ir import Conv2d, Dense, FloatArray, Graph, GraphNode, Reshape
 from driver.network.integer.blocks import is_view
 from driver.network.integer.qir import INT8_MAX, MAX_WIDE
 from driver.network.quantize.layer_selection import named
@@ -55,7 +55,7 @@ def wide_results(
     """
     if not patterns:
         return frozenset()
-    lacking = reasons(graph)
+    lacking = wide_result_reasons(graph)
     for name in floats.keys() & {*patterns}:
         lacking[name] = f"stays in float: {floats[name]}"
     found = {*named("--wide-activations", patterns, lacking)} - floats.keys()
@@ -67,7 +67,7 @@ def wide_results(
     )
 
 
-def reasons(graph: Graph) -> dict[str, str]:
+def wide_result_reasons(graph: Graph) -> dict[str, str]:
     """Why the result of each node cannot have 16 bits, by the node's name; empty if it can."""
     readers = _Readers(graph)
     return {node.name: _reason(node, readers) for node in graph.nodes}
@@ -124,7 +124,7 @@ class _Readers:
         self._users = graph.users()
         self.outputs = {output.tensor for output in graph.outputs}
 
-    def of(self, name: str) -> Iterator[Node]:
+    def of(self, name: str) -> Iterator[GraphNode]:
         """These; a reshape that moves bytes, or makes an output, is one of them."""
         for user in self._users[name]:
             if isinstance(user.op, Reshape) and self._stays(user):
@@ -132,7 +132,7 @@ class _Readers:
             else:
                 yield user
 
-    def _stays(self, node: Node) -> bool:
+    def _stays(self, node: GraphNode) -> bool:
         """Whether blocked data stay where they are, or weights are sorted to follow them."""
         before, after = self._shapes[node.inputs[0]], self._shapes[node.output]
         flattens = before[0] == after[0] and len(before) > 2 == len(after)
@@ -142,7 +142,7 @@ class _Readers:
         )
 
 
-def _reason(node: Node, readers: _Readers) -> str:
+def _reason(node: GraphNode, readers: _Readers) -> str:
     if not isinstance(node.op, _Layer):
         return f"{type(node.op).__name__} makes 8 bits only"
     if node.output in readers.outputs:

@@ -18,7 +18,7 @@ from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
 from driver.network.integer.qir import QConv2d, QDense, QuantGraph
 from driver.network.quantize.options import Quantization
-from driver.network.quantize.wide_activations import reasons
+from driver.network.quantize.wide_activations import wide_result_reasons
 from driver.network.quantize.wide_weights import has_no_wide_form
 
 Part: TypeAlias = Literal["weights", "results"]
@@ -98,7 +98,7 @@ def _with_wide_form(graph: Graph, quantized: QuantGraph) -> list[str]:
 
 def _with_wide_results(graph: Graph, quantized: QuantGraph) -> dict[str, list[str]]:
     """The results of 8 bits that can have 16, with the results of what reads them."""
-    lacking, users = reasons(graph), graph.users()
+    lacking, users = wide_result_reasons(graph), graph.users()
     made = {node.output: node for node in quantized.nodes}
     return {
         node.output: [user.output for user in users[node.output]]

@@ -29,12 +29,12 @@ from typing import Final
 import numpy as np
 
 from driver.network.graph.ir import (
-    Affine,
+    ChannelAffine,
     Conv2d,
     Dense,
     Gather,
     Graph,
-    Node,
+    GraphNode,
     Operator,
     Reshape,
     Shape,
@@ -134,7 +134,7 @@ def centered(graph: Graph, middle: Mapping[str, ZeroPoint]) -> Graph:
 
     Convolutions that pad one of these read it with a border, a tensor of its own.
     """
-    nodes: list[Node] = []
+    nodes: list[GraphNode] = []
     borders: dict[tuple[str, Window], str] = {}
     moved: dict[str, str] = {}
 
@@ -143,7 +143,7 @@ def centered(graph: Graph, middle: Mapping[str, ZeroPoint]) -> Graph:
         while made in graph.shapes:
             made += "_"
         nodes.append(
-            Node(name=made, op=SubtractZeroPoint(middle=real), inputs=(name,), output=made)
+            GraphNode(name=made, op=SubtractZeroPoint(middle=real), inputs=(name,), output=made)
         )
         return made
 
@@ -232,13 +232,13 @@ def _real(middle: Mapping[str, ZeroPoint], name: str) -> float:
     return middle[name].real if name in middle else 0.0
 
 
-def _border(output: str, source: str, window: Window, shape: Shape, middle: float) -> Node:
+def _border(output: str, source: str, window: Window, shape: Shape, middle: float) -> GraphNode:
     """An image with zeros around it, where zero is as far from the middle as it is."""
     top, left, bottom, right = window.pad
     around = ((0, 0), (top, bottom), (left, right))
     index = np.pad(places_of(shape), around, constant_values=-1)
     op = Gather(index=index, fill=-middle)
-    return Node(name=output, op=op, inputs=(source,), output=output)
+    return GraphNode(name=output, op=op, inputs=(source,), output=output)
 
 
 def _tensors_that_can(graph: Graph, *, copies: bool) -> frozenset[str]:
@@ -259,17 +259,17 @@ def _tensors_that_can(graph: Graph, *, copies: bool) -> frozenset[str]:
     return frozenset(found)
 
 
-def _makes_up(user: Node, can: set[str]) -> bool:
+def _makes_up(user: GraphNode, can: set[str]) -> bool:
     if isinstance(user.op, Reshape):
         return user.output in can
-    return isinstance(user.op, Conv2d | Dense | Affine | Softmax)
+    return isinstance(user.op, Conv2d | Dense | ChannelAffine | Softmax)
 
 
-def _is_copied(maker: Operator | None, readers: Sequence[Node]) -> bool:
+def _is_copied(maker: Operator | None, readers: Sequence[GraphNode]) -> bool:
     """Whether a tensor with a middle has to be copied into a border, as none can be stored.
 
     None makes what the user gives; it is quantized into its border, or by windows.
     """
     pads = {each.op.window.pad if isinstance(each.op, Conv2d) else _NO_PAD for each in readers}
-    is_stored = len(pads) == 1 and (maker is None or isinstance(maker, Conv2d | Affine))
+    is_stored = len(pads) == 1 and (maker is None or isinstance(maker, Conv2d | ChannelAffine))
     return any(map(any, pads)) and not is_stored

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from driver.network.graph.ir import Add, Graph, Node, Operator, Product
+from driver.network.graph.ir import Add, Graph, GraphNode, Operator, Product
 from driver.network.graph.shapes import graph_of
 
 _Work: TypeAlias = tuple[type[Operator], tuple[str, ...]]
@@ -22,8 +22,8 @@ _Work: TypeAlias = tuple[type[Operator], tuple[str, ...]]
 def with_equal_nodes_merged(graph: Graph) -> Graph:
     """The graph with one node in place of all that have equal operators and operands."""
     merged: dict[str, str] = {}
-    alike: dict[_Work, list[Node]] = {}
-    kept: list[Node] = []
+    alike: dict[_Work, list[GraphNode]] = {}
+    kept: list[GraphNode] = []
     for node in graph.nodes:
         node = replace(node, inputs=tuple(merged.get(name, name) for name in node.inputs))
         known = alike.setdefault((type(node.op), _operands(node)), [])
@@ -52,7 +52,7 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _operands(node: Node) -> tuple[str, ...]:
+def _operands(node: GraphNode) -> tuple[str, ...]:
     """The operands, in alphabetical order where their order does not matter."""
     match node.op:
         case Add(subtracts=False) | Product(divides=False):

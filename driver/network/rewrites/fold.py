@@ -9,8 +9,8 @@ import numpy as np
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Clip,
     Clipped,
     Concat,
@@ -19,10 +19,10 @@ from driver.network.graph.ir import (
     Dense,
     Gather,
     Graph,
+    GraphNode,
     Layer,
     MatMul,
     MaxPool2d,
-    Node,
     Operator,
     Reshape,
     Slice,
@@ -78,7 +78,7 @@ def with_clips_before_joins(graph: Graph) -> Graph:
         and isinstance(clip.op, Clip)
         and not slices.intersection(join.inputs)
     }
-    nodes: list[Node] = []
+    nodes: list[GraphNode] = []
     for node in graph.nodes:
         if node.output in clips:
             clip = clips[node.output]
@@ -131,9 +131,9 @@ def without_idle_nodes(graph: Graph) -> Graph:
     return graph
 
 
-def _idle(graph: Graph) -> dict[str, Node]:
+def _idle(graph: Graph) -> dict[str, GraphNode]:
     """Nodes that do nothing, by their results; none reads another one's."""
-    idle: dict[str, Node] = {}
+    idle: dict[str, GraphNode] = {}
     for node in graph.nodes:
         if node.inputs[0] not in idle and _does_nothing(node, graph):
             idle[node.output] = node
@@ -146,21 +146,23 @@ def merge(first: Operator, second: Operator) -> tuple[Operator, ...] | None:
     The intermediate result must have no other reader.
     """
     match first, second:
-        case Conv2d() | ConvTranspose2d() | Dense(), Affine() if _unbounded(first):
+        case Conv2d() | ConvTranspose2d() | Dense(), ChannelAffine() if _unbounded(first):
             return (_scaled(first, second),)
-        case MatMul(), Affine() if only_scales(second):
+        case MatMul(), ChannelAffine() if only_scales(second):
             return (replace(first, scale=first.scale * float(second.mul[0])),)
-        case Affine(), Affine() if _unbounded(first):
+        case ChannelAffine(), ChannelAffine() if _unbounded(first):
             bias = first.add * second.mul + second.add
             return (replace(second, mul=first.mul * second.mul, add=bias),)
-        case Affine(), Dense() if _unbounded(first):
+        case ChannelAffine(), Dense() if _unbounded(first):
             weight = second.weight * first.mul[None, :]
             return (replace(second, weight=weight, bias=second.bias + second.weight @ first.add),)
-        case Affine(), Conv2d() if _unbounded(first) and _passes_padding(first, second):
+        case ChannelAffine(), Conv2d() if _unbounded(first) and _passes_padding(first, second):
             return (_after_scaling(first, second),)
-        case Affine(mul=mul), Reshape(shape=shape) if shape[0] == len(mul):  # towards its layer
+        case ChannelAffine(mul=mul), Reshape(shape=shape) if shape[0] == len(
+            mul
+        ):  # towards its layer
             return (second, first)
-        case Affine() | Clip() | Add() | AvgPool2d(), Clip():
+        case ChannelAffine() | Clip() | Add() | AvgPool2d(), Clip():
             return (_bounded(first, second),)
         case Conv2d() | ConvTranspose2d() | Dense(), Clip():
             return (_bounded(first, second),)
@@ -191,7 +193,7 @@ def _one_round(graph: Graph) -> Graph | None:
     idle = _idle(graph)
     if idle:
         return _without(graph, idle)
-    replaced: dict[Node, tuple[Node, ...]] = {}
+    replaced: dict[GraphNode, tuple[GraphNode, ...]] = {}
     for first, second in _pairs(graph):
         ops = None if first in replaced else merge(first.op, second.op)
         if ops is not None:
@@ -202,7 +204,7 @@ def _one_round(graph: Graph) -> Graph | None:
     return graph_of(graph.name, graph.inputs, graph.outputs, nodes)
 
 
-def _pairs(graph: Graph) -> Iterator[tuple[Node, Node]]:
+def _pairs(graph: Graph) -> Iterator[tuple[GraphNode, GraphNode]]:
     """Every node with its producer, where it is the producer's only reader."""
     producers = {node.output: node for node in graph.nodes}
     outputs = {output.tensor for output in graph.outputs}
@@ -214,20 +216,22 @@ def _pairs(graph: Graph) -> Iterator[tuple[Node, Node]]:
             yield producers[source], node
 
 
-def _replacement(first: Node, second: Node, ops: tuple[Operator, ...]) -> tuple[Node, ...]:
+def _replacement(
+    first: GraphNode, second: GraphNode, ops: tuple[Operator, ...]
+) -> tuple[GraphNode, ...]:
     """The nodes in the place of two."""
     if len(ops) == 1:
         layer = second if isinstance(second.op, Layer) else first
         is_part = layer.name.startswith(f"{second.name}.")
         name = second.name if is_part else layer.name
-        return (Node(name=name, op=ops[0], inputs=first.inputs, output=second.output),)
+        return (GraphNode(name=name, op=ops[0], inputs=first.inputs, output=second.output),)
     return (
-        Node(name=second.name, op=ops[0], inputs=first.inputs, output=first.output),
-        Node(name=first.name, op=ops[1], inputs=(first.output,), output=second.output),
+        GraphNode(name=second.name, op=ops[0], inputs=first.inputs, output=first.output),
+        GraphNode(name=first.name, op=ops[1], inputs=(first.output,), output=second.output),
     )
 
 
-def _does_nothing(node: Node, graph: Graph) -> bool:
+def _does_nothing(node: GraphNode, graph: Graph) -> bool:
     if node.inputs[0] in {i.name for i in graph.inputs} and node.output in {
         output.tensor for output in graph.outputs
     }:
@@ -240,12 +244,12 @@ def _does_nothing(node: Node, graph: Graph) -> bool:
             return same and np.array_equal(index.reshape(-1), np.arange(index.size))
         case Clip(lo=lo, hi=hi):
             return lo == -np.inf and hi == np.inf
-        case Affine(mul=mul, add=add):
+        case ChannelAffine(mul=mul, add=add):
             return _unbounded(node.op) and bool((mul == 1).all() and (add == 0).all())
     return False
 
 
-def _without(graph: Graph, gone: Mapping[str, Node]) -> Graph:
+def _without(graph: Graph, gone: Mapping[str, GraphNode]) -> Graph:
     """The graph without nodes, by their results, whose readers read what these do."""
 
     def renamed(name: str) -> str:
@@ -264,12 +268,12 @@ def _unbounded(op: Clipped) -> bool:
     return op.lo == -np.inf and op.hi == np.inf
 
 
-def _passes_padding(first: Affine, second: Conv2d) -> bool:
+def _passes_padding(first: ChannelAffine, second: Conv2d) -> bool:
     """Padding is zero after the scaling too: nothing is padded, or nothing is added."""
     return not any(second.window.pad) or bool((first.add == 0).all())
 
 
-def _after_scaling(first: Affine, layer: Conv2d) -> Conv2d:
+def _after_scaling(first: ChannelAffine, layer: Conv2d) -> Conv2d:
     """conv(x * mul + add) = conv'(x): every group scales the channels that it reads."""
     channels = read_channels(layer)
     added = (layer.weight.sum(axis=(2, 3)) * first.add[channels]).sum(axis=1)
@@ -277,7 +281,7 @@ def _after_scaling(first: Affine, layer: Conv2d) -> Conv2d:
     return replace(layer, weight=weight, bias=layer.bias + added)
 
 
-def _scaled(layer: Layer, after: Affine) -> Layer:
+def _scaled(layer: Layer, after: ChannelAffine) -> Layer:
     mul = after.mul.reshape(-1, *(1,) * (layer.weight.ndim - 1))
     return replace(
         layer,

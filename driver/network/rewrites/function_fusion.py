@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.graph.functions import FUNCTIONS, evaluate
-from driver.network.graph.ir import Add, Affine, Clip, Graph, Node, Product, Unary
+from driver.network.graph.ir import Add, ChannelAffine, Clip, Graph, GraphNode, Product, Unary
 from driver.network.graph.shapes import graph_of
 
 _KNOWN: Final = ("gelu", "gelu_tanh", "hard_swish", "mish", "swish")
@@ -29,10 +29,10 @@ def with_composed_functions(graph: Graph) -> Graph:
     """The graph where what a few operators make of one tensor is a function that has a name."""
     makers = {node.output: node for node in graph.nodes}
     position = {node.output: at for at, node in enumerate(graph.nodes)}
-    named: dict[str, Node] = {}
+    named: dict[str, GraphNode] = {}
     inside: set[str] = set()
     for node in reversed(graph.nodes):
-        if node.output in inside or not isinstance(node.op, Product | Affine):
+        if node.output in inside or not isinstance(node.op, Product | ChannelAffine):
             continue
         for cone, source in _cones(node.output, graph, makers, position):
             function = _name_of(cone, source)
@@ -47,10 +47,10 @@ def with_composed_functions(graph: Graph) -> Graph:
 
 
 def _cones(
-    result: str, graph: Graph, makers: Mapping[str, Node], position: Mapping[str, int]
-) -> Iterator[tuple[list[Node], str]]:
+    result: str, graph: Graph, makers: Mapping[str, GraphNode], position: Mapping[str, int]
+) -> Iterator[tuple[list[GraphNode], str]]:
     """The few elementwise nodes, in their order, that make a tensor of one other, and that one."""
-    cone: list[Node] = []
+    cone: list[GraphNode] = []
     leaves = {result}
     while len(cone) < _MOST_NODES:
         last = max(leaves, key=lambda name: position.get(name, -1))
@@ -63,19 +63,19 @@ def _cones(
             yield cone[::-1], next(iter(leaves))
 
 
-def _is_elementwise(node: Node, graph: Graph) -> bool:
+def _is_elementwise(node: GraphNode, graph: Graph) -> bool:
     """Whether it treats all elements alike, whatever their places."""
     if any(graph.shapes[name] != graph.shapes[node.output] for name in node.inputs):
         return False
     match node.op:
-        case Affine(mul=mul, add=add):
+        case ChannelAffine(mul=mul, add=add):
             return bool((mul == mul[0]).all() and (add == add[0]).all())
         case Unary() | Clip() | Product() | Add():
             return True
     return False
 
 
-def _name_of(cone: list[Node], source: str) -> str | None:
+def _name_of(cone: list[GraphNode], source: str) -> str | None:
     """The function of `source` that the nodes make in their order, if it has a name."""
     if not any(isinstance(node.op, Product) for node in cone):
         return None
@@ -90,10 +90,10 @@ def _name_of(cone: list[Node], source: str) -> str | None:
     return None
 
 
-def _value(node: Node, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+def _value(node: GraphNode, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     x, *others = (values[name] for name in node.inputs)
     match node.op:
-        case Affine(mul=mul, add=add, lo=lo, hi=hi):
+        case ChannelAffine(mul=mul, add=add, lo=lo, hi=hi):
             return np.clip(x * float(mul[0]) + float(add[0]), lo, hi)
         case Clip(lo=lo, hi=hi):
             return np.clip(x, lo, hi)

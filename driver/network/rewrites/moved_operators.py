@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from driver.network.graph.ir import (
-    Affine,
+    ChannelAffine,
     FloatArray,
     Gather,
     IndexArray,
@@ -49,12 +49,14 @@ def along_there(op: Reduce | Normalize | Softmax, found: Rearrangement) -> Opera
     return replace(op, axis=there[0]) if isinstance(op, Softmax) else replace(op, axes=there)
 
 
-def constants_of(op: Affine | Slopes) -> tuple[FloatArray, ...]:
+def constants_of(op: ChannelAffine | Slopes) -> tuple[FloatArray, ...]:
     """What an operator has for each channel."""
     return (op.slope,) if isinstance(op, Slopes) else (op.mul, op.add)
 
 
-def with_constants(op: Affine | Slopes, constants: Sequence[FloatArray]) -> Affine | Slopes:
+def with_constants(
+    op: ChannelAffine | Slopes, constants: Sequence[FloatArray]
+) -> ChannelAffine | Slopes:
     """The operator with others in place of `constants_of`."""
     whole = [np.ascontiguousarray(each) for each in constants]
     if isinstance(op, Slopes):

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Graph,
-    Node,
+    GraphNode,
     Normalize,
     Product,
     Reduce,
@@ -39,9 +39,9 @@ class _Finder:
     """Looks backward from a division."""
 
     graph: Graph
-    makers: Mapping[str, Node]
+    makers: Mapping[str, GraphNode]
 
-    def normalization(self, node: Node) -> Node | None:
+    def normalization(self, node: GraphNode) -> GraphNode | None:
         """The node as a normalization of what it is computed from, if it is one."""
         if not isinstance(node.op, Product):
             return None
@@ -49,11 +49,13 @@ class _Finder:
         found = (self._in_order(node, *order, divides=node.op.divides) for order in orders)
         return next((each for each in found if each is not None), None)
 
-    def _in_order(self, node: Node, away: str, divisor: str, *, divides: bool) -> Node | None:
+    def _in_order(
+        self, node: GraphNode, away: str, divisor: str, *, divides: bool
+    ) -> GraphNode | None:
         """The node as a normalization of `away`, if the other operand belongs to one."""
         square = self._under_root(divisor, divides=divides)
         spread = self.makers.get(square or "")
-        if spread is None or not isinstance(spread.op, Affine):
+        if spread is None or not isinstance(spread.op, ChannelAffine):
             return None
         mul, add = spread.op.mul, spread.op.add
         mean = self._mean(spread.inputs[0])

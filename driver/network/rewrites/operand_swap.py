@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from driver.network.graph.ir import Gather, Graph, IndexArray, MatMul, Node, Shape
+from driver.network.graph.ir import Gather, Graph, GraphNode, IndexArray, MatMul, Shape
 from driver.network.graph.shapes import graph_of
 from driver.network.rewrites.transpose_analysis import Paths, suited
 
@@ -19,7 +19,7 @@ from driver.network.rewrites.transpose_analysis import Paths, suited
 def with_products_turned(graph: Graph) -> Graph:
     """The graph with the same results, products exchanged where that leaves less to move."""
     paths = Paths(graph)
-    nodes: list[Node] = []
+    nodes: list[GraphNode] = []
     back_as: dict[str, str] = {}
     for node in graph.nodes:
         node = replace(node, inputs=tuple(back_as.get(name, name) for name in node.inputs))
@@ -29,12 +29,14 @@ def with_products_turned(graph: Graph) -> Graph:
             continue
         name = back_as[node.output] = f"{node.output}.back"
         nodes.append(replace(node, inputs=node.inputs[::-1]))
-        nodes.append(Node(name=name, op=Gather(index=back), inputs=(node.output,), output=name))
+        nodes.append(
+            GraphNode(name=name, op=Gather(index=back), inputs=(node.output,), output=name)
+        )
     ends = [replace(each, tensor=back_as.get(each.tensor, each.tensor)) for each in graph.outputs]
     return graph_of(graph.name, graph.inputs, ends, nodes)
 
 
-def _better_back(graph: Graph, node: Node, paths: Paths) -> IndexArray | None:
+def _better_back(graph: Graph, node: GraphNode, paths: Paths) -> IndexArray | None:
     """The move from the exchanged product to the product, where the exchanged one lies better."""
     if not isinstance(node.op, MatMul):
         return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from driver.network.graph.ir import Conv2d, Gather, Graph, IndexArray, Node, Shape
+from driver.network.graph.ir import Conv2d, Gather, Graph, GraphNode, IndexArray, Shape
 from driver.network.graph.shapes import graph_of
 
 Pad = tuple[int, int, int, int]
@@ -32,7 +32,7 @@ def with_padding_in_windows(graph: Graph) -> Graph:
     return graph_of(graph.name, graph.inputs, graph.outputs, nodes) if merged else graph
 
 
-def _padded_convolutions(graph: Graph) -> Iterator[tuple[Node, Node, Pad]]:
+def _padded_convolutions(graph: Graph) -> Iterator[tuple[GraphNode, GraphNode, Pad]]:
     makers = {node.output: node for node in graph.nodes}
     users, outputs = graph.users(), {output.tensor for output in graph.outputs}
     for node in graph.nodes:

@@ -11,7 +11,7 @@ import numpy as np
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
+    ChannelAffine,
     Clip,
     Gather,
     Graph,
@@ -26,7 +26,7 @@ from driver.network.graph.ir import (
 )
 from driver.network.rewrites.rearranged import is_bijective
 
-_PASSING: Final = (Unary, Clip, Affine, Slopes, Normalize, Softmax, Add, Product)
+_PASSING: Final = (Unary, Clip, ChannelAffine, Slopes, Normalize, Softmax, Add, Product)
 """Operators whose result can have the order of their operand."""
 
 _MOST_ENDS: Final = 4

@@ -16,15 +16,15 @@ import numpy as np
 
 from driver.network.graph.ir import (
     Add,
-    Affine,
+    ChannelAffine,
     Clip,
     Conv2d,
     Dense,
     FloatArray,
     Gather,
     Graph,
+    GraphNode,
     IndexArray,
-    Node,
     Normalize,
     Operator,
     Product,
@@ -60,7 +60,7 @@ def with_late_moves(graph: Graph) -> Graph:
     return mover.finish()
 
 
-def _is_move(node: Node, graph: Graph) -> bool:
+def _is_move(node: GraphNode, graph: Graph) -> bool:
     """Whether a node only changes the order of all elements."""
     elements = math.prod(graph.shapes[node.output][1:])
     return isinstance(node.op, Gather) and is_bijective(node.op.index, elements)
@@ -86,13 +86,13 @@ class _Mover:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._paths = Paths(graph)
-        self._nodes: list[Node] = []
+        self._nodes: list[GraphNode] = []
         self._shapes: dict[str, Shape] = {i.name: i.shape for i in graph.inputs}
         self._lies = {i.name: _Lies(i.name, None) for i in graph.inputs}
         self._made: dict[str, str] = {i.name: i.name for i in graph.inputs}
         self._moves: dict[tuple[str, Shape, bytes], str] = {}
 
-    def take(self, node: Node) -> None:
+    def take(self, node: GraphNode) -> None:
         """Adds what a node computes, and leaves its moves for later."""
         match node.op:
             case Reshape():
@@ -107,7 +107,7 @@ class _Mover:
                 self._emit(node, node.op, (lies.source,), lies.index)
             case Add() | Product() if self._are_alike(node):
                 self._combine(node)
-            case Affine() | Slopes():
+            case ChannelAffine() | Slopes():
                 self._per_channel(node, node.op)
             case Reduce() | Normalize() | Softmax():
                 self._along_axes(node, node.op)
@@ -130,7 +130,7 @@ class _Mover:
         return graph_of(graph.name, graph.inputs, outputs, self._nodes)
 
     def _emit(
-        self, node: Node, op: Operator, operands: tuple[str, ...], index: IndexArray | None
+        self, node: GraphNode, op: Operator, operands: tuple[str, ...], index: IndexArray | None
     ) -> None:
         """Adds a node that makes the elements of another one's result, in another order."""
         self._put(node.name, op, operands, node.output)
@@ -140,7 +140,7 @@ class _Mover:
 
     def _put(self, name: str, op: Operator, operands: tuple[str, ...], result: str) -> str:
         self._shapes[result] = result_shape(op, [self._shapes[each] for each in operands])
-        self._nodes.append(Node(name=name, op=op, inputs=operands, output=result))
+        self._nodes.append(GraphNode(name=name, op=op, inputs=operands, output=result))
         return result
 
     def _beside(self, name: str, op: Reshape | Gather, source: str) -> str:
@@ -174,7 +174,7 @@ class _Mover:
             self._made[name] = self._beside(name, op, lies.source)
         return self._made[name]
 
-    def _gather(self, node: Node, index: IndexArray) -> None:
+    def _gather(self, node: GraphNode, index: IndexArray) -> None:
         """Some elements of a tensor, in the order in which they are computed."""
         lies = self._lies[node.inputs[0]]
         places = index
@@ -193,12 +193,12 @@ class _Mover:
             op = taking(taken, form, index.shape if rank is None else None)
             self._emit(node, op, (lies.source,), rank)
 
-    def _are_alike(self, node: Node) -> bool:
+    def _are_alike(self, node: GraphNode) -> bool:
         """Whether the operands of a node have one shape, so that any order of it will do."""
         a, b = (self._graph.shapes[name] for name in node.inputs)
         return a == b
 
-    def _combine(self, node: Node) -> None:
+    def _combine(self, node: GraphNode) -> None:
         """Both operands in the order of one of them."""
         shape = self._graph.shapes[node.output]
         a, b = (self._lies[name] for name in node.inputs)
@@ -216,7 +216,7 @@ class _Mover:
                 )
         self._emit(node, node.op, tuple(operands), kept.index)
 
-    def _better(self, node: Node, a: _Lies, b: _Lies) -> _Lies:
+    def _better(self, node: GraphNode, a: _Lies, b: _Lies) -> _Lies:
         """The operand whose order suits more readers of the result, else one that is moved."""
         moved_first = sorted((a, b), key=lambda lies: lies.index is None)
         if a.index is b.index is None:
@@ -224,7 +224,7 @@ class _Mover:
         ends, shape = self._paths.behind(node.output), self._graph.shapes[node.output]
         return max(moved_first, key=lambda lies: suited(ends, lies.places(shape)))
 
-    def _per_channel(self, node: Node, op: Affine | Slopes) -> None:
+    def _per_channel(self, node: GraphNode, op: ChannelAffine | Slopes) -> None:
         """Constants of the result's channels become those of the computed tensor's."""
         shape, lies = self._graph.shapes[node.output], self._lies[node.inputs[0]]
         form, places = self._shapes[lies.source][1:], lies.places(shape)
@@ -249,7 +249,7 @@ class _Mover:
         values = [each.reshape(channels, -1)[:, 0] for each in constants]
         self._emit(node, with_constants(op, values), (source,), unless_in_order(places))
 
-    def _along_axes(self, node: Node, op: Reduce | Normalize | Softmax) -> None:
+    def _along_axes(self, node: GraphNode, op: Reduce | Normalize | Softmax) -> None:
         """The axes of the computed tensor that an operator works along."""
         lies, shape = self._lies[node.inputs[0]], self._graph.shapes[node.inputs[0]]
         found = None if lies.index is None else rearrangement_of(lies.places(shape))
@@ -261,7 +261,7 @@ class _Mover:
         after = found.places(result_shape(there, [self._shapes[source]])[1:])
         self._emit(node, there, (source,), unless_in_order(after))
 
-    def _pixels(self, node: Node, op: Conv2d) -> IndexArray | None:
+    def _pixels(self, node: GraphNode, op: Conv2d) -> IndexArray | None:
         """The order of the pixels that a convolution of one pixel reads, if it alone differs."""
         lies, shape = self._lies[node.inputs[0]], self._graph.shapes[node.inputs[0]]
         if lies.index is None or op.window != Window(kernel=(1, 1)):
@@ -270,7 +270,7 @@ class _Mover:
         channels = np.arange(shape[1], dtype=np.int32)[:, None] * places.shape[1]
         return places[0] if np.array_equal(places, channels + places[0]) else None
 
-    def _pointwise(self, node: Node, op: Conv2d, pixels: IndexArray) -> None:
+    def _pointwise(self, node: GraphNode, op: Conv2d, pixels: IndexArray) -> None:
         """A convolution of pixels in the order in which they are."""
         _, channels, *_ = self._graph.shapes[node.inputs[0]]
         source = self._shaped(self._lies[node.inputs[0]].source, (channels, pixels.size, 1))

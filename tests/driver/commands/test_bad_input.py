@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from tilefarm.target import TARGETS
 
 from driver import cli
-from driver.network.examples import CALIBRATION, MODEL, TEST
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def tune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., st
     """Runs the command; gives its error after checking its form and that it left nothing."""
 
     def run(
-        *words: str | Path, model: Path = MODEL, data: Path = CALIBRATION, code: int = 2
+        *words: str | Path, model: Path = DEMO_MODEL, data: Path = DEMO_CALIBRATION, code: int = 2
     ) -> str:
         out = tmp_path / "out"
         command = ["tune", str(model), "--calibrate", str(data), "--out", str(out)]
@@ -57,20 +57,20 @@ def test_an_absent_file_is_said_before_absent_data(
     out = str(tmp_path / "out")
     assert cli.main(["tune", str(tmp_path / "nosuch.onnx"), "--out", out]) == 2
     assert "nosuch.onnx: No such file" in capsys.readouterr().err
-    assert cli.main(["tune", str(MODEL), "--out", out]) == 2
+    assert cli.main(["tune", str(DEMO_MODEL), "--out", out]) == 2
     assert "digits needs --calibrate DATA.npz" in capsys.readouterr().err
     assert not Path(out).exists()
 
 
 def test_a_truncated_file(tune: Callable[..., str], tmp_path: Path) -> None:
     file = tmp_path / "net.onnx"
-    content = MODEL.read_bytes()
+    content = DEMO_MODEL.read_bytes()
     file.write_bytes(content[: len(content) // 2])
     assert "cut off" in tune(model=file)
 
 
 def test_weights_that_are_not_beside_the_model(tune: Callable[..., str], tmp_path: Path) -> None:
-    model = saved_beside(onnx.load(MODEL), tmp_path)
+    model = saved_beside(onnx.load(DEMO_MODEL), tmp_path)
     (tmp_path / "w/net.bin").unlink()
     (why, remedy) = tune(model=model).splitlines()
     assert "weight 'conv1.w': external data 'w/net.bin': No such file or directory" in why
@@ -183,9 +183,9 @@ def test_a_promise_that_cannot_be_kept(
 ) -> None:
     monkeypatch.setattr("driver.tune.judged.has_no_kernel", lambda _op: "for this test")
     out, few = tmp_path / "out", tmp_path / "few.npz"
-    with np.load(TEST) as data:
+    with np.load(DEMO_TEST) as data:
         np.savez(few, **{name: values[:40] for name, values in data.items()})
-    words = ["tune", str(MODEL), "--calibrate", str(CALIBRATION), "--evaluate", str(few)]
+    words = ["tune", str(DEMO_MODEL), "--calibrate", str(DEMO_CALIBRATION), "--evaluate", str(few)]
     words += ["--calibration", "percentile:50", "--max-loss", "0.5", "--out", str(out)]
     assert cli.main(words) == 2
     *_, why, remedy = capsys.readouterr().err.splitlines()
@@ -241,7 +241,7 @@ def test_a_folder_of_another_model(tmp_path: Path, capsys: pytest.CaptureFixture
         "proposer": "guided",
     }
     (out / "run.json").write_text(json.dumps(document))
-    words = ["tune", str(MODEL), "--calibrate", str(CALIBRATION), "--out", str(out)]
+    words = ["tune", str(DEMO_MODEL), "--calibrate", str(DEMO_CALIBRATION), "--out", str(out)]
     assert cli.main(words) == 2
     assert capsys.readouterr().err.splitlines() == [
         f"tilefarm tune: {out}: belongs to another model",

@@ -14,7 +14,7 @@ from tilefarm.readable import readable
 from driver.cli import main
 from driver.farm.settings import FarmSettings
 from driver.jobs.spec import JobSpec
-from driver.network.examples import CALIBRATION, MODEL, TEST
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
 from driver.tune.settings import TuneSettings
 
 ODD = os.fsdecode(b"n\xff\xc3")
@@ -28,7 +28,7 @@ def test_what_is_no_text_is_shown_as_bytes() -> None:
 @pytest.mark.whole
 def test_a_run_of_such_files_ends_well(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     model, calibrate, evaluate = (tmp_path / f"{ODD}{end}" for end in (".onnx", "c.npz", "e.npz"))
-    for theirs, ours in ((MODEL, model), (CALIBRATION, calibrate), (TEST, evaluate)):
+    for theirs, ours in ((DEMO_MODEL, model), (DEMO_CALIBRATION, calibrate), (DEMO_TEST, evaluate)):
         shutil.copy(theirs, ours)
     out = tmp_path / f"{ODD}-out"
     words = ["tune", str(model), "--calibrate", str(calibrate), "--evaluate", str(evaluate)]
@@ -42,8 +42,8 @@ def test_a_run_of_such_files_ends_well(tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 def test_a_job_has_no_other_names() -> None:
-    model = Path(MODEL)
-    settings = TuneSettings(model=model, calibrate=Path(CALIBRATION), out=Path(ODD))
+    model = Path(DEMO_MODEL)
+    settings = TuneSettings(model=model, calibrate=Path(DEMO_CALIBRATION), out=Path(ODD))
     spec, _ = JobSpec.of(settings, ODD)
     spec.to_json().encode()
     assert JobSpec.from_json(spec.to_json()).title == r"n\xff\xc3"
@@ -52,7 +52,7 @@ def test_a_job_has_no_other_names() -> None:
 def test_a_job_that_names_such_a_file_of_the_head_is_refused() -> None:
     farm = FarmSettings(tracker="127.0.0.1:9190", token_file=Path(f"/etc/{ODD}"))
     settings = TuneSettings(
-        model=Path(MODEL), calibrate=Path(CALIBRATION), out=Path("out"), farm=farm
+        model=Path(DEMO_MODEL), calibrate=Path(DEMO_CALIBRATION), out=Path("out"), farm=farm
     )
     with pytest.raises(SettingsError, match=r"--token-file /etc/n.xff.xc3.*cannot be sent") as told:
         JobSpec.of(settings, "digits")

@@ -19,7 +19,7 @@ from tilefarm.digest import Digest
 from driver import cli
 from driver.commands import cancel
 from driver.jobs.responses import Job
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 
 Said = Callable[..., str]
 
@@ -58,7 +58,7 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("driver.jobs.shipping._POLL_SECONDS", 0.05)
 
 
-SUBMIT = ("submit", str(MODEL), "--calibrate", str(CALIBRATION), "--json")
+SUBMIT = ("submit", str(DEMO_MODEL), "--calibrate", str(DEMO_CALIBRATION), "--json")
 
 
 def test_a_second_submit_uploads_nothing(dashboard: RayDashboard, said: Said, steady: None) -> None:
@@ -105,11 +105,11 @@ def beside(tmp_path: Path) -> Path:
     """The digits with their weights in another file, `w/net.bin`."""
     place = tmp_path / "net"
     place.mkdir()
-    return saved_beside(onnx.load(MODEL), place)
+    return saved_beside(onnx.load(DEMO_MODEL), place)
 
 
 def submit(model: Path) -> list[str]:
-    return ["submit", str(model), "--calibrate", str(CALIBRATION), "--json"]
+    return ["submit", str(model), "--calibrate", str(DEMO_CALIBRATION), "--json"]
 
 
 def test_weights_beside_a_model_are_sent_once(

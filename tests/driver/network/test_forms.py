@@ -13,7 +13,7 @@ from tilefarm.errors import DataError, ModelError, SettingsError
 from tilefarm.target import TARGETS
 
 from driver import cli
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.network.forms import NetworkSource, forms_of
 from driver.network.frontend import import_model
 from driver.network.frontend.seeded import seeded_data
@@ -45,7 +45,7 @@ def test_what_is_missing_is_said_first_things_first(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot read .*absent\.onnx"):
         forms_of(NetworkSource(model=tmp_path / "absent.onnx"), TARGET)
     with pytest.raises(DataError, match=r"digits needs --calibrate DATA\.npz"):
-        forms_of(NetworkSource(model=MODEL), TARGET)
+        forms_of(NetworkSource(model=DEMO_MODEL), TARGET)
     with pytest.raises(SettingsError, match="zoo:vgg: no such network"):
         forms_of(NetworkSource(model="zoo:vgg"), TARGET)
 
@@ -57,7 +57,7 @@ def calibrated(method: str) -> Quantization:
 def test_how_it_becomes_integers_is_the_users(tmp_path: Path) -> None:
     scales = [
         forms_of(
-            NetworkSource(model=MODEL, calibration=CALIBRATION, how=how), TARGET
+            NetworkSource(model=DEMO_MODEL, calibration=DEMO_CALIBRATION, how=how), TARGET
         ).quantized.tensors
         for how in map(calibrated, ("minmax", "percentile:90"))
     ]

@@ -19,7 +19,7 @@ from tilefarm.trace import Trace
 from driver.network.graph.ir import Concat, Graph
 from driver.network.integer.network import Network
 from driver.network.integer.reference import run_network, run_workload
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 from driver.program.arena import plan_arena
 from driver.program.deployed import read_program
@@ -30,7 +30,7 @@ SIM = TARGETS["sim"]
 
 
 def network_of(graph: Graph, seed: int) -> Network:
-    return partition(quantize(graph, samples_for(graph, seed)), SIM)
+    return partition_network(quantize(graph, samples_for(graph, seed)), SIM)
 
 
 def execute(
@@ -97,7 +97,7 @@ def test_tensors_begin_at_multiples_of_the_largest_element() -> None:
     b, rng = Builder((1, 32, 2, 2)), np.random.default_rng(0)
     first = b.put(conv(rng, 32, 32, window(1)), "x")
     graph = b.graph(b.put(conv(rng, 32, 32, window(1)), first))
-    network = partition(quantize(graph, samples_for(graph, 0)), wide)
+    network = partition_network(quantize(graph, samples_for(graph, 0)), wide)
     arena = plan_arena(network, {})
     job, constants = program_job(network, {}, arena.offsets)
     offsets = [offset for call in job.calls for _, offset in call.arguments]

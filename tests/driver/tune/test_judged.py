@@ -16,8 +16,8 @@ from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS
 from tilefarm.watch.operations import Operations
 
-from driver.network.partition.partitioner import partition
-from driver.network.quantize.fitting import fit
+from driver.network.partition.partitioner import partition_network
+from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.options import Quantization
 from driver.report.terminal.events import Notice, StepEnded
 from driver.stop_token import StopToken
@@ -102,8 +102,8 @@ def judging(tmp_path: Path, *, large: float = 1.0, outlier: float = 1.0) -> Judg
             files = read(stages)
             target = TARGETS["sim"]
             given_inputs = files.calibration.inputs if files.calibration else None
-            fitted = fit(target, files.graph, given_inputs, how)
-            network = partition(fitted.quantized, target)
+            fitted = fit_quantization(target, files.graph, given_inputs, how)
+            network = partition_network(fitted.quantized, target)
             judged = judge_promise(stages, files, target, fitted, network)
         words = [event.text for event in told if isinstance(event, Notice)]
         words += [e.detail for e in told if isinstance(e, StepEnded) and e.step == "judge"]

@@ -8,10 +8,10 @@ from tilefarm.target import TARGETS
 from tilefarm.workload import Workload
 
 from compile_worker.space import lower_bound_cycles
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.network.frontend import import_model, load_data
-from driver.network.partition.partitioner import partition
-from driver.network.quantize.fitting import fit
+from driver.network.partition.partitioner import partition_network
+from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.options import AS_USUAL
 from driver.tune import plan_kernels
 from driver.tune.plan_kernels import simulated
@@ -20,9 +20,9 @@ from driver.tune.plan_kernels import simulated
 @pytest.fixture(scope="module")
 def workload() -> Workload:
     """The last one of the demo: a small layer."""
-    target, graph = TARGETS["sim"], import_model(MODEL)
-    fitted = fit(target, graph, load_data(CALIBRATION, graph).inputs, AS_USUAL)
-    return partition(fitted.quantized, target).workloads()[-1][0]
+    target, graph = TARGETS["sim"], import_model(DEMO_MODEL)
+    fitted = fit_quantization(target, graph, load_data(DEMO_CALIBRATION, graph).inputs, AS_USUAL)
+    return partition_network(fitted.quantized, target).workloads()[-1][0]
 
 
 def test_a_kernel_runs_as_often_as_wanted_and_takes_the_same(workload: Workload) -> None:

@@ -11,7 +11,7 @@ from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.watch.operations import Operations
 
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.stop_token import StopToken
 from driver.tune.files import Files
 from driver.tune.preparing import read
@@ -21,7 +21,7 @@ from driver.tune.watched import watched
 
 
 def files_of(
-    model: Path, scratch: Path, *, calibrate: Path = CALIBRATION
+    model: Path, scratch: Path, *, calibrate: Path = DEMO_CALIBRATION
 ) -> tuple[Files, list[object]]:
     """What is read of a model and its data, and what the user is told meanwhile."""
     clock, told = SystemClock(), list[object]()
@@ -44,20 +44,20 @@ def digest_of(model: Path, scratch: Path) -> Digest:
 
 
 def test_a_model_with_other_weights_beside_it_is_another_model(tmp_path: Path) -> None:
-    model = saved_beside(onnx.load(MODEL), tmp_path)
+    model = saved_beside(onnx.load(DEMO_MODEL), tmp_path)
     before = digest_of(model, tmp_path)
     assert digest_of(model, tmp_path) == before
     weights = tmp_path / "w/net.bin"
     weights.write_bytes(bytes(4) + weights.read_bytes()[4:])
     assert digest_of(model, tmp_path) != before
-    assert digest_of(MODEL, tmp_path) == Digest.of_file(MODEL)
+    assert digest_of(DEMO_MODEL, tmp_path) == Digest.of_file(DEMO_MODEL)
 
 
 def test_labels_by_another_name_are_told(tmp_path: Path) -> None:
-    images = np.load(CALIBRATION)["x"]
+    images = np.load(DEMO_CALIBRATION)["x"]
     path = tmp_path / "data.npz"
     np.savez(path, x=images, labels=np.zeros(len(images), np.int64))
-    _, told = files_of(MODEL, tmp_path, calibrate=path)
+    _, told = files_of(DEMO_MODEL, tmp_path, calibrate=path)
     assert sum(f"{path}: nothing uses 1 array 'labels'" in str(each) for each in told) == 1
-    _, told = files_of(MODEL, tmp_path)
+    _, told = files_of(DEMO_MODEL, tmp_path)
     assert not any("nothing uses" in str(each) for each in told)

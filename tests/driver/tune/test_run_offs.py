@@ -25,7 +25,7 @@ from tilefarm.watch.operations import Operations
 
 from driver.campaign.measuring import CLOSE_LOOK
 from driver.farm.settings import FarmSettings
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.report.summary import Span
 from driver.report.terminal.events import Notice, StepEnded
 from driver.stop_token import StopToken
@@ -85,8 +85,8 @@ def stages(folder: Path, told: list[object], wait_seconds: float) -> Iterator[St
     with watched(Operations(), told.append, run_id="test", clock=clock, wall_origin=0.0) as watch:
         yield Stages(
             settings=TuneSettings(
-                model=MODEL,
-                calibrate=CALIBRATION,
+                model=DEMO_MODEL,
+                calibrate=DEMO_CALIBRATION,
                 out=folder,
                 farm=FarmSettings(devices=2, device_wait_seconds=wait_seconds),
             ),

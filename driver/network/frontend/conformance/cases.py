@@ -21,7 +21,7 @@ from onnx import numpy_helper
 from onnx.backend.test.case import node as node_cases
 from tilefarm.errors import DataError
 
-Kind = Literal["float", "integer", "converted"]
+CaseKind = Literal["float", "integer", "converted"]
 
 _FOLDERS: Final = ("pytorch-converted", "pytorch-operator", "simple")
 _INTEGER: Final = frozenset(
@@ -35,7 +35,7 @@ class Case:
     """One case: a model with inputs and the outputs that it must give."""
 
     name: str
-    kind: Kind
+    kind: CaseKind
     model: onnx.ModelProto
     inputs: tuple[NDArray[Any], ...]
     outputs: tuple[NDArray[Any], ...]
@@ -46,7 +46,7 @@ class Case:
         return str(self.model.graph.node[0].op_type) if self.model.graph.node else "none"
 
 
-def cases(folder: Path | None = None) -> Iterator[Case]:
+def conformance_cases(folder: Path | None = None) -> Iterator[Case]:
     """The cases of a folder with a folder each, or all that the `onnx` package brings.
 
     Raises:

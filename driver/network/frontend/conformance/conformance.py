@@ -23,7 +23,7 @@ from onnx import numpy_helper
 from tilefarm.errors import ModelError
 
 from driver.network.frontend.batch_layout import held_shape
-from driver.network.frontend.conformance.cases import Case, Kind
+from driver.network.frontend.conformance.cases import Case, CaseKind
 from driver.network.frontend.file import OPSETS
 from driver.network.frontend.onnx import import_model
 from driver.network.graph.float_run import run_float
@@ -51,31 +51,33 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ConformanceResult:
     """What became of a case, and why unless it passed."""
 
     name: str
-    kind: Kind
+    kind: CaseKind
     operator: str
     verdict: Verdict
     why: str = ""
 
 
-def results(chosen: Iterator[Case] | Sequence[Case]) -> Iterator[Result]:
+def conformance_results(chosen: Iterator[Case] | Sequence[Case]) -> Iterator[ConformanceResult]:
     """What becomes of each case."""
     with tempfile.TemporaryDirectory(prefix="tilefarm-conformance-") as folder:
         for case in chosen:
-            yield result(case, Path(folder))
+            yield conformance_result(case, Path(folder))
 
 
-def result(case: Case, folder: Path) -> Result:
+def conformance_result(case: Case, folder: Path) -> ConformanceResult:
     """Imports and runs one case.
 
     Args:
         folder: where the model is written.
     """
     verdict, why = _judged(case, folder)
-    return Result(name=case.name, kind=case.kind, operator=case.operator, verdict=verdict, why=why)
+    return ConformanceResult(
+        name=case.name, kind=case.kind, operator=case.operator, verdict=verdict, why=why
+    )
 
 
 def reasons() -> dict[str, str]:
@@ -89,7 +91,7 @@ def reasons() -> dict[str, str]:
     }
 
 
-def reasons_text(found: Sequence[Result]) -> str:
+def reasons_text(found: Sequence[ConformanceResult]) -> str:
     """The file of reasons for these results."""
     document: dict[str, dict[str, list[str]]] = {}
     for each in sorted(found, key=lambda r: (r.operator, r.name)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from driver.network.frontend.call import Call, RefusedError, Scope
+from driver.network.frontend.call import OnnxCall, RefusedError, Scope
 
 Units: TypeAlias = tuple[str, ...]
 """The dynamic quantizations whose scales are a factor of a name's values, sorted."""
@@ -34,7 +34,7 @@ _AGREEING: Final = {
 _SUMS: Final = frozenset({"ConvInteger", "MatMulInteger"})
 
 
-def after(call: Call, scope: Scope) -> Units:
+def after(call: OnnxCall, scope: Scope) -> Units:
     """The units of a call's results.
 
     Raises:
@@ -57,7 +57,7 @@ def after(call: Call, scope: Scope) -> Units:
     )
 
 
-def _agree(call: Call, given: list[Units]) -> bool:
+def _agree(call: OnnxCall, given: list[Units]) -> bool:
     """Whether integers, scales and zero points come from the same quantizations."""
     return all(
         given[index] == given[group[0]]
@@ -67,7 +67,7 @@ def _agree(call: Call, given: list[Units]) -> bool:
     )
 
 
-def _multiplied(call: Call, scope: Scope, given: list[Units]) -> Units | None:
+def _multiplied(call: OnnxCall, scope: Scope, given: list[Units]) -> Units | None:
     """The units of a product: of scales, those of both; of integers and scales, what is left."""
     scales = [scope.is_constant(name) for name in call.inputs]
     if all(scales):

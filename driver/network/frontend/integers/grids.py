@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.integers import dynamic_scales, plain_integers
 from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.graph.grid import Grid
@@ -24,7 +24,7 @@ _READ_INTEGERS_TOO: Final = "QLinear"
 """How the names of further ones begin."""
 
 
-def check(call: Call, scope: Scope) -> None:
+def check(call: OnnxCall, scope: Scope) -> None:
     """Refuses an operator that reads integers as if they were reals, or scales that it must not.
 
     Raises:
@@ -45,7 +45,7 @@ def check(call: Call, scope: Scope) -> None:
         raise RefusedError("reads values of different scales or zero points")
 
 
-def pass_on(call: Call, scope: Scope) -> None:
+def pass_on(call: OnnxCall, scope: Scope) -> None:
     """Notes what follows of the operands for the results."""
     scope.units |= dict.fromkeys(call.outputs, dynamic_scales.after(call, scope))
     if all(scope.is_constant(name) for name in call.outputs if name):
@@ -58,14 +58,14 @@ def pass_on(call: Call, scope: Scope) -> None:
         scope.grids |= dict.fromkeys(call.outputs, grid)
 
 
-def _moved_grid(call: Call, scope: Scope) -> Grid | None:
+def _moved_grid(call: OnnxCall, scope: Scope) -> Grid | None:
     """That of the operand which an operator moves."""
     if call.operator not in dynamic_scales.MOVES:
         return None
     return next((grid for grid in _grids_of(_moved(call), scope) if grid is not None), None)
 
 
-def _moved(call: Call) -> tuple[str, ...]:
+def _moved(call: OnnxCall) -> tuple[str, ...]:
     """The operands whose elements an operator moves; others say where to."""
     return call.inputs if call.operator == "Concat" else call.inputs[:1]
 
@@ -75,7 +75,7 @@ def _grids_of(names: tuple[str, ...], scope: Scope) -> list[Grid | None]:
     return [scope.grids.get(name) for name in names if name and not scope.is_constant(name)]
 
 
-def grid_at(call: Call, scope: Scope, index: int = 0) -> Grid:
+def grid_at(call: OnnxCall, scope: Scope, index: int = 0) -> Grid:
     """The grid of the integers at that input.
 
     Raises:
@@ -88,7 +88,7 @@ def grid_at(call: Call, scope: Scope, index: int = 0) -> Grid:
     return grid
 
 
-def read_as(call: Call, scope: Scope, index: int, grid: Grid) -> str:
+def read_as(call: OnnxCall, scope: Scope, index: int, grid: Grid) -> str:
     """The reals that the integers at that input stand for to a reader with this grid.
 
     Raises:
@@ -112,7 +112,7 @@ def read_as(call: Call, scope: Scope, index: int, grid: Grid) -> str:
     return scope.readings[name, before, grid]
 
 
-def noted(call: Call, scope: Scope, what: str, values: Array) -> str:
+def noted(call: OnnxCall, scope: Scope, what: str, values: Array) -> str:
     """Makes the values a constant under a name that no ONNX tensor has."""
     name = f"{call.outputs[0]}\0{what}"
     scope.constants[name] = values

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import onnx
 
-from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.integers.grids import grid_at, noted, read_as
 from driver.network.frontend.integers.plain_integers import truncated, wrapped
 from driver.network.frontend.operators import arithmetic, matrices, windows
@@ -17,7 +17,7 @@ from driver.network.frontend.operators.comparisons import truth
 from driver.network.graph.grid import BOUNDS, Grid
 
 
-def dynamic_quantize_linear(call: Call, scope: Scope) -> Lowered:
+def dynamic_quantize_linear(call: OnnxCall, scope: Scope) -> Lowered:
     """DynamicQuantizeLinear: the reals themselves, in units of a scale that is taken as 1.
 
     Their range is calibrated as any other, so the scale becomes static.
@@ -30,14 +30,14 @@ def dynamic_quantize_linear(call: Call, scope: Scope) -> Lowered:
     return Lowered((), (scope.activation(call),))
 
 
-def conv_integer(call: Call, scope: Scope) -> Lowered:
+def conv_integer(call: OnnxCall, scope: Scope) -> Lowered:
     """ConvInteger(x, w[, zero points]): the reals of x with whole numbers as weights."""
     x, grid = _operand(call, scope, 0)
     weight = noted(call, scope, "weight", _whole_weights(call, scope, axis=0))
     return _summed(call, scope, windows.conv, (x, weight), grid.scale)
 
 
-def matmul_integer(call: Call, scope: Scope) -> Lowered:
+def matmul_integer(call: OnnxCall, scope: Scope) -> Lowered:
     """MatMulInteger(a, b[, zero points]); b may be a constant."""
     a, grid = _operand(call, scope, 0)
     if scope.is_constant(call.inputs[1]):
@@ -48,7 +48,7 @@ def matmul_integer(call: Call, scope: Scope) -> Lowered:
     return _summed(call, scope, matrices.matmul, (a, b), grid.scale * scale)
 
 
-def cast(call: Call, scope: Scope) -> Lowered:
+def cast(call: OnnxCall, scope: Scope) -> Lowered:
     """Cast of integers and reals to one another, and to truth values."""
     grid = scope.grids.get(call.inputs[0])
     number = call.integer("to", 0)
@@ -69,7 +69,7 @@ def cast(call: Call, scope: Scope) -> Lowered:
     return Lowered((), (read_as(call, scope, 0, Grid(1.0, 0, grid.dtype)),))
 
 
-def _to_whole(call: Call, scope: Scope, before: Grid | None, wanted: str) -> Lowered:
+def _to_whole(call: OnnxCall, scope: Scope, before: Grid | None, wanted: str) -> Lowered:
     """Cast to an integer type: of reals without their fraction, of integers within the type."""
     name = scope.activation(call)
     if before is not None and before.dtype == wanted:
@@ -85,7 +85,7 @@ def _to_whole(call: Call, scope: Scope, before: Grid | None, wanted: str) -> Low
     return Lowered(() if fits else wrapped(wanted, may_be_negative=False), (name,))
 
 
-def _operand(call: Call, scope: Scope, index: int) -> tuple[str, Grid]:
+def _operand(call: OnnxCall, scope: Scope, index: int) -> tuple[str, Grid]:
     """The reals behind the integers at that input, and their grid with the zero point given."""
     grid = grid_at(call, scope, index)
     zero = scope.constant(call, index + 2, "zero point") if call.has_input(index + 2) else None
@@ -95,7 +95,7 @@ def _operand(call: Call, scope: Scope, index: int) -> tuple[str, Grid]:
     return read_as(call, scope, index, grid), grid
 
 
-def _whole_weights(call: Call, scope: Scope, axis: int) -> Array:
+def _whole_weights(call: OnnxCall, scope: Scope, axis: int) -> Array:
     """The constant second input less its zero point, of which there may be one along an axis."""
     values = scope.constant(call, 1, "weight")
     if values.dtype.name not in BOUNDS:
@@ -113,9 +113,9 @@ def _whole_weights(call: Call, scope: Scope, axis: int) -> Array:
 
 
 def _summed(
-    call: Call,
+    call: OnnxCall,
     scope: Scope,
-    rule: Callable[[Call, Scope], Lowered],
+    rule: Callable[[OnnxCall, Scope], Lowered],
     inputs: tuple[str, str],
     scale: float,
 ) -> Lowered:
@@ -124,7 +124,7 @@ def _summed(
     return rule(replace(call, inputs=inputs), scope)
 
 
-RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
     "Cast": cast,
     "ConvInteger": conv_integer,
     "DynamicQuantizeLinear": dynamic_quantize_linear,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.graph.grid import BOUNDS, Grid
 from driver.network.graph.ir import Unary
 
@@ -35,7 +35,7 @@ ARITHMETIC: Final = (
 """Operators that mean on the integers what they mean on these as reals."""
 
 
-def result_grid(call: Call, scope: Scope) -> Grid | None:
+def result_grid(call: OnnxCall, scope: Scope) -> Grid | None:
     """What the result of one of `ARITHMETIC` stands for; None for reals."""
     if call.operator in _TRUE_OR_FALSE:
         return Grid(1.0, 0, "bool")
@@ -51,7 +51,7 @@ def _grid(name: str, scope: Scope) -> Grid | None:
     return Grid(1.0, 0, dtype.name) if dtype.name in BOUNDS else None
 
 
-def as_integers(call: Call, lowered: Lowered, scope: Scope) -> Lowered:
+def as_integers(call: OnnxCall, lowered: Lowered, scope: Scope) -> Lowered:
     """What a rule made of integers as reals, as integers: no fraction, within their type.
 
     Raises:

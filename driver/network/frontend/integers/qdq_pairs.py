@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.integers.grids import give_range, grid_at, noted, read_as
 from driver.network.frontend.integers.stored import QuantizationParameters, positive, steps_of
 from driver.network.frontend.operators import binary
@@ -24,8 +24,8 @@ from driver.network.graph.ir import (
     Concat,
     FloatArray,
     Gather,
+    GraphNode,
     MaxPool2d,
-    Node,
     Reshape,
     Shape,
     Slice,
@@ -33,7 +33,7 @@ from driver.network.graph.ir import (
 )
 
 
-def quantize_linear(call: Call, scope: Scope) -> Lowered:
+def quantize_linear(call: OnnxCall, scope: Scope) -> Lowered:
     """QuantizeLinear: a clip to the ends of the grid, whose range is given.
 
     Where scales differ within the tensor, what is made stands for whole numbers.
@@ -48,7 +48,7 @@ def quantize_linear(call: Call, scope: Scope) -> Lowered:
     return Lowered((*counted.chain, clip), counted.operands, counted.shape)
 
 
-def dequantize_linear(call: Call, scope: Scope) -> Lowered:
+def dequantize_linear(call: OnnxCall, scope: Scope) -> Lowered:
     """DequantizeLinear: another name for the reals, if they were made on the same grid."""
     before = grid_at(call, scope)
     steps = _steps(call, scope, scope.shapes[scope.activation(call)], before.dtype)
@@ -59,7 +59,7 @@ def dequantize_linear(call: Call, scope: Scope) -> Lowered:
     return _changed(call, scope, counted, "Mul", steps.scale)
 
 
-def on_grid(call: Call, scope: Scope, grid: Grid, name: str) -> Lowered:
+def on_grid(call: OnnxCall, scope: Scope, grid: Grid, name: str) -> Lowered:
     """The activation `name` brought to a grid; the same one again is the same tensor."""
     result = call.outputs[0]
     scope.grids[result] = grid
@@ -82,7 +82,7 @@ def clip_onto(result: str, scope: Scope, grid: Grid) -> Clip:
     return Clip(lo=grid.lo, hi=grid.hi)
 
 
-def grid_of(call: Call, scope: Scope, index: int, dtype: str | None = None) -> Grid:
+def grid_of(call: OnnxCall, scope: Scope, index: int, dtype: str | None = None) -> Grid:
     """The grid whose scale is that input, and whose zero point is the next.
 
     Args:
@@ -102,20 +102,20 @@ def grid_of(call: Call, scope: Scope, index: int, dtype: str | None = None) -> G
     return grid
 
 
-def positive_scale(call: Call, scope: Scope, index: int) -> FloatArray:
+def positive_scale(call: OnnxCall, scope: Scope, index: int) -> FloatArray:
     """The constant scales at that input, none of them zero, negative or NaN."""
     return positive(scope.weights(call, index, "scale"), repr(call.inputs[index]))
 
 
 def _steps(
-    call: Call, scope: Scope, shape: Shape, dtype: str | None = None
+    call: OnnxCall, scope: Scope, shape: Shape, dtype: str | None = None
 ) -> QuantizationParameters:
     """The steps of an activation of `shape`; of the type `dtype`, if there are integers already."""
     zero = scope.constant(call, 2, "zero point") if call.has_input(2) else None
     return steps_of(call, scope.weights(call, 1, "scale"), zero, shape, dtype)
 
 
-def _changed(call: Call, scope: Scope, name: str, operator: str, values: Array) -> Lowered:
+def _changed(call: OnnxCall, scope: Scope, name: str, operator: str, values: Array) -> Lowered:
     """An activation plus, minus or times a constant."""
     rules = {"Add": binary.add, "Sub": binary.subtract, "Mul": binary.multiply}
     constant = noted(call, scope, operator, np.asarray(values, np.float32))
@@ -136,11 +136,11 @@ def _is_within(name: str, scope: Scope, grid: Grid) -> bool:
     return moves and all(_is_within(source, scope, grid) for source in maker.inputs)
 
 
-def _maker(name: str, scope: Scope) -> Node | None:
+def _maker(name: str, scope: Scope) -> GraphNode | None:
     return next((node for node in reversed(scope.nodes) if node.output == name), None)
 
 
-RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
     "DequantizeLinear": dequantize_linear,
     "QuantizeLinear": quantize_linear,
 }

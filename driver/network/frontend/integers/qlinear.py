@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.integers import qdq_pairs as quantized
 from driver.network.frontend.integers.grids import grid_at, noted, read_as
 from driver.network.frontend.integers.stored import dequantized
@@ -22,7 +22,7 @@ from driver.network.frontend.operators import matrices, windows
 _CONV_BIAS: Final = 8
 
 
-def conv(call: Call, scope: Scope) -> Lowered:
+def conv(call: OnnxCall, scope: Scope) -> Lowered:
     """QLinearConv(x, scale, zero, w, scale, zero, scale, zero[, b])."""
     if call.integer("channels_last", 0):
         raise RefusedError("channels_last is not supported")
@@ -31,16 +31,16 @@ def conv(call: Call, scope: Scope) -> Lowered:
     return between_grids(call, scope, windows.conv, [x, weight, *bias(call, scope, _CONV_BIAS)], 6)
 
 
-def matmul(call: Call, scope: Scope) -> Lowered:
+def matmul(call: OnnxCall, scope: Scope) -> Lowered:
     """QLinearMatMul(a, scale, zero, b, scale, zero, scale, zero)."""
     factors = [operand(call, scope, 0), operand(call, scope, 3, axis=-1)]
     return between_grids(call, scope, matrices.matmul, factors, 6)
 
 
 def between_grids(
-    call: Call,
+    call: OnnxCall,
     scope: Scope,
-    rule: Callable[[Call, Scope], Lowered],
+    rule: Callable[[OnnxCall, Scope], Lowered],
     inputs: Sequence[str],
     grid_index: int,
 ) -> Lowered:
@@ -51,7 +51,7 @@ def between_grids(
     return replace(lowered, chain=(*lowered.chain, clip))
 
 
-def operand(call: Call, scope: Scope, index: int, axis: int = 0) -> str:
+def operand(call: OnnxCall, scope: Scope, index: int, axis: int = 0) -> str:
     """A name for the reals at that input, whose scale and zero point follow it.
 
     Args:
@@ -63,7 +63,7 @@ def operand(call: Call, scope: Scope, index: int, axis: int = 0) -> str:
     return read_as(call, scope, index, quantized.grid_of(call, scope, index + 1, dtype))
 
 
-def weights(call: Call, scope: Scope, index: int, axis: int) -> str:
+def weights(call: OnnxCall, scope: Scope, index: int, axis: int) -> str:
     """A name for the reals of the constant at that input, whose scale and zero point follow it."""
     axis = axis if scope.constant(call, index + 1, "scale").size > 1 else 0
     operands = [scope.constant(call, index, "weight"), scope.constant(call, index + 1, "scale")]
@@ -74,7 +74,7 @@ def weights(call: Call, scope: Scope, index: int, axis: int) -> str:
     return noted(call, scope, f"constant{index}", dequantized(meant, operands))
 
 
-def bias(call: Call, scope: Scope, index: int) -> list[str]:
+def bias(call: OnnxCall, scope: Scope, index: int) -> list[str]:
     """A name for the reals of an int32 bias, whose scale is that of the sums; or nothing.
 
     The scales of what is summed are inputs 1 and 4.
@@ -90,7 +90,7 @@ def bias(call: Call, scope: Scope, index: int) -> list[str]:
     return [noted(call, scope, "bias", reals)]
 
 
-RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
     "QLinearConv": conv,
     "QLinearMatMul": matmul,
 }

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from driver.network.frontend.call import Array, Call, RefusedError, axis_within
+from driver.network.frontend.call import Array, OnnxCall, RefusedError, axis_within
 from driver.network.graph.grid import BOUNDS, Grid
 from driver.network.graph.ir import FloatArray, Shape
 
@@ -44,7 +44,7 @@ class QuantizationParameters:
 
 
 def steps_of(
-    call: Call, scale: Array, zero: Array | None, shape: Shape, dtype: str | None = None
+    call: OnnxCall, scale: Array, zero: Array | None, shape: Shape, dtype: str | None = None
 ) -> QuantizationParameters:
     """The steps of values of `shape`: one, one for each entry of the call's axis, or for blocks.
 
@@ -88,13 +88,13 @@ def positive(scale: FloatArray, shown: str) -> FloatArray:
     return scale
 
 
-def dequantized(call: Call, operands: list[Array]) -> Array:
+def dequantized(call: OnnxCall, operands: list[Array]) -> Array:
     """DequantizeLinear of a constant."""
     values, scale, zero = _operands(operands)
     return steps_of(call, scale, zero, values.shape, values.dtype.name).reals(values)
 
 
-def quantized(call: Call, operands: list[Array]) -> Array:
+def quantized(call: OnnxCall, operands: list[Array]) -> Array:
     """QuantizeLinear of a constant."""
     values, scale, zero = _operands(operands)
     if not np.isfinite(values).all():
@@ -107,7 +107,7 @@ def _operands(operands: list[Array]) -> tuple[Array, Array, Array | None]:
     return operands[0], operands[1], zero
 
 
-def _made_type(call: Call, zero: Array | None) -> str:
+def _made_type(call: OnnxCall, zero: Array | None) -> str:
     """The type that QuantizeLinear makes."""
     number = call.integer("output_dtype", 0)
     if zero is not None:
@@ -128,7 +128,7 @@ def _type_name(number: int) -> str:
         raise RefusedError(f"quantizes to the unknown type {number}") from None
 
 
-def _over(parameter: NDArray[Any], shape: Shape, call: Call) -> NDArray[Any]:
+def _over(parameter: NDArray[Any], shape: Shape, call: OnnxCall) -> NDArray[Any]:
     """One value, one for each entry of an axis, or one for each block, as it meets an array."""
     block = call.integer("block_size", 0)
     if parameter.size == 1 and not block:

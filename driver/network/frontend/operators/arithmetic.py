@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.frontend.operators.normalizing import instance_norm
 from driver.network.graph.ir import Clip
@@ -16,7 +16,7 @@ _FLOAT_TYPES = (1, 10, 11, 16)
 """What ONNX calls float32, float16, double and bfloat16."""
 
 
-def batch_norm(call: Call, scope: Scope) -> Lowered:
+def batch_norm(call: OnnxCall, scope: Scope) -> Lowered:
     """BatchNormalization at inference: one multiplication and one addition per channel.
 
     In training mode a batch of one is normalized by itself, as exporters write the weights of
@@ -48,12 +48,12 @@ def batch_norm(call: Call, scope: Scope) -> Lowered:
     return Lowered(with_constants(scope.held(name), mul, add), (name,))
 
 
-def relu(call: Call, scope: Scope) -> Lowered:
+def relu(call: OnnxCall, scope: Scope) -> Lowered:
     """Relu."""
     return Lowered((Clip(lo=0.0, hi=math.inf),), (scope.activation(call),))
 
 
-def clip(call: Call, scope: Scope) -> Lowered:
+def clip(call: OnnxCall, scope: Scope) -> Lowered:
     """Clip with bounds as attributes (before opset 11) or constant inputs."""
     name = scope.activation(call)
     if call.opset < _CLIP_INPUTS_SINCE:
@@ -66,26 +66,26 @@ def clip(call: Call, scope: Scope) -> Lowered:
     return Lowered((Clip(lo=min(lo, hi), hi=hi),), (name,))  # ONNX: max wins where min > max
 
 
-def same(call: Call, scope: Scope) -> Lowered:
+def same(call: OnnxCall, scope: Scope) -> Lowered:
     """Identity: another name."""
     return Lowered((), (scope.activation(call),))
 
 
-def dropout(call: Call, scope: Scope) -> Lowered:
+def dropout(call: OnnxCall, scope: Scope) -> Lowered:
     """Dropout at inference: another name."""
     if call.has_input(2) and bool(np.any(scope.constant(call, 2, "training_mode"))):
         raise RefusedError("training mode is not supported")
     return Lowered((), (scope.activation(call),))
 
 
-def cast(call: Call, scope: Scope) -> Lowered:
+def cast(call: OnnxCall, scope: Scope) -> Lowered:
     """Cast of an activation between float types: another name."""
     if call.integer("to", 0) not in _FLOAT_TYPES:
         raise RefusedError("casts an activation to a type that is not floating point")
     return Lowered((), (scope.activation(call),))
 
 
-def cast_like(call: Call, scope: Scope) -> Lowered:
+def cast_like(call: OnnxCall, scope: Scope) -> Lowered:
     """CastLike of an activation to a float type, such as that of any activation: another name."""
     like = scope.constants.get(call.inputs[1])
     if like is not None and like.dtype.name not in ("float16", "float32", "float64"):
@@ -93,7 +93,7 @@ def cast_like(call: Call, scope: Scope) -> Lowered:
     return Lowered((), (scope.activation(call),))
 
 
-def _bound(call: Call, scope: Scope, index: int, what: str, default: float) -> float:
+def _bound(call: OnnxCall, scope: Scope, index: int, what: str, default: float) -> float:
     if not call.has_input(index):
         return default
     values = scope.constant(call, index, what)

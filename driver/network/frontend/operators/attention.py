@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Call, RefusedError
+from driver.network.frontend.call import OnnxCall, RefusedError
 from driver.network.frontend.operators.binary import MASK
 from driver.network.frontend.steps import Composition, Steps, operand
 
@@ -22,7 +22,7 @@ _HELD: Final = 4
 """The axes of queries, keys and values: batch, head, token, channel."""
 
 
-def attention(call: Call, do: Steps) -> tuple[str, ...]:
+def attention(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """Attention: heads that may share keys, masks, what was there before, a cap, any output."""
     rank = len(do.shape(call.inputs[0]))
     of_queries, of_keys = call.integer("q_num_heads", 0), call.integer("kv_num_heads", 0)
@@ -90,7 +90,7 @@ def _for_heads(do: Steps, name: str, heads: int) -> str:
     return do("Reshape", repeated, [batch, heads, tokens, channels])
 
 
-def _mask(call: Call, do: Steps, scores: tuple[int, ...], before: int) -> str:
+def _mask(call: OnnxCall, do: Steps, scores: tuple[int, ...], before: int) -> str:
     """What is added to scores [batch, head, query, key]: minus infinity where none shall be.
 
     Queries begin behind `before` keys; where lengths of keys are given, they are the last of these.
@@ -137,7 +137,7 @@ def _of_all_keys(do: Steps, mask: str, keys: int) -> str:
     return added
 
 
-def rotary_embedding(call: Call, do: Steps) -> tuple[str, ...]:
+def rotary_embedding(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """RotaryEmbedding: pairs of channels turned by the angle of their token."""
     name = call.inputs[0]
     given = do.shape(name)
@@ -162,7 +162,7 @@ def rotary_embedding(call: Call, do: Steps) -> tuple[str, ...]:
     return (_joined(do, result) if len(given) < _HELD else result,)
 
 
-def _of_tokens(call: Call, do: Steps, index: int) -> str:
+def _of_tokens(call: OnnxCall, do: Steps, index: int) -> str:
     """Cosines or sines [batch, 1, token, pair], those of the given positions if there are any."""
     name = call.inputs[index]
     if operand(call, 3):

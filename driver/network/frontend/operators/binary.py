@@ -10,10 +10,19 @@ from typing import Final
 import numpy as np
 
 from driver.network.frontend.batch_layout import held_shape
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.operators.channel_affine import of_a_sample, with_constants
 from driver.network.frontend.operators.moves import expanded, require_room
-from driver.network.graph.ir import Add, Clip, FloatArray, Operator, Product, Reshape, Shape, Unary
+from driver.network.graph.ir import (
+    Add,
+    Clip,
+    FloatArray,
+    Operator,
+    Product,
+    Reshape,
+    Shape,
+    Unary,
+)
 
 MASK: Final = 1e9
 """What an infinity in a mask becomes: its exponential is 0 next to any other's."""
@@ -41,17 +50,17 @@ class _Operands:
         return self.result(*with_constants(self.held, mul, add))
 
 
-def add(call: Call, scope: Scope) -> Lowered:
+def add(call: OnnxCall, scope: Scope) -> Lowered:
     """Add and Sum: of any number of operands."""
     return _sum(call, scope, 1.0)
 
 
-def mean(call: Call, scope: Scope) -> Lowered:
+def mean(call: OnnxCall, scope: Scope) -> Lowered:
     """Mean of any number of operands."""
     return _sum(call, scope, 1.0 / len(call.inputs))
 
 
-def _sum(call: Call, scope: Scope, factor: float) -> Lowered:
+def _sum(call: OnnxCall, scope: Scope, factor: float) -> Lowered:
     given = _operands(call, scope, np.add, infinity=MASK)
     total, *others = given.names
     for at, name in enumerate(others[:-1]):
@@ -63,7 +72,7 @@ def _sum(call: Call, scope: Scope, factor: float) -> Lowered:
     return given.result(*chain, of=(total, *others[-1:]))
 
 
-def subtract(call: Call, scope: Scope) -> Lowered:
+def subtract(call: OnnxCall, scope: Scope) -> Lowered:
     """Sub of two activations, or with a constant on either side."""
     given = _operands(_of_two(call), scope, np.add)
     if given.values is None:
@@ -73,13 +82,13 @@ def subtract(call: Call, scope: Scope) -> Lowered:
     return given.scaled(1.0, -given.values)
 
 
-def multiply(call: Call, scope: Scope) -> Lowered:
+def multiply(call: OnnxCall, scope: Scope) -> Lowered:
     """Mul of two activations, or by a constant."""
     given = _operands(_of_two(call), scope, np.multiply)
     return given.result(Product()) if given.values is None else given.scaled(given.values, 0.0)
 
 
-def divide(call: Call, scope: Scope) -> Lowered:
+def divide(call: OnnxCall, scope: Scope) -> Lowered:
     """Div of two activations, or with a constant on either side."""
     given = _operands(_of_two(call), scope, np.multiply)
     if given.values is None:
@@ -94,7 +103,7 @@ def divide(call: Call, scope: Scope) -> Lowered:
     return given.scaled(inverse, 0.0)
 
 
-def where(call: Call, scope: Scope) -> Lowered:
+def where(call: OnnxCall, scope: Scope) -> Lowered:
     """Where: each operand times 1 where it is taken and 0 elsewhere."""
     taken = call.inputs[0]
     if scope.is_constant(taken):
@@ -111,7 +120,7 @@ def where(call: Call, scope: Scope) -> Lowered:
     return add(replace(call, operator="Add", inputs=tuple(parts)), scope)
 
 
-def _masked(call: Call, scope: Scope, index: int, mask: str) -> str:
+def _masked(call: OnnxCall, scope: Scope, index: int, mask: str) -> str:
     """The name of an operand times a mask."""
     made = f"{call.outputs[0]}.operand{index}"
     if scope.is_constant(call.inputs[index]):
@@ -133,18 +142,22 @@ def _masked(call: Call, scope: Scope, index: int, mask: str) -> str:
     return made
 
 
-def larger(call: Call, scope: Scope) -> Lowered:
+def larger(call: OnnxCall, scope: Scope) -> Lowered:
     """Max of any number of operands; of a and b it is b + max(a - b, 0)."""
     return _extreme(call, scope, np.maximum, lo=0.0)
 
 
-def smaller(call: Call, scope: Scope) -> Lowered:
+def smaller(call: OnnxCall, scope: Scope) -> Lowered:
     """Min of any number of operands; of a and b it is b + min(a - b, 0)."""
     return _extreme(call, scope, np.minimum, hi=0.0)
 
 
 def _extreme(
-    call: Call, scope: Scope, of_constants: np.ufunc, lo: float = -math.inf, hi: float = math.inf
+    call: OnnxCall,
+    scope: Scope,
+    of_constants: np.ufunc,
+    lo: float = -math.inf,
+    hi: float = math.inf,
 ) -> Lowered:
     given = _operands(call, scope, of_constants)
     chain: tuple[Operator, ...] = ()
@@ -163,14 +176,14 @@ def _extreme(
     return given.result(*chain, *down, Clip(lo=lo, hi=hi), *back, of=of)
 
 
-def _of_two(call: Call) -> Call:
+def _of_two(call: OnnxCall) -> OnnxCall:
     if len(call.inputs) != 2:
         raise RefusedError(f"has {len(call.inputs)} inputs instead of 2")
     return call
 
 
 def _operands(
-    call: Call, scope: Scope, of_constants: np.ufunc, infinity: float = math.inf
+    call: OnnxCall, scope: Scope, of_constants: np.ufunc, infinity: float = math.inf
 ) -> _Operands:
     """The operands of a call in one form; see `Scope.weights` for `infinity`."""
     inputs = range(len(call.inputs))
@@ -193,7 +206,7 @@ def _operands(
     return _Operands(shape=whole, held=held_shape(whole, scope.batch), names=names, values=together)
 
 
-def _fitted(index: int, whole: Shape, call: Call, scope: Scope, *, to_whole: bool) -> str:
+def _fitted(index: int, whole: Shape, call: OnnxCall, scope: Scope, *, to_whole: bool) -> str:
     """An activation with as many axes as the result; the graph repeats extents of 1.
 
     It does not repeat those of the activations to fit constants: one of them has to be the `whole`.

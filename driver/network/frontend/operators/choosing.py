@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Call, RefusedError, axis_within
+from driver.network.frontend.call import OnnxCall, RefusedError, axis_within
 from driver.network.frontend.operators.moves import check_few
 from driver.network.frontend.steps import Composition, Steps
 from driver.network.graph.ir import Shape
@@ -22,7 +22,7 @@ _MOST_PLACES: Final = 1 << 24
 """The graph has places as float32, in which they are exact up to here."""
 
 
-def extreme_place(call: Call, do: Steps) -> tuple[str, ...]:
+def extreme_place(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """ArgMax and ArgMin: the first place, or the last."""
     name = call.inputs[0]
     shape = do.shape(name)
@@ -42,7 +42,7 @@ def _extreme(do: Steps, name: str, axis: int, kind: str, *, last: bool, keep: in
     return do("Cast", found, to=_INT64)
 
 
-def hardmax(call: Call, do: Steps) -> tuple[str, ...]:
+def hardmax(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """Hardmax: 1 at the first of the largest, 0 elsewhere."""
     name = call.inputs[0]
     shape = do.shape(name)
@@ -52,7 +52,7 @@ def hardmax(call: Call, do: Steps) -> tuple[str, ...]:
     return (do("Cast", there, to=_FLOAT),)
 
 
-def one_hot(call: Call, do: Steps) -> tuple[str, ...]:
+def one_hot(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """OneHot of constant depth and values: a new axis with one value on, the others off."""
     depth, values = (do.value(name) for name in call.inputs[1:3])
     if depth is None or values is None or depth.size != 1 or values.size != 2:
@@ -73,7 +73,7 @@ def one_hot(call: Call, do: Steps) -> tuple[str, ...]:
     return (do("Where", there, on, off),)
 
 
-def running_sum(call: Call, do: Steps) -> tuple[str, ...]:
+def running_sum(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """CumSum along a constant axis: for each place the sum of those up to it."""
     name = call.inputs[0]
     shape = do.shape(name)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Array, Call, RefusedError
+from driver.network.frontend.call import Array, OnnxCall, RefusedError
 from driver.network.frontend.operators.moves import check_few
 from driver.network.frontend.steps import Composition, Steps
 
@@ -17,7 +17,7 @@ _MOST_EXPONENTS: Final = 64
 """Each is a node of its own; networks have two or three."""
 
 
-def modulo(call: Call, do: Steps) -> tuple[str, ...]:
+def modulo(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """Mod by constants: what a whole quotient leaves, its sign the divisor's or, with fmod, x's."""
     given = do.value(call.inputs[1])
     if given is None or not np.isfinite(given).all() or not given.all():
@@ -32,7 +32,7 @@ def modulo(call: Call, do: Steps) -> tuple[str, ...]:
     return (do("CastLike", rest, call.inputs[0]),)
 
 
-def power(call: Call, do: Steps) -> tuple[str, ...] | None:
+def power(call: OnnxCall, do: Steps) -> tuple[str, ...] | None:
     """Pow of a constant, or to exponents that differ from place to place; one exponent is a rule.
 
     Every exponent takes its own places, so that no element sees a power that is not its own.

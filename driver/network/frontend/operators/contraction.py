@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.frontend.batch_layout import held_shape
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.operators.moves import check_few, moved
 from driver.network.graph.ir import (
     Conv2d,
@@ -63,7 +63,7 @@ class _Roles:
 
 
 def contracted(
-    a: Factor, b: Factor, result: Labels, call: Call, scope: Scope, scale: float = 1.0
+    a: Factor, b: Factor, result: Labels, call: OnnxCall, scope: Scope, scale: float = 1.0
 ) -> Lowered:
     """The sum of products of two operands, at least one of them an activation.
 
@@ -148,7 +148,7 @@ def _brought(
     free: Labels,
     form: Shape,
     what: str,
-    call: Call,
+    call: OnnxCall,
     scope: Scope,
 ) -> str:
     """An activation as [N, channels, *form]: groups and what is summed over are the channels."""

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Array, Call, RefusedError, axis_within
+from driver.network.frontend.call import Array, OnnxCall, RefusedError, axis_within
 from driver.network.frontend.steps import Composition, Steps
 from driver.network.graph.ir import Shape
 
@@ -21,7 +21,7 @@ _MOST_ELEMENTS: Final = 1 << 24
 """The graph has places as float32, in which they are exact up to here."""
 
 
-def gather_elements(call: Call, do: Steps) -> tuple[str, ...] | None:
+def gather_elements(call: OnnxCall, do: Steps) -> tuple[str, ...] | None:
     """GatherElements: for every place, the element there along an axis and itself along others."""
     name, places = call.inputs[:2]
     if do.value(places) is not None:
@@ -44,7 +44,7 @@ def gather_elements(call: Call, do: Steps) -> tuple[str, ...] | None:
     return (do("Gather", row, do("Add", along, here), axis=0),)
 
 
-def gather_nd(call: Call, do: Steps) -> tuple[str, ...] | None:
+def gather_nd(call: OnnxCall, do: Steps) -> tuple[str, ...] | None:
     """GatherND: for every place, given by an index for each of several axes, what is there."""
     name, places = call.inputs[:2]
     if do.value(places) is not None:

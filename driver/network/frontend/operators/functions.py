@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.operators.channel_affine import (
     can_be_repeated,
     of_a_sample,
@@ -62,18 +62,18 @@ WITH_PARAMETERS: Final[Mapping[str, tuple[str, tuple[tuple[str, float], ...]]]] 
 """Operators with parameters: the function, its attributes and what they are when absent."""
 
 
-def unary(call: Call, scope: Scope) -> Lowered:
+def unary(call: OnnxCall, scope: Scope) -> Lowered:
     """Any of the operators above."""
     return Lowered((function_of(call),), (scope.activation(call),))
 
 
-def function_of(call: Call) -> Unary:
+def function_of(call: OnnxCall) -> Unary:
     """The function that one of the operators above is."""
     function, given = WITH_PARAMETERS.get(call.operator) or (PLAIN[call.operator], ())
     return Unary(function=function, parameters=tuple(call.number(*each) for each in given))
 
 
-def gelu(call: Call, scope: Scope) -> Lowered:
+def gelu(call: OnnxCall, scope: Scope) -> Lowered:
     """Gelu, exact or by a hyperbolic tangent."""
     kind = call.text("approximate", "none")
     if kind not in ("none", "tanh"):
@@ -82,7 +82,7 @@ def gelu(call: Call, scope: Scope) -> Lowered:
     return Lowered((Unary(function=function),), (scope.activation(call),))
 
 
-def prelu(call: Call, scope: Scope) -> Lowered:
+def prelu(call: OnnxCall, scope: Scope) -> Lowered:
     """PRelu with one constant slope, one for each channel, or in any other place.
 
     The last is max(x, 0) + slope * min(x, 0).
@@ -104,14 +104,14 @@ def prelu(call: Call, scope: Scope) -> Lowered:
     return Lowered((Add(),), (above, below), shape)
 
 
-def power(call: Call, scope: Scope) -> Lowered:
+def power(call: OnnxCall, scope: Scope) -> Lowered:
     """Pow with one constant exponent; see `combined` for several."""
     name = scope.activation(call)
     one = (float(scope.weights(call, 1, "exponent").reshape(-1)[0]),)
     return Lowered((Unary(function="power", parameters=one),), (name,))
 
 
-def swish(call: Call, scope: Scope) -> Lowered:
+def swish(call: OnnxCall, scope: Scope) -> Lowered:
     """Swish: x times the sigmoid of alpha x."""
     name = scope.activation(call)
     alpha = call.number("alpha", 1.0)
@@ -122,7 +122,7 @@ def swish(call: Call, scope: Scope) -> Lowered:
     return Lowered((Product(),), (name, opened), scope.shapes[name])
 
 
-RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
     **dict.fromkeys((*PLAIN, *WITH_PARAMETERS), unary),
     "Gelu": gelu,
     "PRelu": prelu,

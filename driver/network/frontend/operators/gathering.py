@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 
 from driver.network.frontend.batch_layout import held_shape
-from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope, axis_within
+from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope, axis_within
 from driver.network.frontend.operators.joining import concat
 from driver.network.frontend.operators.moves import NOTHING, moved, require_room
 from driver.network.frontend.operators.moves import gather as gather_constant
 from driver.network.graph.ir import Gather, Operator, Reshape, Shape, Take
 
 
-def gather(call: Call, scope: Scope) -> Lowered:
+def gather(call: OnnxCall, scope: Scope) -> Lowered:
     """Gather along an axis: of an activation or a constant, at constant places or at data."""
     if scope.is_constant(call.inputs[1]):
         return gather_constant(call, scope)
@@ -27,7 +27,7 @@ def gather(call: Call, scope: Scope) -> Lowered:
     return _of_data(call, scope, places)
 
 
-def _of_table(call: Call, scope: Scope, places: str) -> Lowered:
+def _of_table(call: OnnxCall, scope: Scope, places: str) -> Lowered:
     """Rows of a constant, such as an embedding's, for every place."""
     data = scope.weights(call, 0, "data")
     axis = axis_within(call.integer("axis", 0), data.ndim)
@@ -39,7 +39,7 @@ def _of_table(call: Call, scope: Scope, places: str) -> Lowered:
     return _taken(Take(table=table), (), places, before, after, scope, call)
 
 
-def _of_data(call: Call, scope: Scope, places: str) -> Lowered:
+def _of_data(call: OnnxCall, scope: Scope, places: str) -> Lowered:
     """Entries of an activation, all of whose elements belong to one sample."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -63,7 +63,7 @@ def _taken(
     before: Shape,
     after: Shape,
     scope: Scope,
-    call: Call,
+    call: OnnxCall,
 ) -> Lowered:
     """The columns [*before, *after] for every place, each place where ONNX has it."""
     given = scope.shapes[places]
@@ -88,7 +88,7 @@ def _note_reach(places: str, scope: Scope, count: int) -> None:
         scope.ranges[places] = max(scope.ranges.get(places, 0.0), float(count - 1))
 
 
-def gather_nd(call: Call, scope: Scope) -> Lowered:
+def gather_nd(call: OnnxCall, scope: Scope) -> Lowered:
     """GatherND at constant places."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -112,7 +112,7 @@ def entries_at(x: Array, places: Array, batches: int) -> Array:
     return np.stack(found).reshape(*places.shape[:-1], *x.shape[batches + places.shape[-1] :])
 
 
-def scatter_nd(call: Call, scope: Scope) -> Lowered:
+def scatter_nd(call: OnnxCall, scope: Scope) -> Lowered:
     """ScatterND at constant places: entries of one tensor in the place of some of another."""
     shape = _shape(call, scope, 0)
     places = _whole_places(call, scope)
@@ -125,7 +125,7 @@ def scatter_nd(call: Call, scope: Scope) -> Lowered:
     return _scattered(call, scope, at, (*places.shape[:-1], *shape[depth:]))
 
 
-def scatter_elements(call: Call, scope: Scope) -> Lowered:
+def scatter_elements(call: OnnxCall, scope: Scope) -> Lowered:
     """ScatterElements at constant places along an axis; Scatter is its old name."""
     shape = _shape(call, scope, 0)
     places = _whole_places(call, scope)
@@ -138,7 +138,7 @@ def scatter_elements(call: Call, scope: Scope) -> Lowered:
     return _scattered(call, scope, tuple(at), places.shape)
 
 
-def _scattered(call: Call, scope: Scope, at: tuple[Array, ...], updates: Shape) -> Lowered:
+def _scattered(call: OnnxCall, scope: Scope, at: tuple[Array, ...], updates: Shape) -> Lowered:
     """The first operand with the third one's elements at places of it; the last one wins."""
     if call.text("reduction", "none") != "none":
         raise RefusedError(f"reduction {call.text('reduction', '')!r}; only none is supported")
@@ -157,7 +157,7 @@ def _scattered(call: Call, scope: Scope, at: tuple[Array, ...], updates: Shape) 
     return moved(name, scope, lambda places: places.reshape(-1)[order])
 
 
-def _row(call: Call, scope: Scope, index: int) -> str:
+def _row(call: OnnxCall, scope: Scope, index: int) -> str:
     """An operand with one axis."""
     size = math.prod(_shape(call, scope, index))
     if scope.is_constant(call.inputs[index]):
@@ -168,14 +168,14 @@ def _row(call: Call, scope: Scope, index: int) -> str:
     return scope.beside(f"part{index}", Lowered((Reshape(shape=(size,)),), (name,), (size,)), call)
 
 
-def _shape(call: Call, scope: Scope, index: int) -> Shape:
+def _shape(call: OnnxCall, scope: Scope, index: int) -> Shape:
     name = call.inputs[index]
     if scope.is_constant(name):
         return scope.constants[name].shape
     return scope.shapes[scope.activation(call, index)]
 
 
-def _whole_places(call: Call, scope: Scope) -> Array:
+def _whole_places(call: OnnxCall, scope: Scope) -> Array:
     """The constant integers at the second input."""
     places = scope.constant(call, 1, "indices")
     if places.dtype.kind not in "iu" or not places.ndim or not places.size:
@@ -188,7 +188,7 @@ def _check_within(places: Array, reach: Array, shape: Shape) -> None:
         raise RefusedError(f"an index is outside {list(shape)}")
 
 
-def compress(call: Call, scope: Scope) -> Lowered:
+def compress(call: OnnxCall, scope: Scope) -> Lowered:
     """Compress by a constant condition: the entries along an axis, or of all, that it names."""
     name = scope.activation(call)
     condition = scope.constant(call, 1, "condition").reshape(-1).astype(bool)
@@ -202,7 +202,7 @@ def compress(call: Call, scope: Scope) -> Lowered:
     return moved(name, scope, lambda x: np.take(x, taken, axis))
 
 
-def trilu(call: Call, scope: Scope) -> Lowered:
+def trilu(call: OnnxCall, scope: Scope) -> Lowered:
     """Trilu: the elements above or below a diagonal, zeros elsewhere."""
     name = scope.activation(call)
     given = scope.integers(call, 1, "k") if call.has_input(1) else (0,)
@@ -217,7 +217,7 @@ def trilu(call: Call, scope: Scope) -> Lowered:
     return moved(name, scope, move)
 
 
-def reverse_sequence(call: Call, scope: Scope) -> Lowered:
+def reverse_sequence(call: OnnxCall, scope: Scope) -> Lowered:
     """ReverseSequence of constant lengths."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -238,7 +238,7 @@ def reverse_sequence(call: Call, scope: Scope) -> Lowered:
     return moved(name, scope, move)
 
 
-RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
     "Compress": compress,
     "Gather": gather,
     "GatherND": gather_nd,

@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.frontend.call import Call
+from driver.network.frontend.call import OnnxCall
 from driver.network.graph.ir import FloatArray
 
 _CUBIC: Final = -0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class Interpolation:
     """How much an entry counts by its distance: 1 - |t|, or a cubic where `cubic` is its slope.
 
     Distances are shrunk by `shrink`, so that an axis that gets shorter is smoothed. With
@@ -42,18 +42,18 @@ class Kernel:
         return np.where(t < 1, near, np.where(t < 2, far, 0))
 
 
-def kernel_of(call: Call, scale: float) -> Kernel:
+def interpolation_of(call: OnnxCall, scale: float) -> Interpolation:
     """The kernel of a Resize along an axis that grows by `scale`."""
     cubic = call.text("mode", "") == "cubic"
     smooths = bool(call.integer("antialias", 0))
-    return Kernel(
+    return Interpolation(
         call.number("cubic_coeff_a", _CUBIC) if cubic else None,
         min(1.0, scale) if smooths else 1.0,
         bool(call.integer("exclude_outside", 0)),
     )
 
 
-def weights_between(where: NDArray[np.float64], extent: int, kernel: Kernel) -> FloatArray:
+def weights_between(where: NDArray[np.float64], extent: int, kernel: Interpolation) -> FloatArray:
     """The matrix [places, extent] whose rows sum to 1.
 
     Args:

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from driver.network.frontend.batch_layout import held_shape
-from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope, axis_within
+from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope, axis_within
 from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.frontend.operators.moves import NOTHING
 from driver.network.graph.ir import Concat, Gather, Reshape, Shape
 
 
-def concat(call: Call, scope: Scope) -> Lowered:
+def concat(call: OnnxCall, scope: Scope) -> Lowered:
     """Concat of activations and constants along any axis.
 
     Along the channels it is one of the graph's. Where nothing varies before the axis, this becomes
@@ -43,7 +43,7 @@ def concat(call: Call, scope: Scope) -> Lowered:
     return Lowered((Concat(), order), tuple(parts), whole)
 
 
-def _of_something(call: Call, scope: Scope) -> Call:
+def _of_something(call: OnnxCall, scope: Scope) -> OnnxCall:
     """The call without constants that have no elements; they add nothing."""
     kept = [
         name for name in call.inputs if name not in scope.constants or scope.constants[name].size
@@ -51,7 +51,7 @@ def _of_something(call: Call, scope: Scope) -> Call:
     return replace(call, inputs=tuple(kept))
 
 
-def _shape(call: Call, scope: Scope, index: int) -> Shape:
+def _shape(call: OnnxCall, scope: Scope, index: int) -> Shape:
     name = call.inputs[index]
     if scope.is_constant(name):
         return scope.constants[name].shape
@@ -66,7 +66,7 @@ def _whole(shapes: Sequence[Shape], axis: int) -> Shape:
     return (*rest[0], sum(shape[axis] for shape in shapes), *rest[1])
 
 
-def _part(call: Call, scope: Scope, index: int, sample: Shape) -> str:
+def _part(call: OnnxCall, scope: Scope, index: int, sample: Shape) -> str:
     """One operand, held as [N, *sample]."""
     if scope.is_constant(call.inputs[index]):
         return _constant_part(call, scope, index, sample)
@@ -77,7 +77,7 @@ def _part(call: Call, scope: Scope, index: int, sample: Shape) -> str:
     return scope.beside(f"part{index}", reshaped, call)
 
 
-def _constant_part(call: Call, scope: Scope, index: int, sample: Shape) -> str:
+def _constant_part(call: OnnxCall, scope: Scope, index: int, sample: Shape) -> str:
     """A constant for each sample: zeros of an activation's shape, and its values added."""
     values = scope.weights(call, index, f"input {index}")
     if scope.batch != 1:

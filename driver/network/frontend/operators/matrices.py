@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.operators import binary
 from driver.network.frontend.operators.contraction import Factor, Labels, contracted
 from driver.network.graph.ir import FloatArray, Shape
 
 
-def matmul(call: Call, scope: Scope) -> Lowered:
+def matmul(call: OnnxCall, scope: Scope) -> Lowered:
     """MatMul as numpy does it: leading axes are repeated to fit, vectors are taken as matrices."""
     a, b = (_operand(call, scope, index) for index in (0, 1))
     first, second, result = _matmul_labels(_shape(a, scope), _shape(b, scope))
     return contracted(Factor(a, first), Factor(b, second), result, call, scope)
 
 
-def gemm(call: Call, scope: Scope) -> Lowered:
+def gemm(call: OnnxCall, scope: Scope) -> Lowered:
     """Gemm: alpha * A * B + beta * C, A and B transposed or not."""
     a, b = (_operand(call, scope, index) for index in (0, 1))
     shapes = [_shape(each, scope) for each in (a, b)]
@@ -39,7 +39,7 @@ def gemm(call: Call, scope: Scope) -> Lowered:
     return binary.add(replace(call, inputs=(total, _addend(call, scope, beta))), scope)
 
 
-def einsum(call: Call, scope: Scope) -> Lowered:
+def einsum(call: OnnxCall, scope: Scope) -> Lowered:
     """Einsum of two operands that sums over what both of them have."""
     equation = call.text("equation", "").replace(" ", "")
     found = re.fullmatch(r"([a-zA-Z]+),([a-zA-Z]+)(?:->([a-zA-Z]*))?", equation)
@@ -67,7 +67,7 @@ def _labelled(operand: str | FloatArray, labels: str, equation: str, scope: Scop
     return Factor(operand, tuple(labels))
 
 
-def _operand(call: Call, scope: Scope, index: int) -> str | FloatArray:
+def _operand(call: OnnxCall, scope: Scope, index: int) -> str | FloatArray:
     """An activation's name, or a constant."""
     if scope.is_constant(call.inputs[index]):
         return scope.weights(call, index, "AB"[index])
@@ -99,7 +99,7 @@ def _leading(shape: Shape, other: Shape, around: int) -> Labels:
     )
 
 
-def _addend(call: Call, scope: Scope, beta: float) -> str:
+def _addend(call: OnnxCall, scope: Scope, beta: float) -> str:
     """The name of beta * C."""
     if scope.is_constant(call.inputs[2]):
         name = f"{call.outputs[0]}.addend"
@@ -111,7 +111,7 @@ def _addend(call: Call, scope: Scope, beta: float) -> str:
     return scope.beside("addend", _times(name, beta, call, scope), call)
 
 
-def _times(name: str, number: float, call: Call, scope: Scope) -> Lowered:
+def _times(name: str, number: float, call: OnnxCall, scope: Scope) -> Lowered:
     """An activation times a number."""
     factor = f"{name}.factor"
     scope.constants[factor] = np.array(number, np.float32)

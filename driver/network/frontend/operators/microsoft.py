@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.integers import qdq_pairs
 from driver.network.frontend.integers.qlinear import between_grids, bias, conv, operand, weights
 from driver.network.frontend.operators import (
@@ -20,10 +20,10 @@ from driver.network.frontend.operators import (
 )
 from driver.network.graph.ir import Clip, Operator, Unary
 
-Rule: TypeAlias = Callable[[Call, Scope], Lowered]
+Rule: TypeAlias = Callable[[OnnxCall, Scope], Lowered]
 
 
-def gemm(call: Call, scope: Scope) -> Lowered:
+def gemm(call: OnnxCall, scope: Scope) -> Lowered:
     """QGemm(a, scale, zero, b, scale, zero[, c, scale, zero]); without the last two it is real."""
     x = operand(call, scope, 0)
     weight = weights(call, scope, 3, axis=0 if call.integer("transB", 0) else -1)
@@ -36,7 +36,7 @@ def gemm(call: Call, scope: Scope) -> Lowered:
 def of_one(rule: Rule, operator: str) -> Rule:
     """An operator (x, scale, zero, scale, zero) on one tensor: the float one between grids."""
 
-    def taken(call: Call, scope: Scope) -> Lowered:
+    def taken(call: OnnxCall, scope: Scope) -> Lowered:
         if call.integer("channels_last", 0):
             raise RefusedError("channels_last is not supported")
         meant = replace(call, operator=operator)
@@ -48,38 +48,38 @@ def of_one(rule: Rule, operator: str) -> Rule:
 def of_two(rule: Rule) -> Rule:
     """An operator (a, scale, zero, b, scale, zero, scale, zero); one of them may be a constant."""
 
-    def taken(call: Call, scope: Scope) -> Lowered:
+    def taken(call: OnnxCall, scope: Scope) -> Lowered:
         return between_grids(call, scope, rule, [operand(call, scope, i) for i in (0, 3)], 6)
 
     return taken
 
 
-def concat(call: Call, scope: Scope) -> Lowered:
+def concat(call: OnnxCall, scope: Scope) -> Lowered:
     """QLinearConcat(scale, zero, and for each part: x, scale, zero)."""
     parts = [operand(call, scope, index) for index in range(2, len(call.inputs), 3)]
     return between_grids(call, scope, joining.concat, parts, 0)
 
 
-def softmax(call: Call, scope: Scope) -> Lowered:
+def softmax(call: OnnxCall, scope: Scope) -> Lowered:
     """QLinearSoftmax(x, scale, zero, scale, zero), with the meaning of the set in `opset`."""
     meant = replace(call, opset=call.integer("opset", call.opset))
     return between_grids(meant, scope, reductions.softmax, [operand(call, scope, 0)], 3)
 
 
-def dynamic_matmul(call: Call, scope: Scope) -> Lowered:
+def dynamic_matmul(call: OnnxCall, scope: Scope) -> Lowered:
     """DynamicQuantizeMatMul(a, b, scale[, zero, bias]) of a real a, whose range is calibrated."""
     weight = weights(_reading(call, 1, 2, 3), scope, 0, axis=-1)
     return _biased_matmul(call, scope, scope.activation(call), weight, 4)
 
 
-def matmul_to_float(call: Call, scope: Scope) -> Lowered:
+def matmul_to_float(call: OnnxCall, scope: Scope) -> Lowered:
     """MatMulIntegerToFloat(a, b, scale, scale[, zero, zero, bias]) with a constant b."""
     x = operand(_reading(call, 0, 2, 4), scope, 0)
     weight = weights(_reading(call, 1, 3, 5), scope, 0, axis=-1)
     return _biased_matmul(call, scope, x, weight, 6)
 
 
-def fused_conv(call: Call, scope: Scope) -> Lowered:
+def fused_conv(call: OnnxCall, scope: Scope) -> Lowered:
     """FusedConv(x, w[, bias]) with a function of its results."""
     if call.has_input(3):
         raise RefusedError("adds a fourth input")
@@ -87,7 +87,7 @@ def fused_conv(call: Call, scope: Scope) -> Lowered:
     return replace(lowered, chain=(*lowered.chain, *_activation(call)))
 
 
-def gelu(call: Call, scope: Scope) -> Lowered:
+def gelu(call: OnnxCall, scope: Scope) -> Lowered:
     """Gelu(x), BiasGelu(x, bias) and FastGelu(x[, bias]), the last by a hyperbolic tangent."""
     kind = b"tanh" if call.operator == "FastGelu" else b"none"
     x = call.inputs[0]
@@ -96,12 +96,12 @@ def gelu(call: Call, scope: Scope) -> Lowered:
     return functions.gelu(replace(call, inputs=(x,), attrs={"approximate": kind}), scope)
 
 
-def _reading(call: Call, *indices: int) -> Call:
+def _reading(call: OnnxCall, *indices: int) -> OnnxCall:
     """The call with only these of its inputs; absent ones at the end are left out."""
     return replace(call, inputs=tuple(call.inputs[i] for i in indices if call.has_input(i)))
 
 
-def _biased_matmul(call: Call, scope: Scope, a: str, b: str, bias_index: int) -> Lowered:
+def _biased_matmul(call: OnnxCall, scope: Scope, a: str, b: str, bias_index: int) -> Lowered:
     product = matrices.matmul(replace(call, inputs=(a, b)), scope)
     if not call.has_input(bias_index):
         return product
@@ -109,7 +109,7 @@ def _biased_matmul(call: Call, scope: Scope, a: str, b: str, bias_index: int) ->
     return binary.add(replace(call, inputs=(name, call.inputs[bias_index])), scope)
 
 
-def _activation(call: Call) -> tuple[Operator, ...]:
+def _activation(call: OnnxCall) -> tuple[Operator, ...]:
     """The function that the attribute `activation` names."""
     name = call.text("activation", "")
     numbers = [float(value) for value in call.attrs.get("activation_params", ())]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.frontend.batch_layout import held_shape
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope, axis_within
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope, axis_within
 from driver.network.graph.ir import Gather, Operator, Reshape, Shape
 
 Places: TypeAlias = NDArray[np.int32]
@@ -75,7 +75,7 @@ def transposed(name: str, scope: Scope, perm: tuple[int, ...]) -> Lowered:
     return moved(name, scope, lambda places: places.transpose(perm))
 
 
-def depth_to_space(call: Call, scope: Scope) -> Lowered:
+def depth_to_space(call: OnnxCall, scope: Scope) -> Lowered:
     """DepthToSpace: channels become the pixels of a square."""
     name, shape, size = _square(call, scope)
     _, c, h, w = shape
@@ -90,7 +90,7 @@ def depth_to_space(call: Call, scope: Scope) -> Lowered:
     return moved(name, scope, lambda x: x.reshape(split).transpose(order).reshape(whole))
 
 
-def space_to_depth(call: Call, scope: Scope) -> Lowered:
+def space_to_depth(call: OnnxCall, scope: Scope) -> Lowered:
     """SpaceToDepth: the pixels of a square become channels."""
     name, shape, size = _square(call, scope)
     _, c, h, w = shape
@@ -102,7 +102,7 @@ def space_to_depth(call: Call, scope: Scope) -> Lowered:
     return moved(name, scope, lambda x: x.reshape(split).transpose(order).reshape(whole))
 
 
-def _square(call: Call, scope: Scope) -> tuple[str, Shape, int]:
+def _square(call: OnnxCall, scope: Scope) -> tuple[str, Shape, int]:
     name = scope.activation(call)
     shape, size = scope.shapes[name], call.integer("blocksize", 0)
     if len(shape) != 4 or size < 1:
@@ -110,7 +110,7 @@ def _square(call: Call, scope: Scope) -> tuple[str, Shape, int]:
     return name, shape, size
 
 
-def expand(call: Call, scope: Scope) -> Lowered:
+def expand(call: OnnxCall, scope: Scope) -> Lowered:
     """Expand to a constant shape."""
     return expanded(scope.activation(call), scope, scope.integers(call, 1, "shape"))
 
@@ -129,7 +129,7 @@ def expanded(name: str, scope: Scope, wanted: Shape) -> Lowered:
     return moved(name, scope, lambda x: np.broadcast_to(x, target))
 
 
-def tile(call: Call, scope: Scope) -> Lowered:
+def tile(call: OnnxCall, scope: Scope) -> Lowered:
     """Tile by constant repeats."""
     name = scope.activation(call)
     shape, repeats = scope.shapes[name], scope.integers(call, 1, "repeats")
@@ -139,7 +139,7 @@ def tile(call: Call, scope: Scope) -> Lowered:
     return moved(name, scope, lambda x: np.tile(x, repeats))
 
 
-def gather(call: Call, scope: Scope) -> Lowered:
+def gather(call: OnnxCall, scope: Scope) -> Lowered:
     """Gather of constant indices along an axis."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -153,7 +153,7 @@ def gather(call: Call, scope: Scope) -> Lowered:
     return moved(name, scope, lambda x: np.take(x, indices.astype(np.int64), axis=axis))
 
 
-def gather_elements(call: Call, scope: Scope) -> Lowered:
+def gather_elements(call: OnnxCall, scope: Scope) -> Lowered:
     """GatherElements of constant indices along an axis."""
     name = scope.activation(call)
     shape = scope.shapes[name]

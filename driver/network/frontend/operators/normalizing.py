@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from driver.network.frontend.batch_layout import along
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope, axis_within
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope, axis_within
 from driver.network.frontend.operators.channel_affine import can_be_repeated, with_constants
 from driver.network.graph.ir import (
     Clip,
@@ -31,17 +31,17 @@ _LEAST_NORM: Final = 1e-18
 """What a norm of zero counts as, so that zeros stay zeros."""
 
 
-def layer_norm(call: Call, scope: Scope) -> Lowered:
+def layer_norm(call: OnnxCall, scope: Scope) -> Lowered:
     """LayerNormalization: over an axis and all behind it, constant scale and bias."""
     return _of_rest(call, scope, centered=True)
 
 
-def rms_norm(call: Call, scope: Scope) -> Lowered:
+def rms_norm(call: OnnxCall, scope: Scope) -> Lowered:
     """RMSNormalization: as the former without the mean and the bias."""
     return _of_rest(call, scope, centered=False)
 
 
-def _of_rest(call: Call, scope: Scope, *, centered: bool) -> Lowered:
+def _of_rest(call: OnnxCall, scope: Scope, *, centered: bool) -> Lowered:
     name = scope.activation(call)
     shape = scope.shapes[name]
     axis = axis_within(call.integer("axis", -1), len(shape))
@@ -55,14 +55,14 @@ def _of_rest(call: Call, scope: Scope, *, centered: bool) -> Lowered:
     return Lowered((*form.before, normal, *with_constants(form.shape, scale, bias)), (name,), shape)
 
 
-def instance_norm(call: Call, scope: Scope) -> Lowered:
+def instance_norm(call: OnnxCall, scope: Scope) -> Lowered:
     """InstanceNormalization: over each image of each channel."""
     name = scope.activation(call)
     shape = scope.shapes[name]
     return _of_groups(name, scope, _channels(shape), _epsilon(call), _scales(call, scope, shape[1]))
 
 
-def group_norm(call: Call, scope: Scope) -> Lowered:
+def group_norm(call: OnnxCall, scope: Scope) -> Lowered:
     """GroupNormalization: over groups of channels; scales for each group before opset 21."""
     name = scope.activation(call)
     shape, groups = scope.shapes[name], call.integer("num_groups", 0)
@@ -88,7 +88,7 @@ def _of_groups(
     return Lowered((rows, normal, Reshape(shape=shape[1:]), *scaled), (name,), shape)
 
 
-def mean_variance_norm(call: Call, scope: Scope) -> Lowered:
+def mean_variance_norm(call: OnnxCall, scope: Scope) -> Lowered:
     """MeanVarianceNormalization over given axes."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -98,7 +98,7 @@ def mean_variance_norm(call: Call, scope: Scope) -> Lowered:
     return Lowered((*form.before, normal), (name,), shape)
 
 
-def lp_norm(call: Call, scope: Scope) -> Lowered:
+def lp_norm(call: OnnxCall, scope: Scope) -> Lowered:
     """LpNormalization: a division by the sum of magnitudes, or by the root of that of squares."""
     name = scope.activation(call)
     shape, power = scope.shapes[name], call.integer("p", 2)
@@ -120,7 +120,7 @@ def lp_norm(call: Call, scope: Scope) -> Lowered:
     return Lowered((Product(divides=True),), (x, norm), shape)
 
 
-def local_response(call: Call, scope: Scope) -> Lowered:
+def local_response(call: OnnxCall, scope: Scope) -> Lowered:
     """LRN: x times (bias + alpha / size * sum of the squares of `size` channels) to the -beta.
 
     The sum is a convolution of one pixel with ones in a band.
@@ -153,7 +153,7 @@ def _channels(shape: Shape) -> int:
     return shape[1]
 
 
-def _scales(call: Call, scope: Scope, many: int) -> tuple[FloatArray, FloatArray]:
+def _scales(call: OnnxCall, scope: Scope, many: int) -> tuple[FloatArray, FloatArray]:
     scale, bias = scope.weights(call, 1, "scale"), scope.weights(call, 2, "bias")
     if scale.shape != (many,) or bias.shape != (many,):
         raise RefusedError(
@@ -162,14 +162,14 @@ def _scales(call: Call, scope: Scope, many: int) -> tuple[FloatArray, FloatArray
     return scale, bias
 
 
-def _epsilon(call: Call) -> float:
+def _epsilon(call: OnnxCall) -> float:
     epsilon = call.number("epsilon", _EPSILON)
     if not 0 <= epsilon < math.inf:
         raise RefusedError(f"epsilon {epsilon} is not a small positive number")
     return epsilon
 
 
-RULES: Final[Mapping[str, Callable[[Call, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
     "GroupNormalization": group_norm,
     "InstanceNormalization": instance_norm,
     "LRN": local_response,

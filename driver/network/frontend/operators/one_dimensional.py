@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from driver.network.frontend.call import Call, Lowered, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, Scope
 from driver.network.graph.ir import Reshape
 from driver.network.graph.shapes import result_shape
 
@@ -15,10 +15,12 @@ _WITH_ONE: Final = ("strides", "dilations", "kernel_shape")
 _WITH_ZERO: Final = ("output_padding",)
 
 
-def also_of_lines(rule: Callable[[Call, Scope], Lowered]) -> Callable[[Call, Scope], Lowered]:
+def also_of_lines(
+    rule: Callable[[OnnxCall, Scope], Lowered],
+) -> Callable[[OnnxCall, Scope], Lowered]:
     """A rule on images [N, C, H, W], with constant weights if any, that takes [N, C, L] too."""
 
-    def taken(call: Call, scope: Scope) -> Lowered:
+    def taken(call: OnnxCall, scope: Scope) -> Lowered:
         name = scope.activation(call)
         shape = scope.shapes[name]
         if len(shape) != _LINE_RANK:

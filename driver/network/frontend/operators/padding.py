@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope, axis_within
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope, axis_within
 from driver.network.frontend.operators.channel_affine import with_constants
 from driver.network.frontend.operators.moves import NOTHING, Move, Places, moved, require_room
 from driver.network.graph.shapes import result_shape
@@ -18,7 +18,7 @@ _LARGEST_NUMBER: Final = 1e6
 _MODES: Final = ("constant", "edge", "reflect", "wrap")
 
 
-def pad(call: Call, scope: Scope) -> Lowered:
+def pad(call: OnnxCall, scope: Scope) -> Lowered:
     """Pad with a number, with the border, or with a mirror; negative pads cut.
 
     A number v goes around x as zeros around x - v, with v added to the whole.
@@ -39,7 +39,7 @@ def pad(call: Call, scope: Scope) -> Lowered:
     return Lowered((*before, *lowered.chain, *after), (name,), lowered.shape)
 
 
-def _move(call: Call, scope: Scope, mode: str) -> Move:
+def _move(call: OnnxCall, scope: Scope, mode: str) -> Move:
     shape = scope.shapes[scope.activation(call)]
     before, after = _pads(call, scope, len(shape))
     if scope.batch != 1 and (before[0] or after[0]):
@@ -58,7 +58,7 @@ def _move(call: Call, scope: Scope, mode: str) -> Move:
     return move
 
 
-def _pads(call: Call, scope: Scope, rank: int) -> tuple[list[int], list[int]]:
+def _pads(call: OnnxCall, scope: Scope, rank: int) -> tuple[list[int], list[int]]:
     """Elements before and after every axis."""
     if call.opset < _INPUTS_SINCE:
         given = call.integers("pads") or ()
@@ -75,7 +75,7 @@ def _pads(call: Call, scope: Scope, rank: int) -> tuple[list[int], list[int]]:
     return before, after
 
 
-def _number(call: Call, scope: Scope) -> float:
+def _number(call: OnnxCall, scope: Scope) -> float:
     if call.opset < _INPUTS_SINCE:
         return call.number("value", 0.0)
     if not call.has_input(2):

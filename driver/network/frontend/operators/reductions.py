@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from driver.network.frontend.batch_layout import Along, along
-from driver.network.frontend.call import Call, Lowered, Scope, axis_within
+from driver.network.frontend.call import Lowered, OnnxCall, Scope, axis_within
 from driver.network.graph.ir import (
     Add,
     AvgPool2d,
@@ -43,7 +43,7 @@ KINDS: Final[dict[str, tuple[tuple[Operator, ...], ReduceKind, tuple[Operator, .
 """What is done to every element, what is taken along the axes, and what is done to the result."""
 
 
-def reduction(call: Call, scope: Scope) -> Lowered:
+def reduction(call: OnnxCall, scope: Scope) -> Lowered:
     """Any of the operators above, along constant axes."""
     name = scope.activation(call)
     shape, axes = scope.shapes[name], _axes(call, scope)
@@ -53,7 +53,7 @@ def reduction(call: Call, scope: Scope) -> Lowered:
     return Lowered((*form.before, *first, *middle, *last), (name,), _left(call, shape, axes))
 
 
-def log_sum_exp(call: Call, scope: Scope) -> Lowered:
+def log_sum_exp(call: OnnxCall, scope: Scope) -> Lowered:
     """ReduceLogSumExp: m + log(sum(exp(x - m))), m the largest."""
     name = scope.activation(call)
     shape, axes = scope.shapes[name], _axes(call, scope)
@@ -70,7 +70,7 @@ def log_sum_exp(call: Call, scope: Scope) -> Lowered:
     return Lowered((Add(),), (logs, largest), _left(call, shape, axes))
 
 
-def softmax(call: Call, scope: Scope) -> Lowered:
+def softmax(call: OnnxCall, scope: Scope) -> Lowered:
     """Softmax along an axis; before opset 13 along this one and all behind it together."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -83,14 +83,14 @@ def softmax(call: Call, scope: Scope) -> Lowered:
     return Lowered((*before, Softmax(axis=form.axes[0])), (name,), shape)
 
 
-def log_softmax(call: Call, scope: Scope) -> Lowered:
+def log_softmax(call: OnnxCall, scope: Scope) -> Lowered:
     """LogSoftmax: what float32 cannot tell from a probability of 0 counts as its least one."""
     found = softmax(call, scope)
     logs = (Clip(lo=_LEAST, hi=math.inf), Unary(function="log"))
     return Lowered((*found.chain, *logs), found.operands, found.shape)
 
 
-def _axes(call: Call, scope: Scope) -> tuple[int, ...]:
+def _axes(call: OnnxCall, scope: Scope) -> tuple[int, ...]:
     """The axes from the input or the attribute; where none is given, all of them or none."""
     rank = len(scope.shapes[scope.activation(call)])
     given = scope.integers(call, 1, "axes") if call.has_input(1) else call.integers("axes")
@@ -99,7 +99,7 @@ def _axes(call: Call, scope: Scope) -> tuple[int, ...]:
     return tuple(sorted({axis_within(axis, rank) for axis in given}))
 
 
-def _left(call: Call, shape: Shape, axes: tuple[int, ...]) -> Shape:
+def _left(call: OnnxCall, shape: Shape, axes: tuple[int, ...]) -> Shape:
     """The shape of the result in the file."""
     if call.integer("keepdims", 1):
         return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))

@@ -12,8 +12,8 @@ import numpy as np
 from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import (
     Array,
-    Call,
     Lowered,
+    OnnxCall,
     RefusedError,
     Result,
     Scope,
@@ -25,7 +25,7 @@ from driver.network.graph.ir import Operator, Reshape, Shape, Slice
 _SLICE_INPUTS_SINCE: Final = 10
 
 
-def reshape(call: Call, scope: Scope) -> Lowered:
+def reshape(call: OnnxCall, scope: Scope) -> Lowered:
     """Reshape with a constant shape (attribute before opset 5)."""
     name = scope.activation(call)
     wanted = scope.integers(call, 1, "shape")
@@ -33,13 +33,13 @@ def reshape(call: Call, scope: Scope) -> Lowered:
     return _reshaped(name, scope, target_shape(scope.shapes[name], wanted, allow_zero))
 
 
-def flatten(call: Call, scope: Scope) -> Lowered:
+def flatten(call: OnnxCall, scope: Scope) -> Lowered:
     """Flatten: [prod before axis, prod from axis on]."""
     name = scope.activation(call)
     return _reshaped(name, scope, flat_shape(scope.shapes[name], call.integer("axis", 1)))
 
 
-def squeeze(call: Call, scope: Scope) -> Lowered:
+def squeeze(call: OnnxCall, scope: Scope) -> Lowered:
     """Squeeze of axes of extent 1."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -52,7 +52,7 @@ def squeeze(call: Call, scope: Scope) -> Lowered:
     return _reshaped(name, scope, tuple(e for a, e in enumerate(shape) if a not in gone))
 
 
-def unsqueeze(call: Call, scope: Scope) -> Lowered:
+def unsqueeze(call: OnnxCall, scope: Scope) -> Lowered:
     """Unsqueeze: new axes of extent 1."""
     name = scope.activation(call)
     axes = axes_of(call, scope.constant(call, 1, "axes") if call.has_input(1) else None) or []
@@ -64,7 +64,7 @@ def unsqueeze(call: Call, scope: Scope) -> Lowered:
     return _reshaped(name, scope, tuple(1 if a in new else next(old) for a in range(rank)))
 
 
-def transpose(call: Call, scope: Scope) -> Lowered:
+def transpose(call: OnnxCall, scope: Scope) -> Lowered:
     """A transpose; one of a whole input is left to the loader."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -81,7 +81,7 @@ def transpose(call: Call, scope: Scope) -> Lowered:
     return transposed(name, scope, perm)
 
 
-def split(call: Call, scope: Scope) -> tuple[Result, ...]:
+def split(call: OnnxCall, scope: Scope) -> tuple[Result, ...]:
     """Split of an axis, in equal or given parts: one result for each output.
 
     A part of nothing is a constant without elements.
@@ -102,7 +102,7 @@ def split(call: Call, scope: Scope) -> tuple[Result, ...]:
     return tuple(part(*ends) for ends in itertools.pairwise(bounds))
 
 
-def slice_channels(call: Call, scope: Scope) -> Result:
+def slice_channels(call: OnnxCall, scope: Scope) -> Result:
     """Slice of any axes but the batch; channels that lie together stay where they are."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -130,7 +130,7 @@ def _channels(name: str, shape: Shape, start: int, stop: int) -> Lowered:
     return Lowered(() if (start, stop) == (0, shape[1]) else chain, (name,))
 
 
-def _slice_bounds(call: Call, scope: Scope) -> tuple[tuple[int, ...], ...]:
+def _slice_bounds(call: OnnxCall, scope: Scope) -> tuple[tuple[int, ...], ...]:
     """Starts, ends, axes and steps: inputs from opset 10 on, attributes before."""
     if call.opset < _SLICE_INPUTS_SINCE:
         given = [call.integers(what) for what in ("starts", "ends", "axes")]
@@ -149,7 +149,7 @@ def _slice_bounds(call: Call, scope: Scope) -> tuple[tuple[int, ...], ...]:
     return bounds
 
 
-def part_bounds(call: Call, given: tuple[int, ...] | None, extent: int) -> list[int]:
+def part_bounds(call: OnnxCall, given: tuple[int, ...] | None, extent: int) -> list[int]:
     """Where each part of a Split begins, and where the last one ends.
 
     Args:
@@ -198,7 +198,7 @@ def flat_shape(shape: Shape, axis: int) -> Shape:
     return (math.prod(shape[:cut]), math.prod(shape[cut:]))
 
 
-def axes_of(call: Call, operand: Array | None) -> list[int] | None:
+def axes_of(call: OnnxCall, operand: Array | None) -> list[int] | None:
     """Axes from the input (opset 13 on) or the attribute; None where neither is given."""
     if operand is not None:
         return [int(axis) for axis in operand.reshape(-1)]

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.frontend.call import Array, Call, Lowered, RefusedError, Scope, axis_within
+from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope, axis_within
 from driver.network.frontend.operators.contraction import Factor, contracted
-from driver.network.frontend.operators.interpolation import kernel_of, weights_between
+from driver.network.frontend.operators.interpolation import interpolation_of, weights_between
 from driver.network.frontend.operators.moves import moved, require_room
 from driver.network.graph.ir import Shape
 
@@ -21,7 +21,7 @@ _FAR: Final = 1 << 26
 _NO_SPAN: Final = 1e-9
 
 
-def upsample(call: Call, scope: Scope) -> Lowered:
+def upsample(call: OnnxCall, scope: Scope) -> Lowered:
     """Upsample (before opset 10) by repeating pixels or between them."""
     name = scope.activation(call)
     shape = scope.shapes[name]
@@ -32,7 +32,7 @@ def upsample(call: Call, scope: Scope) -> Lowered:
     return _resized(_Target(_scaled(shape, scales), scales, "asymmetric"), "floor", call, scope)
 
 
-def resize(call: Call, scope: Scope) -> Lowered:
+def resize(call: OnnxCall, scope: Scope) -> Lowered:
     """Resize to constant scales or sizes: to the nearest pixel, linear or cubic."""
     modern = call.opset >= _REGION_SINCE
     kind = call.text("coordinate_transformation_mode", "half_pixel" if modern else "asymmetric")
@@ -49,7 +49,7 @@ class _Target:
     kind: str
 
 
-def _target(call: Call, scope: Scope, kind: str, *, modern: bool) -> _Target:
+def _target(call: OnnxCall, scope: Scope, kind: str, *, modern: bool) -> _Target:
     shape = scope.shapes[scope.activation(call)]
     axes = [axis_within(axis, len(shape)) for axis in call.integers("axes") or range(len(shape))]
     at = 2 if modern else 1
@@ -73,7 +73,7 @@ def _target(call: Call, scope: Scope, kind: str, *, modern: bool) -> _Target:
     return _Target(result, scales, kind)
 
 
-def _factors(call: Call, factors: list[float]) -> list[float]:
+def _factors(call: OnnxCall, factors: list[float]) -> list[float]:
     """By how much axes grow that are to keep their proportions, or not."""
     match call.text("keep_aspect_ratio_policy", "stretch"):
         case "stretch":
@@ -112,7 +112,7 @@ _ROUNDING: Final[dict[str, Callable[[NDArray[Any]], NDArray[Any]]]] = {
 }
 
 
-def _resized(target: _Target, rounding: str, call: Call, scope: Scope) -> Lowered:
+def _resized(target: _Target, rounding: str, call: OnnxCall, scope: Scope) -> Lowered:
     name = scope.activation(call)
     shape = scope.shapes[name]
     require_room(shape, tuple(target.extents))
@@ -146,13 +146,13 @@ def _nearest(name: str, places: list[NDArray[np.float64]], rounding: str, scope:
 
 
 def _interpolated(
-    name: str, places: list[NDArray[np.float64]], scales: list[float], call: Call, scope: Scope
+    name: str, places: list[NDArray[np.float64]], scales: list[float], call: OnnxCall, scope: Scope
 ) -> Lowered:
     """One after another, each axis times a matrix of weights."""
     result = Lowered((), (name,))
     for axis, (where, scale) in enumerate(zip(places, scales, strict=True)):
         extent = scope.shapes[name][axis]
-        matrix = weights_between(where, extent, kernel_of(call, scale))
+        matrix = weights_between(where, extent, interpolation_of(call, scale))
         if np.array_equal(matrix, np.eye(extent)):
             continue
         labels = tuple(range(len(places)))

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Call, RefusedError
+from driver.network.frontend.call import OnnxCall, RefusedError
 from driver.network.frontend.operators.moves import check_few
 from driver.network.frontend.steps import Composition, Steps
 
@@ -28,7 +28,7 @@ _Tap = tuple[str, str]
 """The index of a pixel along an axis, and its weight."""
 
 
-def affine_grid(call: Call, do: Steps) -> tuple[str, ...]:
+def affine_grid(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """AffineGrid: the corners -1 to 1 of an image, moved by a matrix for each sample."""
     size = do.value(call.inputs[1])
     if size is None or size.dtype.kind not in "iu" or size.size not in (4, 5):
@@ -46,7 +46,7 @@ def affine_grid(call: Call, do: Steps) -> tuple[str, ...]:
     return (do("Reshape", flat, [do.shape(theta)[0], *extents, len(extents)]),)
 
 
-def grid_sample(call: Call, do: Steps) -> tuple[str, ...]:
+def grid_sample(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     """GridSample: the nearest pixel, or a mean of those around, by weights."""
     image, grid = call.inputs[:2]
     if len(do.shape(image)) < 3:
@@ -71,7 +71,7 @@ def _apart(do: Steps, name: str) -> list[str]:
     return [do("Squeeze", part, [0]) for part in parts]
 
 
-def _sampled(call: Call, do: Steps, image: str, grid: str, extents: list[int]) -> str:
+def _sampled(call: OnnxCall, do: Steps, image: str, grid: str, extents: list[int]) -> str:
     """[C, places] of an image [C, pixels] and a grid [places, axes], its last axis first."""
     axes = do.several("Split", len(extents), grid, axis=1)[::-1]
     taps = [
@@ -89,7 +89,7 @@ def _sampled(call: Call, do: Steps, image: str, grid: str, extents: list[int]) -
     return reduce(lambda a, b: do("Add", a, b), map(term, itertools.product(*taps)))
 
 
-def _taps(call: Call, do: Steps, place: str, extent: int) -> list[_Tap]:
+def _taps(call: OnnxCall, do: Steps, place: str, extent: int) -> list[_Tap]:
     """The pixels along one axis that places of -1 to 1 are read from."""
     corners = call.integer("align_corners", 0)
     half = (extent - 1 if corners else extent) / 2
@@ -127,7 +127,7 @@ def _polynomial(do: Steps, x: str, terms: tuple[float, ...]) -> str:
     return do("Add", total, terms[0])
 
 
-def _tap(call: Call, do: Steps, at: str, weight: str, extent: int) -> _Tap:
+def _tap(call: OnnxCall, do: Steps, at: str, weight: str, extent: int) -> _Tap:
     """A pixel of the image, without weight if it stands for one outside that counts as zero."""
     if call.text("padding_mode", "zeros") == "zeros":
         beyond = do("Sub", at, do("Clip", at, 0.0, extent - 1.0))
@@ -135,7 +135,7 @@ def _tap(call: Call, do: Steps, at: str, weight: str, extent: int) -> _Tap:
     return do("Clip", _inside(call, do, at, extent), 0.0, extent - 1.0), weight
 
 
-def _inside(call: Call, do: Steps, at: str, extent: int) -> str:
+def _inside(call: OnnxCall, do: Steps, at: str, extent: int) -> str:
     """A pixel that the border, or a mirror there, brings into the image; not where zeros are."""
     match call.text("padding_mode", "zeros"):
         case "zeros":

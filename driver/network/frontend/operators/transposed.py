@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.operators.windows import channel_bias, image, kernels, pair
 from driver.network.graph.ir import ConvTranspose2d, FloatArray, Gather, Shape
 from driver.network.graph.shapes import result_shape
@@ -32,7 +32,7 @@ class _Axis:
     taps: tuple[tuple[int, ...], ...]
 
 
-def conv_transpose(call: Call, scope: Scope) -> Lowered:
+def conv_transpose(call: OnnxCall, scope: Scope) -> Lowered:
     """ConvTranspose with constant weights.
 
     What the last stride of an axis makes beyond the extent of the output is cut off.
@@ -57,7 +57,7 @@ def conv_transpose(call: Call, scope: Scope) -> Lowered:
     return Lowered((op, Gather(index=inside)), (name,))
 
 
-def _axes(call: Call, shape: Shape, weight: FloatArray) -> tuple[_Axis, _Axis]:
+def _axes(call: OnnxCall, shape: Shape, weight: FloatArray) -> tuple[_Axis, _Axis]:
     strides = pair(call.integers("strides") or (1, 1), "strides")
     dilations = pair(call.integers("dilations") or (1, 1), "dilations")
     extra = pair(call.integers("output_padding") or (0, 0), "output_padding")
@@ -75,7 +75,7 @@ def _axes(call: Call, shape: Shape, weight: FloatArray) -> tuple[_Axis, _Axis]:
     return made[0], made[1]
 
 
-def _cut(call: Call, axis: int, full: int, same: int) -> tuple[int, int]:
+def _cut(call: OnnxCall, axis: int, full: int, same: int) -> tuple[int, int]:
     """How much of the full output is cut off in front, and the extent that is left."""
     wanted = call.integers("output_shape")
     auto = call.text("auto_pad", "NOTSET")

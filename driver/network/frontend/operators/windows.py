@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from driver.network.frontend.call import Call, Lowered, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.graph.columns import padded, patches
 from driver.network.graph.ir import AvgPool2d, Conv2d, FloatArray, MaxPool2d, Shape, Window
 
@@ -15,7 +15,7 @@ _LARGEST = 4096
 """More than any window has; keeps broken files from asking for all memory."""
 
 
-def conv(call: Call, scope: Scope) -> Lowered:
+def conv(call: OnnxCall, scope: Scope) -> Lowered:
     """Conv of any group with constant weights."""
     name = scope.activation(call)
     shape = image(scope.shapes[name])
@@ -29,7 +29,7 @@ def conv(call: Call, scope: Scope) -> Lowered:
     return Lowered((Conv2d(weight=weight, bias=bias, window=window, groups=group),), (name,))
 
 
-def kernels(call: Call, scope: Scope) -> tuple[FloatArray, int]:
+def kernels(call: OnnxCall, scope: Scope) -> tuple[FloatArray, int]:
     """The constant weight of a 2-D convolution and its group."""
     weight = scope.weights(call, 1, "weight")
     group = call.integer("group", 1)
@@ -45,7 +45,7 @@ def kernels(call: Call, scope: Scope) -> tuple[FloatArray, int]:
     return weight, group
 
 
-def channel_bias(call: Call, scope: Scope, channels: int) -> FloatArray:
+def channel_bias(call: OnnxCall, scope: Scope, channels: int) -> FloatArray:
     """The third input, one value for each output channel; zeros where it is absent."""
     if not call.has_input(2):
         return np.zeros(channels, np.float32)
@@ -55,14 +55,14 @@ def channel_bias(call: Call, scope: Scope, channels: int) -> FloatArray:
     return bias
 
 
-def max_pool(call: Call, scope: Scope) -> Lowered:
+def max_pool(call: OnnxCall, scope: Scope) -> Lowered:
     """MaxPool without dilation or indices."""
     name = scope.activation(call)
     window = _pool_window(call, image(scope.shapes[name]))
     return Lowered((MaxPool2d(window=_with_ceil(call, window, scope.shapes[name])),), (name,))
 
 
-def average_pool(call: Call, scope: Scope) -> Lowered:
+def average_pool(call: OnnxCall, scope: Scope) -> Lowered:
     """AveragePool; the divisor of a border window follows count_include_pad."""
     name = scope.activation(call)
     shape = image(scope.shapes[name])
@@ -72,20 +72,20 @@ def average_pool(call: Call, scope: Scope) -> Lowered:
     return Lowered((AvgPool2d(window=window, divisor=divisor),), (name,))
 
 
-def global_average_pool(call: Call, scope: Scope) -> Lowered:
+def global_average_pool(call: OnnxCall, scope: Scope) -> Lowered:
     """GlobalAveragePool over height and width."""
     name = scope.activation(call)
     return Lowered((_global_mean(image(scope.shapes[name])),), (name,))
 
 
-def global_max_pool(call: Call, scope: Scope) -> Lowered:
+def global_max_pool(call: OnnxCall, scope: Scope) -> Lowered:
     """GlobalMaxPool over height and width."""
     name = scope.activation(call)
     _, _, height, width = image(scope.shapes[name])
     return Lowered((MaxPool2d(window=Window(kernel=(height, width))),), (name,))
 
 
-def window_of(call: Call, shape: Shape, kernel: tuple[int, int]) -> Window:
+def window_of(call: OnnxCall, shape: Shape, kernel: tuple[int, int]) -> Window:
     """The window that the attributes describe on an input [N, C, H, W].
 
     Raises:
@@ -125,7 +125,7 @@ def _same_padded(window: Window, shape: Shape, *, upper: bool) -> Window:
     return replace(window, pad=(before[0], before[1], after[0], after[1]))
 
 
-def _pool_window(call: Call, shape: Shape) -> Window:
+def _pool_window(call: OnnxCall, shape: Shape) -> Window:
     kernel = call.integers("kernel_shape")
     if kernel is None:
         raise RefusedError("kernel_shape is missing")
@@ -137,7 +137,7 @@ def _pool_window(call: Call, shape: Shape) -> Window:
     return window
 
 
-def _with_ceil(call: Call, window: Window, shape: Shape) -> Window:
+def _with_ceil(call: OnnxCall, window: Window, shape: Shape) -> Window:
     """The window with the padding below and right that ceil_mode asks for."""
     if not call.integer("ceil_mode", 0):
         return window

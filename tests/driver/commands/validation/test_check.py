@@ -21,7 +21,7 @@ from driver import cli
 from driver.commands.check import row, verdict
 from driver.commands.validation.checking import EQUAL, checked, schedules
 from driver.commands.validation.conformance import checked_steps, first_difference
-from driver.network.examples import CALIBRATION
+from driver.network.examples import DEMO_CALIBRATION
 from driver.network.forms import Forms, NetworkSource
 
 compiled = cache(compile_kernel)
@@ -55,7 +55,7 @@ def without_relu(job: CompileJob) -> Artifact | BuildFailure:
 
 
 def test_all_is_right(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["check", "zoo:digits", "--data", str(CALIBRATION), "--json"]) == 0
+    assert cli.main(["check", "zoo:digits", "--data", str(DEMO_CALIBRATION), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["right"]
     assert found["quantization"].startswith("minmax")

@@ -20,10 +20,10 @@ from tilefarm.target import TARGETS
 from driver import cli
 from driver.commands.validation.explaining import ExplainedLayer, Explanation, shift_words
 from driver.commands.validation.text_report import lines, principal
-from driver.network.examples import TEST
+from driver.network.examples import DEMO_TEST
 from driver.network.forms import NetworkSource, forms_of
 from driver.network.frontend.origins import Origin
-from driver.network.integer.noise import Noise, between
+from driver.network.integer.noise import Noise, noise_between
 from driver.network.integer.qir import QAdd, QAvgPool2d, QDense, QRescale
 
 
@@ -110,7 +110,7 @@ def test_wide_activations_are_told_and_rounding_adds_no_noise(
 def test_noise_is_measured_on_other_data_if_there_are_some(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    with np.load(TEST) as data:
+    with np.load(DEMO_TEST) as data:
         np.savez(tmp_path / "x.npz", x=data["x"][:3])
     assert document(capsys, "zoo:digits", "--data", str(tmp_path / "x.npz"))["samples"] == 3
 
@@ -259,11 +259,11 @@ def test_shifts_in_words() -> None:
 
 def test_noise_is_a_ratio_of_energies() -> None:
     wanted = np.array([3.0, 4.0], np.float32)
-    each = between(wanted, np.array([3.0, 4.5], np.float32))
+    each = noise_between(wanted, np.array([3.0, 4.5], np.float32))
     assert each == Noise(signal=25.0, noise=0.25, largest=0.5)
     assert each.ratio_db == pytest.approx(20.0)
     assert (each + Noise(signal=25.0)).ratio_db == pytest.approx(10 * math.log10(200))
-    assert between(wanted, wanted).ratio_db == math.inf
+    assert noise_between(wanted, wanted).ratio_db == math.inf
     assert Noise(noise=1.0).ratio_db == -math.inf
 
 

@@ -11,7 +11,7 @@ from tilefarm.target import TARGETS, Target, VtaConfig
 
 from compile_worker.space import generate
 from device_server.vta.programs.program import read_program
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.program.vta.layers import RESNET18, Convolution, predicted_best
 
 from .conftest import Vta
@@ -69,7 +69,7 @@ def test_another_accelerator_is_named_in_the_program(
 
 
 def test_layers_of_a_network(vta: Vta, tmp_path: Path) -> None:
-    network = ("--model", MODEL, "--calibrate", CALIBRATION)
+    network = ("--model", DEMO_MODEL, "--calibrate", DEMO_CALIBRATION)
     code, out, err = vta("dump", *network, "--workload", "dense", "--out", tmp_path / "made")
     assert code == 0, err
     assert all("dense" in line for line in out.splitlines())
@@ -114,7 +114,7 @@ def test_the_predicted_schedule_is_not_slower_than_the_plain_one(vta: Vta, tmp_p
         (("--conv", SMALL, "--model", "m.onnx"), "not allowed with argument"),
         (("--conv", SMALL, "--target", "nosuch"), "unknown target 'nosuch'"),
         (("--conv", SMALL, "--point", "/no/such.json"), "/no/such.json: cannot be read"),
-        (("--model", str(MODEL)), "digits needs --calibrate DATA.npz"),
+        (("--model", str(DEMO_MODEL)), "digits needs --calibrate DATA.npz"),
         (("--model", "no.onnx", "--calibrate", "no.npz"), "no.onnx"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from tilefarm.errors import DataError
 
-from driver.network.accuracy.boxes import Boxes
+from driver.network.accuracy.boxes import BoxFormat
 from driver.network.accuracy.choosing import BoxOutputs
 from driver.network.accuracy.detections import (
     Detections,
@@ -72,7 +72,7 @@ def test_average_precision() -> None:
 
 def test_corners_with_a_background() -> None:
     answers = outputs(boxes(HERE, AWAY), np.array([[0.1, 0.9], [0.8, 0.2]]))
-    read = Boxes.read_from(TWO, answers)
+    read = BoxFormat.read_from(TWO, answers)
     assert (read.form, read.logits, read.background) == ("corners", False, True)
     (found,) = read.of_answers(answers)
     assert found.boxes.tolist() == [HERE]
@@ -81,7 +81,7 @@ def test_corners_with_a_background() -> None:
 
 def test_centers_with_logits() -> None:
     answers = outputs(boxes([30, 30, 10, 20]), np.array([[3.0, -4.0]]))
-    read = Boxes.read_from(TWO, answers)
+    read = BoxFormat.read_from(TWO, answers)
     assert (read.form, read.logits, read.background) == ("centers", True, False)
     (found,) = read.of_answers(answers)
     assert found.boxes.tolist() == [[25, 20, 35, 40]]
@@ -92,10 +92,10 @@ def test_boxes_and_scores_in_one_output() -> None:
     place, scores = [30, 30, 10, 20], [0.9, 0.1]
     nothing = [[70 + n, 70, 2, 2, 0.0, 0.0] for n in range(9)]
     columns = np.array([[*place, *scores], *nothing]).T
-    read = Boxes.read_from(ONE, {"y": columns[None]})
+    read = BoxFormat.read_from(ONE, {"y": columns[None]})
     assert [len(d) for d in read.of_answers({"y": columns[None]})] == [1]
     rows = np.array([[*place, 0.8, *scores], *([*n[:4], 0.0, 1.0, 0.0] for n in nothing)])
-    read = Boxes.read_from(ONE, {"y": rows[None]})
+    read = BoxFormat.read_from(ONE, {"y": rows[None]})
     (found,) = read.of_answers({"y": rows[None]})
     assert found.scores.tolist() == [pytest.approx(0.72)]
 
@@ -105,7 +105,7 @@ def test_offsets_are_compared_anchor_by_anchor() -> None:
     scores = np.zeros((50, 1))
     scores[:2] = 0.9
     floats = outputs(places, scores)
-    read = Boxes.read_from(TWO, floats)
+    read = BoxFormat.read_from(TWO, floats)
     assert read.form == "offsets"
     truth = read.of_answers(floats)
     assert [m.value for m in read.measures(truth, floats)] == [100.0] * 3
@@ -125,7 +125,7 @@ def test_offsets_are_compared_anchor_by_anchor() -> None:
 def test_measures_against_float_and_labels() -> None:
     places = boxes(HERE, AWAY, [80, 80, 90, 90])
     floats = outputs(places, np.array([[0.9], [0.8], [0.1]]))
-    read = Boxes.read_from(TWO, floats)
+    read = BoxFormat.read_from(TWO, floats)
     truth = read.of_answers(floats)
     same = {m.name: m.value for m in read.measures(truth, floats)}
     assert same == {"boxes F1": 100.0, "boxes AP": 100.0, "boxes IoU": 100.0}
@@ -140,5 +140,5 @@ def test_measures_against_float_and_labels() -> None:
 
 def test_where_nobody_finds_anything_nothing_is_said() -> None:
     floats = outputs(boxes(HERE), np.array([[0.1]]))
-    read = Boxes.read_from(TWO, floats)
+    read = BoxFormat.read_from(TWO, floats)
     assert [m.value for m in read.measures(read.of_answers(floats), floats)] == [None] * 3

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tilefarm.errors import DataError, SettingsError
 
 from driver.network.accuracy.choosing import box_outputs, kind_of
-from driver.network.accuracy.kinds import Kind
+from driver.network.accuracy.kinds import AnswerKind
 from driver.network.graph.ir import Graph, GraphInput, GraphOutput
 
 
@@ -71,7 +71,7 @@ SCORES, BOXES = (1, 90, 4), (1, 90, 4)
     ],
 )
 def test_shapes_say_it(
-    shapes: list[tuple[int, ...]], labels: NDArray[Any] | None, kind: Kind
+    shapes: list[tuple[int, ...]], labels: NDArray[Any] | None, kind: AnswerKind
 ) -> None:
     assert kind_of(network(*shapes), labels) == kind
 
@@ -104,7 +104,7 @@ def test_features_are_no_classes_of_pixels() -> None:
     ],
 )
 def test_or_it_is_said(
-    shapes: list[tuple[int, ...]], labels: NDArray[Any] | None, kind: Kind
+    shapes: list[tuple[int, ...]], labels: NDArray[Any] | None, kind: AnswerKind
 ) -> None:
     assert kind_of(network(*shapes), labels, kind) == kind
 
@@ -125,7 +125,11 @@ def test_or_it_is_said(
     ],
 )
 def test_labels_that_do_not_match(
-    shapes: list[tuple[int, ...]], labels: NDArray[Any], wanted: Kind | None, why: str, remedy: str
+    shapes: list[tuple[int, ...]],
+    labels: NDArray[Any],
+    wanted: AnswerKind | None,
+    why: str,
+    remedy: str,
 ) -> None:
     with pytest.raises(DataError) as caught:
         kind_of(network(*shapes), labels, wanted)
@@ -145,7 +149,9 @@ def test_labels_that_do_not_match(
         ([CLASSES], "faces", "--judge faces: no such kind"),
     ],
 )
-def test_outputs_that_cannot_be_that(shapes: list[tuple[int, ...]], wanted: Kind, why: str) -> None:
+def test_outputs_that_cannot_be_that(
+    shapes: list[tuple[int, ...]], wanted: AnswerKind, why: str
+) -> None:
     with pytest.raises(SettingsError) as caught:
         kind_of(network(*shapes), None, wanted)
     assert why in caught.value.what

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tilefarm.errors import SettingsError
 
-from driver.network.accuracy.choosing import chance
+from driver.network.accuracy.choosing import chance_accuracy
 from driver.network.accuracy.judgement import Judgement, is_chance, judgement, points_text
 from driver.network.accuracy.judging import Compared
-from driver.network.accuracy.kinds import Kind
+from driver.network.accuracy.kinds import AnswerKind
 from driver.network.accuracy.promise import Promise
 from driver.network.frontend import Dataset
 from driver.network.frontend.held_out import held_out
@@ -81,16 +81,16 @@ def test_points_in_words() -> None:
 
 
 def test_the_commonest_class_is_chance() -> None:
-    assert chance(np.array([1, 1, 1, 0]), "classes") == 75.0
-    assert chance(None, "classes") is None
+    assert chance_accuracy(np.array([1, 1, 1, 0]), "classes") == 75.0
+    assert chance_accuracy(None, "classes") is None
 
 
 def test_what_guesses_reach_by_other_measures() -> None:
-    kind: Kind
+    kind: AnswerKind
     for kind in ("boxes", "images", "values"):
-        assert chance(np.array([1, 1]), kind) == 0.0
+        assert chance_accuracy(np.array([1, 1]), kind) == 0.0
     for kind in ("embeddings", "pixels"):
-        assert chance(np.array([1, 1]), kind) is None
+        assert chance_accuracy(np.array([1, 1]), kind) is None
     assert is_chance(-3.0, 0.0, 50)
     assert not is_chance(0.5, 0.0, 50)
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from driver.network.accuracy.classes import Classes, Pixels
 from driver.network.accuracy.embeddings import Embeddings
 from driver.network.accuracy.judging import Compare, Compared, judge_of
-from driver.network.accuracy.kinds import Kind
-from driver.network.accuracy.measure import value_text
+from driver.network.accuracy.kinds import AnswerKind
+from driver.network.accuracy.metric import value_text
 from driver.network.accuracy.reals import Reals
 from driver.network.graph.ir import Graph, GraphInput, GraphOutput
 
@@ -96,7 +96,7 @@ def network(*shape: int) -> Graph:
     )
 
 
-def rows(kind: Kind, labels: Values | None, device: bool = True) -> list[Compared]:
+def rows(kind: AnswerKind, labels: Values | None, device: bool = True) -> list[Compared]:
     floats = {"y": np.array([[0.0, 1.0], [1.0, 0.0]])}
     integers = {"y": np.array([[1.0, 0.9], [1.0, 0.0]])}
     judge = judge_of(kind, network(2), floats, labels)

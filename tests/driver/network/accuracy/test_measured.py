@@ -14,10 +14,10 @@ from driver.network.accuracy.measured import Priced, with_measured_cycles
 from driver.network.accuracy.plans import RemedyPlan
 from driver.network.accuracy.price import estimated_cycles
 from driver.network.accuracy.remedies import Remedy
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.network.frontend import import_model, load_data
 from driver.network.integer.network import Network
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import Quantization
 
@@ -27,15 +27,18 @@ PLAIN = Quantization(activations="symmetric", fit_weights=False, correct_bias=Fa
 @pytest.fixture(scope="module")
 def networks() -> list[Network]:
     """The demo's: with 8 bits, and with 16 bits for the weights of the first or the last layer."""
-    target, graph = TARGETS["sim"], import_model(MODEL)
-    data = load_data(CALIBRATION, graph).inputs
-    plain = partition(quantize_for(target, graph, data, PLAIN), target)
+    target, graph = TARGETS["sim"], import_model(DEMO_MODEL)
+    data = load_data(DEMO_CALIBRATION, graph).inputs
+    plain = partition_network(quantize_for(target, graph, data, PLAIN), target)
     names = [step.name for step in plain.steps if step.macs]
     ways = (
         Quantization(activations="symmetric", fit_weights=False, correct_bias=False, wide=(name,))
         for name in (names[0], names[-1])
     )
-    return [plain, *(partition(quantize_for(target, graph, data, way), target) for way in ways)]
+    return [
+        plain,
+        *(partition_network(quantize_for(target, graph, data, way), target) for way in ways),
+    ]
 
 
 def plans_of(networks: list[Network], *points: float) -> list[RemedyPlan]:

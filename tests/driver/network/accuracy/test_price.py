@@ -9,19 +9,19 @@ from tilefarm.target import TARGETS
 
 from compile_worker.space import lower_bound_cycles
 from driver.network.accuracy.price import estimated_cycles
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.network.frontend import import_model, load_data
 from driver.network.integer.network import Network
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import Quantization
 
 
 def digits(*in_float: str, wide: tuple[str, ...] = ()) -> Network:
-    target, graph = TARGETS["sim"], import_model(MODEL)
-    data = load_data(CALIBRATION, graph).inputs
+    target, graph = TARGETS["sim"], import_model(DEMO_MODEL)
+    data = load_data(DEMO_CALIBRATION, graph).inputs
     how = Quantization(keep_float=in_float, wide=wide)
-    return partition(quantize_for(target, graph, data, how), target)
+    return partition_network(quantize_for(target, graph, data, how), target)
 
 
 def test_the_accelerator_s_part_is_the_least_that_it_needs() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driver.network.examples import CALIBRATION, MODEL, TEST
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
 from driver.network.examples.classifier import SHAPES, fresh_parameters, loss_and_gradients, scores
 from driver.network.examples.export import write_onnx
-from driver.network.examples.train import BRIGHTEST, Digits, Recipe, train
+from driver.network.examples.train import BRIGHTEST, Digits, TrainingRecipe, train
 from driver.network.frontend import import_model, load_data
 from driver.network.graph.float_run import run_float
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.quantizer import quantize
 
 
@@ -45,7 +45,7 @@ def test_gradients_are_slopes(name: str) -> None:
 def test_training_lowers_the_loss_and_is_the_same_every_time() -> None:
     digits = some_digits(32)
     said: list[str] = []
-    recipe = Recipe(epochs=4, batch=16, seed=3)
+    recipe = TrainingRecipe(epochs=4, batch=16, seed=3)
     one, two = (train(digits, recipe, said.append) for _ in range(2))
     assert all((one[name] == two[name]).all() for name in one)
     losses = [float(line.split()[-1]) for line in said[:4]]
@@ -63,12 +63,12 @@ def test_the_exported_model_is_the_trained_one(tmp_path: Path) -> None:
 
 
 def test_the_shipped_files_keep_their_accuracy_in_integers() -> None:
-    graph = import_model(MODEL)
-    calibration, test = load_data(CALIBRATION, graph), load_data(TEST, graph)
+    graph = import_model(DEMO_MODEL)
+    calibration, test = load_data(DEMO_CALIBRATION, graph), load_data(DEMO_TEST, graph)
     quantized = quantize(graph, calibration.inputs)
     in_float = test.correct(run_float(graph, test.inputs)["probability"])
-    in_integers = test.correct(run(quantized, test.inputs)["probability"])
+    in_integers = test.correct(run_integer(quantized, test.inputs)["probability"])
     assert test.samples == 500
     assert in_float >= 0.97 * test.samples
     assert in_integers >= in_float - 0.01 * test.samples
-    assert sum(file.stat().st_size for file in (MODEL, CALIBRATION, TEST)) < 1 << 20
+    assert sum(file.stat().st_size for file in (DEMO_MODEL, DEMO_CALIBRATION, DEMO_TEST)) < 1 << 20

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from driver.network.examples.topologies import TOPOLOGIES, images, write_topology
+from driver.network.examples.topologies import TOPOLOGIES, random_images, write_topology
 from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
 
@@ -54,7 +54,7 @@ def test_they_are_the_published_ones(
     found = Counter(type(node.op).__name__ for node in graph.nodes)
     assert {kind: found[kind] for kind in layers} == layers
     assert file.stat().st_size == pytest.approx(4 * weights, rel=0.003)
-    (chance,) = run_float(graph, {"image": images(1)}).values()
+    (chance,) = run_float(graph, {"image": random_images(1)}).values()
     assert chance.shape == (1, 1000)
     assert 0.002 < chance.max() < 0.95
 
@@ -84,7 +84,7 @@ def test_the_bytes_are_those_that_protobuf_would_write(first: Callable[[str], Pa
 
 
 def test_pictures_have_unit_spread() -> None:
-    one, other = images(2), images(2)
+    one, other = random_images(2), random_images(2)
     np.testing.assert_array_equal(one, other)
     assert one.shape == (2, 3, 224, 224)
     assert one.std() == pytest.approx(1, abs=1e-3)

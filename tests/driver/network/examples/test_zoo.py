@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driver import cli
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.network.examples.zoo import ModelFiles, model_files, short_name
 
 
@@ -20,13 +20,13 @@ def test_files_of_the_user_are_taken_as_they_are(tmp_path: Path) -> None:
 
 
 def test_built_in_networks_bring_their_data(tmp_path: Path) -> None:
-    assert model_files("zoo:digits", None, tmp_path) == ModelFiles(MODEL, CALIBRATION)
+    assert model_files("zoo:digits", None, tmp_path) == ModelFiles(DEMO_MODEL, DEMO_CALIBRATION)
     files = model_files(Path("zoo:squeezenet"), None, tmp_path / "zoo")
     assert files.model.read_bytes()
     assert files.calibration is not None
     assert np.load(files.calibration)["x"].shape == (4, 3, 224, 224)
     other = model_files("zoo:digits", Path("c.npz"), tmp_path)
-    assert other == ModelFiles(MODEL, Path("c.npz"))
+    assert other == ModelFiles(DEMO_MODEL, Path("c.npz"))
 
 
 def test_unknown_names_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

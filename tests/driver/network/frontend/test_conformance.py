@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from driver.network.frontend.conformance.cases import Case, made_cases
-from driver.network.frontend.conformance.conformance import result
+from driver.network.frontend.conformance.conformance import conformance_result
 
 _MODULES_TEXT = """
 add batch_normalization clip concat conv convtranspose div dropout flatten gemm
@@ -71,13 +71,13 @@ def known() -> dict[str, Case]:
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_published_answer(name: str, tmp_path: Path) -> None:
-    found = result(known()[name], tmp_path)
+    found = conformance_result(known()[name], tmp_path)
     assert (found.verdict, found.why) == ("passed", "")
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refusal_says_why(name: str, tmp_path: Path) -> None:
-    found = result(known()[name], tmp_path)
+    found = conformance_result(known()[name], tmp_path)
     assert found.verdict == "skipped"
     assert REFUSED[name] in found.why
 
@@ -87,4 +87,4 @@ def test_a_published_answer_in_bfloat16_has_8_bits(tmp_path: Path) -> None:
     (answer,) = case.outputs
     for off, verdict in ((2.0**-8, "passed"), (2.0**-6, "failed")):
         wanted = (answer.astype(np.float32) + off * np.abs(answer).max()).astype(answer.dtype)
-        assert result(replace(case, outputs=(wanted,)), tmp_path).verdict == verdict
+        assert conformance_result(replace(case, outputs=(wanted,)), tmp_path).verdict == verdict

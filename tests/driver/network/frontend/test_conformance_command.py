@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from driver import cli
-from driver.network.frontend.conformance.cases import cases
-from driver.network.frontend.conformance.conformance import reasons, results
+from driver.network.frontend.conformance.cases import conformance_cases
+from driver.network.frontend.conformance.conformance import conformance_results, reasons
 
 X = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)
 
@@ -57,7 +57,9 @@ def test_a_wrong_answer_fails(folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_an_answer_of_another_shape_fails(folder: Path) -> None:
     save(folder, "wrong", "Relu", np.maximum(X, 0)[:, :1])
-    (wrong,) = (each for each in results(cases(folder)) if each.verdict == "failed")
+    (wrong,) = (
+        each for each in conformance_results(conformance_cases(folder)) if each.verdict == "failed"
+    )
     assert wrong.why == "y has shape [1, 3, 4, 4], not [1, 1, 4, 4]"
 
 
@@ -81,7 +83,7 @@ def test_no_case_fails_and_the_reasons_are_true() -> None:
     """After an operator was added: `tilefarm conformance --reasons` writes the file anew."""
     if onnx.__version__ != "1.23.2":
         pytest.skip(f"the reasons are for the cases of onnx 1.23.2, not {onnx.__version__}")
-    found = list(results(cases()))
+    found = list(conformance_results(conformance_cases()))
     assert not [each for each in found if each.verdict == "failed"]
     skipped = {each.name: each.why for each in found if each.verdict == "skipped"}
     assert skipped == reasons()

@@ -13,7 +13,7 @@ import pytest
 from kit.onnx_models import model, node, saved, saved_beside
 from tilefarm.errors import ModelError
 
-from driver.network.examples import MODEL
+from driver.network.examples import DEMO_MODEL
 from driver.network.frontend import import_model
 from driver.network.frontend.shape_inference import inferred_shapes
 
@@ -207,7 +207,7 @@ def test_a_file_larger_than_protobuf_allows(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_cut_off_anywhere(tmp_path: Path) -> None:
-    content = MODEL.read_bytes()
+    content = DEMO_MODEL.read_bytes()
     file = tmp_path / "cut.onnx"
     for length in np.linspace(1, len(content) - 1, 60, dtype=int):
         file.write_bytes(content[:length])

@@ -14,7 +14,15 @@ from tilefarm.errors import DataError
 
 from driver.network.frontend import load_data
 from driver.network.graph.grid import Grid
-from driver.network.graph.ir import Add, Graph, GraphInput, GraphOutput, MaxPool2d, Node, Window
+from driver.network.graph.ir import (
+    Add,
+    Graph,
+    GraphInput,
+    GraphNode,
+    GraphOutput,
+    MaxPool2d,
+    Window,
+)
 from driver.network.graph.shapes import graph_of
 
 
@@ -188,7 +196,7 @@ def test_an_archive_that_was_cut_off(tmp_path: Path) -> None:
 
 def test_inputs_with_different_numbers_of_samples(tmp_path: Path) -> None:
     inputs = [GraphInput(name=n, shape=(1, 2), axes=(0, 1)) for n in ("a", "b")]
-    add = Node(name="n", op=Add(), inputs=("a", "b"), output="y")
+    add = GraphNode(name="n", op=Add(), inputs=("a", "b"), output="y")
     net = graph_of("two", inputs, [GraphOutput(name="y", tensor="y")], [add])
     file = saved(tmp_path, a=np.ones((3, 2)), b=np.ones((4, 2)))
     assert said(file, net) == "inputs have different numbers of samples: {'a': 3, 'b': 4}"

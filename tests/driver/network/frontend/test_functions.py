@@ -17,8 +17,8 @@ from driver.network.frontend import import_model
 from driver.network.frontend.operators import functions
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Unary
-from driver.network.integer.reference import run
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 
 RNG = np.random.default_rng(4)
@@ -80,9 +80,9 @@ def test_integers_know_the_larger_one(tmp_path: Path) -> None:
     quantized = quantize(graph, data)
     scales = {name: tensor.scale or 0.0 for name, tensor in quantized.tensors.items()}
     allowed = scales["x.int8"] + scales["s"] + scales["c"] + scales["y.excess0"] + scales["y"]
-    error = np.abs(run(quantized, data)["y"] - run_float(graph, data)["y"])
+    error = np.abs(run_integer(quantized, data)["y"] - run_float(graph, data)["y"])
     assert error.max() <= allowed
-    steps = partition(quantized, TARGETS["sim"]).steps
+    steps = partition_network(quantized, TARGETS["sim"]).steps
     assert [s.workload.operator for s in steps].count("scaled_add") == 2
 
 
@@ -138,7 +138,7 @@ def test_functions_of_constants_are_computed_at_import(tmp_path: Path) -> None:
     made = model(nodes, {"c": np.array([-1, 0, 2], np.float32).reshape(3, 1, 1)})
     check(made, tmp_path)
     (only,) = import_model(saved(made, tmp_path)).nodes
-    assert type(only.op).__name__ == "Affine"
+    assert type(only.op).__name__ == "ChannelAffine"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tilefarm.errors import ModelError
 from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Conv2d, Dense, Reshape
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.quantizer import quantize
 
 RNG = np.random.default_rng(5)
@@ -30,7 +30,7 @@ def test_dynamic_quantization_becomes_static_layers(tmp_path: Path) -> None:
     assert not graph.ranges, "all ranges come from calibration"
     wanted = answers(made, X)
     assert run_float(graph, {"x": X})["y"] == pytest.approx(wanted, abs=0.15)
-    integers = run(quantize(graph, X), {"x": X})["y"]
+    integers = run_integer(quantize(graph, X), {"x": X})["y"]
     assert np.abs(integers - wanted).max() < 0.05 * np.abs(wanted).max()
 
 

@@ -16,7 +16,7 @@ from tilefarm.errors import ModelError
 
 from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.quantizer import quantize
 
 RNG = np.random.default_rng(2)
@@ -89,7 +89,7 @@ def test_an_operator_on_quantized_values(middle: Any, exact: NDArray[Any], tmp_p
     graph = imported(between(microsoft(operator, inputs, "p", **attrs)), tmp_path)
     wanted = np.clip(exact, LO, HI)
     assert run_float(graph, {"x": X})["y"] == pytest.approx(wanted, abs=1e-5)
-    assert np.abs(run(quantize(graph, X), {"x": X})["y"] - wanted).max() < 0.12
+    assert np.abs(run_integer(quantize(graph, X), {"x": X})["y"] - wanted).max() < 0.12
 
 
 IMAGE = RNG.standard_normal((2, 3, 4, 4)).astype(np.float32)

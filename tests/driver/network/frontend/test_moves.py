@@ -17,8 +17,8 @@ from tilefarm.target import TARGETS
 from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Conv2d, Graph
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 
 RNG = np.random.default_rng(7)
@@ -43,8 +43,8 @@ def check(made: onnx.ModelProto, folder: Path) -> Graph:
     (got,) = run_float(graph, inputs).values()
     np.testing.assert_allclose(got, wanted[0], rtol=1e-4, atol=1e-5)
     quantized = quantize(graph, inputs)
-    (integers,) = run(quantized, inputs).values()
-    (kernels,) = run_network(partition(quantized, TARGETS["sim"]), inputs).values()
+    (integers,) = run_integer(quantized, inputs).values()
+    (kernels,) = run_network(partition_network(quantized, TARGETS["sim"]), inputs).values()
     assert kernels.tobytes() == integers.tobytes()
     assert len({each.name for each in graph.nodes}) == len(graph.nodes)
     return graph

@@ -15,7 +15,7 @@ from kit.qdq import layer_weights, two_convolutions, two_qlinear_convolutions
 from kit.stepped import stepped
 from tilefarm.errors import ModelError
 
-from driver.network.examples import MODEL
+from driver.network.examples import DEMO_MODEL
 from driver.network.frontend import import_model
 
 _MORE_KIBIBYTES = 1 << 20
@@ -24,7 +24,7 @@ _MORE_KIBIBYTES = 1 << 20
 
 def models() -> dict[str, onnx.ModelProto]:
     return {
-        "digits": onnx.load(MODEL),
+        "digits": onnx.load(DEMO_MODEL),
         "dynamic": dynamic_layers(),
         "gated": gated(7),
         "pairs": two_convolutions(layer_weights()),

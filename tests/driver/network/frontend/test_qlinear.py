@@ -15,7 +15,7 @@ from tilefarm.errors import ModelError
 from driver.network.frontend import import_model
 from driver.network.graph.float_run import apply, run_float
 from driver.network.graph.ir import Add, AvgPool2d, Clip, Conv2d, Dense
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.quantizer import quantize
 
 X = (np.random.default_rng(8).standard_normal((6, 3, 8, 8)) * 0.8).astype(np.float32)
@@ -34,8 +34,8 @@ def test_qlinear_conv_is_the_pairs_around_conv(per_channel: bool, tmp_path: Path
     pairs = import_model(saved(two_convolutions(weights), tmp_path, "pairs.onnx"))
     integers = import_model(saved(two_qlinear_convolutions(weights), tmp_path, "integers.onnx"))
     assert sorted(pairs.ranges.values()) == sorted(integers.ranges.values())
-    expected = run(quantize(pairs, None), {"x": X})["y"]
-    assert run(quantize(integers, None), {"x": X})["y"].tobytes() == expected.tobytes()
+    expected = run_integer(quantize(pairs, None), {"x": X})["y"]
+    assert run_integer(quantize(integers, None), {"x": X})["y"].tobytes() == expected.tobytes()
 
 
 def test_a_bias_must_be_of_integers_and_scales_those_made(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_dense_layers_of_integers(tmp_path: Path) -> None:
     hidden = np.clip(X.reshape(6, -1) @ (first * weights["a.scale"]), 0, 255 * 0.05)
     exact = np.clip(hidden @ (second.T * 0.01) + bias * 0.05 * 0.01, -120 * 0.02, 135 * 0.02)
     assert run_float(graph, {"x": X})["y"] == pytest.approx(exact, abs=1e-4)
-    assert np.abs(run(quantize(graph, None), {"x": X})["y"] - exact).max() < 0.12
+    assert np.abs(run_integer(quantize(graph, None), {"x": X})["y"] - exact).max() < 0.12
 
 
 def test_sums_and_means_of_integers(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_sums_and_means_of_integers(tmp_path: Path) -> None:
     graph = import_model(saved(with_microsoft(model(nodes, GRIDS, x=(1, 3, 8, 8))), tmp_path))
     assert [type(n.op) for n in graph.nodes if not isinstance(n.op, Clip)] == [Add, AvgPool2d]
     exact = np.maximum(2 * X, 0).mean(axis=(2, 3), keepdims=True)
-    assert np.abs(run(quantize(graph, None), {"x": X})["y"] - exact).max() < 0.1
+    assert np.abs(run_integer(quantize(graph, None), {"x": X})["y"] - exact).max() < 0.1
 
 
 def with_microsoft(made: Any) -> Any:

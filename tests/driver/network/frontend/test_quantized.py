@@ -18,8 +18,8 @@ from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Conv2d
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
 
@@ -37,11 +37,11 @@ def test_integers_are_near_what_onnx_says(
     assert [type(n.op) for n in graph.nodes] == [Conv2d, Conv2d]
     exact, floats = answers(made, X), run_float(graph, {"x": X})["y"]
     quantized = quantize(graph, None)
-    integers = run(quantized, {"x": X})["y"]
+    integers = run_integer(quantized, {"x": X})["y"]
     assert np.sqrt(np.mean((floats - exact) ** 2)) < 0.04 * exact.std()
     assert np.sqrt(np.mean((integers - exact) ** 2)) < 0.05 * exact.std()
     one = {"x": X[:1]}
-    network = partition(quantized, TARGETS["sim"])
+    network = partition_network(quantized, TARGETS["sim"])
     assert run_network(network, one)["y"].tobytes() == integers[:1].tobytes()
 
 
@@ -60,7 +60,7 @@ def test_an_input_is_rounded_to_the_very_integers_of_the_model(tmp_path: Path) -
     grid = Grid(float(np.float32(0.02)), 120, "uint8")
     assert graph.inputs[0].rounding == grid
     x = np.concatenate([X, 9 * X])
-    stored = run(quantize(graph, None), {"x": x}, keep=True)["x.centered"]
+    stored = run_integer(quantize(graph, None), {"x": x}, keep=True)["x.centered"]
     assert (stored == grid.integers(x).astype(int) - 128).all()
     assert {int(stored.min()), int(stored.max())} == {-128, 127}
 
@@ -113,7 +113,7 @@ def test_pairs_around_what_only_moves_values(tmp_path: Path) -> None:
     ]
     weights = layer_weights() | {"k": np.ones((2, 3, 1, 1), np.float32)}
     graph = import_model(saved(model(nodes, weights, x=(1, 3, 8, 8)), tmp_path))
-    integers = run(quantize(graph, None), {"x": X})["y"]
+    integers = run_integer(quantize(graph, None), {"x": X})["y"]
     floats = run_float(graph, {"x": X})["y"]
     assert floats.min() >= 0
     assert np.abs(integers - floats).max() < 0.1
@@ -132,7 +132,7 @@ def test_a_relu_that_only_the_grid_says_is_kept_behind_a_pool(tmp_path: Path) ->
     weights = layer_weights() | {"k": np.ones((2, 3, 1, 1), np.float32)}
     graph = import_model(saved(model(nodes, weights, x=(1, 3, 8, 8), opset=19), tmp_path))
     assert run_float(graph, {"x": X})["y"].min() == 0
-    assert run(quantize(graph, None), {"x": X})["y"].min() == 0
+    assert run_integer(quantize(graph, None), {"x": X})["y"].min() == 0
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

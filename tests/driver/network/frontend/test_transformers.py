@@ -16,8 +16,8 @@ from tilefarm.target import TARGETS
 from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Graph, MatMul, Reshape, Unary
-from driver.network.integer.reference import run
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 
 
@@ -55,7 +55,7 @@ def test_between_its_ends_a_block_moves_the_values_of_its_attention(tmp_path: Pa
     assert kinds[kinds.index("MatMul") :] == [
         *("MatMul", "Softmax", "Gather", "MatMul", "Conv2d", "Gather", "Add"),
         *("Normalize", "Conv2d", "Unary", "Conv2d", "Add"),
-        *("Normalize", "Affine", "Gather", "Dense"),
+        *("Normalize", "ChannelAffine", "Gather", "Dense"),
     ]
 
 
@@ -63,11 +63,11 @@ def test_its_products_run_on_the_accelerator(tmp_path: Path) -> None:
     graph = import_model(saved(vision_transformer(), tmp_path))
     x = np.random.default_rng(1).standard_normal((8, 3, 8, 8)).astype(np.float32)
     quantized = quantize(graph, x)
-    steps = partition(quantized, TARGETS["sim"]).steps
+    steps = partition_network(quantized, TARGETS["sim"]).steps
     there = sum(step.macs for step in steps if step.place == "accelerator")
     assert there == sum(step.macs for step in steps)
     (wanted,), (found,) = (
-        each.values() for each in (run_float(graph, {"x": x}), run(quantized, {"x": x}))
+        each.values() for each in (run_float(graph, {"x": x}), run_integer(quantized, {"x": x}))
     )
     noise = np.square(found - wanted).mean() / np.square(wanted).mean()
     assert 10 * np.log10(1 / noise) > 25

@@ -9,8 +9,8 @@ from kit.integer_operators import OPERATORS, STRATEGIES, cases
 from kit.simulated import PAIRS
 from tilefarm.target import TARGETS, Target
 
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.program.evaluate import differing_samples
 
 
@@ -21,8 +21,8 @@ def test_every_operator_has_cases() -> None:
 def agrees(operator: type, target: Target, data: st.DataObject) -> None:
     case = data.draw(cases(operator))
     graph, inputs = case.graph(), case.inputs()
-    network = partition(graph, target)
-    assert differing_samples(run_network(network, inputs), run(graph, inputs)) == 0
+    network = partition_network(graph, target)
+    assert differing_samples(run_network(network, inputs), run_integer(graph, inputs)) == 0
 
 
 @pytest.mark.parametrize("target", [TARGETS["sim-mul"], PAIRS], ids=lambda target: target.name)

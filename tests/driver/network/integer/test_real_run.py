@@ -21,7 +21,7 @@ from driver.network.graph.ir import (
     Unary,
     Window,
 )
-from driver.network.integer.real_calls import calls_of
+from driver.network.integer.real_calls import real_calls_of
 from driver.network.integer.real_run import run_real
 from driver.network.integer.real_views import merged, with_last
 from driver.network.quantize.floats import has_no_kernel
@@ -43,7 +43,7 @@ def test_every_operator_that_computes_has_calls() -> None:
     assert has_no_kernel(Reshape(shape=(4,))) == "reshaping computes nothing"
     assert "no fixed order" in has_no_kernel(Unary(function="acosh"))
     with pytest.raises(TypeError, match="moves nothing"):
-        calls_of(Reshape(shape=(4,)), [(1, 2, 2)])
+        real_calls_of(Reshape(shape=(4,)), [(1, 2, 2)])
     drawn = {type(op) for op in _some_of_each()}
     assert drawn == {*get_args(Operator)} - {Reshape, SubtractZeroPoint}
 
@@ -76,13 +76,13 @@ def test_pixels_of_a_convolution_of_one_pixel_are_one_row() -> None:
         bias=np.zeros(2, np.float32),
         window=Window(kernel=(1, 1)),
     )
-    (call,) = calls_of(conv, [(1, 3, 5, 4)])
+    (call,) = real_calls_of(conv, [(1, 3, 5, 4)])
     assert call.shape == (1, 1, 2, 1, 20)
     assert call.macs == 2 * 3 * 20
 
 
 def test_axes_that_are_apart_are_brought_together_and_back() -> None:
-    operators = [call.operator for call in calls_of(Softmax(axis=1), [(1, 3, 4)])]
+    operators = [call.operator for call in real_calls_of(Softmax(axis=1), [(1, 3, 4)])]
     assert operators == ["real_softmax"]
     index = with_last((1, 2, 3, 4), (1, 3))
     assert index.shape == (3, 2, 4)

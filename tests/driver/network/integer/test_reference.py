@@ -20,9 +20,9 @@ from tilefarm.workload import OPERATORS, AttrValue, TensorSpec, Workload
 
 from driver.network.graph.ir import Graph, GraphOutput
 from driver.network.integer.blocks import from_blocks, to_blocks
-from driver.network.integer.reference import run, run_network, run_workload, step_runs
+from driver.network.integer.reference import run_integer, run_network, run_workload, step_runs
 from driver.network.integer.samples import sample_inputs
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
 
@@ -293,8 +293,8 @@ def test_the_partitioned_network_is_the_integer_network(
     for candidate in (graph, fold(graph)):
         quantized = quantize(candidate, data)
         one = {name: values[: graph.batch] for name, values in data.items()}
-        expected = run(quantized, one)
-        got = run_network(partition(quantized, target), one)
+        expected = run_integer(quantized, one)
+        got = run_network(partition_network(quantized, target), one)
         assert got.keys() == expected.keys()
         for name, values in got.items():
             assert same_bits(values, expected[name])
@@ -306,8 +306,10 @@ def test_a_sample_does_not_depend_on_its_neighbours(case: tuple[Graph, int], sam
     graph, seed = case
     data = samples_for(graph, seed)
     quantized = quantize(graph, data)
-    together = run(quantized, data)["out0"][sample]
-    alone = run(quantized, {name: v[sample : sample + 1] for name, v in data.items()})["out0"][0]
+    together = run_integer(quantized, data)["out0"][sample]
+    alone = run_integer(quantized, {name: v[sample : sample + 1] for name, v in data.items()})[
+        "out0"
+    ][0]
     assert same_bits(together, alone)
 
 
@@ -317,7 +319,7 @@ def test_keeping_every_tensor() -> None:
     b = Builder((1, 2, 1, 1))
     graph = b.graph(b.put(Clip(lo=0.0, hi=1.0), "x"))
     data = samples_for(graph, 0)
-    kept = run(quantize(graph, data), data, keep=True)
+    kept = run_integer(quantize(graph, data), data, keep=True)
     assert set(kept) == {"x", "x.int8", "t0", "t0.float", "out0"}
 
 
@@ -328,8 +330,8 @@ def test_a_kept_tensor_goes_before_an_output_of_its_name() -> None:
     name = b.put(Clip(lo=0.0, hi=1.0), "x")
     graph = replace(b.graph(name), outputs=(GraphOutput(name=name, tensor=name),))
     data = samples_for(graph, 0)
-    assert run(quantize(graph, data), data, keep=True)[name].dtype == np.int8
-    assert run(quantize(graph, data), data)[name].dtype == np.float32
+    assert run_integer(quantize(graph, data), data, keep=True)[name].dtype == np.int8
+    assert run_integer(quantize(graph, data), data)[name].dtype == np.float32
 
 
 def same_bits(a: NDArray[Any], b: NDArray[Any]) -> bool:

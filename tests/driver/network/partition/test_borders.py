@@ -32,9 +32,9 @@ from driver.network.integer.qir import (
     QuantOperator,
     QuantTensor,
 )
-from driver.network.integer.reference import run, run_network
+from driver.network.integer.reference import run_integer, run_network
 from driver.network.partition.borders import Border, plan_borders, with_early_borders
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize as quantized_network
 
 SIM = TARGETS["sim"]
@@ -167,12 +167,12 @@ def test_an_image_of_many_channels_is_copied_into_its_border(tmp_path: Path) -> 
     graph = b.graph(b.put(conv(rng, 16, 16, window(pad=1)), "x"))
     data = {"x": rng.integers(0, 256, (20, 16, 5, 4)).astype(np.float32)}
     quantized = quantized_network(graph, data)
-    network = partition(quantized, SIM)
+    network = partition_network(quantized, SIM)
     operators = [step.workload.operator for step in network.steps]
     assert operators == ["quantize", "gather", "conv2d", "dequantize"]
     assert network.steps[1].workload.fill == -128
     one = {"x": data["x"][:1]}
-    wanted = run(quantized, one)["out0"]
+    wanted = run_integer(quantized, one)["out0"]
     assert len(np.unique(wanted)) > 10
     assert run_network(network, one)["out0"].tobytes() == wanted.tobytes()
     with Simulators(tmp_path) as simulators:

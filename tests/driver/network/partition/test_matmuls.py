@@ -14,8 +14,8 @@ from driver.network.graph.ir import Clip, Gather, Graph, MatMul, Reshape, Softma
 from driver.network.integer.arithmetic import matmul
 from driver.network.integer.blocks import from_group_tiles, group_tiles, group_tiles_shape
 from driver.network.integer.qir import QMatMul
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.power_of_two_requantization import product_parameters
 from driver.network.quantize.quantizer import quantize
 
@@ -54,14 +54,14 @@ def test_the_calls_are_the_integer_network(
     data = samples_for(graph, seed)
     quantized = quantize(graph, data)
     one = {"x": data["x"][:n]}
-    (found,) = run_network(partition(quantized, target), one).values()
-    assert found.tobytes() == run(quantized, one)["out0"].tobytes()
+    (found,) = run_network(partition_network(quantized, target), one).values()
+    assert found.tobytes() == run_integer(quantized, one)["out0"].tobytes()
 
 
 @pytest.mark.parametrize(("inner", "rows", "gathers"), [(32, 48, 1), (32, 20, 2), (20, 48, 3)])
 def test_what_fills_blocks_is_not_moved(inner: int, rows: int, gathers: int) -> None:
     graph = attention(1, 2, inner, rows, softmax=False)
-    network = partition(quantize(graph, samples_for(graph, 0)), SIM)
+    network = partition_network(quantize(graph, samples_for(graph, 0)), SIM)
     operators = [step.workload.operator for step in network.steps]
     assert operators.count("matmul") == 2
     assert operators.count("gather") == gathers
@@ -71,7 +71,7 @@ def test_the_result_is_near_the_float_network() -> None:
     graph = attention(1, 2, 32, 20, softmax=False)
     data = samples_for(graph, 1)
     wanted = run_float(graph, data)["out0"]
-    found = run(quantize(graph, data), data)["out0"]
+    found = run_integer(quantize(graph, data), data)["out0"]
     noise = np.square(found - wanted).mean() / np.square(wanted).mean()
     assert 10 * np.log10(1 / noise) > 25
 
@@ -116,6 +116,6 @@ def test_tiles_of_groups_and_back(n: int, groups: int, inner: int, columns: int)
 def test_the_network_says_what_it_multiplies() -> None:
     graph = attention(1, 2, 32, 48, softmax=False)
     quantized = quantize(graph, samples_for(graph, 0))
-    network = partition(quantized, SIM)
+    network = partition_network(quantized, SIM)
     assert [node.op.groups for node in quantized.nodes if isinstance(node.op, QMatMul)] == [2, 2]
     assert sum(step.macs for step in network.steps) == 2 * 2 * 48 * 48 * 32

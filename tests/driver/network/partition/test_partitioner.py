@@ -12,12 +12,12 @@ from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 from tilefarm.workload import NO_BORDER
 
-from driver.network.examples import CALIBRATION, MODEL
+from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.network.frontend import import_model, load_data
 from driver.network.graph.ir import (
     Add,
-    Affine,
     AvgPool2d,
+    ChannelAffine,
     Clip,
     Concat,
     Graph,
@@ -27,8 +27,8 @@ from driver.network.graph.ir import (
     Softmax,
 )
 from driver.network.integer.network import Network
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
 
@@ -37,7 +37,7 @@ SIM = TARGETS["sim"]
 
 
 def network_of(graph: Graph) -> Network:
-    return partition(quantize(graph, samples_for(graph, 0)), SIM)
+    return partition_network(quantize(graph, samples_for(graph, 0)), SIM)
 
 
 def operators(network: Network) -> list[str]:
@@ -66,8 +66,8 @@ probability        softmax          cpu          1x1x1x16 -> 1x10
 
 
 def test_the_digit_classifier() -> None:
-    graph = import_model(MODEL)
-    network = partition(quantize(graph, load_data(CALIBRATION, graph).inputs), SIM)
+    graph = import_model(DEMO_MODEL)
+    network = partition_network(quantize(graph, load_data(DEMO_CALIBRATION, graph).inputs), SIM)
     lines = [
         f"{s.name:<18} {s.workload.operator:<16} {s.place:<12} "
         f"{'x'.join(map(str, s.workload.inputs[0].shape)) if s.inputs else 'nothing'} -> "
@@ -80,8 +80,8 @@ def test_the_digit_classifier() -> None:
 
 
 def test_the_books_of_a_network_balance() -> None:
-    graph = import_model(MODEL)
-    network = partition(quantize(graph, load_data(CALIBRATION, graph).inputs), SIM)
+    graph = import_model(DEMO_MODEL)
+    network = partition_network(quantize(graph, load_data(DEMO_CALIBRATION, graph).inputs), SIM)
     made = {i.name for i in network.inputs} | network.constants.keys()
     for step in network.steps:
         specs = (*step.workload.inputs, *step.workload.outputs)
@@ -127,7 +127,7 @@ def test_flattening_before_dense_is_free() -> None:
     assert layer.inputs[0].shape == (1, 2 * 16, 1, 16)
     data = samples_for(graph, 0, count=1)
     quantized = quantize(graph, samples_for(graph, 0))
-    assert (run_network(network, data)["out0"] == run(quantized, data)["out0"]).all()
+    assert (run_network(network, data)["out0"] == run_integer(quantized, data)["out0"]).all()
 
 
 def test_flattened_data_that_others_read_are_moved_once() -> None:
@@ -137,7 +137,7 @@ def test_flattened_data_that_others_read_are_moved_once() -> None:
     network = network_of(graph)
     assert operators(network).count("relayout") == 1
     data = samples_for(graph, 0, count=1)
-    expected = run(quantize(graph, samples_for(graph, 0)), data)
+    expected = run_integer(quantize(graph, samples_for(graph, 0)), data)
     for name, values in run_network(network, data).items():
         assert (values == expected[name]).all()
         assert values.shape == expected[name].shape
@@ -205,14 +205,14 @@ def test_groups_become_groups_of_blocks(
 def assert_right(graph: Graph, network: Network) -> None:
     data = samples_for(graph, 0)
     one = {name: values[: graph.batch] for name, values in data.items()}
-    expected = run(quantize(graph, data), one)
+    expected = run_integer(quantize(graph, data), one)
     for name, values in run_network(network, one).items():
         assert values.tobytes() == expected[name].tobytes()
 
 
 def test_everything_between_floats_runs_on_the_accelerator() -> None:
     b = Builder((1, 16, 8, 8))
-    image = b.put(Clip(lo=0.0, hi=2.0), b.put(Affine(mul=LANES, add=LANES), "x"))
+    image = b.put(Clip(lo=0.0, hi=2.0), b.put(ChannelAffine(mul=LANES, add=LANES), "x"))
     pooled = b.put(MaxPool2d(window=window(3, stride=2, pad=1)), image)
     twice = replace(transposed(RNG, 16, 16, (2, 2), (1, 1)), pad=(0, 0, 0, 0))
     larger = b.put(twice, pooled)

@@ -11,10 +11,19 @@ import pytest
 from kit.networks import Builder, conv, dense, samples_for, transposed, window
 from tilefarm.target import TARGETS, Target
 
-from driver.network.graph.ir import Add, Affine, Concat, Graph, MatMul, Operator, Reshape, Slice
+from driver.network.graph.ir import (
+    Add,
+    ChannelAffine,
+    Concat,
+    Graph,
+    MatMul,
+    Operator,
+    Reshape,
+    Slice,
+)
 from driver.network.integer.network import NetworkStep
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 from driver.program.evaluate import differing_samples
 
@@ -30,16 +39,16 @@ def steps_of(graph: Graph, target: Target = CRAMPED) -> tuple[NetworkStep, ...]:
     """The steps of a network that gives the reference's bits."""
     data = samples_for(graph, 0)
     quantized = quantize(graph, data)
-    network = partition(quantized, target)
+    network = partition_network(quantized, target)
     one = {name: values[: graph.batch] for name, values in data.items()}
-    assert differing_samples(run_network(network, one), run(quantized, one)) == 0
+    assert differing_samples(run_network(network, one), run_integer(quantized, one)) == 0
     return network.steps
 
 
 def layer(op: Operator, *, second: Operator | None = None) -> Graph:
     """One layer on 18 channels of 4x4, or of a product with itself."""
     b = Builder((1, 18, 4, 4))
-    first = b.put(Affine(mul=np.full(18, 2, np.float32), add=np.ones(18, np.float32)), "x")
+    first = b.put(ChannelAffine(mul=np.full(18, 2, np.float32), add=np.ones(18, np.float32)), "x")
     if isinstance(op, MatMul | Add):
         flat = b.put(Reshape(shape=(18, 16)), first)
         return b.graph(b.put(op, flat, flat))

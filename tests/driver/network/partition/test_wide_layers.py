@@ -14,7 +14,7 @@ from tilefarm.target import TARGETS, Target, VtaConfig
 from driver.network.graph.ir import Graph, Reshape
 from driver.network.integer.network import Network, NetworkStep
 from driver.network.integer.qir import MAX_WIDE
-from driver.network.integer.reference import run, run_network
+from driver.network.integer.reference import run_integer, run_network
 from driver.network.partition.layers import JOINS, MULTIPLIES
 from driver.network.partition.pack import (
     bias_planes,
@@ -23,7 +23,7 @@ from driver.network.partition.pack import (
     packed_dense_weight,
     unit_rows,
 )
-from driver.network.partition.partitioner import partition
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import Quantization
 from driver.network.rewrites.fold import fold
@@ -103,7 +103,7 @@ def three_layers(batch: int = 1) -> Graph:
 
 def network_of(graph: Graph, target: Target, *wide: str) -> Network:
     how = Quantization(wide=wide)
-    return partition(quantize_for(target, graph, samples_for(graph, 2), how), target)
+    return partition_network(quantize_for(target, graph, samples_for(graph, 2), how), target)
 
 
 def layers_of(network: Network) -> dict[str, NetworkStep]:
@@ -138,8 +138,8 @@ def test_calls_give_the_references_bits(target: Target, batch: int) -> None:
     data = samples_for(graph, 3)
     quantized = quantize_for(target, graph, data, Quantization(wide=("*",)))
     some = {name: values[:batch] for name, values in data.items()}
-    answers = run_network(partition(quantized, target), some)
-    assert differing_samples(answers, run(quantized, some)) == 0
+    answers = run_network(partition_network(quantized, target), some)
+    assert differing_samples(answers, run_integer(quantized, some)) == 0
 
 
 def chain(batch: int = 1) -> Graph:
@@ -158,7 +158,7 @@ def chain(batch: int = 1) -> Graph:
 def test_calls_with_tensors_of_16_bits() -> None:
     graph = chain()
     how = Quantization(wide=("n3",), wide_activations=("*",))
-    network = partition(quantize_for(SIM, graph, samples_for(graph, 2), how), SIM)
+    network = partition_network(quantize_for(SIM, graph, samples_for(graph, 2), how), SIM)
     layers = layers_of(network)
     planes = {
         name: {k: v for k, v in step.workload.attrs if "planes" in k}
@@ -207,8 +207,8 @@ def test_calls_on_tensors_of_16_bits_give_the_references_bits(
     how = Quantization(wide=weights, wide_activations=("*",))
     quantized = quantize_for(target, graph, data, how)
     some = {name: values[:batch] for name, values in data.items()}
-    answers = run_network(partition(quantized, target), some)
-    assert differing_samples(answers, run(quantized, some)) == 0
+    answers = run_network(partition_network(quantized, target), some)
+    assert differing_samples(answers, run_integer(quantized, some)) == 0
 
 
 @settings(max_examples=25, deadline=None)
@@ -218,5 +218,5 @@ def test_any_network_gives_the_references_bits(case: tuple[Graph, int], weights:
     data = samples_for(graph, seed)
     quantized = quantize_for(SIM, graph, data, all_wide(graph, weights=weights))
     some = {name: values[: quantized.batch] for name, values in data.items()}
-    answers = run_network(partition(quantized, SIM), some)
-    assert differing_samples(answers, run(quantized, some)) == 0
+    answers = run_network(partition_network(quantized, SIM), some)
+    assert differing_samples(answers, run_integer(quantized, some)) == 0

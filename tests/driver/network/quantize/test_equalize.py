@@ -16,7 +16,7 @@ from driver.commands.validation.noise import noise_of
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (
     Add,
-    Affine,
+    ChannelAffine,
     Clip,
     Concat,
     Conv2d,
@@ -28,7 +28,7 @@ from driver.network.graph.ir import (
     Slice,
     Unary,
 )
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize import channel_weights, equalize
 from driver.network.quantize.channel_groups import ChannelGroups
 from driver.network.quantize.equalize import equalized
@@ -122,8 +122,8 @@ def test_a_large_layer_is_equalized_in_little_memory_besides_itself() -> None:
 def test_a_network_is_equalized_where_the_user_wants_it() -> None:
     graph = uneven()
     data = samples_for(graph, 0)
-    by_hand = run(quantize(equalized(graph, data), data), data)["out0"]
-    by_option = run(quantize(graph, data, Quantization(equalize=True)), data)["out0"]
+    by_hand = run_integer(quantize(equalized(graph, data), data), data)["out0"]
+    by_option = run_integer(quantize(graph, data, Quantization(equalize=True)), data)["out0"]
     assert by_option.tobytes() == by_hand.tobytes()
     assert float_form(graph, data, Quantization(activations="symmetric")) is graph
 
@@ -211,7 +211,9 @@ def test_every_layer_takes_factors_on_both_sides(kind: str) -> None:
         layer = transposed(rng, 8, 8, (2, 2), (2, 2))
     elif kind == "affine":
         ones = np.ones(8, np.float32)
-        layer = Affine(mul=ones * np.geomspace(0.1, 1, 8).astype(np.float32), add=ones, lo=0.0)
+        layer = ChannelAffine(
+            mul=ones * np.geomspace(0.1, 1, 8).astype(np.float32), add=ones, lo=0.0
+        )
     name = b.put(layer, name)
     graph = b.graph(b.put(conv(rng, 8, 2, window()), name))
     data = samples_for(graph, 1)

@@ -11,7 +11,7 @@ from tilefarm.target import TARGETS
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (
     Add,
-    Affine,
+    ChannelAffine,
     Concat,
     Gather,
     Graph,
@@ -26,8 +26,8 @@ from driver.network.graph.ir import (
 )
 from driver.network.integer import arithmetic as integer
 from driver.network.integer.qir import QGather, QSoftmax, QuantGraph, Quantize, Real
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.floats import BESIDE, KEPT, float_nodes
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
@@ -51,7 +51,7 @@ def quantized(graph: Graph, *keep_float: str) -> QuantGraph:
 def block() -> Graph:
     """Rows that are scaled, normalized, turned, through a function, and on the accelerator."""
     b = Builder((1, 8, 6))
-    first = b.put(Affine(mul=np.ones(8, np.float32), add=np.zeros(8, np.float32)), "x")
+    first = b.put(ChannelAffine(mul=np.ones(8, np.float32), add=np.zeros(8, np.float32)), "x")
     rows = b.put(NORMALIZE, first)
     turned = b.put(Gather(index=np.arange(48, dtype=np.int32).reshape(8, 6).T.copy()), rows)
     flat = b.put(Unary(function="gelu"), turned)
@@ -63,7 +63,7 @@ def test_floats_go_from_one_to_the_next_and_are_made_once() -> None:
     graph = block()
     found = quantized(graph)
     assert kinds(found) == [
-        *("Affine", "Normalize", "Gather", "Unary", "Softmax"),
+        *("ChannelAffine", "Normalize", "Gather", "Unary", "Softmax"),
         *("[QReshape]", "[Quantize]", "[QDense]", "[Dequantize]"),
     ]
     whys = [node.op.why for node in found.nodes if isinstance(node.op, Real)]
@@ -76,8 +76,8 @@ def test_the_network_in_floats_means_what_the_calls_do() -> None:
     graph = block()
     found = quantized(graph)
     data = {name: values[:1] for name, values in samples_for(graph, 1).items()}
-    (wanted,) = run(found, data).values()
-    (got,) = run_network(partition(found, TARGETS["sim"]), data).values()
+    (wanted,) = run_integer(found, data).values()
+    (got,) = run_network(partition_network(found, TARGETS["sim"]), data).values()
     np.testing.assert_array_equal(got, wanted)
     (exact,) = run_float(graph, data).values()
     assert np.abs(wanted - exact).max() < 0.05 * np.abs(exact).max()
@@ -88,7 +88,10 @@ def test_what_is_never_an_integer_needs_no_range() -> None:
     graph = b.graph(b.put(Softmax(axis=2), b.put(NORMALIZE, "x")))
     assert tensors_without_range(graph) == []
     data = samples_for(graph, 0)
-    (wanted,), (exact,) = run(quantize(graph, None), data).values(), run_float(graph, data).values()
+    (wanted,), (exact,) = (
+        run_integer(quantize(graph, None), data).values(),
+        run_float(graph, data).values(),
+    )
     np.testing.assert_allclose(wanted, exact, rtol=1e-5)
 
 
@@ -139,7 +142,9 @@ def test_an_addition_of_a_float_stays_on_the_accelerator_where_nobody_wants_a_fl
 def test_an_offset_that_floats_alone_read_is_in_float() -> None:
     b = Builder((1, 4, 6))
     scores = b.put(MatMul(), "x", "x")
-    biased = b.put(Affine(mul=np.ones(6, np.float32), add=np.arange(6, dtype=np.float32)), scores)
+    biased = b.put(
+        ChannelAffine(mul=np.ones(6, np.float32), add=np.arange(6, dtype=np.float32)), scores
+    )
     graph = b.graph(b.put(Softmax(axis=2), biased))
     assert float_nodes(graph)["n1"] == BESIDE
     assert "n1" not in float_nodes(b.graph(b.put(Softmax(axis=2), biased), biased))
@@ -153,7 +158,7 @@ def test_operands_are_repeated_in_int8() -> None:
     repeated = [n for n in found.nodes if isinstance(n.op, QGather)][-1]
     assert found.tensors[repeated.output].shape == (2, 3, 4)
     data = samples_for(graph, 0)
-    (wanted,), (exact,) = run(found, data).values(), run_float(graph, data).values()
+    (wanted,), (exact,) = run_integer(found, data).values(), run_float(graph, data).values()
     np.testing.assert_allclose(wanted, exact, atol=0.1)
 
 
@@ -170,9 +175,9 @@ def test_layers_that_the_user_names_stay_in_float() -> None:
     everything = quantized(graph, "n*")
     assert kinds(everything) == ["Conv2d", "MaxPool2d", "Conv2d", "Concat"]
     data = {name: values[:1] for name, values in samples_for(graph, 1).items()}
-    (wanted,), (exact,) = run(everything, data).values(), run_float(graph, data).values()
+    (wanted,), (exact,) = run_integer(everything, data).values(), run_float(graph, data).values()
     np.testing.assert_allclose(wanted, exact, rtol=1e-4, atol=1e-5)
-    (got,) = run_network(partition(everything, TARGETS["sim"]), data).values()
+    (got,) = run_network(partition_network(everything, TARGETS["sim"]), data).values()
     np.testing.assert_array_equal(got, wanted)
 
 

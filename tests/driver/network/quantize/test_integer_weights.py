@@ -13,7 +13,7 @@ from kit.networks import Builder, window
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Clip, Conv2d, FloatArray, Graph
 from driver.network.integer.qir import QConv2d, QuantGraph
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.integer_weights import exact_out_scales, read_by_layers, unit_of
 from driver.network.quantize.quantizer import quantize, quantize_with
 
@@ -64,7 +64,7 @@ def test_weights_of_one_unit_are_kept_and_the_results_are_nearer() -> None:
     again = quantize_with(replace(graph, ranges={}), graph.ranges)
     assert weights_of(kept) == pytest.approx(whole * 0.003, abs=1e-5)
     assert np.abs(weights_of(again) - whole * 0.003).max() > 1e-3
-    errors = [np.square(run(q, X)["out0"] - exact).mean() for q in (kept, again)]
+    errors = [np.square(run_integer(q, X)["out0"] - exact).mean() for q in (kept, again)]
     assert errors[0] < 0.95 * errors[1]
 
 

@@ -14,8 +14,8 @@ from tilefarm.target import TARGETS, Limits, Target
 
 from driver.network.graph.ir import Dense, Graph
 from driver.network.integer.qir import QAffine, QConv2d, QConvTranspose2d, QDense, QuantGraph
-from driver.network.integer.reference import run
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import AS_USUAL, Quantization
 from driver.network.quantize.power_of_two_requantization import ENOUGH_SHIFT, layer_parameters
@@ -71,7 +71,7 @@ def test_a_faint_channel_has_the_widest_shift_that_there_is() -> None:
     narrow = quantize_for(NARROW, graph, data, AS_USUAL)
     assert widest(wide) > 15
     assert widest(narrow) == 15
-    (a,), (b,) = run(wide, data).values(), run(narrow, data).values()
+    (a,), (b,) = run_integer(wide, data).values(), run_integer(narrow, data).values()
     scale = next(t.scale for n, t in narrow.tensors.items() if t.scale and n.startswith("t"))
     assert np.abs(a - b).max() <= scale * 1.01
 
@@ -80,7 +80,7 @@ def test_a_network_for_another_target_is_refused() -> None:
     graph = faint_dense()
     wide = quantize_for(SIM, graph, samples_for(graph, 1), AS_USUAL)
     with pytest.raises(ModelError, match="the ALU of sim-pynq-z1 has 15") as refused:
-        partition(wide, NARROW)
+        partition_network(wide, NARROW)
     assert "quantize the network for sim-pynq-z1" in refused.value.hint
 
 

@@ -14,11 +14,11 @@ from tilefarm.target import TARGETS, Target
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Clip, Dense, Graph, Softmax
 from driver.network.graph.parts import Arrays
-from driver.network.integer.noise import between
+from driver.network.integer.noise import noise_between
 from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize import option_search
-from driver.network.quantize.fitting import fit, quantize_for
+from driver.network.quantize.fitting import fit_quantization, quantize_for
 from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.integer_bias import Biased
 from driver.network.quantize.moments import moments
@@ -49,7 +49,9 @@ def by(graph: Graph, seen: list[Quantization]) -> Callable[[Arrays, Quantization
 
 
 def ratio_db(graph: Graph, quantized: QuantGraph, data: Arrays) -> float:
-    return between(run_float(graph, data)["out0"], run(quantized, data)["out0"]).ratio_db
+    return noise_between(
+        run_float(graph, data)["out0"], run_integer(quantized, data)["out0"]
+    ).ratio_db
 
 
 def test_ranges_that_rare_values_would_spoil_are_read_by_another_method() -> None:
@@ -157,12 +159,14 @@ def test_ways_share_what_they_have_in_common_and_nothing_else(
     ) -> QuantGraph:
         tried.append(way)
         found, anew = (quantize_for(target, graph, some, way, form=each) for each in (form, None))
-        np.testing.assert_array_equal(run(found, data)["out0"], run(anew, data)["out0"])
+        np.testing.assert_array_equal(
+            run_integer(found, data)["out0"], run_integer(anew, data)["out0"]
+        )
         return found
 
     monkeypatch.setattr("driver.network.quantize.fitting.form_of", counted)
     monkeypatch.setattr("driver.network.quantize.fitting.quantize_for", compared)
-    assert fit(TARGETS["sim"], graph, data, AS_USUAL).how.wide
+    assert fit_quantization(TARGETS["sim"], graph, data, AS_USUAL).how.wide
     assert len(made) < len(tried)
 
 
@@ -245,7 +249,7 @@ def test_a_network_with_little_noise_is_made_after_one_run(
     monkeypatch.setattr("driver.network.quantize.calibrate.run_float", counted)
     monkeypatch.setattr(option_search, "run_float", counted)
     plain = Quantization(share_shifts=False, correct_bias=False, fit_weights=False)
-    fitted = fit(TARGETS["sim"], graph, data, Quantization(activations="symmetric"))
+    fitted = fit_quantization(TARGETS["sim"], graph, data, Quantization(activations="symmetric"))
     assert fitted.how == Quantization(activations="symmetric")
     assert len(runs) == 1
     fresh = {"x": samples_for(graph, 1, 40)["x"].clip(-2, 2)}
@@ -268,12 +272,12 @@ def test_shifts_are_shared_at_once_where_accuracy_has_room(
 
     monkeypatch.setattr("driver.network.quantize.refining.moments", noted)
     graph, data = uneven_rows(spread)
-    fitted = fit(TARGETS["sim"], graph, data, AS_USUAL)
+    fitted = fit_quantization(TARGETS["sim"], graph, data, AS_USUAL)
     assert fitted.how == replace(AS_USUAL, share_shifts=True)
     assert not has_own_shifts(fitted.quantized)
     assert "channels share shifts" in fitted.notes[0]
     assert len(met) == fitted_layers
-    kept = fit(TARGETS["sim"], graph, data, Quantization(share_shifts=False))
+    kept = fit_quantization(TARGETS["sim"], graph, data, Quantization(share_shifts=False))
     assert has_own_shifts(kept.quantized)
 
 
@@ -294,7 +298,7 @@ def test_what_the_user_asks_for_is_done_layer_after_layer(
     monkeypatch.setattr(
         "driver.network.quantize.fitting.refined_at_once", lambda *_: pytest.fail("made at once")
     )
-    fit(TARGETS["sim"], graph, data, how)
+    fit_quantization(TARGETS["sim"], graph, data, how)
 
 
 def test_noise_is_seen_before_the_softmax_that_hides_it(
@@ -315,25 +319,25 @@ def test_noise_is_seen_before_the_softmax_that_hides_it(
         return moments(*args)
 
     monkeypatch.setattr("driver.network.quantize.refining.moments", noted)
-    made = fit(TARGETS["sim"], sure, data, AS_USUAL).quantized
+    made = fit_quantization(TARGETS["sim"], sure, data, AS_USUAL).quantized
     assert ratio_db(sure, made, data) > 60
     assert met, "refined layer after layer"
 
 
 def test_a_line_says_that_equalization_changed_nothing() -> None:
     graph, data = with_outliers()
-    (note,) = fit(TARGETS["sim"], graph, data, Quantization(equalize=True)).notes[-1:]
+    (note,) = fit_quantization(TARGETS["sim"], graph, data, Quantization(equalize=True)).notes[-1:]
     assert note.startswith("--equalize changed nothing")
 
 
 def test_without_data_nothing_is_chosen() -> None:
     graph, _ = with_outliers()
     given = replace(graph, ranges=dict.fromkeys(graph.shapes, 4.0))
-    fitted = fit(TARGETS["sim"], given, None, AS_USUAL)
+    fitted = fit_quantization(TARGETS["sim"], given, None, AS_USUAL)
     assert (fitted.how, fitted.notes) == (AS_USUAL, ())
 
 
 def test_a_chosen_way_says_why() -> None:
     graph, data = with_outliers()
     chosen = choose_options(graph, data, AS_USUAL, by(graph, []))
-    assert fit(TARGETS["sim"], graph, data, AS_USUAL).notes == (chosen.why,)
+    assert fit_quantization(TARGETS["sim"], graph, data, AS_USUAL).notes == (chosen.why,)

@@ -12,9 +12,9 @@ from tilefarm.target import TARGETS
 from driver.network.graph.float_run import run_float
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Graph, Softmax
-from driver.network.integer.noise import between
-from driver.network.integer.reference import run
-from driver.network.quantize.fitting import Fitted, fit
+from driver.network.integer.noise import noise_between
+from driver.network.integer.reference import run_integer
+from driver.network.quantize.fitting import Fitted, fit_quantization
 from driver.network.quantize.options import Quantization
 
 SIM = TARGETS["sim"]
@@ -47,27 +47,29 @@ def autoencoder(*, is_classifier: bool = False, is_quantized: bool = True) -> Gr
 
 def noise(graph: Graph, found: Fitted) -> float:
     x = np.random.default_rng(8).uniform(BYTES.lo, BYTES.hi, (400, 64)).astype(np.float32)
-    floats, integers = run_float(graph, {"x": x}), run(found.quantized, {"x": x})
-    told = between(floats["out0"], integers["out0"])
+    floats, integers = run_float(graph, {"x": x}), run_integer(found.quantized, {"x": x})
+    told = noise_between(floats["out0"], integers["out0"])
     return told.noise / told.signal
 
 
 def test_layers_become_wide_until_hardly_more_noise_is_left() -> None:
     graph = autoencoder()
-    found = fit(SIM, graph, None, Quantization())
-    plain = fit(SIM, graph, None, Quantization(wide=()))
-    own = fit(SIM, graph, None, Quantization(wide=("*",)))
+    found = fit_quantization(SIM, graph, None, Quantization())
+    plain = fit_quantization(SIM, graph, None, Quantization(wide=()))
+    own = fit_quantization(SIM, graph, None, Quantization(wide=("*",)))
     assert found.how.wide
     assert plain.how.wide == ()
     assert noise(graph, found) < 1.4 * noise(graph, own) < noise(graph, plain)
     (note,) = found.notes
     assert "16 bits" in note
     assert "the model's own integers" in note
-    assert fit(SIM, graph, None, Quantization()).how == found.how, "the same every time"
+    assert fit_quantization(SIM, graph, None, Quantization()).how == found.how, (
+        "the same every time"
+    )
 
 
 def test_as_few_as_it_takes() -> None:
-    found = fit(SIM, autoencoder(), None, Quantization())
+    found = fit_quantization(SIM, autoencoder(), None, Quantization())
     assert found.how.wide is not None
     assert len(found.how.wide) < 3
 
@@ -84,23 +86,23 @@ def test_as_few_as_it_takes() -> None:
 def test_nothing_is_decided_where_it_does_not_show_or_was_decided(
     graph: Graph, how: Quantization
 ) -> None:
-    found = fit(SIM, graph, None, how)
+    found = fit_quantization(SIM, graph, None, how)
     assert found.how == how
     assert not found.notes
 
 
 def test_multiplied_sums_are_the_models_own_already() -> None:
     how = Quantization(requantize="mul")
-    assert fit(TARGETS["sim-mul"], autoencoder(), None, how).how == how
+    assert fit_quantization(TARGETS["sim-mul"], autoencoder(), None, how).how == how
 
 
 def test_data_tell_it_as_well() -> None:
     graph = autoencoder()
     x = np.random.default_rng(1).uniform(BYTES.lo, BYTES.hi, (64, 64)).astype(np.float32)
-    assert fit(SIM, graph, x, Quantization()).how.wide
+    assert fit_quantization(SIM, graph, x, Quantization()).how.wide
 
 
 def test_float_networks_are_another_matter() -> None:
     graph = autoencoder(is_quantized=False)
     x = np.random.default_rng(1).uniform(BYTES.lo, BYTES.hi, (64, 64)).astype(np.float32)
-    assert not fit(SIM, graph, x, Quantization()).how.wide
+    assert not fit_quantization(SIM, graph, x, Quantization()).how.wide

@@ -36,7 +36,7 @@ from driver.network.integer.qir import (
     QuantGraph,
     QuantOperator,
 )
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.calibrate import calibrate
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize, quantize_with
@@ -51,7 +51,7 @@ def names_of(graph: QuantGraph) -> list[str]:
 
 def noise(graph: Graph, quantized: QuantGraph, data: dict[str, np.ndarray]) -> float:
     """Root mean square error over the spread of the float result."""
-    exact, got = run_float(graph, data)["out0"], run(quantized, data)["out0"]
+    exact, got = run_float(graph, data)["out0"], run_integer(quantized, data)["out0"]
     return float(np.sqrt(np.mean((exact - got) ** 2)) / (exact.std() + 1e-6))
 
 
@@ -62,7 +62,7 @@ def test_every_operator_is_as_near_as_its_integers_allow(case: tuple[Graph, int]
     graph = fold(case[0])
     data = samples_for(graph, case[1], count=8)
     quantized = quantize_with(graph, calibrate(graph, data))
-    values = run(quantized, data, keep=True)
+    values = run_integer(quantized, data, keep=True)
     made = {node.output: node for node in quantized.nodes}
     for node in graph.nodes:
         integer = made[node.output]
@@ -158,7 +158,7 @@ def test_softmax_may_stand_in_the_middle_and_on_images() -> None:
     graph = b.graph(middle, b.put(dense(RNG, 5, 3), flat))
     data = samples_for(graph, 4, count=10)
     quantized = quantize(graph, data)
-    got, exact = run(quantized, data), run_float(graph, data)
+    got, exact = run_integer(quantized, data), run_float(graph, data)
     assert got["out0"].shape == (10, 5, 1, 1)
     np.testing.assert_allclose(got["out0"], exact["out0"], atol=0.02)
     np.testing.assert_allclose(got["out1"], exact["out1"], atol=0.05)
@@ -171,7 +171,7 @@ def test_a_clip_alone_becomes_an_affine() -> None:
     assert any(isinstance(node.op, QAffine) for node in quantized.nodes)
     data = samples_for(graph, 0)
     np.testing.assert_allclose(
-        run(quantized, data)["out0"], run_float(graph, data)["out0"], atol=0.02
+        run_integer(quantized, data)["out0"], run_float(graph, data)["out0"], atol=0.02
     )
 
 
@@ -181,7 +181,7 @@ def test_extreme_calibration_still_gives_a_network(factor: float) -> None:
     joined = b.put(Add(), b.put(conv(RNG, 2, 2, window(1)), "x"), "x")
     graph = b.graph(b.put(MaxPool2d(window=window(2)), joined))
     data = {"x": (samples_for(graph, 0)["x"] * np.float32(factor)).astype(np.float32)}
-    outputs = run(quantize(graph, data), data)
+    outputs = run_integer(quantize(graph, data), data)
     assert np.isfinite(outputs["out0"]).all()
 
 
@@ -194,7 +194,7 @@ def test_cancelling_branches_do_not_break_the_scales() -> None:
     down = b.put(Conv2d(weight=w * -999.9, bias=zero, window=window(1)), "x")
     graph = b.graph(b.put(Add(), up, down))
     data = samples_for(graph, 0)
-    got = run(quantize(graph, data), data)["out0"]
+    got = run_integer(quantize(graph, data), data)["out0"]
     assert np.abs(got - run_float(graph, data)["out0"]).max() < 1000 * 4 / 127
 
 
@@ -207,7 +207,7 @@ def test_weights_that_cancel_do_not_leave_int8() -> None:
     quantized = quantize(graph, data)
     (layer,) = [n.op for n in quantized.nodes if isinstance(n.op, QDense)]
     assert layer.weight.tolist() == [[127, -127]]
-    assert np.abs(run(quantized, data)["out0"]).max() < 0.1
+    assert np.abs(run_integer(quantized, data)["out0"]).max() < 0.1
 
 
 def test_ranges_cover_every_tensor() -> None:
@@ -271,10 +271,10 @@ def test_many_samples_run_in_parts_and_in_order() -> None:
     graph = b.graph(b.put(dense(RNG, 2, 3), "x"))
     data = samples_for(graph, 0, count=150)
     quantized = quantize(graph, data)
-    for outputs in (run_float(graph, data), run(quantized, data)):
+    for outputs in (run_float(graph, data), run_integer(quantized, data)):
         assert outputs["out0"].shape == (150, 3)
-    alone = run(quantized, {"x": data["x"][149:]})["out0"]
-    assert (run(quantized, data)["out0"][149:] == alone).all()
+    alone = run_integer(quantized, {"x": data["x"][149:]})["out0"]
+    assert (run_integer(quantized, data)["out0"][149:] == alone).all()
 
 
 def test_layers_too_wide_for_the_accumulator_are_all_listed() -> None:

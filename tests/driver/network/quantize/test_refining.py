@@ -13,9 +13,9 @@ from kit.networks import Builder, conv, dense, networks, samples_for, window
 from numpy.typing import NDArray
 
 from driver.network.graph.float_run import run_float
-from driver.network.graph.ir import Affine, Graph, Reshape
+from driver.network.graph.ir import ChannelAffine, Graph, Reshape
 from driver.network.integer.qir import QConv2d, QDense, QuantGraph
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.calibrate import calibrate
 from driver.network.quantize.observed import Calibration
 from driver.network.quantize.options import Quantization
@@ -35,7 +35,7 @@ def two_layers(*, hidden: float = 0.0, last: float = 0.0) -> Graph:
     weight[:, 0, 1, 1] = 6  # one large weight a channel takes the levels of the others
     name = b.put(replace(first, weight=weight, bias=first.bias + hidden, lo=0.0), "x")
     ones = np.ones(8, np.float32)
-    name = b.put(Affine(mul=ones * 0.7, add=ones * 0.3), name)
+    name = b.put(ChannelAffine(mul=ones * 0.7, add=ones * 0.3), name)
     name = b.put(Reshape(shape=(288,)), name)
     layer = dense(rng, 288, 5)
     return b.graph(b.put(replace(layer, bias=layer.bias + last), name))
@@ -48,7 +48,7 @@ def positive(samples: int, seed: int) -> NDArray[np.float32]:
 
 def mean_error(graph: Graph, quantized: QuantGraph, data: NDArray[np.float32]) -> NDArray[Any]:
     """Of every channel of the result, over the samples."""
-    floats, integers = run_float(graph, {"x": data}), run(quantized, {"x": data})
+    floats, integers = run_float(graph, {"x": data}), run_integer(quantized, {"x": data})
     return np.asarray(np.abs((integers["out0"] - floats["out0"]).mean(axis=0)))
 
 
@@ -80,7 +80,7 @@ def test_channels_that_a_relu_silences_stay_silent() -> None:
     """Behind the ReLU there is no mean to compare: the sums before it are."""
     graph, data = two_layers(hidden=-40.0), positive(50, 0)
     quantized = quantize(graph, data, CORRECTED)
-    hidden = run(quantized, {"x": data}, keep=True)["t0"]
+    hidden = run_integer(quantized, {"x": data}, keep=True)["t0"]
     assert not hidden.any()
 
 
@@ -95,7 +95,7 @@ def test_every_network_can_be_corrected(case: tuple[Graph, int]) -> None:
             rows = np.abs(node.op.weight.reshape(len(node.op.weight), -1).astype(np.int64))
             worst = 128 * rows.sum(axis=1) + np.abs(node.op.bias.astype(np.int64))
             assert worst.max() < 1 << 31
-    assert all(np.isfinite(values).all() for values in run(quantized, data).values())
+    assert all(np.isfinite(values).all() for values in run_integer(quantized, data).values())
 
 
 def test_a_bias_that_no_accumulator_holds_ends_at_the_last_that_does() -> None:
@@ -162,7 +162,7 @@ def test_weights_that_fit_leave_less_noise_on_other_samples() -> None:
     fits = replace(CORRECTED, fit_weights=True)
     floats = run_float(graph, {"x": others})["out0"]
     errors = [
-        np.square(run(quantize(graph, data, how), {"x": others})["out0"] - floats).mean()
+        np.square(run_integer(quantize(graph, data, how), {"x": others})["out0"] - floats).mean()
         for how in (CORRECTED, fits)
     ]
     assert errors[1] < 0.8 * errors[0]
@@ -179,7 +179,9 @@ def test_a_model_with_ranges_of_its_own_has_weights_that_fit_what_may_be_assumed
     graph = replace(graph, ranges=calibrate(graph, x))
     floats = run_float(graph, {"x": x})["out0"]
     means = [
-        np.square((run(quantize(graph, None, how), {"x": x})["out0"] - floats).mean(axis=0)).mean()
+        np.square(
+            (run_integer(quantize(graph, None, how), {"x": x})["out0"] - floats).mean(axis=0)
+        ).mean()
         for how in (PLAIN, replace(PLAIN, fit_weights=True))
     ]
     assert means[1] < 0.7 * means[0]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from driver.network.graph.float_run import run_float
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Graph
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.calibrate import calibrate
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
@@ -102,7 +102,11 @@ def test_biases_are_better_for_pictures_that_were_not_seen() -> None:
     graph = replace(graph, ranges=calibrate(graph, x))
     floats = run_float(graph, {"x": x})["out0"]
     off = [
-        np.square((run(quantize(graph, None, how), {"x": x})["out0"] - floats).mean(axis=(0, 2, 3)))
+        np.square(
+            (run_integer(quantize(graph, None, how), {"x": x})["out0"] - floats).mean(
+                axis=(0, 2, 3)
+            )
+        )
         for how in (Quantization(correct_bias=False), Quantization())
     ]
     assert off[1].mean() < 0.3 * off[0].mean()

@@ -13,8 +13,8 @@ from driver.network.graph.float_run import run_float
 from driver.network.graph.functions import FUNCTIONS, erf, evaluate
 from driver.network.graph.ir import Gather, Operator, Product, Slopes, Unary
 from driver.network.integer import reference
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 from driver.network.quantize.tables import factor_table, int8_values, slopes_table, unary_table
 
@@ -107,8 +107,8 @@ def test_the_steps_of_an_operator_are_its_integer_form(
     data = samples_for(graph, 3)
     quantized = quantize(graph, data)
     one = {name: values[:batch] for name, values in data.items()}
-    wanted = run(quantized, one)["out0"]
-    network = partition(quantized, target)
+    wanted = run_integer(quantized, one)["out0"]
+    network = partition_network(quantized, target)
     assert [step.place for step in network.steps] == ["cpu"] * len(network.steps)
     assert all(step.why for step in network.steps)
     assert run_network(network, one)["out0"].tobytes() == wanted.tobytes()
@@ -121,7 +121,7 @@ def test_integers_follow_the_float_network() -> None:
     graph = b.graph(b.put(Product(), "x", gate))
     data = samples_for(graph, 1, count=8)
     quantized = quantize(graph, data)
-    error = np.abs(run(quantized, data)["out0"] - run_float(graph, data)["out0"]).max()
+    error = np.abs(run_integer(quantized, data)["out0"] - run_float(graph, data)["out0"]).max()
     scales = {name: tensor.scale or 0.0 for name, tensor in quantized.tensors.items()}
     most = scales["x.int8"] * 128
     allowed = 1.1 * scales["x.int8"] / 2 + most * scales[gate] / 2 + scales["t1"] / 2

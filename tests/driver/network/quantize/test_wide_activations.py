@@ -17,9 +17,9 @@ from tilefarm.target import TARGETS, Limits, Target
 from driver.network.accuracy.noise_sources import noise_sources
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Clip, Dense, Graph, MaxPool2d, Reshape
-from driver.network.integer.noise import between
+from driver.network.integer.noise import noise_between
 from driver.network.integer.qir import MAX_WIDE, QConv2d, QDense, QReshape, QuantGraph
-from driver.network.integer.reference import run
+from driver.network.integer.reference import run_integer
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.float_form import float_form
 from driver.network.quantize.floats import KEPT
@@ -27,14 +27,14 @@ from driver.network.quantize.integer_bias import fits_int32
 from driver.network.quantize.options import AS_USUAL, Activations, Quantization
 from driver.network.quantize.power_of_two_requantization import (
     INT8,
-    Largest,
+    LargestMagnitudes,
     bounds,
     layer_parameters,
 )
 from driver.network.quantize.quantizer import quantize
 from driver.network.quantize.wide_activations import (
     largest_results,
-    reasons,
+    wide_result_reasons,
     wide_results,
     with_spare,
 )
@@ -102,7 +102,7 @@ def test_reasons_of_other_places() -> None:
     unread = b.put(conv(rng, 4, 4, window(1)), t)
     crowd = b.put(Dense(weight=np.ones((1, 16), np.float32), bias=np.zeros(1, np.float32)), flat)
     del unread
-    found = reasons(b.graph(last, crowd))
+    found = wide_result_reasons(b.graph(last, crowd))
     assert found["n0"] == "n1 (Reshape), which reads its result, takes 8 bits"
     assert found["n4"] == "nothing reads its result"
 
@@ -115,8 +115,8 @@ def test_a_reader_whose_sums_are_full() -> None:
         t = b.put(dense(rng, 2, terms), "x")
         ones = np.ones((1, terms), np.float32)
         b.put(Dense(weight=ones, bias=np.zeros(1, np.float32)), t)
-        assert reasons(b.graph("t1"))["n0"].startswith(reason)
-        assert bool(reasons(b.graph("t1"))["n0"]) == bool(reason)
+        assert wide_result_reasons(b.graph("t1"))["n0"].startswith(reason)
+        assert bool(wide_result_reasons(b.graph("t1"))["n0"]) == bool(reason)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_result_of_8_bits_for_a_float_reader_may_have_a_middle() -> None:
     ).with_float(["n1"])
     quantized = quantize(graph, data, how)
     assert wide_tensors(quantized) == {}
-    assert not np.isnan(run(quantized, data)["out0"]).any()
+    assert not np.isnan(run_integer(quantized, data)["out0"]).any()
 
 
 def test_networks_are_better_by_them() -> None:
@@ -201,7 +201,7 @@ def test_networks_are_better_by_them() -> None:
     floats = run_float(graph, data)["out0"]
 
     def ratio_db(how: Quantization) -> float:
-        return between(floats, run(quantize(graph, data, how), data)["out0"]).ratio_db
+        return noise_between(floats, run_integer(quantize(graph, data, how), data)["out0"]).ratio_db
 
     usual, wide = ratio_db(Quantization(wide=())), ratio_db(all_wide(graph, weights=False))
     both = ratio_db(all_wide(graph, weights=True))
@@ -240,7 +240,7 @@ def test_every_network_can_have_them(case: tuple[Graph, int], target: str, weigh
             assert fits_int32(node.op, source.largest)
             assert node.op.shift.max() <= TARGETS[target].limits.max_shift
         assert all(127 < t.largest <= MAX_WIDE for t in wide)
-    values = run(quantized, data, keep=True)
+    values = run_integer(quantized, data, keep=True)
     for name, tensor in quantized.tensors.items():
         assert values[name].dtype == tensor.dtype.value
         if tensor.dtype is DType.INT16:
@@ -263,7 +263,7 @@ def test_a_layer_by_hand() -> None:
     """Operands to 2047, results to 32,639: a gain of 4 has the shift 4, and 0.5 its own."""
     weight = np.array([[4.0, -2.0], [0.5, 0.0]], np.float32)
     bias = np.array([10.0, -2.0], np.float32)
-    largest = Largest(operand=2047, result=MAX_WIDE)
+    largest = LargestMagnitudes(operand=2047, result=MAX_WIDE)
     layer = layer_parameters(weight, bias, in_scale=1.0, out_scale=1.0, block=16, largest=largest)
     assert layer.shift.tolist() == [4, 7]
     assert layer.weight.tolist() == [[64, -32], [64, 0]]
@@ -278,7 +278,7 @@ def test_a_bias_keeps_within_its_tiles_where_bits_are_to_spare(operand: int, shi
     """Wide operands have biases in two planes, and want finer weights."""
     far = 300.0 if operand == 128 else 60_000.0
     weight, bias = np.array([[1e-3]], np.float32), np.array([far], np.float32)
-    largest = Largest(operand=operand, result=MAX_WIDE)
+    largest = LargestMagnitudes(operand=operand, result=MAX_WIDE)
     layer = layer_parameters(weight, bias, in_scale=1.0, out_scale=1.0, block=16, largest=largest)
     assert layer.shift.tolist() == [shift]
 

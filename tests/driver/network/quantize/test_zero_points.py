@@ -17,7 +17,7 @@ from driver.network.graph.float_run import run_float
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import (
     Add,
-    Affine,
+    ChannelAffine,
     Conv2d,
     FloatArray,
     Graph,
@@ -26,10 +26,10 @@ from driver.network.graph.ir import (
     Reshape,
     Softmax,
 )
-from driver.network.integer.noise import between
+from driver.network.integer.noise import noise_between
 from driver.network.integer.qir import QGather
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.float_form import float_form
 from driver.network.quantize.input_zero_points import input_zero_points
 from driver.network.quantize.options import Quantization
@@ -71,11 +71,11 @@ def data_for(graph: Graph, samples: int, seed: int) -> dict[str, FloatArray]:
 def test_tensors_span_their_whole_int8(hi: float) -> None:
     graph = stack(hi=hi)
     data = data_for(graph, 50, 0)
-    values = run(quantize(graph, data, ASYMMETRIC), data, keep=True)
+    values = run_integer(quantize(graph, data, ASYMMETRIC), data, keep=True)
     for name in ("t0", "t1", "t3"):
         assert values[name].min() == -127
         assert values[name].max() >= 124
-    symmetric = run(quantize(graph, data, SYMMETRIC), data, keep=True)
+    symmetric = run_integer(quantize(graph, data, SYMMETRIC), data, keep=True)
     assert symmetric["t0"].min() == 0
 
 
@@ -87,8 +87,8 @@ def test_the_noise_is_less() -> None:
             graph = stack(seed=seed)
             data, others = data_for(graph, 50, 0), data_for(graph, 100, 1)
             floats = run_float(graph, others)["out0"]
-            integers = run(quantize(graph, data, how), others)["out0"]
-            noise += between(floats, integers).ratio_db
+            integers = run_integer(quantize(graph, data, how), others)["out0"]
+            noise += noise_between(floats, integers).ratio_db
         ratios.append(noise / 5)
     assert ratios[1] > ratios[0] + 0.7
 
@@ -104,8 +104,8 @@ def test_a_zero_is_exactly_zero_for_the_layer_that_reads_it() -> None:
     data = rng.uniform(-1, 1, (100, 40)).astype(np.float32)
     quantized = quantize(graph, data, replace(ASYMMETRIC, correct_bias=False))
     silence = {"x": np.full((1, 40), -1, np.float32)}
-    assert run(quantized, silence, keep=True)["t0"].max() == -127
-    assert not run(quantized, silence)["out0"].any()
+    assert run_integer(quantized, silence, keep=True)["t0"].max() == -127
+    assert not run_integer(quantized, silence)["out0"].any()
 
 
 def test_a_middle_is_half_the_range_and_goes_through_reshapes() -> None:
@@ -122,7 +122,7 @@ def test_a_middle_is_half_the_range_and_goes_through_reshapes() -> None:
     [
         transposed(np.random.default_rng(1), 16, 4, (2, 2), (1, 1)),
         MaxPool2d(window=window(2)),
-        Affine(mul=np.ones(16, np.float32), add=np.ones(16, np.float32)),
+        ChannelAffine(mul=np.ones(16, np.float32), add=np.ones(16, np.float32)),
     ],
 )
 def test_a_tensor_that_anything_else_reads_stays(reader: Operator) -> None:
@@ -131,7 +131,7 @@ def test_a_tensor_that_anything_else_reads_stays(reader: Operator) -> None:
     name = b.put(replace(conv(rng, 3, 16, window(pad=1)), lo=0.0), "x")
     graph = b.graph(b.put(reader, name), b.put(conv(rng, 16, 2, window(1)), name))
     ranges = ranges_of(graph, data_for(graph, 4, 0))
-    assert bool(middles(graph, ranges)) == isinstance(reader, Affine)
+    assert bool(middles(graph, ranges)) == isinstance(reader, ChannelAffine)
     assert not middles(b.graph(name), ranges)
 
 
@@ -154,15 +154,15 @@ def test_convolutions_that_pad_read_a_border_whose_zeros_are_zero() -> None:
     quantized = quantize(graph, data, ASYMMETRIC)
     borders = [node for node in quantized.nodes if isinstance(node.op, QGather)]
     assert [node.op.fill for node in borders if isinstance(node.op, QGather)] == [-127, -127]
-    values = run(quantized, data, keep=True)
+    values = run_integer(quantized, data, keep=True)
     assert values["t0"].min() == -127
     assert values[borders[0].output].shape[1:] == (16, 5, 5)
     assert (values[borders[0].output][:, :, 0] == -127).all()
-    network = partition(quantized, TARGETS["sim"])
+    network = partition_network(quantized, TARGETS["sim"])
     (first, _) = [step for step in network.steps if step.workload.operator == "gather"]
     assert (first.place, first.workload.fill) == ("cpu", -127)
     one = {"x": data["x"][:1]}
-    for name, expected in run(quantized, one).items():
+    for name, expected in run_integer(quantized, one).items():
         assert run_network(network, one)[name].tobytes() == expected.tobytes()
 
 
@@ -177,7 +177,7 @@ def test_a_padded_zero_adds_exactly_nothing() -> None:
     data = rng.uniform(-1, 1, (100, 3, 5, 5)).astype(np.float32)
     quantized = quantize(graph, data, replace(ASYMMETRIC, correct_bias=False))
     silence = {"x": np.full((1, 3, 5, 5), -1, np.float32)}
-    assert not run(quantized, silence)["out0"].any()
+    assert not run_integer(quantized, silence)["out0"].any()
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_the_bytes_of_a_model_that_was_quantized_before_are_kept(zero: int, byte
     assert fills == ([byte, byte] if byte else [])
     seen: dict[str, FloatArray] = {}
     run_float(graph, data, observe=lambda name, values: seen.update({name: values}))
-    stored = run(quantized, data, keep=True)["t0"]
+    stored = run_integer(quantized, data, keep=True)["t0"]
     wanted = grid.integers(seen["t0"]).astype(np.int64) - 128
     assert np.abs(stored - wanted).max() <= 3
 
@@ -217,7 +217,7 @@ def test_mixed_takes_no_middles_that_need_a_copy() -> None:
     assert not [node for node in quantized.nodes if isinstance(node.op, QGather)]
 
 
-def chain(*, made_by: Conv2d | Affine, last: Operator, seed: int = 2) -> Graph:
+def chain(*, made_by: Conv2d | ChannelAffine, last: Operator, seed: int = 2) -> Graph:
     """A layer behind a ReLU, and two that pad what it makes alike."""
     rng = np.random.default_rng(seed)
     b = Builder((1, 16, 6, 6))
@@ -228,7 +228,7 @@ def chain(*, made_by: Conv2d | Affine, last: Operator, seed: int = 2) -> Graph:
     )
 
 
-SCALED = Affine(mul=np.linspace(1, 2, 16, dtype=np.float32), add=np.ones(16, np.float32))
+SCALED = ChannelAffine(mul=np.linspace(1, 2, 16, dtype=np.float32), add=np.ones(16, np.float32))
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ SCALED = Affine(mul=np.linspace(1, 2, 16, dtype=np.float32), add=np.ones(16, np.
     ids=["conv", "depthwise", "affine", "other-pads"],
 )
 def test_mixed_takes_middles_where_a_border_is_stored(
-    made_by: Conv2d | Affine, pads: tuple[int, int, int, int], stored: bool
+    made_by: Conv2d | ChannelAffine, pads: tuple[int, int, int, int], stored: bool
 ) -> None:
     """The layer writes into the middle of it, and the processor only what is around."""
     last = conv(np.random.default_rng(4), 16, 16, replace(window(pad=1), pad=pads))
@@ -250,13 +250,13 @@ def test_mixed_takes_middles_where_a_border_is_stored(
     assert ("t1" in copied_tensors(graph)) == (not stored)
     data = {"x": np.random.default_rng(1).standard_normal((20, 16, 6, 6)).astype(np.float32)}
     quantized = quantize(graph, data)
-    network = partition(quantized, TARGETS["sim"])
+    network = partition_network(quantized, TARGETS["sim"])
     operators = [step.workload.operator for step in network.steps]
     assert operators.count("border") == (1 if stored else 0)
     assert "gather" not in operators
     one = {"x": data["x"][:1]}
-    (name,) = run(quantized, one)
-    assert run_network(network, one)[name].tobytes() == run(quantized, one)[name].tobytes()
+    (name,) = run_integer(quantized, one)
+    assert run_network(network, one)[name].tobytes() == run_integer(quantized, one)[name].tobytes()
     if stored:
         (border,) = [step for step in network.steps if step.workload.operator == "border"]
         maker = next(
@@ -270,9 +270,9 @@ def test_the_partitioned_network_gives_the_same_bits() -> None:
     graph = stack()
     data = data_for(graph, 20, 0)
     quantized = quantize(graph, data, replace(ASYMMETRIC, correct_bias=True))
-    network = partition(quantized, TARGETS["sim"])
+    network = partition_network(quantized, TARGETS["sim"])
     one = {"x": data["x"][:1]}
-    expected = run(quantized, one)["out0"]
+    expected = run_integer(quantized, one)["out0"]
     assert run_network(network, one)["out0"].tobytes() == expected.tobytes()
 
 
@@ -281,8 +281,8 @@ def test_a_layer_kept_in_float_may_make_what_is_centered() -> None:
     data = data_for(graph, 50, 0)
     floats = run_float(graph, data)["out0"]
     for how in (ASYMMETRIC, replace(ASYMMETRIC, keep_float=("n1",))):
-        integers = run(quantize(graph, data, how), data)["out0"]
-        assert between(floats, integers).ratio_db > 25
+        integers = run_integer(quantize(graph, data, how), data)["out0"]
+        assert noise_between(floats, integers).ratio_db > 25
 
 
 def answers(last: Operator | None = None, *, lo: float = -1.0, hi: float = 7.0) -> Graph:
@@ -308,13 +308,13 @@ def test_an_answer_keeps_its_zero_point() -> None:
     answer = quantized.tensors["t1"]
     assert answer.scale == pytest.approx(8 / 255)
     assert answer.middle == pytest.approx(-1 + 128 * 8 / 255)
-    network = partition(quantized, TARGETS["sim"])
-    expected = run(quantized, data)["out0"]
+    network = partition_network(quantized, TARGETS["sim"])
+    expected = run_integer(quantized, data)["out0"]
     for at in range(3):
         one = {"x": data["x"][at : at + 1]}
         assert run_network(network, one)["out0"].tobytes() == expected[at : at + 1].tobytes()
     floats = run_float(graph, data)["out0"]
-    around_zero = run(quantize(graph, None, SYMMETRIC), data)["out0"]
+    around_zero = run_integer(quantize(graph, None, SYMMETRIC), data)["out0"]
     noise = [np.square(each - floats).mean() for each in (expected, around_zero)]
     assert noise[0] < 0.8 * noise[1]
 
@@ -325,7 +325,7 @@ def test_a_softmax_reads_scores_without_their_middle() -> None:
     quantized = quantize(graph, None)
     assert quantized.tensors["t1"].middle
     floats = run_float(graph, data)["out0"]
-    assert between(floats, run(quantized, data)["out0"]).ratio_db > 25
+    assert noise_between(floats, run_integer(quantized, data)["out0"]).ratio_db > 25
 
 
 def test_an_answer_that_another_layer_reads_stays() -> None:
@@ -340,7 +340,7 @@ def test_an_answer_that_a_layer_makes_in_float_stays() -> None:
     data = data_for(graph, 8, 0)
     quantized = quantize(graph, None, Quantization(keep_float=("n1",)))
     floats = run_float(graph, data)["out0"]
-    assert between(floats, run(quantized, data)["out0"]).ratio_db > 25
+    assert noise_between(floats, run_integer(quantized, data)["out0"]).ratio_db > 25
 
 
 def one_input(values: NDArray[Any]) -> ZeroPoint | None:

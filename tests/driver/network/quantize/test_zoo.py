@@ -15,8 +15,8 @@ from driver.commands.validation.noise import noise_of
 from driver.network.frontend import import_model, load_data
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Add, Conv2d
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.floats import KEPT
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
@@ -38,11 +38,11 @@ def test_resnet8_on_cifar10(zoo: Path) -> None:
     data = load_data(zoo / "data/ic01_cifar10_200.npz", graph)
     quantized = quantize(graph, data.inputs)
     floats = run_float(graph, data.inputs)["output"]
-    integers = run(quantized, data.inputs)["output"]
+    integers = run_integer(quantized, data.inputs)["output"]
     assert data.correct(floats) == 171
     assert data.correct(integers) >= 167
     assert (floats.argmax(axis=1) == integers.argmax(axis=1)).mean() > 0.93
-    network = partition(quantized, TARGETS["sim"])
+    network = partition_network(quantized, TARGETS["sim"])
     assert network.macs == 12_501_632
     for sample in (0, 199):
         one = {name: values[sample : sample + 1] for name, values in data.inputs.items()}
@@ -63,9 +63,9 @@ def test_resnet8_with_its_first_layer_in_float(zoo: Path) -> None:
     assert len(whole) > 5
     assert all(better[name].ratio_db > usual[name].ratio_db + 0.3 for name in whole)
     one = {name: values[:1] for name, values in data.inputs.items()}
-    network = partition(kept, TARGETS["sim"])
+    network = partition_network(kept, TARGETS["sim"])
     assert network.steps[0].why == KEPT
-    assert differing_samples(run_network(network, one), run(kept, one)) == 0
+    assert differing_samples(run_network(network, one), run_integer(kept, one)) == 0
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_mnist8(zoo: Path) -> None:
     (name,) = (i.name for i in graph.inputs)
     quantized = quantize(graph, images[-128:])
     (floats,) = run_float(graph, {name: images[:2000]}).values()
-    (integers,) = run(quantized, {name: images[:2000]}).values()
+    (integers,) = run_integer(quantized, {name: images[:2000]}).values()
     assert right(integers[:1000], labels[:1000]) >= 0.985
     assert right(integers, labels[:2000]) >= right(floats, labels[:2000]) - 0.003
 
@@ -89,8 +89,8 @@ def test_keywords(zoo: Path) -> None:
     x = ((sounds - 83) * np.float32(0.5847029089927673))[:400, None]
     (name,) = (i.name for i in graph.inputs)
     quantized = quantize(graph, x[:100])
-    assert right(run(quantized, {name: x})["output"], labels[:400]) >= 0.89
-    steps = partition(quantized, TARGETS["sim"]).steps
+    assert right(run_integer(quantized, {name: x})["output"], labels[:400]) >= 0.89
+    steps = partition_network(quantized, TARGETS["sim"]).steps
     assert [s.workload.operator for s in steps if s.place == "cpu"] == [
         "quantize_windows",
         *["border"] * 4,
@@ -115,7 +115,7 @@ def test_anomaly_autoencoder(zoo: Path) -> None:
 
     (name,) = (i.name for i in graph.inputs)
     in_float = auc(run_float(graph, {name: rows})["output"])
-    assert auc(run(quantized, {name: rows})["output"]) > in_float - 0.03
+    assert auc(run_integer(quantized, {name: rows})["output"]) > in_float - 0.03
 
 
 @pytest.mark.slow
@@ -124,10 +124,10 @@ def test_resnet8_that_was_quantized_before(zoo: Path) -> None:
     graph = import_model(zoo / "models/resnet8_int8_qdq.onnx")
     data = load_data(zoo / "data/ic01_cifar10_200.npz", graph)
     quantized = quantize(graph, None)
-    integers = run(quantized, data.inputs)["output"]
+    integers = run_integer(quantized, data.inputs)["output"]
     assert data.correct(integers) >= 168
     floats = run_float(graph, data.inputs)["output"]
     assert (floats.argmax(axis=1) == integers.argmax(axis=1)).mean() > 0.92  # ONNX Runtime's: 0.96
     one = {name: values[:1] for name, values in data.inputs.items()}
-    network = partition(quantized, TARGETS["sim"])
+    network = partition_network(quantized, TARGETS["sim"])
     assert run_network(network, one)["output"].tobytes() == integers[0].tobytes()

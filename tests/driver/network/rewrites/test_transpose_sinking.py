@@ -16,7 +16,7 @@ from tilefarm.target import TARGETS, Target
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (
     Add,
-    Affine,
+    ChannelAffine,
     Gather,
     Graph,
     MatMul,
@@ -28,8 +28,8 @@ from driver.network.graph.ir import (
     Softmax,
     Unary,
 )
-from driver.network.integer.reference import run, run_network
-from driver.network.partition.partitioner import partition
+from driver.network.integer.reference import run_integer, run_network
+from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
 from driver.network.rewrites.operand_swap import with_products_turned
@@ -53,7 +53,7 @@ def test_a_block_keeps_one_move_the_values_of_its_attention() -> None:
     near(graph, small)
     attention = ["Conv2d", "Conv2d", "Conv2d", "MatMul", "Softmax", "Gather", "MatMul", "Conv2d"]
     assert operators(small) == [
-        *("Conv2d", "Normalize", "Affine", *attention, "Add"),
+        *("Conv2d", "Normalize", "ChannelAffine", *attention, "Add"),
         *("Normalize", "Conv2d", "Unary", "Conv2d", "Add", "Conv2d", "Add"),
     ]
     scores = next(node.op for node in small.nodes if isinstance(node.op, MatMul))
@@ -120,8 +120,8 @@ def test_any_network_with_moves_runs_as_its_integers_say(graph: Graph, target: T
     data = samples_for(graph, 0)
     quantized = quantize(fold(graph), data, block=target.vta.block)
     one = {name: values[: graph.batch] for name, values in data.items()}
-    found = run_network(partition(quantized, target), one)
-    for name, wanted in run(quantized, one).items():
+    found = run_network(partition_network(quantized, target), one)
+    for name, wanted in run_integer(quantized, one).items():
         assert found[name].tobytes() == wanted.tobytes()
 
 
@@ -150,7 +150,7 @@ def _step(draw: st.DrawFn, b: Tokens, name: str, others: list[str]) -> str:
         case "function":
             return b.put(Unary(function="tanh"), name)
         case "affine":
-            return b.put(Affine(mul=lanes[0], add=lanes[1], hi=2.0), name)
+            return b.put(ChannelAffine(mul=lanes[0], add=lanes[1], hi=2.0), name)
         case "slopes":
             return b.put(Slopes(slope=lanes[0]), name)
         case "softmax":

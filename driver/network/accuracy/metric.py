@@ -10,7 +10,7 @@ Unit: TypeAlias = Literal["%", "dB", ""]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class Metric:
     """A number; larger is better unless it is an error, which has no unit.
 
     Attributes:
