@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from tilefarm.workload import Workload
 
-from driver.network.graph.ir import (
+from driver.network import (
     Add,
     Conv2d,
     MatMul,
@@ -20,9 +20,9 @@ from driver.network.graph.ir import (
     Softmax,
     Unary,
     Window,
+    real_calls_of,
+    real_workload,
 )
-from driver.network.integer.real_calls import real_calls_of
-from driver.network.integer.real_run import real_workload
 
 _TOKENS: Final[Shape] = (1, 197, 768)
 

@@ -20,7 +20,7 @@ from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.process_watch import ProcessWatch
 from driver.farm.scratch import scratch_folder
-from driver.network.examples.topologies import (
+from driver.network import (
     LARGE_TOPOLOGIES,
     TOPOLOGIES,
     random_images,

@@ -16,8 +16,7 @@ from compile_worker.compiler import compile_kernel
 from device_server.vta.library.library import EntryResult, RecordedStream, VtaLibrary
 from device_server.vta.programs.disassembly import disassemble
 from device_server.vta.programs.instructions import InstructionSet
-from driver.network.integer.reference import run_workload
-from driver.network.integer.samples import sample_inputs
+from driver.network import run_workload, sample_inputs
 from driver.program.vta.cycle_breakdown import CycleBreakdown, spent
 
 _ENTRY = "kernel"

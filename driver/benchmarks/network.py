@@ -20,9 +20,7 @@ from tilefarm.workload import Workload
 
 from driver.benchmarks.tuning import Outcome, Tuned, tuned
 from driver.commands.options.networks import MODEL, add_network_options, source_of
-from driver.network.examples.zoo import short_name
-from driver.network.forms import forms_of
-from driver.network.integer.network import NetworkStep
+from driver.network import NetworkStep, forms_of, short_name
 from driver.program.simulated import WholeRun, whole_run
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.report.cycles_page import Bar, cycles_page

@@ -25,22 +25,24 @@ from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.zoo.attempt import in_reals
 from driver.benchmarks.zoo.recipes import RECIPES
 from driver.benchmarks.zoo.samples import Noise, read
-from driver.network.accuracy.price import estimated_cycles
-from driver.network.examples.topologies import random_images
-from driver.network.examples.zoo import (
+from driver.network import (
+    AS_USUAL,
+    DEFAULT_METHOD,
     ZOO_CAPTIONS,
     ZOO_DIGITS,
     ZOO_PREFIX,
+    Arrays,
+    Quantization,
+    dataset_of,
+    estimated_cycles,
+    fit_quantization,
+    import_model,
     is_built_in,
+    load_data,
     model_files,
+    partition_network,
+    random_images,
 )
-from driver.network.frontend import import_model, load_data
-from driver.network.frontend.data import dataset_of
-from driver.network.graph.parts import Arrays
-from driver.network.partition.partitioner import partition_network
-from driver.network.quantize.fitting import fit_quantization
-from driver.network.quantize.methods import DEFAULT_METHOD
-from driver.network.quantize.options import AS_USUAL, Quantization
 from driver.targets import usable_target
 from driver.tune.machine import machine
 

@@ -21,8 +21,7 @@ from tilefarm.workload import Workload
 from compile_worker.compiler import compile_kernel
 from device_server.runner.runner import Runner
 from driver.campaign.measuring import kernel_buffers
-from driver.network.integer.reference import run_workload
-from driver.network.integer.samples import sample_inputs
+from driver.network import run_workload, sample_inputs
 
 _TIMEOUT_SECONDS: Final = 20.0
 

@@ -7,9 +7,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.space import generate, ideal_cycles, lower_bound_cycles
 from driver.campaign.measuring import Task, kernel_buffers
-from driver.network.integer.network import Network
-from driver.network.integer.reference import run_workload
-from driver.network.integer.samples import sample_inputs
+from driver.network import Network, run_workload, sample_inputs
 
 
 def tasks_of(network: Network, seed: int) -> dict[str, Task]:

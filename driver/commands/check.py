@@ -21,7 +21,7 @@ from driver.commands.options.networks import MODEL, SEEDED, add_network_options,
 if TYPE_CHECKING:
     from driver.commands.validation.checking import Checked
     from driver.commands.validation.conformance import StepCheck
-    from driver.network.integer.noise import Noise
+    from driver.network import Noise
 
 _IMAGES = 2
 EXIT_DIFFERS = 1
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
     quiet_libraries()
     from driver.commands.validation.checking import checked
-    from driver.network.forms import forms_of
+    from driver.network import forms_of
     from driver.targets import playable_target
 
     args.calibrate = args.calibrate or args.data

@@ -14,7 +14,7 @@ from tilefarm.plural import plural
 from tilefarm.system_errors import unwritable
 
 if TYPE_CHECKING:
-    from driver.network.frontend.conformance.conformance import ConformanceResult
+    from driver.network import ConformanceResult
 
 EXIT_FAILED = 1
 
@@ -44,8 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from driver.network.frontend.conformance.cases import conformance_cases
-    from driver.network.frontend.conformance.conformance import conformance_results, reasons_text
+    from driver.network import conformance_cases, conformance_results, reasons_text
 
     found = list(conformance_results(conformance_cases(args.cases)))
     if args.reasons is not None:

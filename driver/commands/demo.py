@@ -11,7 +11,7 @@ from tilefarm.quiet import quiet_libraries
 from driver.commands.options.farm import add_farm_options
 from driver.commands.options.quantizing import add_quantization_options
 from driver.commands.tune import add_search_options, tune_with
-from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
+from driver.network import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -72,8 +72,7 @@ def run(args: argparse.Namespace) -> int:
     quiet_libraries()
     from driver.commands.validation.explaining import explain
     from driver.commands.validation.text_report import lines
-    from driver.network.accuracy.noise_sources import noise_sources
-    from driver.network.forms import forms_of
+    from driver.network import forms_of, noise_sources
     from driver.targets import usable_target
 
     forms = forms_of(source_of(args), usable_target(args.target))

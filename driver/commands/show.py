@@ -105,8 +105,7 @@ def run(args: argparse.Namespace) -> int:
 def _rows(args: argparse.Namespace, target: Target) -> list[Listed]:
     """The network's workloads."""
     from driver.commands.compile_steps.choosing import listed
-    from driver.network.examples.zoo import zoo_names
-    from driver.network.forms import forms_of
+    from driver.network import forms_of, zoo_names
 
     if args.model is None:
         raise SettingsError(
@@ -195,7 +194,7 @@ def _add_stream(
     """Run the kernel where its instructions are wanted; they become the compile's last step."""
     from driver.commands.compile_steps.steps import ALL, STREAM, Shown
     from driver.commands.compile_steps.stream import stream_of
-    from driver.network.partition.unsupported import is_accelerated
+    from driver.network import is_accelerated
 
     wanted = args.after in (STREAM, ALL) or args.html is not None or args.json
     on_processor = not is_accelerated(workload, target)

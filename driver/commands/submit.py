@@ -67,10 +67,7 @@ def run(args: argparse.Namespace) -> int:
     from driver.jobs.shipping import interpreter, send
     from driver.jobs.spec import JobSpec
     from driver.jobs.watching import begun
-    from driver.network.examples.zoo import model_files, short_name
-    from driver.network.frontend import import_model
-    from driver.network.frontend.dynamic_dimensions import read_extents
-    from driver.network.frontend.whole_model import files_beside
+    from driver.network import files_beside, import_model, model_files, read_extents, short_name
 
     dashboard = dashboard_of(args)
     title = short_name(args.model)

@@ -91,8 +91,7 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    from driver.network.examples.zoo import model_files, short_name
-    from driver.network.frontend.dynamic_dimensions import read_extents
+    from driver.network import model_files, read_extents, short_name
 
     if args.out is None:
         args.out = Path("tilefarm-out") / short_name(args.model)

@@ -22,7 +22,7 @@ from tilefarm.system_errors import unreadable
 from tilefarm.target import TARGETS
 
 from driver.farm.settings import FarmSettings
-from driver.network.quantize.options import Quantization
+from driver.network import Quantization
 from driver.tune.machine import versions
 from driver.tune.settings import TuneSettings
 

@@ -1,1 +1,186 @@
-"""The network compiler: trained networks in, kernel calls for one target out."""
+"""The network compiler: trained networks in, kernel calls for one target out. Its only door.
+
+Other rooms import from here alone. A name is fetched from where it is defined when it is first
+asked for, as not every command needs all of numpy, onnx and the search spaces.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from driver.network.accuracy.blame import Blamed, blamed
+    from driver.network.accuracy.changes import expected_loss
+    from driver.network.accuracy.choosing import CHANCE_WORDS, chance_accuracy, kind_of
+    from driver.network.accuracy.fewest import first_enough
+    from driver.network.accuracy.judgement import Judgement, is_chance, judgement, points_text
+    from driver.network.accuracy.judging import Compared, judge_of
+    from driver.network.accuracy.kinds import ANSWER_KINDS, AnswerKind, check_kind
+    from driver.network.accuracy.measured import KernelCycles, with_measured_cycles
+    from driver.network.accuracy.metric import Unit, value_text
+    from driver.network.accuracy.noise_sources import NoiseSources, TensorNoise, noise_sources
+    from driver.network.accuracy.plans import CYCLES_ARE, PlanCost, RemedyPlan, plans_for
+    from driver.network.accuracy.price import estimated_cycles
+    from driver.network.accuracy.promise import DEFAULT_POINTS, Promise
+    from driver.network.accuracy.remedies import SHARED_SHIFTS, Remedy, remedies
+    from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
+    from driver.network.examples.topologies import (
+        LARGE_TOPOLOGIES,
+        SMALL_TOPOLOGIES,
+        TOPOLOGIES,
+        random_images,
+        write_topology,
+    )
+    from driver.network.examples.zoo import (
+        ZOO_CAPTIONS,
+        ZOO_DIGITS,
+        ZOO_PREFIX,
+        is_built_in,
+        model_files,
+        short_name,
+        zoo_names,
+    )
+    from driver.network.forms import Forms, NetworkSource, forms_of
+    from driver.network.frontend.conformance.cases import conformance_cases
+    from driver.network.frontend.conformance.conformance import (
+        ConformanceResult,
+        conformance_results,
+        reasons_text,
+    )
+    from driver.network.frontend.data import Dataset, dataset_of, load_data, read_arrays
+    from driver.network.frontend.dynamic_dimensions import Extents, read_extents
+    from driver.network.frontend.held_out import held_out
+    from driver.network.frontend.onnx import import_model
+    from driver.network.frontend.origins import Origin
+    from driver.network.frontend.seeded import seeded_data
+    from driver.network.frontend.whole_model import files_beside, model_digest
+    from driver.network.graph.float_run import run_float
+    from driver.network.graph.grid import Grid
+    from driver.network.graph.ir import (
+        Add,
+        Conv2d,
+        FloatArray,
+        Graph,
+        GraphInput,
+        MatMul,
+        Normalize,
+        Operator,
+        Reduce,
+        Shape,
+        Softmax,
+        Unary,
+        Window,
+    )
+    from driver.network.graph.parts import Arrays
+    from driver.network.integer.network import Network, NetworkStep
+    from driver.network.integer.noise import Noise, noise_between
+    from driver.network.integer.qir import (
+        INT8_MAX,
+        INT8_MIN,
+        MAX_WIDE,
+        Int32Array,
+        QAdd,
+        QAffine,
+        QAvgPool2d,
+        QConv2d,
+        QConvTranspose2d,
+        QDense,
+        QMatMul,
+        QProduct,
+        QRescale,
+        QuantGraph,
+        QuantNode,
+        Real,
+    )
+    from driver.network.integer.real_calls import real_calls_of
+    from driver.network.integer.real_run import real_workload
+    from driver.network.integer.reference import StepRun, run_integer, run_workload, step_runs
+    from driver.network.integer.samples import sample_inputs
+    from driver.network.partition.partitioner import partition_network
+    from driver.network.partition.unsupported import is_accelerated
+    from driver.network.quantize.calibration_notes import calibration_notes
+    from driver.network.quantize.fitting import Fitted, fit_quantization, quantize_for
+    from driver.network.quantize.float_form import float_form
+    from driver.network.quantize.floats import has_no_kernel
+    from driver.network.quantize.integer_bias import has_wide_weights
+    from driver.network.quantize.methods import DEFAULT_METHOD, DEFAULT_PERCENT
+    from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
+    from driver.network.quantize.quantizer import require_layers
+    from driver.network.quantize.ranges import ranges_of, tensors_without_range
+    from driver.network.quantize.wide_activations import wide_result_reasons
+    from driver.network.quantize.wide_weights import has_no_wide_form
+    from driver.network.quantize.zero_points import copied_tensors
+else:
+    NAMES = {
+        "accuracy.blame": "Blamed blamed",
+        "accuracy.changes": "expected_loss",
+        "accuracy.choosing": "CHANCE_WORDS chance_accuracy kind_of",
+        "accuracy.fewest": "first_enough",
+        "accuracy.judgement": "Judgement is_chance judgement points_text",
+        "accuracy.judging": "Compared judge_of",
+        "accuracy.kinds": "ANSWER_KINDS AnswerKind check_kind",
+        "accuracy.measured": "KernelCycles with_measured_cycles",
+        "accuracy.metric": "Unit value_text",
+        "accuracy.noise_sources": "NoiseSources TensorNoise noise_sources",
+        "accuracy.plans": "CYCLES_ARE PlanCost RemedyPlan plans_for",
+        "accuracy.price": "estimated_cycles",
+        "accuracy.promise": "DEFAULT_POINTS Promise",
+        "accuracy.remedies": "SHARED_SHIFTS Remedy remedies",
+        "examples": "DEMO_CALIBRATION DEMO_MODEL DEMO_TEST",
+        "examples.topologies": (
+            "LARGE_TOPOLOGIES SMALL_TOPOLOGIES TOPOLOGIES random_images write_topology"
+        ),
+        "examples.zoo": (
+            "ZOO_CAPTIONS ZOO_DIGITS ZOO_PREFIX is_built_in model_files short_name zoo_names"
+        ),
+        "forms": "Forms NetworkSource forms_of",
+        "frontend.conformance.cases": "conformance_cases",
+        "frontend.conformance.conformance": "ConformanceResult conformance_results reasons_text",
+        "frontend.data": "Dataset dataset_of load_data read_arrays",
+        "frontend.dynamic_dimensions": "Extents read_extents",
+        "frontend.held_out": "held_out",
+        "frontend.onnx": "import_model",
+        "frontend.origins": "Origin",
+        "frontend.seeded": "seeded_data",
+        "frontend.whole_model": "files_beside model_digest",
+        "graph.float_run": "run_float",
+        "graph.grid": "Grid",
+        "graph.ir": (
+            "Add Conv2d FloatArray Graph GraphInput MatMul Normalize Operator Reduce Shape "
+            "Softmax Unary Window"
+        ),
+        "graph.parts": "Arrays",
+        "integer.network": "Network NetworkStep",
+        "integer.noise": "Noise noise_between",
+        "integer.qir": (
+            "INT8_MAX INT8_MIN MAX_WIDE Int32Array QAdd QAffine QAvgPool2d QConv2d "
+            "QConvTranspose2d QDense QMatMul QProduct QRescale QuantGraph QuantNode Real"
+        ),
+        "integer.real_calls": "real_calls_of",
+        "integer.real_run": "real_workload",
+        "integer.reference": "StepRun run_integer run_workload step_runs",
+        "integer.samples": "sample_inputs",
+        "partition.partitioner": "partition_network",
+        "partition.unsupported": "is_accelerated",
+        "quantize.calibration_notes": "calibration_notes",
+        "quantize.fitting": "Fitted fit_quantization quantize_for",
+        "quantize.float_form": "float_form",
+        "quantize.floats": "has_no_kernel",
+        "quantize.integer_bias": "has_wide_weights",
+        "quantize.methods": "DEFAULT_METHOD DEFAULT_PERCENT",
+        "quantize.options": "AS_USUAL DATA_NEEDED Quantization",
+        "quantize.quantizer": "require_layers",
+        "quantize.ranges": "ranges_of tensors_without_range",
+        "quantize.wide_activations": "wide_result_reasons",
+        "quantize.wide_weights": "has_no_wide_form",
+        "quantize.zero_points": "copied_tensors",
+    }
+    """By the module that defines them; the same as above, which is for the type checker."""
+
+    _HOMES = {name: module for module, names in NAMES.items() for name in names.split()}
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -12,8 +12,9 @@ from typing import Final
 from tilefarm.target import Target
 
 from driver.network.examples.zoo import model_files
-from driver.network.frontend import Dataset, import_model, load_data
+from driver.network.frontend.data import Dataset, load_data
 from driver.network.frontend.dynamic_dimensions import Extents
+from driver.network.frontend.onnx import import_model
 from driver.network.frontend.origins import Origin, origins
 from driver.network.frontend.seeded import seeded_data
 from driver.network.graph.ir import Graph

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from driver.memory import GOOD, Buffer, Memory, Op, Plan, Problem, plan, validate
-from driver.network.integer.network import Network, NetworkStep
+from driver.network import Network, NetworkStep
 from driver.program.model import alignment
 from driver.report.summary import ArenaPlan, ArenaRect
 

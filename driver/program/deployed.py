@@ -10,7 +10,7 @@ from tilefarm.documents import read_json
 from tilefarm.errors import ModelError, TargetError
 from tilefarm.target import target_from_document
 
-from driver.network.graph.grid import Grid
+from driver.network import Grid
 from driver.program.folder import MANIFEST_FILE, MANIFEST_SCHEMA
 from driver.program.model import LayerCall, NetworkProgram, Parameter
 

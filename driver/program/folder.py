@@ -14,7 +14,7 @@ from typing import Any, Final
 from tilefarm.digest import Digest
 
 from device_server.vta.library.native import hardware_words
-from driver.network.graph.grid import Grid
+from driver.network import Grid
 from driver.program.model import NetworkProgram, Parameter
 
 MANIFEST_SCHEMA: Final = 3

@@ -25,8 +25,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from driver.farm.plausible import Bounds
-from driver.network.graph.grid import Grid
-from driver.network.integer.network import Network
+from driver.network import Grid, Network
 
 _LEAST_ALIGNMENT: Final = 256
 

@@ -18,8 +18,7 @@ from driver.atomic_write import write_atomically
 from driver.farm.job_runner import JobRunner
 from driver.farm.lease_source import LeaseSource
 from driver.farm.settings import FarmSettings
-from driver.network.frontend import load_data
-from driver.network.graph.ir import Graph, GraphInput
+from driver.network import Graph, GraphInput, load_data
 from driver.program.evaluate import ProgramRun, run_program
 from driver.program.model import NetworkProgram
 from driver.program.profile import profiled

@@ -19,9 +19,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_program
 from device_server.runner.runner import Runner
-from driver.network.integer.network import Network
-from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run_integer
+from driver.network import Network, QuantGraph, run_integer
 from driver.program.arena import plan_arena
 from driver.program.evaluate import ProgramRun
 from driver.program.model import NetworkProgram, network_program, program_job

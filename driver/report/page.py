@@ -6,7 +6,7 @@ from typing import Final
 
 from tilefarm.printable import page_text as escape
 
-from driver.network.accuracy.metric import value_text
+from driver.network import value_text
 from driver.report.arena import arena_chart
 from driver.report.cost import microseconds
 from driver.report.gantt import gantt_chart

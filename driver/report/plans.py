@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tilefarm.printable import page_text as escape
 
-from driver.network.accuracy.plans import CYCLES_ARE, RemedyPlan
+from driver.network import CYCLES_ARE, RemedyPlan
 from driver.report.svg import AxisScale, axes, drawing, element, short, steps
 
 _WIDTH, _HEIGHT = 1100, 300

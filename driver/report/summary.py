@@ -13,10 +13,7 @@ from typing import Any
 
 from tilefarm.measurement import TimelineEvent
 
-from driver.network.accuracy.judgement import Judgement
-from driver.network.accuracy.judging import Compared
-from driver.network.accuracy.kinds import AnswerKind
-from driver.network.accuracy.plans import RemedyPlan
+from driver.network import AnswerKind, Compared, Judgement, RemedyPlan
 from driver.report.cost import cost, gain, total
 from driver.report.noise import NoiseRow
 from driver.report.profile import Profile, remark_on_whole

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from tilefarm.plural import form, plural
 from tilefarm.printable import page_text as escape
 
-from driver.network.accuracy.metric import Unit, value_text
-from driver.network.accuracy.plans import CYCLES_ARE, RemedyPlan
+from driver.network import CYCLES_ARE, RemedyPlan, Unit, value_text
 from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.graph.parts import Arrays
+from driver.network import Arrays
 
 Hear = Callable[[int], None]
 

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.digest import Digest
 
-from driver.network.accuracy.kinds import AnswerKind
-from driver.network.frontend import Dataset
-from driver.network.graph.ir import Graph
+from driver.network import AnswerKind, Dataset, Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ from driver.farm.compiling.reproducers import Reproducer, Reproducers
 from driver.farm.device_messages import Done, Order
 from driver.farm.job_runner import JobRunner
 from driver.farm.run_resources import RunResources
-from driver.network.accuracy.judging import judge_of
+from driver.network import judge_of
 from driver.program.arena import Arena
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job

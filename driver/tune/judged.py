@@ -14,30 +14,44 @@ from tilefarm.errors import SettingsError
 from tilefarm.plural import form, plural
 from tilefarm.target import Target
 
-from driver.network.accuracy.blame import Blamed, blamed
-from driver.network.accuracy.changes import expected_loss
-from driver.network.accuracy.choosing import CHANCE_WORDS, chance_accuracy
-from driver.network.accuracy.judgement import Judgement, is_chance, judgement, points_text
-from driver.network.accuracy.judging import judge_of
-from driver.network.accuracy.measured import with_measured_cycles
-from driver.network.accuracy.noise_sources import TensorNoise, noise_sources
-from driver.network.accuracy.plans import CYCLES_ARE, PlanCost, RemedyPlan, plans_for
-from driver.network.accuracy.price import estimated_cycles
-from driver.network.accuracy.promise import Promise
-from driver.network.accuracy.remedies import SHARED_SHIFTS, Remedy, remedies
-from driver.network.graph.float_run import run_float
-from driver.network.graph.parts import Arrays
-from driver.network.integer.network import Network
-from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run_integer
-from driver.network.partition.partitioner import partition_network
-from driver.network.quantize.fitting import Fitted, quantize_for
-from driver.network.quantize.float_form import float_form
-from driver.network.quantize.floats import has_no_kernel
-from driver.network.quantize.integer_bias import has_wide_weights
-from driver.network.quantize.wide_activations import wide_result_reasons
-from driver.network.quantize.wide_weights import has_no_wide_form
-from driver.network.quantize.zero_points import copied_tensors
+from driver.network import (
+    CHANCE_WORDS,
+    CYCLES_ARE,
+    SHARED_SHIFTS,
+    Arrays,
+    Blamed,
+    Fitted,
+    Judgement,
+    Network,
+    PlanCost,
+    Promise,
+    QuantGraph,
+    Remedy,
+    RemedyPlan,
+    TensorNoise,
+    blamed,
+    chance_accuracy,
+    copied_tensors,
+    estimated_cycles,
+    expected_loss,
+    float_form,
+    has_no_kernel,
+    has_no_wide_form,
+    has_wide_weights,
+    is_chance,
+    judge_of,
+    judgement,
+    noise_sources,
+    partition_network,
+    plans_for,
+    points_text,
+    quantize_for,
+    remedies,
+    run_float,
+    run_integer,
+    wide_result_reasons,
+    with_measured_cycles,
+)
 from driver.report.noise import NoiseRow
 from driver.tune.answers import Answers, Hear
 from driver.tune.files import Files

@@ -19,9 +19,7 @@ from compile_worker.codegen.hosts import this_host
 from compile_worker.compiler import compile_kernel
 from device_server.runner.runner import Runner
 from driver.campaign.measuring import kernel_buffers
-from driver.network.accuracy.measured import KernelCycles
-from driver.network.integer.reference import run_workload
-from driver.network.integer.samples import sample_inputs
+from driver.network import KernelCycles, run_workload, sample_inputs
 from driver.program.vta.schedules import PREDICTED, Choice, trace_of
 
 _TIMEOUT_SECONDS: Final = 60.0

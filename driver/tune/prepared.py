@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilefarm.measurement import Trial
 
 from driver.campaign.measuring import Task
-from driver.network.integer.network import Network
+from driver.network import Network
 from driver.tune.files import Files
 from driver.tune.judged import Judged
 from tuner.run_off import winner

@@ -8,16 +8,19 @@ from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from driver.campaign.preparing import tasks_of
-from driver.network.accuracy.choosing import kind_of
-from driver.network.frontend import import_model, load_data
-from driver.network.frontend.held_out import held_out
-from driver.network.frontend.seeded import seeded_data
-from driver.network.frontend.whole_model import model_digest
-from driver.network.partition.partitioner import partition_network
-from driver.network.quantize.calibration_notes import calibration_notes
-from driver.network.quantize.fitting import fit_quantization
-from driver.network.quantize.quantizer import require_layers
-from driver.network.quantize.ranges import ranges_of
+from driver.network import (
+    calibration_notes,
+    fit_quantization,
+    held_out,
+    import_model,
+    kind_of,
+    load_data,
+    model_digest,
+    partition_network,
+    ranges_of,
+    require_layers,
+    seeded_data,
+)
 from driver.tune.files import Files
 from driver.tune.judged import judge_promise, require_samples
 from driver.tune.prepared import Prepared

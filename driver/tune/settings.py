@@ -11,14 +11,12 @@ from tilefarm.errors import SettingsError
 from tilefarm.watch.operations import UNWATCHED, Operations
 
 from driver.farm.settings import FarmSettings
-from driver.network.accuracy.kinds import AnswerKind, check_kind
-from driver.network.accuracy.promise import Promise
-from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
+from driver.network import AS_USUAL, DATA_NEEDED, AnswerKind, Promise, Quantization, check_kind
 from driver.settings import at_least
 from tuner import PROPOSERS
 
 if TYPE_CHECKING:
-    from driver.network.frontend.dynamic_dimensions import Extents
+    from driver.network import Extents
 
 DEFAULT_TRIALS: Final = 240
 

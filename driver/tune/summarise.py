@@ -12,7 +12,7 @@ from tilefarm.measurement import Status, Trial
 from tilefarm.workload import Workload
 
 from driver.campaign.measuring import Task
-from driver.network.integer.network import Network
+from driver.network import Network
 from driver.report.aligned import free_lane
 from driver.report.summary import LayerRow, SessionRow, Span, TrialRow, WorkloadRow
 from driver.report.terminal.events import KnownWorkload

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilefarm.target import Target
 
 import driver.network.examples
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import AS_USUAL

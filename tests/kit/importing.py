@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tilefarm.target import TARGETS
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import FloatArray, Graph, GraphInput
 from driver.network.integer.reference import run_integer, run_network

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from tilefarm.target import TARGETS, Target
 
 from device_server.vta.library.native import find_library
+from driver.network import import_model, load_data
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
-from driver.network.frontend import import_model, load_data
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Graph, Normalize, Product, Reduce, Softmax
 from driver.network.integer.reference import run_integer

@@ -13,8 +13,8 @@ from kit.simulated import PAIRS, Simulators
 from kit.wide import all_wide
 from tilefarm.target import TARGETS, Target
 
+from driver.network import import_model
 from driver.network.examples.topologies import SMALL_TOPOLOGIES, random_images, write_topology
-from driver.network.frontend import import_model
 from driver.network.graph.ir import Graph
 from driver.network.quantize.fitting import quantize_for
 from driver.network.quantize.options import Quantization, Requantize

@@ -11,7 +11,7 @@ from kit.onnx_models import saved
 from kit.simulated import PAIRS, Simulators
 from tilefarm.target import TARGETS, Target
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.integer.reference import run_integer
 from driver.network.quantize.quantizer import quantize

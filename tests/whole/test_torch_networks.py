@@ -12,7 +12,7 @@ import pytest
 from kit.simulated import Simulators
 from tilefarm.target import TARGETS
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.frontend.seeded import seeded_data
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import FloatArray, GraphInput

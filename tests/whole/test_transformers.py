@@ -12,7 +12,7 @@ from kit.simulated import Simulators
 from kit.transformers import vision_transformer
 from tilefarm.target import TARGETS
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.ir import Graph
 from driver.network.quantize.quantizer import quantize
 

@@ -18,7 +18,7 @@ from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.promise.keeping import Broken, PromiseResult, Wanted, keep
 from driver.benchmarks.zoo.recipes import RECIPES
-from driver.network.accuracy.promise import Promise
+from driver.network import Promise
 from driver.report.terminal.text_table import text_table
 from driver.targets import usable_target
 

@@ -18,21 +18,26 @@ from tilefarm.watch.operations import UNWATCHED
 from driver.benchmarks.zoo.attempt import in_reals
 from driver.benchmarks.zoo.recipes import Recipe
 from driver.benchmarks.zoo.samples import Noise, Samples, read
-from driver.network.accuracy.blame import Blamed
-from driver.network.accuracy.changes import expected_loss
-from driver.network.accuracy.choosing import kind_of
-from driver.network.accuracy.fewest import first_enough
-from driver.network.accuracy.price import estimated_cycles
-from driver.network.frontend import Dataset, import_model
-from driver.network.frontend.held_out import held_out
-from driver.network.frontend.whole_model import model_digest
-from driver.network.graph.float_run import run_float
-from driver.network.graph.parts import Arrays
-from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run_integer
-from driver.network.partition.partitioner import partition_network
-from driver.network.quantize.fitting import Fitted, fit_quantization, quantize_for
-from driver.network.quantize.floats import has_no_kernel
+from driver.network import (
+    Arrays,
+    Blamed,
+    Dataset,
+    Fitted,
+    QuantGraph,
+    estimated_cycles,
+    expected_loss,
+    first_enough,
+    fit_quantization,
+    has_no_kernel,
+    held_out,
+    import_model,
+    kind_of,
+    model_digest,
+    partition_network,
+    quantize_for,
+    run_float,
+    run_integer,
+)
 from driver.stop_token import StopToken
 from driver.targets import usable_target
 from driver.tune.files import Files

@@ -23,23 +23,28 @@ from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
 from driver.benchmarks.zoo.samples import Noise, Samples, read
 from driver.benchmarks.zoo.scores import METRICS
 from driver.commands.validation.explaining import crossings
-from driver.network.accuracy.choosing import kind_of
-from driver.network.accuracy.judging import judge_of
-from driver.network.examples.topologies import random_images
-from driver.network.examples.zoo import is_built_in, model_files
-from driver.network.frontend import Dataset, import_model
-from driver.network.frontend.data import dataset_of
-from driver.network.frontend.seeded import seeded_data
-from driver.network.graph.float_run import run_float
-from driver.network.graph.ir import Graph
-from driver.network.graph.parts import Arrays
-from driver.network.integer.network import Network
-from driver.network.integer.noise import noise_between
-from driver.network.integer.reference import run_integer
-from driver.network.partition.partitioner import partition_network
-from driver.network.quantize.fitting import Fitted, fit_quantization
-from driver.network.quantize.options import Quantization
-from driver.network.quantize.ranges import tensors_without_range
+from driver.network import (
+    Arrays,
+    Dataset,
+    Fitted,
+    Graph,
+    Network,
+    Quantization,
+    dataset_of,
+    fit_quantization,
+    import_model,
+    is_built_in,
+    judge_of,
+    kind_of,
+    model_files,
+    noise_between,
+    partition_network,
+    random_images,
+    run_float,
+    run_integer,
+    seeded_data,
+    tensors_without_range,
+)
 from driver.program.evaluate import differing_samples
 from driver.targets import usable_target
 

@@ -10,9 +10,7 @@ import numpy as np
 from tilefarm.clock import Clock
 from tilefarm.plural import plural
 
-from driver.network.frontend import Dataset
-from driver.network.graph.parts import Arrays
-from driver.network.integer.network import Network
+from driver.network import Arrays, Dataset, Network
 from driver.program.evaluate import ProgramRun
 from driver.program.model import NetworkProgram
 from driver.program.parts import whole_batches

@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 from tilefarm.errors import InfraError, SettingsError
 
-from driver.network.graph.ir import FloatArray, Graph, GraphInput
-from driver.network.graph.parts import Arrays
+from driver.network import Arrays, FloatArray, Graph, GraphInput
 
 _ERRORS_ONLY: Final = 3
 """For its quantizer's sessions too: each warns of every weight that is an input as well."""

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from driver.benchmarks.zoo.samples import Archive, Idx, Noise, Sheets, Source, Windows
-from driver.network.examples.topologies import SMALL_TOPOLOGIES
-from driver.network.examples.zoo import ZOO_PREFIX
+from driver.network import SMALL_TOPOLOGIES, ZOO_PREFIX
 
 WITHIN_OF_PEER: Final = 0.005
 """How far a network that was quantized before may be below ONNX Runtime."""

@@ -10,9 +10,7 @@ from tilefarm.plural import plural
 
 from driver.benchmarks.zoo.recipes import LEAST_SHARE, Metric, Recipe
 from driver.benchmarks.zoo.scores import score_text
-from driver.network.accuracy.judging import Compared
-from driver.network.accuracy.kinds import AnswerKind
-from driver.network.quantize.options import Quantization
+from driver.network import AnswerKind, Compared, Quantization
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from tilefarm.errors import DataError
 from tilefarm.plural import plural
 
 from driver.benchmarks.zoo.images import read_image
-from driver.network.frontend.data import read_arrays
+from driver.network import read_arrays
 
 _HINT: Final = "the folder of --data has the files of the zoo under `data`"
 _BYTES_OF_IDX: Final = (0, 0, 8)

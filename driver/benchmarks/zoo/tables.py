@@ -10,7 +10,7 @@ from driver.benchmarks.figures import figure_table
 from driver.benchmarks.zoo.goals import goals
 from driver.benchmarks.zoo.records import RefusedNetwork, Tried
 from driver.benchmarks.zoo.scores import score_text
-from driver.network.accuracy.metric import value_text
+from driver.network import value_text
 from driver.report.terminal.text_table import text_table
 
 

@@ -12,8 +12,7 @@ from tilefarm.target import Target
 from tilefarm.workload import Workload
 
 from compile_worker.space import generate
-from driver.network.integer.network import Network
-from driver.network.partition.unsupported import is_accelerated
+from driver.network import Network, is_accelerated
 from tuner.sampler import Sampler
 
 

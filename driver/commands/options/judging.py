@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from driver.network.accuracy.kinds import ANSWER_KINDS
-from driver.network.accuracy.promise import DEFAULT_POINTS
+from driver.network import ANSWER_KINDS, DEFAULT_POINTS
 
 
 def add_judge_option(parser: argparse.ArgumentParser) -> None:

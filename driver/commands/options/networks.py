@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from driver.commands.options.quantizing import add_quantization_options, quantization
 
 if TYPE_CHECKING:
-    from driver.network.forms import NetworkSource
+    from driver.network import NetworkSource
 
 MODEL: Final = "MODEL.onnx|zoo:NAME"
 
@@ -47,8 +47,7 @@ def source_of(args: argparse.Namespace) -> NetworkSource:
     Raises:
         SettingsError: an option is impossible.
     """
-    from driver.network.forms import NetworkSource
-    from driver.network.frontend.dynamic_dimensions import read_extents
+    from driver.network import NetworkSource, read_extents
 
     return NetworkSource(
         model=args.model,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from driver.commands.options.farm import given
-from driver.network.quantize.methods import DEFAULT_METHOD, DEFAULT_PERCENT
-from driver.network.quantize.options import AS_USUAL, Quantization
+from driver.network import AS_USUAL, DEFAULT_METHOD, DEFAULT_PERCENT, Quantization
 
 
 def add_quantization_options(parser: argparse.ArgumentParser) -> None:

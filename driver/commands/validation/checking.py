@@ -16,12 +16,7 @@ from tilefarm.workload import Workload
 from compile_worker.compiler import compile_kernel
 from driver.commands.validation.conformance import Compile, StepCheck, checked_steps
 from driver.commands.validation.noise import noise_of
-from driver.network.forms import Forms
-from driver.network.frontend import Dataset
-from driver.network.frontend.origins import Origin
-from driver.network.integer.network import Network
-from driver.network.integer.noise import Noise
-from driver.network.integer.reference import run_integer
+from driver.network import Dataset, Forms, Network, Noise, Origin, run_integer
 from driver.program.evaluate import differing_samples
 from driver.program.parts import filled
 from driver.program.simulated import answers_of, assembled

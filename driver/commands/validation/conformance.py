@@ -22,8 +22,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
 from device_server.runner.runner import Runner
-from driver.network.integer.network import Network, NetworkStep
-from driver.network.integer.reference import StepRun, step_runs
+from driver.network import Network, NetworkStep, StepRun, step_runs
 
 Array: TypeAlias = NDArray[Any]
 Compile: TypeAlias = Callable[[CompileJob], Artifact | BuildFailure]

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driver.network.accuracy.noise_sources import NoiseSources, TensorNoise
-from driver.network.frontend.origins import Origin
-from driver.network.integer.network import Network, NetworkStep
-from driver.network.integer.noise import Noise
-from driver.network.integer.qir import (
+from driver.network import (
     Int32Array,
+    Network,
+    NetworkStep,
+    Noise,
+    NoiseSources,
+    Origin,
     QAdd,
     QAffine,
     QAvgPool2d,
@@ -25,6 +26,7 @@ from driver.network.integer.qir import (
     QuantGraph,
     QuantNode,
     Real,
+    TensorNoise,
 )
 from driver.report.noise import NoiseRow
 

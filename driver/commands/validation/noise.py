@@ -8,11 +8,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.graph.float_run import run_float
-from driver.network.graph.ir import FloatArray, Graph
-from driver.network.integer.noise import Noise, noise_between
-from driver.network.integer.qir import QuantGraph
-from driver.network.integer.reference import run_integer
+from driver.network import (
+    FloatArray,
+    Graph,
+    Noise,
+    QuantGraph,
+    noise_between,
+    run_float,
+    run_integer,
+)
 
 _SAMPLES_AT_ONCE: Final = 8
 """Every tensor of so many samples is held at once."""

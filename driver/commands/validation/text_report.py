@@ -10,7 +10,7 @@ from typing import Final
 from tilefarm.plural import plural
 
 from driver.commands.validation.explaining import IN_PLACE, ExplainedLayer, Explanation, Subgraph
-from driver.network.frontend.origins import Origin
+from driver.network import Origin
 from driver.report.terminal.text_table import text_table
 
 _WIDTHS: Final = (22, 6, 11, 5, 5, 9, 18, 17)

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _layers(args: argparse.Namespace, target: Target) -> Iterator[tuple[str, Workload]]:
     """The layers that the options mean, by the names of their files."""
-    from driver.network.forms import forms_of
+    from driver.network import forms_of
     from driver.program.vta.layers import Convolution
 
     if args.conv is not None:

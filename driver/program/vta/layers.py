@@ -14,7 +14,7 @@ from tilefarm.target import Target
 from tilefarm.workload import AttrValue, TensorSpec, Workload
 
 from compile_worker.space import Generated
-from driver.network.integer.qir import INT8_MAX, INT8_MIN, MAX_WIDE
+from driver.network import INT8_MAX, INT8_MIN, MAX_WIDE
 from tuner.sampler import Sampler
 
 _FIELDS: Final = "CI,CO,H,W,K,STRIDE,PAD"

@@ -23,8 +23,7 @@ from device_server.vta.programs.instructions import InstructionSet
 from device_server.vta.programs.program import Program, Regions, with_target
 from device_server.vta.programs.squeeze import squeezed
 from device_server.vta.programs.stream_statistics import statistics
-from driver.network.integer.reference import run_workload
-from driver.network.integer.samples import sample_inputs
+from driver.network import run_workload, sample_inputs
 
 _ENTRY = "kernel"
 

@@ -14,7 +14,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.space import Generated, generate
-from driver.network.partition.unsupported import is_accelerated
+from driver.network import is_accelerated
 from driver.program.vta.layers import predicted_best
 from tuner.store import Store
 

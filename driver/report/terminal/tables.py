@@ -10,7 +10,7 @@ from rich.text import Text
 from tilefarm.plural import form, plural
 from tilefarm.printable import printable
 
-from driver.network.accuracy.metric import value_text
+from driver.network import value_text
 from driver.report.cost import microseconds
 from driver.report.summary import Accuracy, RunSummary, WorkloadRow
 

@@ -13,9 +13,9 @@ from tilefarm.errors import DataError, ModelError, SettingsError
 from tilefarm.target import TARGETS
 
 from driver import cli
+from driver.network import import_model
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.network.forms import NetworkSource, forms_of
-from driver.network.frontend import import_model
 from driver.network.frontend.seeded import seeded_data
 from driver.network.quantize.options import Quantization
 

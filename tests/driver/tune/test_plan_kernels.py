@@ -8,8 +8,8 @@ from tilefarm.target import TARGETS
 from tilefarm.workload import Workload
 
 from compile_worker.space import lower_bound_cycles
+from driver.network import import_model, load_data
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
-from driver.network.frontend import import_model, load_data
 from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.options import AS_USUAL

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from tilefarm.errors import SettingsError
 
+from driver.network import Dataset
 from driver.network.accuracy.choosing import chance_accuracy
 from driver.network.accuracy.judgement import Judgement, is_chance, judgement, points_text
 from driver.network.accuracy.judging import Compared
 from driver.network.accuracy.kinds import AnswerKind
 from driver.network.accuracy.promise import Promise
-from driver.network.frontend import Dataset
 from driver.network.frontend.held_out import held_out
 
 LABELS = Compared(name="top-1", against="labels", unit="%", floats=90.0, reference=88.0)

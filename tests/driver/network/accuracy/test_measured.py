@@ -10,12 +10,12 @@ from tilefarm.target import TARGETS
 from tilefarm.workload import Workload
 
 from compile_worker.space import lower_bound_cycles
+from driver.network import import_model, load_data
 from driver.network.accuracy.measured import Priced, with_measured_cycles
 from driver.network.accuracy.plans import RemedyPlan
 from driver.network.accuracy.price import estimated_cycles
 from driver.network.accuracy.remedies import Remedy
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
-from driver.network.frontend import import_model, load_data
 from driver.network.integer.network import Network
 from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import quantize_for

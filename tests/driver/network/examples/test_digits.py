@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from driver.network import import_model, load_data
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
 from driver.network.examples.classifier import SHAPES, fresh_parameters, loss_and_gradients, scores
 from driver.network.examples.export import write_onnx
 from driver.network.examples.train import BRIGHTEST, Digits, TrainingRecipe, train
-from driver.network.frontend import import_model, load_data
 from driver.network.graph.float_run import run_float
 from driver.network.integer.reference import run_integer
 from driver.network.quantize.quantizer import quantize

@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 import pytest
 
+from driver.network import import_model
 from driver.network.examples.topologies import TOPOLOGIES, random_images, write_topology
-from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
 
 FAST = [name for name in TOPOLOGIES if name != "vgg19"]

@@ -11,7 +11,7 @@ import pytest
 from kit.onnx_models import model, node, saved
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 
 RELU = [node("Relu", ["x"], "y")]
 

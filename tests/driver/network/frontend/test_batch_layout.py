@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx import helper
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.frontend.batch_layout import along, file_shape, held_shape
 from driver.network.graph.ir import Reshape
 

@@ -12,7 +12,7 @@ from kit.onnx_models import model_on, node, saved
 from numpy.typing import NDArray
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 
 X = np.array([[[-7, -3, 0, 2], [7, 3.5, -0.5, 9]]], np.float32)
 

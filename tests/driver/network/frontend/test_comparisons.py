@@ -11,7 +11,7 @@ from kit.importing import answers_as_onnx
 from kit.onnx_models import model, model_on, node, saved
 from numpy.typing import NDArray
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.ir import Softmax, Unary
 
 NAN, INFINITY = float("nan"), float("inf")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import run_float
 
 X = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)

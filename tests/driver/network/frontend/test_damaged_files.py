@@ -13,8 +13,8 @@ import pytest
 from kit.onnx_models import model, node, saved, saved_beside
 from tilefarm.errors import ModelError
 
+from driver.network import import_model
 from driver.network.examples import DEMO_MODEL
-from driver.network.frontend import import_model
 from driver.network.frontend.shape_inference import inferred_shapes
 
 CONVOLUTION = [node("Conv", ["x", "w"], "y")]

@@ -12,7 +12,7 @@ from kit.networks import Builder
 from numpy.typing import NDArray
 from tilefarm.errors import DataError
 
-from driver.network.frontend import load_data
+from driver.network import load_data
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import (
     Add,

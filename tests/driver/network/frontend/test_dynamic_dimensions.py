@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tilefarm.errors import ModelError, SettingsError
 
 from driver import cli
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.frontend.dynamic_dimensions import read_extents
 from driver.network.graph.float_run import run_float
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx import helper
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.quantize.floats import float_nodes
 
 SHAPE = (1, 2, 6, 8)

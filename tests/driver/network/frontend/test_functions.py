@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from tilefarm.errors import ModelError
 from tilefarm.target import TARGETS
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.frontend.operators import functions
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Unary

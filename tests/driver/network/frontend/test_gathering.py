@@ -13,7 +13,7 @@ from kit.onnx_models import model_on, node, saved
 from numpy.typing import NDArray
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.ir import Gather, Take
 
 RNG = np.random.default_rng(2)

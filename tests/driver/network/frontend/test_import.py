@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tilefarm.errors import ModelError
 
+from driver.network import import_model
 from driver.network.examples import DEMO_MODEL
-from driver.network.frontend import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import ChannelAffine, Clip, Conv2d, Dense, Graph
 

@@ -12,7 +12,7 @@ from kit.dynamic import DYNAMIC, WEIGHTS, dynamic_layers
 from kit.onnx_models import answers, model, node, saved
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Conv2d, Dense, Reshape
 from driver.network.integer.reference import run_integer

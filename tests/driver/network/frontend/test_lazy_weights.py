@@ -11,7 +11,7 @@ import pytest
 from kit.onnx_models import model, node, saved
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.frontend.file import read_model, tensor_array
 from driver.network.frontend.lazy_weights import HERE, thin_model
 from driver.network.frontend.whole_model import files_beside, model_digest

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx import helper
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.integer.reference import run_integer
 from driver.network.quantize.quantizer import quantize

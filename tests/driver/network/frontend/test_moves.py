@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from tilefarm.errors import ModelError
 from tilefarm.target import TARGETS
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Conv2d, Graph
 from driver.network.integer.reference import run_integer, run_network

@@ -15,8 +15,8 @@ from kit.qdq import layer_weights, two_convolutions, two_qlinear_convolutions
 from kit.stepped import stepped
 from tilefarm.errors import ModelError
 
+from driver.network import import_model
 from driver.network.examples import DEMO_MODEL
-from driver.network.frontend import import_model
 
 _MORE_KIBIBYTES = 1 << 20
 """A constant that a mutant asks for may have 256 MiB, and is folded into others."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from kit.onnx_models import saved
 from kit.transformers import vision_transformer
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.frontend.origins import origins
 
 

@@ -12,7 +12,7 @@ from kit.qdq import layer_weights, two_convolutions, two_qlinear_convolutions
 from onnx import helper
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import apply, run_float
 from driver.network.graph.ir import Add, AvgPool2d, Clip, Conv2d, Dense
 from driver.network.integer.reference import run_integer

@@ -14,7 +14,7 @@ from onnx import helper
 from tilefarm.errors import DataError, ModelError
 from tilefarm.target import TARGETS
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import Conv2d

@@ -13,7 +13,7 @@ from kit.onnx_models import model, node, saved
 from numpy.typing import NDArray
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 
 F32 = NDArray[np.float32]
 RNG = np.random.default_rng(11)

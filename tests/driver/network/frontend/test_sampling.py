@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tilefarm.errors import ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Take
 

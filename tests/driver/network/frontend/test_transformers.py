@@ -13,7 +13,7 @@ from kit.transformers import vision_transformer
 from onnx.reference import ReferenceEvaluator
 from tilefarm.target import TARGETS
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Graph, MatMul, Reshape, Unary
 from driver.network.integer.reference import run_integer

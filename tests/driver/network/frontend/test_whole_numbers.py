@@ -10,7 +10,7 @@ from kit.importing import answers_as_onnx
 from kit.onnx_models import model_on, node, saved
 from tilefarm.errors import DataError, ModelError
 
-from driver.network.frontend import import_model
+from driver.network import import_model
 from driver.network.frontend.data import dataset_of
 from driver.network.frontend.seeded import seeded_data
 

@@ -12,8 +12,8 @@ from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 from tilefarm.workload import NO_BORDER
 
+from driver.network import import_model, load_data
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
-from driver.network.frontend import import_model, load_data
 from driver.network.graph.ir import (
     Add,
     AvgPool2d,

@@ -12,7 +12,7 @@ from tilefarm.target import TARGETS
 
 from driver.benchmarks.zoo.samples import Idx, read
 from driver.commands.validation.noise import noise_of
-from driver.network.frontend import import_model, load_data
+from driver.network import import_model, load_data
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Add, Conv2d
 from driver.network.integer.reference import run_integer, run_network
