@@ -140,7 +140,7 @@ def add(
 def affine(
     x: Int8Array,
     mul: Int32Array,
-    addend: Int32Array,
+    add: Int32Array,
     shift: Int32Array,
     *,
     lo: int,
@@ -149,7 +149,7 @@ def affine(
 ) -> Int8Array:
     """int8 of the shape of `x` [N, C, ...]; the parameters are per channel [C]."""
     total = x.astype(np.int64) * mul.reshape(-1, *(1,) * (x.ndim - 2))
-    return _by_channel(total, addend, factor, shift, lo, hi)
+    return _by_channel(total, add, factor, shift, lo, hi)
 
 
 def rescale(x: Int8Array, *, mul: int, shift: int) -> Int8Array:
@@ -181,7 +181,13 @@ def lookup(x: Int8Array, table: Int8Array) -> Int8Array:
 
 
 def product(
-    a: Int8Array, b: Int8Array, table: Int32Array, *, shift: int, lo: int, hi: int
+    a: Int8Array,
+    b: Int8Array,
+    table: Int32Array,
+    *,
+    shift: int,
+    lo: int = INT8_MIN,
+    hi: int = INT8_MAX,
 ) -> Int8Array:
     """int8 of the shape of `a` and `b`: a times the table's entry for b."""
     total = a.astype(np.int64) * table[b.astype(np.int64) + 128]

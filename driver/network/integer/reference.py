@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,6 @@ from driver.network.integer.borders import written
 from driver.network.integer.cpu_kernels import CPU_KERNELS
 from driver.network.integer.network import Network
 from driver.network.integer.qir import (
-    INT8_MAX,
-    INT8_MIN,
     Dequantize,
     QAdd,
     QAffine,
@@ -88,74 +86,36 @@ def _run_part(
     return {**results, **values} if keep else results
 
 
+_KERNELS: Final[Mapping[type[QuantOperator], Callable[..., Array]]] = {
+    QConv2d: integer.conv2d,
+    QConvTranspose2d: integer.conv2d_transpose,
+    QDense: integer.dense,
+    QMatMul: integer.matmul,
+    QAdd: integer.add,
+    QAffine: integer.affine,
+    QRescale: integer.rescale,
+    QLookup: integer.lookup,
+    QProduct: integer.product,
+    QGather: gathered,
+    QMaxPool2d: integer.max_pool2d,
+    QAvgPool2d: integer.avg_pool2d,
+    QConcat: lambda *operands: np.concatenate(operands, axis=1),
+    QSlice: lambda x, start, stop: x[:, start:stop],
+    QReshape: lambda x, shape: x.reshape(x.shape[0], *shape),
+    QSoftmax: integer.softmax,
+    Quantize: integer.quantize,
+    Dequantize: integer.dequantize,
+}
+"""What computes each operator: a function of its operands and, by their names, its fields."""
+
+
 def apply(op: QuantOperator, *operands: Array) -> Array:
     """The result of one integer operator on logical tensors."""
-    x = operands[0]
-    match op:
-        case QConv2d():
-            return integer.conv2d(
-                x,
-                op.weight,
-                op.bias,
-                op.shift,
-                window=op.window,
-                groups=op.groups,
-                lo=op.lo,
-                hi=op.hi,
-                factor=op.factor,
-            )
-        case QConvTranspose2d():
-            return integer.conv2d_transpose(
-                x,
-                op.weight,
-                op.bias,
-                op.shift,
-                pad=op.pad,
-                lo=op.lo,
-                hi=op.hi,
-                factor=op.factor,
-            )
-        case QDense():
-            return integer.dense(
-                x, op.weight, op.bias, op.shift, lo=op.lo, hi=op.hi, factor=op.factor
-            )
-        case QMatMul(groups=groups, shift=shift):
-            return integer.matmul(x, operands[1], groups=groups, shift=shift)
-        case QAdd(mul_a=mul_a, mul_b=mul_b, shift=shift):
-            return integer.add(
-                x, operands[1], mul_a=mul_a, mul_b=mul_b, shift=shift, lo=op.lo, hi=op.hi
-            )
-        case QAffine():
-            return integer.affine(x, op.mul, op.add, op.shift, lo=op.lo, hi=op.hi, factor=op.factor)
-        case QRescale(mul=mul, shift=shift):
-            return integer.rescale(x, mul=mul, shift=shift)
-        case QLookup(table=table):
-            return integer.lookup(x, table)
-        case QProduct(table=factors, shift=shift):
-            lo, hi = INT8_MIN, INT8_MAX
-            return integer.product(x, operands[1], factors, shift=shift, lo=lo, hi=hi)
-        case QGather(index=index, fill=fill):
-            return gathered(x, index, fill)
-        case QMaxPool2d(window=window):
-            return integer.max_pool2d(x, window=window)
-        case QAvgPool2d():
-            return integer.avg_pool2d(
-                x, op.mul, window=op.window, shift=op.shift, lo=op.lo, hi=op.hi
-            )
-        case QConcat():
-            return np.concatenate(operands, axis=1)
-        case QSlice(start=start, stop=stop):
-            return x[:, start:stop]
-        case QReshape(shape=shape):
-            return x.reshape(x.shape[0], *shape)
-        case QSoftmax(table=table):
-            return integer.softmax(x, table)
-        case Quantize(inv_scale=inv_scale, offset=offset):
-            return integer.quantize(x, inv_scale=inv_scale, offset=offset)
-        case Dequantize(scale=scale, offset=offset):
-            return integer.dequantize(x, scale=scale, offset=offset)
-        case Real(op=real):
-            return run_real(real, operands)
+    if isinstance(op, Real):
+        return run_real(op.op, operands)
+    return _KERNELS[type(op)](
+        *operands, **{each.name: getattr(op, each.name) for each in fields(op)}
+    )
 
 
 def run_workload(workload: Workload, inputs: Mapping[str, Array]) -> dict[str, Array]:
