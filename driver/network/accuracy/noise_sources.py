@@ -21,7 +21,7 @@ from tilefarm.dtype import DType
 
 from driver.network.graph.float_run import apply, run_float
 from driver.network.graph.ir import (
-    ChannelAffine,
+    Affine,
     Conv2d,
     ConvTranspose2d,
     Dense,
@@ -197,7 +197,7 @@ def _rounded(op: Operator, made: QuantNode, given: float, scale: float) -> Opera
         case QAffine() as integer:
             step = _steps(integer.factor, integer.shift, scale)
             bias = _bias(integer.add, integer.shift, step, scale)
-            if isinstance(op, ChannelAffine):
+            if isinstance(op, Affine):
                 return replace(op, mul=(integer.mul * step / given).astype(np.float32), add=bias)
     return op
 

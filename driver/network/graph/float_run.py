@@ -19,8 +19,8 @@ from driver.network.graph.columns import (
 from driver.network.graph.functions import evaluate
 from driver.network.graph.ir import (
     Add,
+    Affine,
     AvgPool2d,
-    ChannelAffine,
     Clip,
     Concat,
     Conv2d,
@@ -104,7 +104,7 @@ def apply(op: Operator, *operands: FloatArray) -> FloatArray:
         case Add(subtracts=subtracts):
             total = x - operands[1] if subtracts else x + operands[1]
             return _clip(total, op.lo, op.hi)
-        case ChannelAffine(mul=mul, add=add):
+        case Affine(mul=mul, add=add):
             lanes = (-1, *(1,) * (x.ndim - 2))
             return _clip(x * mul.reshape(lanes) + add.reshape(lanes), op.lo, op.hi)
         case Clip():

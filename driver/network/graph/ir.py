@@ -118,7 +118,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ChannelAffine:
+class Affine:
     """clip(x * mul [C] + add [C], lo, hi) per channel (axis 1)."""
 
     mul: FloatArray
@@ -263,7 +263,7 @@ Operator: TypeAlias = (
     | Dense
     | MatMul
     | Add
-    | ChannelAffine
+    | Affine
     | Clip
     | SubtractZeroPoint
     | Unary
@@ -282,7 +282,7 @@ Operator: TypeAlias = (
 )
 Layer: TypeAlias = Conv2d | ConvTranspose2d | Dense
 """The operators with weights [Co, ...] and a bias [Co]."""
-Clipped: TypeAlias = Layer | Add | ChannelAffine | AvgPool2d
+Clipped: TypeAlias = Layer | Add | Affine | AvgPool2d
 """The operators that can take over the bounds of a Clip behind them."""
 
 

@@ -9,8 +9,8 @@ from tilefarm.errors import ModelError
 
 from driver.network.graph.ir import (
     Add,
+    Affine,
     AvgPool2d,
-    ChannelAffine,
     Clip,
     Concat,
     Conv2d,
@@ -164,7 +164,7 @@ def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
             if not 0 <= start < stop <= x[1]:
                 raise ValueError(f"takes channels {start} to {stop} of {list(x)}")
             return (x[0], stop - start, *x[2:])
-        case ChannelAffine(mul=mul):
+        case Affine(mul=mul):
             _require_channels(x, mul.shape[0])
         case MaxPool2d(window=window) | AvgPool2d(window=window):
             return (*x[:2], *_slide(x, window))

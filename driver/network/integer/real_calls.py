@@ -16,8 +16,8 @@ from tilefarm.workload import PARAMETERS, AttrValue
 
 from driver.network.graph.ir import (
     Add,
+    Affine,
     AvgPool2d,
-    ChannelAffine,
     Clip,
     Concat,
     Conv2d,
@@ -108,7 +108,7 @@ class _Calls:
                 self._zip("sub" if subtracts else "add", wanted, _bounds(op))
             case Product(divides=divides):
                 self._zip("div" if divides else "mul", wanted, {})
-            case ChannelAffine(mul=mul, add=add):
+            case Affine(mul=mul, add=add):
                 scaled = self._by_channel("mul", 0, mul, {})
                 self._by_channel("add", scaled, add, _bounds(op))
             case Slopes(slope=slope):
@@ -280,7 +280,7 @@ class _Calls:
 
 
 def _bounds(
-    op: Conv2d | ConvTranspose2d | Dense | Add | ChannelAffine | AvgPool2d | Clip,
+    op: Conv2d | ConvTranspose2d | Dense | Add | Affine | AvgPool2d | Clip,
 ) -> Attrs:
     """The bounds that there are."""
     both = {"lo": float(op.lo), "hi": float(op.hi)}

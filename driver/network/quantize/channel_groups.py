@@ -14,23 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.graph.ir import (
-    Add,
-    AvgPool2d,
-    ChannelAffine,
-    Clip,
-    Clipped,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    Graph,
-    GraphNode,
-    MaxPool2d,
-    Reshape,
-    Slice,
-    Slopes,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import Graph, GraphNode
 from driver.network.quantize.union_find import Disjoint
 
 
@@ -72,23 +57,23 @@ class ChannelGroups:
         """Joins what has one factor; the tensors that must keep their values."""
         shapes = [self._graph.shapes[name] for name in node.inputs]
         before, after = [self._numbers(name) for name in node.inputs], self._numbers(node.output)
-        if isinstance(node.op, Clipped | Clip) and _passes(node.op):
+        if isinstance(node.op, ir.Clipped | ir.Clip) and _passes(node.op):
             self.top[self.channels(node.output)] = node.op.hi or math.inf
         match node.op:
-            case Conv2d() | ConvTranspose2d() | Dense() | ChannelAffine() if _passes(node.op):
+            case ir.Conv2d() | ir.ConvTranspose2d() | ir.Dense() | ir.Affine() if _passes(node.op):
                 return ()
-            case Clip() | AvgPool2d() if _passes(node.op):
+            case ir.Clip() | ir.AvgPool2d() if _passes(node.op):
                 self._join(before[0], after)
-            case MaxPool2d() | Slopes():
+            case ir.MaxPool2d() | ir.Slopes():
                 self._join(before[0], after)
-            case Add() if _passes(node.op) and shapes[0] == shapes[1]:
+            case ir.Add() if _passes(node.op) and shapes[0] == shapes[1]:
                 self._join(before[0], after)
                 self._join(before[1], after)
-            case Concat():
+            case ir.Concat():
                 self._join([number for part in before for number in part], after)
-            case Slice(start=start, stop=stop):
+            case ir.Slice(start=start, stop=stop):
                 self._join(before[0][start:stop], after)
-            case Reshape(shape=shape) if len(shape) == 1:
+            case ir.Reshape(shape=shape) if len(shape) == 1:
                 pixels = math.prod(shapes[0][2:])
                 self._join([number for number in before[0] for _ in range(pixels)], after)
             case _:
@@ -104,6 +89,6 @@ class ChannelGroups:
             self._joined.join(one, other)
 
 
-def _passes(op: Clipped | Clip) -> bool:
+def _passes(op: ir.Clipped | ir.Clip) -> bool:
     """Whether the clip is none, or a ReLU that may end: a least value would differ by channel."""
     return (op.lo == 0 or math.isinf(op.lo)) and (op.hi >= 0 or math.isinf(op.hi))

@@ -8,17 +8,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from driver.network.graph.ir import ChannelAffine, Conv2d, ConvTranspose2d, Dense, Layer
+from driver.network.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense, Layer
 from driver.network.quantize.weight_chunks import CACHED_ELEMENTS, bands
 
-Weighted: TypeAlias = Layer | ChannelAffine
+Weighted: TypeAlias = Layer | Affine
 """The operators whose weights can take over a factor of each channel, on both sides."""
 
 
 def read_channels(op: Weighted) -> NDArray[np.int64]:
     """[Co, K]: the channels of the operand that each channel of the result reads."""
     match op:
-        case ChannelAffine(mul=mul):
+        case Affine(mul=mul):
             return np.arange(len(mul))[:, None]
         case Conv2d(weight=weight, groups=groups):
             co, ci = weight.shape[:2]
@@ -34,7 +34,7 @@ def read_channels(op: Weighted) -> NDArray[np.int64]:
 def group_count(op: Weighted) -> int:
     """How many groups of equal size its rows are in: those of a group read the same channels."""
     match op:
-        case ChannelAffine(mul=mul):
+        case Affine(mul=mul):
             return len(mul)
         case Conv2d(groups=groups):
             return groups
@@ -47,7 +47,7 @@ def largest_weights(op: Weighted) -> NDArray[np.float32]:
     The weights of a dense layer are given as they are: copies of large ones would be gigabytes.
     """
     match op:
-        case ChannelAffine(mul=mul):
+        case Affine(mul=mul):
             return mul[:, None]
         case Conv2d(weight=weight):
             return np.asarray(np.abs(weight).max(axis=(2, 3)))
@@ -63,7 +63,7 @@ def rescaled(op: Weighted, before: NDArray[Any], after: NDArray[Any]) -> Weighte
     Its bounds must be those of none or of a ReLU, or such that no channel is cut by them.
     """
     channels = read_channels(op)
-    if isinstance(op, ChannelAffine):
+    if isinstance(op, Affine):
         mul = op.mul * before[channels[:, 0]] / after
         return replace(op, mul=_float32(mul), add=_float32(op.add / after))
     weight = np.empty(op.weight.shape, np.float32)
@@ -86,12 +86,12 @@ def _beside_kernels(op: Layer, on_ways: NDArray[Any]) -> NDArray[Any]:
 
 def weight_of(op: Weighted) -> NDArray[np.float32]:
     """[Co, ...]: the operator's weights, whatever they are called."""
-    return op.mul if isinstance(op, ChannelAffine) else op.weight
+    return op.mul if isinstance(op, Affine) else op.weight
 
 
 def addend_of(op: Weighted) -> NDArray[np.float32]:
     """[Co]: what is added to the sums."""
-    return op.add if isinstance(op, ChannelAffine) else op.bias
+    return op.add if isinstance(op, Affine) else op.bias
 
 
 def row_sums(op: Weighted) -> NDArray[np.float64]:
@@ -106,7 +106,7 @@ def row_sums(op: Weighted) -> NDArray[np.float64]:
 def with_addend(op: Weighted, addend: NDArray[Any] | float) -> Weighted:
     """The operator whose sums are larger by addend [Co]."""
     total = _float32(addend_of(op) + addend)
-    return replace(op, add=total) if isinstance(op, ChannelAffine) else replace(op, bias=total)
+    return replace(op, add=total) if isinstance(op, Affine) else replace(op, bias=total)
 
 
 def _float32(values: NDArray[Any]) -> NDArray[np.float32]:

@@ -12,36 +12,17 @@ from typing import Final
 import numpy as np
 from tilefarm.real import is_exact
 
-from driver.network.graph.ir import (
-    Add,
-    ChannelAffine,
-    Clip,
-    Concat,
-    Gather,
-    Graph,
-    GraphNode,
-    MaxPool2d,
-    Normalize,
-    Operator,
-    Product,
-    Reduce,
-    Reshape,
-    Shape,
-    Slice,
-    Slopes,
-    Softmax,
-    Take,
-    Unary,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import Graph, GraphNode, Shape
 from driver.network.quantize.layer_selection import named
 
 KEPT: Final = "kept in float by the user"
 BESIDE: Final = "next to operators in float: it is rounded to int8 once less"
-_MOVES: Final = (Concat, Gather, MaxPool2d, Slice)
+_MOVES: Final = (ir.Concat, ir.Gather, ir.MaxPool2d, ir.Slice)
 """Operators that make no values: they commute with rounding."""
-_ON_PROCESSOR: Final = (Product, Slopes, Unary)
+_ON_PROCESSOR: Final = (ir.Product, ir.Slopes, ir.Unary)
 """Operators that the accelerator has no form for."""
-_LIGHT: Final = (*_MOVES, *_ON_PROCESSOR, Add, ChannelAffine, Clip)
+_LIGHT: Final = (*_MOVES, *_ON_PROCESSOR, ir.Add, ir.Affine, ir.Clip)
 """Operators that cost no more in float than the way to int8 and back."""
 
 _MASK: Final = 1e4
@@ -67,24 +48,24 @@ def float_nodes(graph: Graph, patterns: Sequence[str] = ()) -> dict[str, str]:
     return forced | dict.fromkeys(_beside(graph, forced), BESIDE)
 
 
-def has_no_kernel(op: Operator) -> str:
+def has_no_kernel(op: ir.Operator) -> str:
     """Why an operator has no form in float32 with the same bits everywhere; empty if it has one."""
-    if isinstance(op, Unary) and not is_exact(op.function, op.parameters):
+    if isinstance(op, ir.Unary) and not is_exact(op.function, op.parameters):
         return f"{op.function} has no fixed order of float32 operations"
-    return "" if not isinstance(op, Reshape) else "reshaping computes nothing"
+    return "" if not isinstance(op, ir.Reshape) else "reshaping computes nothing"
 
 
 def _no_integer_form(node: GraphNode, graph: Graph) -> str:
     match node.op:
-        case Reduce():
+        case ir.Reduce():
             return "combines values along axes that no window of the accelerator goes over"
-        case ChannelAffine(add=add) if np.abs(add).max() >= _MASK:
+        case ir.Affine(add=add) if np.abs(add).max() >= _MASK:
             return "adds a mask, next to which int8 has no step for its operand"
-        case Normalize():
+        case ir.Normalize():
             return "divides by a root, which integers do not have"
-        case Take():
+        case ir.Take():
             return "takes what the data point to"
-        case Softmax(axis=axis) if not is_by_channel(axis, graph.shapes[node.output]):
+        case ir.Softmax(axis=axis) if not is_by_channel(axis, graph.shapes[node.output]):
             return "needs exponentials and float32 division"
     return ""
 
@@ -110,9 +91,9 @@ def _beside(graph: Graph, forced: Mapping[str, str]) -> list[str]:
         match node.op:
             case _ if node.name in forced:
                 is_float = True
-            case Reshape():
+            case ir.Reshape():
                 is_float = given[0]
-            case Softmax():  # which makes a float of any operand
+            case ir.Softmax():  # which makes a float of any operand
                 is_float = True
                 found += [node.name] if given[0] else []
             case _ if not _is_light(node):
@@ -142,7 +123,7 @@ def _wanted_by_floats(graph: Graph, forced: Mapping[str, str]) -> set[str]:
     """The tensors that a node in float reads, through light ones or not."""
     wanted: set[str] = set()
     for node in reversed(graph.nodes):
-        passes_on = _is_light(node) or isinstance(node.op, Reshape)
+        passes_on = _is_light(node) or isinstance(node.op, ir.Reshape)
         if node.name in forced or (passes_on and node.output in wanted):
             wanted.update(node.inputs)
     return wanted
@@ -158,13 +139,13 @@ def _only_before_floats(
     users, outputs = graph.users(), {output.tensor for output in graph.outputs}
 
     def is_float(node: GraphNode) -> bool:
-        passes_on = _is_light(node) or isinstance(node.op, Reshape)
+        passes_on = _is_light(node) or isinstance(node.op, ir.Reshape)
         return node.name in forced or (passes_on and node.output in wanted)
 
     return {
         node.name
         for node in graph.nodes
-        if isinstance(node.op, ChannelAffine | Clip)
+        if isinstance(node.op, ir.Affine | ir.Clip)
         and node.output in wanted
         and node.output not in outputs
         and all(map(is_float, users[node.output]))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.graph.columns import padded, patches
-from driver.network.graph.ir import ChannelAffine, Conv2d, ConvTranspose2d, Dense, Window
+from driver.network.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense, Window
 from driver.network.quantize.channel_weights import Weighted, weight_of
 from driver.network.quantize.weight_chunks import bands
 
@@ -68,7 +68,7 @@ class Moments:
 def grouped_rows(op: Weighted, values: NDArray[Any]) -> NDArray[Any]:
     """Weights in the form of the operator's, as rows [G, R, K] of products that are summed."""
     match op:
-        case ChannelAffine():
+        case Affine():
             return values.reshape(-1, 1, 1)
         case Conv2d(groups=groups):
             return values.reshape(groups, len(values) // groups, -1)
@@ -141,7 +141,7 @@ class _Patches:
     def of(cls, op: Weighted, x: NDArray[Any]) -> _Patches:
         """The patches of x [N, C, ...] that the layer reads."""
         match op:
-            case ChannelAffine():
+            case Affine():
                 return cls(np.moveaxis(x.reshape(*x.shape[:2], -1, 1, 1), 1, 3))
             case Dense():
                 return cls(x[:, None, None, None])

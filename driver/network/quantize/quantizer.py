@@ -10,18 +10,8 @@ import numpy as np
 from tilefarm.dtype import DType
 from tilefarm.errors import ModelError, SettingsError
 
-from driver.network.graph.ir import (
-    Add,
-    Concat,
-    FloatArray,
-    Graph,
-    GraphNode,
-    Product,
-    Reshape,
-    Shape,
-    Softmax,
-    SubtractZeroPoint,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import FloatArray, Graph, GraphNode, Shape
 from driver.network.integer.qir import (
     INT8_MAX,
     Dequantize,
@@ -221,7 +211,7 @@ class _Quantizer:
         Raises:
             OverflowError: its sums cannot be kept within 32 bits.
         """
-        if isinstance(node.op, SubtractZeroPoint):
+        if isinstance(node.op, ir.SubtractZeroPoint):
             self._centered(node.inputs[0], node.output, node.op.middle)
             return
         if node.name in self._floats:
@@ -229,7 +219,7 @@ class _Quantizer:
             op = Real(op=node.op, why=self._floats[node.name])
             self._emit(node.name, op, names, node.output, None)
             return
-        if isinstance(node.op, Reshape):
+        if isinstance(node.op, ir.Reshape):
             tensor = self._tensors[node.inputs[0]]
             self._emit(
                 node.name, QReshape(shape=node.op.shape), node.inputs, node.output, tensor.scale
@@ -237,12 +227,12 @@ class _Quantizer:
             self._tensors[node.output] = replace(tensor, shape=self._tensors[node.output].shape)
             return
         names = tuple(self._as_int8(name) for name in node.inputs)
-        if isinstance(node.op, Add | Product):
+        if isinstance(node.op, ir.Add | ir.Product):
             names = tuple(self._repeated(name, node.output) for name in names)
-        if isinstance(node.op, Softmax):
+        if isinstance(node.op, ir.Softmax):
             self._softmax(node, names[0])
             return
-        if isinstance(node.op, Concat):
+        if isinstance(node.op, ir.Concat):
             self._concat(node, names)
             return
         at = RuleContext(

@@ -7,23 +7,14 @@ from collections.abc import Mapping
 from tilefarm.errors import DataError
 from tilefarm.plural import plural
 
-from driver.network.graph.ir import (
-    Clip,
-    Concat,
-    FloatArray,
-    Gather,
-    Graph,
-    MaxPool2d,
-    Reshape,
-    Slice,
-    Softmax,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import FloatArray, Graph
 from driver.network.quantize.calibrate import calibrate
 from driver.network.quantize.floats import float_nodes
 from driver.network.quantize.methods import MIN_MAX, CalibrationMethod
 from driver.network.quantize.scales import ScaleGroups
 
-_NO_SCALE_OF_THEIR_OWN = (Concat, Gather, MaxPool2d, Reshape, Slice, Softmax)
+_NO_SCALE_OF_THEIR_OWN = (ir.Concat, ir.Gather, ir.MaxPool2d, ir.Reshape, ir.Slice, ir.Softmax)
 _MOST_NAMES = 8
 
 
@@ -80,7 +71,7 @@ def given_ranges(graph: Graph) -> dict[str, float]:
     ties = ScaleGroups(graph)
     users = graph.users()
     for node in reversed(graph.nodes):
-        alone = isinstance(node.op, Clip) and len(users[node.inputs[0]]) == 1
+        alone = isinstance(node.op, ir.Clip) and len(users[node.inputs[0]]) == 1
         if alone and node.output in given:
             given.setdefault(node.inputs[0], given[node.output])
     widest: dict[str, float] = {}

@@ -7,25 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driver.network.graph.ir import (
-    Add,
-    AvgPool2d,
-    ChannelAffine,
-    Clip,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    FloatArray,
-    Gather,
-    MatMul,
-    MaxPool2d,
-    Operator,
-    Product,
-    Shape,
-    Slice,
-    Slopes,
-    Unary,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import FloatArray, Shape
 from driver.network.integer.qir import (
     QAdd,
     QAffine,
@@ -95,51 +78,51 @@ class RuleContext:
     largest: LargestMagnitudes = INT8
 
 
-def rule_for(op: Operator, at: RuleContext) -> IntegerForm:
+def rule_for(op: ir.Operator, at: RuleContext) -> IntegerForm:
     """The integer form of an operator.
 
     Raises:
         OverflowError: its sums cannot be kept within 32 bits.
     """
     match op:
-        case Conv2d() | ConvTranspose2d() | Dense():
+        case ir.Conv2d() | ir.ConvTranspose2d() | ir.Dense():
             return _layer(op, at)
-        case ChannelAffine(mul=mul, add=add):
+        case ir.Affine(mul=mul, add=add):
             return _lanes(op, mul, add, at)
-        case Clip():
+        case ir.Clip():
             ones = np.ones(at.in_shape[1], np.float32)
             return _lanes(op, ones, np.zeros_like(ones), at)
-        case MatMul(groups=groups, scale=scale):
+        case ir.MatMul(groups=groups, scale=scale):
             product_scale = at.in_scales[0] * at.in_scales[1] * scale
             down, out_scale = product_parameters(
                 product_scale, at.in_shape[1] // groups, out_scale=at.wanted
             )
             return IntegerForm(QMatMul(groups=groups, shift=down), out_scale)
-        case Add(lo=lo, hi=hi, subtracts=subtracts):
+        case ir.Add(lo=lo, hi=hi, subtracts=subtracts):
             total = sum_parameters(at.in_scales[0], at.in_scales[1], at.wanted)
             low, high = bounds(lo, hi, total.out_scale)
             mul_a, mul_b, shift = total.mul_a, total.mul_b, total.shift
             mul_b = -mul_b if subtracts else mul_b
             sum_op = QAdd(mul_a=mul_a, mul_b=mul_b, shift=shift, lo=low, hi=high)
             return IntegerForm(sum_op, total.out_scale)
-        case Unary():
+        case ir.Unary():
             return IntegerForm(
                 QLookup(table=unary_table(op, at.in_scales[0], at.wanted)), at.wanted
             )
-        case Slopes():
+        case ir.Slopes():
             return IntegerForm(
                 QLookup(table=slopes_table(op, at.in_scales[0], at.wanted)), at.wanted
             )
-        case Product(divides=divides):
+        case ir.Product(divides=divides):
             factors, down = factor_table(
                 at.in_scales[0], at.in_scales[1], at.wanted, divides=divides
             )
             return IntegerForm(QProduct(table=factors, shift=down), at.wanted)
-        case Gather(index=index, fill=fill):
+        case ir.Gather(index=index, fill=fill):
             (in_scale,) = at.in_scales
             whole, _ = bounds(fill, fill, in_scale)
             return IntegerForm(QGather(index=index, fill=whole), in_scale)
-        case AvgPool2d(window=window, divisor=divisor, lo=lo, hi=hi):
+        case ir.AvgPool2d(window=window, divisor=divisor, lo=lo, hi=hi):
             muls, shift, scale = mean_parameters(
                 divisor,
                 int(np.prod(window.kernel)),
@@ -150,9 +133,9 @@ def rule_for(op: Operator, at: RuleContext) -> IntegerForm:
             return IntegerForm(
                 QAvgPool2d(window=window, mul=muls, shift=shift, lo=low, hi=high), scale
             )
-        case MaxPool2d(window=window):
+        case ir.MaxPool2d(window=window):
             return IntegerForm(QMaxPool2d(window=window), at.in_scales[0])
-        case Slice(start=start, stop=stop):
+        case ir.Slice(start=start, stop=stop):
             return IntegerForm(QSlice(start=start, stop=stop), at.in_scales[0])
     raise TypeError(f"no quantization rule for {type(op).__name__}")
 
@@ -163,7 +146,7 @@ def rescale_rule(in_scale: float, out_scale: float) -> IntegerForm:
     return IntegerForm(QRescale(mul=mul, shift=shift), out_scale)
 
 
-def _layer(op: Conv2d | ConvTranspose2d | Dense, at: RuleContext) -> IntegerForm:
+def _layer(op: ir.Conv2d | ir.ConvTranspose2d | ir.Dense, at: RuleContext) -> IntegerForm:
     layer, scale = _parameters(op.weight, op.bias, at)
     lo, hi = bounds(op.lo, op.hi, scale, at.largest.result)
     common: dict[str, Any] = {
@@ -175,15 +158,15 @@ def _layer(op: Conv2d | ConvTranspose2d | Dense, at: RuleContext) -> IntegerForm
         "hi": hi,
     }
     match op:
-        case Conv2d(window=window, groups=groups):
+        case ir.Conv2d(window=window, groups=groups):
             return IntegerForm(QConv2d(**common, window=window, groups=groups), scale)
-        case ConvTranspose2d(pad=pad):
+        case ir.ConvTranspose2d(pad=pad):
             return IntegerForm(QConvTranspose2d(**common, pad=pad), scale)
     return IntegerForm(QDense(**common), scale)
 
 
 def _lanes(
-    op: ChannelAffine | Clip, mul: FloatArray, add: FloatArray, at: RuleContext
+    op: ir.Affine | ir.Clip, mul: FloatArray, add: FloatArray, at: RuleContext
 ) -> IntegerForm:
     layer, scale = _parameters(mul[:, None], add, at)
     lo, hi = bounds(op.lo, op.hi, scale)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from driver.network.graph.ir import ChannelAffine, Conv2d, ConvTranspose2d, Dense, Graph, Operator
+from driver.network.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense, Graph, Operator
 from driver.network.quantize.layer_selection import named
 
 
@@ -38,6 +38,6 @@ def has_no_wide_form(op: Operator) -> str:
             return ""
         case ConvTranspose2d():
             return "a transposed convolution has weights of 8 bits only"
-        case ChannelAffine():
+        case Affine():
             return "factors of channels have 8 bits only"
     return f"{type(op).__name__} has no weights"

@@ -28,20 +28,8 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.graph.ir import (
-    ChannelAffine,
-    Conv2d,
-    Dense,
-    Gather,
-    Graph,
-    GraphNode,
-    Operator,
-    Reshape,
-    Shape,
-    Softmax,
-    SubtractZeroPoint,
-    Window,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import Graph, GraphNode, Shape, Window
 from driver.network.graph.shapes import graph_of
 from driver.network.integer.qir import INT8_MAX, INT8_MIN, QGather, QuantGraph, Quantize
 from driver.network.integer.real_views import places_of
@@ -81,7 +69,7 @@ def middles(
     can = _tensors_that_can(graph, copies=copies).difference(without)
     found = {name: middle for name, middle in inputs.items() if name in can}
     for node in graph.nodes:
-        if isinstance(node.op, Reshape) and node.inputs[0] in found:
+        if isinstance(node.op, ir.Reshape) and node.inputs[0] in found:
             found[node.output] = found[node.inputs[0]]
         elif isinstance(node.op, Weighted) and node.output in can:
             middle = (
@@ -109,7 +97,7 @@ def input_ranges(made: Graph, middle: Mapping[str, ZeroPoint]) -> dict[str, floa
     return {
         node.output: middle[node.inputs[0]].reach
         for node in made.nodes
-        if isinstance(node.op, SubtractZeroPoint) and node.inputs[0] in given
+        if isinstance(node.op, ir.SubtractZeroPoint) and node.inputs[0] in given
     }
 
 
@@ -143,7 +131,7 @@ def centered(graph: Graph, middle: Mapping[str, ZeroPoint]) -> Graph:
         while made in graph.shapes:
             made += "_"
         nodes.append(
-            GraphNode(name=made, op=SubtractZeroPoint(middle=real), inputs=(name,), output=made)
+            GraphNode(name=made, op=ir.SubtractZeroPoint(middle=real), inputs=(name,), output=made)
         )
         return made
 
@@ -154,7 +142,7 @@ def centered(graph: Graph, middle: Mapping[str, ZeroPoint]) -> Graph:
         op, inputs = node.op, tuple(moved.get(name, name) for name in node.inputs)
         if isinstance(op, Weighted):
             before, after = (_real(middle, name) for name in (node.inputs[0], node.output))
-            if isinstance(op, Conv2d) and before and any(op.window.pad):
+            if isinstance(op, ir.Conv2d) and before and any(op.window.pad):
                 only_pad = Window(kernel=(1, 1), pad=op.window.pad)
                 if (inputs[0], only_pad) not in borders:
                     shape = graph.shapes[node.inputs[0]]
@@ -237,7 +225,7 @@ def _border(output: str, source: str, window: Window, shape: Shape, middle: floa
     top, left, bottom, right = window.pad
     around = ((0, 0), (top, bottom), (left, right))
     index = np.pad(places_of(shape), around, constant_values=-1)
-    op = Gather(index=index, fill=-middle)
+    op = ir.Gather(index=index, fill=-middle)
     return GraphNode(name=output, op=op, inputs=(source,), output=output)
 
 
@@ -246,7 +234,7 @@ def _tensors_that_can(graph: Graph, *, copies: bool) -> frozenset[str]:
     users = graph.users()
     answers = {output.tensor for output in graph.outputs}
     found: set[str] = set()
-    makers: dict[str, Operator | None] = dict.fromkeys(i.name for i in graph.inputs)
+    makers: dict[str, ir.Operator | None] = dict.fromkeys(i.name for i in graph.inputs)
     makers |= {node.output: node.op for node in graph.nodes}
     for name, op in reversed(makers.items()):
         readers = users[name]
@@ -260,16 +248,16 @@ def _tensors_that_can(graph: Graph, *, copies: bool) -> frozenset[str]:
 
 
 def _makes_up(user: GraphNode, can: set[str]) -> bool:
-    if isinstance(user.op, Reshape):
+    if isinstance(user.op, ir.Reshape):
         return user.output in can
-    return isinstance(user.op, Conv2d | Dense | ChannelAffine | Softmax)
+    return isinstance(user.op, ir.Conv2d | ir.Dense | ir.Affine | ir.Softmax)
 
 
-def _is_copied(maker: Operator | None, readers: Sequence[GraphNode]) -> bool:
+def _is_copied(maker: ir.Operator | None, readers: Sequence[GraphNode]) -> bool:
     """Whether a tensor with a middle has to be copied into a border, as none can be stored.
 
     None makes what the user gives; it is quantized into its border, or by windows.
     """
-    pads = {each.op.window.pad if isinstance(each.op, Conv2d) else _NO_PAD for each in readers}
-    is_stored = len(pads) == 1 and (maker is None or isinstance(maker, Conv2d | ChannelAffine))
+    pads = {each.op.window.pad if isinstance(each.op, ir.Conv2d) else _NO_PAD for each in readers}
+    is_stored = len(pads) == 1 and (maker is None or isinstance(maker, ir.Conv2d | ir.Affine))
     return any(map(any, pads)) and not is_stored

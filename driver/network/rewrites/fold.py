@@ -7,26 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from driver.network.graph.ir import (
-    Add,
-    AvgPool2d,
-    ChannelAffine,
-    Clip,
-    Clipped,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    Gather,
-    Graph,
-    GraphNode,
-    Layer,
-    MatMul,
-    MaxPool2d,
-    Operator,
-    Reshape,
-    Slice,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import Graph, GraphNode
 from driver.network.graph.shapes import graph_of
 from driver.network.quantize.channel_weights import read_channels
 from driver.network.rewrites.equal_nodes import with_equal_nodes_merged
@@ -70,12 +52,12 @@ def with_clips_before_joins(graph: Graph) -> Graph:
     Of slices, which may be parts of one tensor, a clip behind the concatenation is one instead of
     many.
     """
-    slices = {node.output for node in graph.nodes if isinstance(node.op, Slice)}
+    slices = {node.output for node in graph.nodes if isinstance(node.op, ir.Slice)}
     clips = {
         join.output: clip
         for join, clip in _pairs(graph)
-        if isinstance(join.op, Concat)
-        and isinstance(clip.op, Clip)
+        if isinstance(join.op, ir.Concat)
+        and isinstance(clip.op, ir.Clip)
         and not slices.intersection(join.inputs)
     }
     nodes: list[GraphNode] = []
@@ -103,7 +85,7 @@ def with_nested_joins(graph: Graph) -> Graph:
     known: dict[tuple[str, ...], str] = {}
     nodes = []
     for node in graph.nodes:
-        if isinstance(node.op, Concat):
+        if isinstance(node.op, ir.Concat):
             inputs = node.inputs
             longest = max((k for k in known if inputs[: len(k)] == k), key=len, default=None)
             if longest is not None and len(longest) < len(inputs):
@@ -140,52 +122,50 @@ def _idle(graph: Graph) -> dict[str, GraphNode]:
     return idle
 
 
-def merge(first: Operator, second: Operator) -> tuple[Operator, ...] | None:
+def merge(first: ir.Operator, second: ir.Operator) -> tuple[ir.Operator, ...] | None:
     """What `second(first(x))` can be replaced with, in order; None where no rule fits.
 
     The intermediate result must have no other reader.
     """
     match first, second:
-        case Conv2d() | ConvTranspose2d() | Dense(), ChannelAffine() if _unbounded(first):
+        case ir.Conv2d() | ir.ConvTranspose2d() | ir.Dense(), ir.Affine() if _unbounded(first):
             return (_scaled(first, second),)
-        case MatMul(), ChannelAffine() if only_scales(second):
+        case ir.MatMul(), ir.Affine() if only_scales(second):
             return (replace(first, scale=first.scale * float(second.mul[0])),)
-        case ChannelAffine(), ChannelAffine() if _unbounded(first):
+        case ir.Affine(), ir.Affine() if _unbounded(first):
             bias = first.add * second.mul + second.add
             return (replace(second, mul=first.mul * second.mul, add=bias),)
-        case ChannelAffine(), Dense() if _unbounded(first):
+        case ir.Affine(), ir.Dense() if _unbounded(first):
             weight = second.weight * first.mul[None, :]
             return (replace(second, weight=weight, bias=second.bias + second.weight @ first.add),)
-        case ChannelAffine(), Conv2d() if _unbounded(first) and _passes_padding(first, second):
+        case ir.Affine(), ir.Conv2d() if _unbounded(first) and _passes_padding(first, second):
             return (_after_scaling(first, second),)
-        case ChannelAffine(mul=mul), Reshape(shape=shape) if shape[0] == len(
-            mul
-        ):  # towards its layer
-            return (second, first)
-        case ChannelAffine() | Clip() | Add() | AvgPool2d(), Clip():
+        case ir.Affine(mul=mul), ir.Reshape(shape=shape) if shape[0] == len(mul):
+            return (second, first)  # towards its layer
+        case ir.Affine() | ir.Clip() | ir.Add() | ir.AvgPool2d(), ir.Clip():
             return (_bounded(first, second),)
-        case Conv2d() | ConvTranspose2d() | Dense(), Clip():
+        case ir.Conv2d() | ir.ConvTranspose2d() | ir.Dense(), ir.Clip():
             return (_bounded(first, second),)
-        case MaxPool2d() | Reshape() | Slice(), Clip():  # monotone, so the clip may come first
-            return (second, first)
-        case Reshape(), Reshape() | Gather():
+        case ir.MaxPool2d() | ir.Reshape() | ir.Slice(), ir.Clip():
+            return (second, first)  # monotone, so the clip may come first
+        case ir.Reshape(), ir.Reshape() | ir.Gather():
             return (second,)
-        case Gather(index=index), Reshape(shape=shape):
-            return (Gather(index=index.reshape(shape)),)
-        case Gather(), Gather():
+        case ir.Gather(index=index), ir.Reshape(shape=shape):
+            return (ir.Gather(index=index.reshape(shape)),)
+        case ir.Gather(), ir.Gather():
             return (_gathered_twice(first, second),)
-        case Gather(index=index), Clip(lo=lo, hi=hi) if lo <= 0 <= hi or index.min() >= 0:
+        case ir.Gather(index=index), ir.Clip(lo=lo, hi=hi) if lo <= 0 <= hi or index.min() >= 0:
             return (second, first)
-        case Slice(), Slice():
+        case ir.Slice(), ir.Slice():
             start = first.start
-            return (Slice(start=start + second.start, stop=start + second.stop),)
+            return (ir.Slice(start=start + second.start, stop=start + second.stop),)
     return None
 
 
-def _gathered_twice(first: Gather, second: Gather) -> Gather:
+def _gathered_twice(first: ir.Gather, second: ir.Gather) -> ir.Gather:
     """Places of the second among those of the first."""
     index = first.index.reshape(-1)[np.maximum(second.index, 0)]
-    return Gather(index=np.where(second.index < 0, np.int32(-1), index))
+    return ir.Gather(index=np.where(second.index < 0, np.int32(-1), index))
 
 
 def _one_round(graph: Graph) -> Graph | None:
@@ -217,11 +197,11 @@ def _pairs(graph: Graph) -> Iterator[tuple[GraphNode, GraphNode]]:
 
 
 def _replacement(
-    first: GraphNode, second: GraphNode, ops: tuple[Operator, ...]
+    first: GraphNode, second: GraphNode, ops: tuple[ir.Operator, ...]
 ) -> tuple[GraphNode, ...]:
     """The nodes in the place of two."""
     if len(ops) == 1:
-        layer = second if isinstance(second.op, Layer) else first
+        layer = second if isinstance(second.op, ir.Layer) else first
         is_part = layer.name.startswith(f"{second.name}.")
         name = second.name if is_part else layer.name
         return (GraphNode(name=name, op=ops[0], inputs=first.inputs, output=second.output),)
@@ -237,14 +217,14 @@ def _does_nothing(node: GraphNode, graph: Graph) -> bool:
     }:
         return False  # an output is never the input itself
     match node.op:
-        case Reshape():
+        case ir.Reshape():
             return graph.shapes[node.inputs[0]] == graph.shapes[node.output]
-        case Gather(index=index):
+        case ir.Gather(index=index):
             same = graph.shapes[node.inputs[0]] == graph.shapes[node.output]
             return same and np.array_equal(index.reshape(-1), np.arange(index.size))
-        case Clip(lo=lo, hi=hi):
+        case ir.Clip(lo=lo, hi=hi):
             return lo == -np.inf and hi == np.inf
-        case ChannelAffine(mul=mul, add=add):
+        case ir.Affine(mul=mul, add=add):
             return _unbounded(node.op) and bool((mul == 1).all() and (add == 0).all())
     return False
 
@@ -264,16 +244,16 @@ def _without(graph: Graph, gone: Mapping[str, GraphNode]) -> Graph:
     return graph_of(graph.name, graph.inputs, outputs, nodes)
 
 
-def _unbounded(op: Clipped) -> bool:
+def _unbounded(op: ir.Clipped) -> bool:
     return op.lo == -np.inf and op.hi == np.inf
 
 
-def _passes_padding(first: ChannelAffine, second: Conv2d) -> bool:
+def _passes_padding(first: ir.Affine, second: ir.Conv2d) -> bool:
     """Padding is zero after the scaling too: nothing is padded, or nothing is added."""
     return not any(second.window.pad) or bool((first.add == 0).all())
 
 
-def _after_scaling(first: ChannelAffine, layer: Conv2d) -> Conv2d:
+def _after_scaling(first: ir.Affine, layer: ir.Conv2d) -> ir.Conv2d:
     """conv(x * mul + add) = conv'(x): every group scales the channels that it reads."""
     channels = read_channels(layer)
     added = (layer.weight.sum(axis=(2, 3)) * first.add[channels]).sum(axis=1)
@@ -281,7 +261,7 @@ def _after_scaling(first: ChannelAffine, layer: Conv2d) -> Conv2d:
     return replace(layer, weight=weight, bias=layer.bias + added)
 
 
-def _scaled(layer: Layer, after: ChannelAffine) -> Layer:
+def _scaled(layer: ir.Layer, after: ir.Affine) -> ir.Layer:
     mul = after.mul.reshape(-1, *(1,) * (layer.weight.ndim - 1))
     return replace(
         layer,
@@ -292,7 +272,7 @@ def _scaled(layer: Layer, after: ChannelAffine) -> Layer:
     )
 
 
-def _bounded(first: Clipped | Clip, second: Clip) -> Operator:
+def _bounded(first: ir.Clipped | ir.Clip, second: ir.Clip) -> ir.Operator:
     """clip(clip(x, a, b), c, d) = clip(x, clip(a, c, d), clip(b, c, d))"""
     lo, hi = (min(max(bound, second.lo), second.hi) for bound in (first.lo, first.hi))
     return replace(first, lo=lo, hi=hi)

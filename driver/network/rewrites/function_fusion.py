@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driver.network.graph.functions import FUNCTIONS, evaluate
-from driver.network.graph.ir import Add, ChannelAffine, Clip, Graph, GraphNode, Product, Unary
+from driver.network.graph.ir import Add, Affine, Clip, Graph, GraphNode, Product, Unary
 from driver.network.graph.shapes import graph_of
 
 _KNOWN: Final = ("gelu", "gelu_tanh", "hard_swish", "mish", "swish")
@@ -32,7 +32,7 @@ def with_composed_functions(graph: Graph) -> Graph:
     named: dict[str, GraphNode] = {}
     inside: set[str] = set()
     for node in reversed(graph.nodes):
-        if node.output in inside or not isinstance(node.op, Product | ChannelAffine):
+        if node.output in inside or not isinstance(node.op, Product | Affine):
             continue
         for cone, source in _cones(node.output, graph, makers, position):
             function = _name_of(cone, source)
@@ -68,7 +68,7 @@ def _is_elementwise(node: GraphNode, graph: Graph) -> bool:
     if any(graph.shapes[name] != graph.shapes[node.output] for name in node.inputs):
         return False
     match node.op:
-        case ChannelAffine(mul=mul, add=add):
+        case Affine(mul=mul, add=add):
             return bool((mul == mul[0]).all() and (add == add[0]).all())
         case Unary() | Clip() | Product() | Add():
             return True
@@ -93,7 +93,7 @@ def _name_of(cone: list[GraphNode], source: str) -> str | None:
 def _value(node: GraphNode, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     x, *others = (values[name] for name in node.inputs)
     match node.op:
-        case ChannelAffine(mul=mul, add=add, lo=lo, hi=hi):
+        case Affine(mul=mul, add=add, lo=lo, hi=hi):
             return np.clip(x * float(mul[0]) + float(add[0]), lo, hi)
         case Clip(lo=lo, hi=hi):
             return np.clip(x, lo, hi)

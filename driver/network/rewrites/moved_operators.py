@@ -8,23 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from driver.network.graph.ir import (
-    ChannelAffine,
-    FloatArray,
-    Gather,
-    IndexArray,
-    Normalize,
-    Operator,
-    Reduce,
-    Shape,
-    Slice,
-    Slopes,
-    Softmax,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import FloatArray, IndexArray, Shape
 from driver.network.rewrites.rearranged import Rearrangement
 
 
-def taking(taken: IndexArray, form: Shape, shape: Shape | None) -> Operator:
+def taking(taken: IndexArray, form: Shape, shape: Shape | None) -> ir.Operator:
     """What takes these places, in their order, from a tensor [N, C, ...].
 
     The result has the shape that is wanted, or as many elements of every channel that has some.
@@ -32,34 +21,36 @@ def taking(taken: IndexArray, form: Shape, shape: Shape | None) -> Operator:
     each = math.prod(form[2:])
     start, stop = int(taken[0]) // each, int(taken[-1]) // each + 1
     if taken.size == (stop - start) * each:
-        return Slice(start=start, stop=stop)
+        return ir.Slice(start=start, stop=stop)
     if shape is None:
         channels = len(np.unique(taken // each))
         even = taken.size % channels == 0
         shape = (channels, taken.size // channels) if even else (taken.size,)
-    return Gather(index=taken.reshape(shape))
+    return ir.Gather(index=taken.reshape(shape))
 
 
-def along_there(op: Reduce | Normalize | Softmax, found: Rearrangement) -> Operator | None:
+def along_there(
+    op: ir.Reduce | ir.Normalize | ir.Softmax, found: Rearrangement
+) -> ir.Operator | None:
     """The operator on the axes of the split source; None where these are not the same elements."""
-    axes = (op.axis,) if isinstance(op, Softmax) else op.axes
+    axes = (op.axis,) if isinstance(op, ir.Softmax) else op.axes
     there = tuple(sorted(part + 1 for axis in axes for part in found.joined[axis - 1]))
-    if not there or (isinstance(op, Softmax) and len(there) > 1):
+    if not there or (isinstance(op, ir.Softmax) and len(there) > 1):
         return None
-    return replace(op, axis=there[0]) if isinstance(op, Softmax) else replace(op, axes=there)
+    return replace(op, axis=there[0]) if isinstance(op, ir.Softmax) else replace(op, axes=there)
 
 
-def constants_of(op: ChannelAffine | Slopes) -> tuple[FloatArray, ...]:
+def constants_of(op: ir.Affine | ir.Slopes) -> tuple[FloatArray, ...]:
     """What an operator has for each channel."""
-    return (op.slope,) if isinstance(op, Slopes) else (op.mul, op.add)
+    return (op.slope,) if isinstance(op, ir.Slopes) else (op.mul, op.add)
 
 
 def with_constants(
-    op: ChannelAffine | Slopes, constants: Sequence[FloatArray]
-) -> ChannelAffine | Slopes:
+    op: ir.Affine | ir.Slopes, constants: Sequence[FloatArray]
+) -> ir.Affine | ir.Slopes:
     """The operator with others in place of `constants_of`."""
     whole = [np.ascontiguousarray(each) for each in constants]
-    if isinstance(op, Slopes):
+    if isinstance(op, ir.Slopes):
         return replace(op, slope=whole[0])
     return replace(op, mul=whole[0], add=whole[1])
 

@@ -11,19 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from driver.network.graph.ir import (
-    Add,
-    AvgPool2d,
-    ChannelAffine,
-    Graph,
-    GraphNode,
-    Normalize,
-    Product,
-    Reduce,
-    Reshape,
-    Shape,
-    Unary,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import Graph, GraphNode, Shape
 from driver.network.graph.shapes import graph_of
 
 
@@ -43,7 +32,7 @@ class _Finder:
 
     def normalization(self, node: GraphNode) -> GraphNode | None:
         """The node as a normalization of what it is computed from, if it is one."""
-        if not isinstance(node.op, Product):
+        if not isinstance(node.op, ir.Product):
             return None
         orders = [node.inputs] if node.op.divides else [node.inputs, node.inputs[::-1]]
         found = (self._in_order(node, *order, divides=node.op.divides) for order in orders)
@@ -55,7 +44,7 @@ class _Finder:
         """The node as a normalization of `away`, if the other operand belongs to one."""
         square = self._under_root(divisor, divides=divides)
         spread = self.makers.get(square or "")
-        if spread is None or not isinstance(spread.op, ChannelAffine):
+        if spread is None or not isinstance(spread.op, ir.Affine):
             return None
         mul, add = spread.op.mul, spread.op.add
         mean = self._mean(spread.inputs[0])
@@ -66,10 +55,10 @@ class _Finder:
             return None
         source, centered = away, False
         start = self.makers.get(away)
-        if start is not None and start.op == Add(subtracts=True):
+        if start is not None and start.op == ir.Add(subtracts=True):
             centered = self._mean(start.inputs[1]) == (start.inputs[0], axes)
             source = start.inputs[0] if centered else away
-        op = Normalize(axes=axes, epsilon=float(add[0]), centered=centered)
+        op = ir.Normalize(axes=axes, epsilon=float(add[0]), centered=centered)
         return replace(node, op=op, inputs=(source,))
 
     def _under_root(self, name: str, *, divides: bool) -> str | None:
@@ -85,9 +74,9 @@ class _Finder:
     def _of(self, name: str, function: str, power: float) -> str | None:
         """What a tensor is that function of, or that power."""
         node = self.makers.get(name)
-        if node is None or not isinstance(node.op, Unary):
+        if node is None or not isinstance(node.op, ir.Unary):
             return None
-        same = node.op.function == function or node.op == Unary(
+        same = node.op.function == function or node.op == ir.Unary(
             function="power", parameters=(power,)
         )
         return node.inputs[0] if same else None
@@ -95,21 +84,21 @@ class _Finder:
     def _root_of_square(self, name: str) -> str | None:
         """What a tensor is the square of."""
         node = self.makers.get(name)
-        if node is not None and node.op == Product() and node.inputs[0] == node.inputs[1]:
+        if node is not None and node.op == ir.Product() and node.inputs[0] == node.inputs[1]:
             return node.inputs[0]
         return self._of(name, "square", 2.0)
 
     def _mean(self, name: str) -> tuple[str, tuple[int, ...]] | None:
         """What a tensor is the mean of, and along which axes."""
         node = self.makers.get(name)
-        if node is not None and isinstance(node.op, Reduce) and node.op.kind == "mean":
+        if node is not None and isinstance(node.op, ir.Reduce) and node.op.kind == "mean":
             return node.inputs[0], node.op.axes
         return self._pooled(name)
 
     def _pooled(self, name: str) -> tuple[str, tuple[int, ...]] | None:
         """The same of a mean over trailing axes that is a pooling of one window."""
         pool = self.makers.get(self._unshaped(name))
-        if pool is None or not isinstance(pool.op, AvgPool2d):
+        if pool is None or not isinstance(pool.op, ir.AvgPool2d):
             return None
         area = math.prod(pool.op.window.kernel)
         image = self.graph.shapes[pool.inputs[0]]
@@ -119,13 +108,13 @@ class _Finder:
         source, kept = pool.inputs[0], self.graph.shapes[name]
         while (axes := _trailing(self.graph.shapes[source], kept, area)) is None:
             maker = self.makers.get(source)
-            if maker is None or not isinstance(maker.op, Reshape):
+            if maker is None or not isinstance(maker.op, ir.Reshape):
                 return None
             source = maker.inputs[0]
         return source, axes
 
     def _unshaped(self, name: str) -> str:
-        while isinstance(self.makers[name].op if name in self.makers else None, Reshape):
+        while isinstance(self.makers[name].op if name in self.makers else None, ir.Reshape):
             name = self.makers[name].inputs[0]
         return name
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from driver.network.graph.ir import ChannelAffine, Gather, Graph, GraphNode, MatMul, Reshape
+from driver.network.graph.ir import Affine, Gather, Graph, GraphNode, MatMul, Reshape
 from driver.network.graph.shapes import graph_of
 
 
@@ -25,7 +25,7 @@ def with_scales_in_products(graph: Graph) -> Graph:
         """What scales an operand, if the product is at the end of its only way."""
         while name in makers and len(users[name]) == 1 and name not in outputs:
             maker = makers[name]
-            if isinstance(maker.op, ChannelAffine):
+            if isinstance(maker.op, Affine):
                 return maker if only_scales(maker.op) else None
             if not isinstance(maker.op, Reshape | Gather):
                 return None
@@ -35,7 +35,7 @@ def with_scales_in_products(graph: Graph) -> Graph:
     for node in graph.nodes:
         for name in node.inputs if isinstance(node.op, MatMul) else ():
             before = scaled_by(name)
-            if before is not None and isinstance(before.op, ChannelAffine):
+            if before is not None and isinstance(before.op, Affine):
                 source_of[before.output] = before.inputs[0]
                 scale = scales.get(node.output, 1.0)
                 scales[node.output] = scale * float(before.op.mul[0])
@@ -47,7 +47,7 @@ def with_scales_in_products(graph: Graph) -> Graph:
     return graph_of(graph.name, graph.inputs, graph.outputs, nodes)
 
 
-def only_scales(op: ChannelAffine) -> bool:
+def only_scales(op: Affine) -> bool:
     """Whether it multiplies all by one positive number, so that only the unit changes."""
     same = bool((op.mul == op.mul[0]).all()) and op.mul[0] > 0
     return same and not op.add.any() and op.lo == -math.inf and op.hi == math.inf

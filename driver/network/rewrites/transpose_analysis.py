@@ -9,24 +9,20 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.graph.ir import (
-    Add,
-    ChannelAffine,
-    Clip,
-    Gather,
-    Graph,
-    IndexArray,
-    Normalize,
-    Product,
-    Reshape,
-    Slice,
-    Slopes,
-    Softmax,
-    Unary,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import Graph, IndexArray
 from driver.network.rewrites.rearranged import is_bijective
 
-_PASSING: Final = (Unary, Clip, ChannelAffine, Slopes, Normalize, Softmax, Add, Product)
+_PASSING: Final = (
+    ir.Unary,
+    ir.Clip,
+    ir.Affine,
+    ir.Slopes,
+    ir.Normalize,
+    ir.Softmax,
+    ir.Add,
+    ir.Product,
+)
 """Operators whose result can have the order of their operand."""
 
 _MOST_ENDS: Final = 4
@@ -53,11 +49,11 @@ class Paths:
             for node in self._users[name]:
                 shape = self._shapes[node.output][1:]
                 match node.op:
-                    case Reshape():
+                    case ir.Reshape():
                         waiting.append((node.output, places.reshape(shape)))
-                    case Gather(index=index) if is_bijective(index, places.size):
+                    case ir.Gather(index=index) if is_bijective(index, places.size):
                         waiting.append((node.output, places.reshape(-1)[index]))
-                    case Gather() | Slice():
+                    case ir.Gather() | ir.Slice():
                         pass  # takes its elements from any order
                     case op if isinstance(op, _PASSING) and shape == places.shape:
                         waiting.append((node.output, places))

@@ -14,29 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from driver.network.graph.ir import (
-    Add,
-    ChannelAffine,
-    Clip,
-    Conv2d,
-    Dense,
-    FloatArray,
-    Gather,
-    Graph,
-    GraphNode,
-    IndexArray,
-    Normalize,
-    Operator,
-    Product,
-    Reduce,
-    Reshape,
-    Shape,
-    Slice,
-    Slopes,
-    Softmax,
-    Unary,
-    Window,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import FloatArray, Graph, GraphNode, IndexArray, Shape, Window
 from driver.network.graph.shapes import graph_of, result_shape
 from driver.network.rewrites.moved_operators import (
     along_there,
@@ -63,7 +42,7 @@ def with_late_moves(graph: Graph) -> Graph:
 def _is_move(node: GraphNode, graph: Graph) -> bool:
     """Whether a node only changes the order of all elements."""
     elements = math.prod(graph.shapes[node.output][1:])
-    return isinstance(node.op, Gather) and is_bijective(node.op.index, elements)
+    return isinstance(node.op, ir.Gather) and is_bijective(node.op.index, elements)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,29 +74,29 @@ class _Mover:
     def take(self, node: GraphNode) -> None:
         """Adds what a node computes, and leaves its moves for later."""
         match node.op:
-            case Reshape():
+            case ir.Reshape():
                 self._lies[node.output] = self._lies[node.inputs[0]]
-            case Gather(index=index):
+            case ir.Gather(index=index):
                 self._gather(node, index)
-            case Slice(start=start, stop=stop):
+            case ir.Slice(start=start, stop=stop):
                 shape = self._graph.shapes[node.inputs[0]]
                 self._gather(node, _Lies("", None).places(shape)[start:stop])
-            case Unary() | Clip():
+            case ir.Unary() | ir.Clip():
                 lies = self._lies[node.inputs[0]]
                 self._emit(node, node.op, (lies.source,), lies.index)
-            case Add() | Product() if self._are_alike(node):
+            case ir.Add() | ir.Product() if self._are_alike(node):
                 self._combine(node)
-            case ChannelAffine() | Slopes():
+            case ir.Affine() | ir.Slopes():
                 self._per_channel(node, node.op)
-            case Reduce() | Normalize() | Softmax():
+            case ir.Reduce() | ir.Normalize() | ir.Softmax():
                 self._along_axes(node, node.op)
-            case Dense(weight=weight):
+            case ir.Dense(weight=weight):
                 lies = self._lies[node.inputs[0]]
                 if lies.index is not None:
                     weight = np.ascontiguousarray(weight[:, inverse(lies.index)])
                 source = self._shaped(lies.source, weight.shape[1:])
                 self._emit(node, replace(node.op, weight=weight), (source,), None)
-            case Conv2d() if (pixels := self._pixels(node, node.op)) is not None:
+            case ir.Conv2d() if (pixels := self._pixels(node, node.op)) is not None:
                 self._pointwise(node, node.op, pixels)
             case _:
                 operands = tuple(self._moved(name) for name in node.inputs)
@@ -130,7 +109,7 @@ class _Mover:
         return graph_of(graph.name, graph.inputs, outputs, self._nodes)
 
     def _emit(
-        self, node: GraphNode, op: Operator, operands: tuple[str, ...], index: IndexArray | None
+        self, node: GraphNode, op: ir.Operator, operands: tuple[str, ...], index: IndexArray | None
     ) -> None:
         """Adds a node that makes the elements of another one's result, in another order."""
         self._put(node.name, op, operands, node.output)
@@ -138,14 +117,14 @@ class _Mover:
         if index is None and self._shapes[node.output] == self._graph.shapes[node.output]:
             self._made[node.output] = node.output
 
-    def _put(self, name: str, op: Operator, operands: tuple[str, ...], result: str) -> str:
+    def _put(self, name: str, op: ir.Operator, operands: tuple[str, ...], result: str) -> str:
         self._shapes[result] = result_shape(op, [self._shapes[each] for each in operands])
         self._nodes.append(GraphNode(name=name, op=op, inputs=operands, output=result))
         return result
 
-    def _beside(self, name: str, op: Reshape | Gather, source: str) -> str:
+    def _beside(self, name: str, op: ir.Reshape | ir.Gather, source: str) -> str:
         """The result of a move: `name`, or one that is free, or what the same move made before."""
-        index = op.index.tobytes() if isinstance(op, Gather) else b""
+        index = op.index.tobytes() if isinstance(op, ir.Gather) else b""
         move = (source, result_shape(op, [self._shapes[source]]), index)
         if move not in self._moves:
             self._moves[move] = self._put(name, op, (source,), self._free(name))
@@ -162,15 +141,15 @@ class _Mover:
         """A tensor that is computed, under another shape (without the batch)."""
         if self._shapes[source][1:] == shape:
             return source
-        return self._beside(f"{source}.shaped", Reshape(shape=shape), source)
+        return self._beside(f"{source}.shaped", ir.Reshape(shape=shape), source)
 
     def _moved(self, name: str) -> str:
         """A tensor in its own order; made once."""
         if name not in self._made:
             lies, shape = self._lies[name], self._graph.shapes[name]
-            op: Reshape | Gather = Reshape(shape=shape[1:])
+            op: ir.Reshape | ir.Gather = ir.Reshape(shape=shape[1:])
             if lies.index is not None:
-                op = Gather(index=np.ascontiguousarray(lies.places(shape)))
+                op = ir.Gather(index=np.ascontiguousarray(lies.places(shape)))
             self._made[name] = self._beside(name, op, lies.source)
         return self._made[name]
 
@@ -184,7 +163,7 @@ class _Mover:
         form = self._shapes[lies.source]
         taken = np.sort(flat)
         if taken[0] < 0 or (taken[1:] == taken[:-1]).any():
-            self._emit(node, Gather(index=flat.reshape(index.shape)), (lies.source,), None)
+            self._emit(node, ir.Gather(index=flat.reshape(index.shape)), (lies.source,), None)
             return
         rank = unless_in_order(inverse(np.argsort(flat)))
         if flat.size == math.prod(form[1:]):
@@ -212,7 +191,7 @@ class _Mover:
             else:
                 there = places.reshape(-1)[inverse(index)].reshape(form)
                 operands.append(
-                    self._beside(f"{lies.source}.like", Gather(index=there), lies.source)
+                    self._beside(f"{lies.source}.like", ir.Gather(index=there), lies.source)
                 )
         self._emit(node, node.op, tuple(operands), kept.index)
 
@@ -224,7 +203,7 @@ class _Mover:
         ends, shape = self._paths.behind(node.output), self._graph.shapes[node.output]
         return max(moved_first, key=lambda lies: suited(ends, lies.places(shape)))
 
-    def _per_channel(self, node: GraphNode, op: ChannelAffine | Slopes) -> None:
+    def _per_channel(self, node: GraphNode, op: ir.Affine | ir.Slopes) -> None:
         """Constants of the result's channels become those of the computed tensor's."""
         shape, lies = self._graph.shapes[node.output], self._lies[node.inputs[0]]
         form, places = self._shapes[lies.source][1:], lies.places(shape)
@@ -239,7 +218,7 @@ class _Mover:
         last = max(varied, default=0)
         if varied == {last} and last:
             turned = np.moveaxis(np.arange(back.size, dtype=np.int32).reshape(form), last, 0)
-            source = self._beside(f"{lies.source}.turned", Gather(index=turned), lies.source)
+            source = self._beside(f"{lies.source}.turned", ir.Gather(index=turned), lies.source)
             constants = [np.moveaxis(each, last, 0) for each in constants]
             places, last = inverse(turned)[places], 0
         else:
@@ -249,7 +228,7 @@ class _Mover:
         values = [each.reshape(channels, -1)[:, 0] for each in constants]
         self._emit(node, with_constants(op, values), (source,), unless_in_order(places))
 
-    def _along_axes(self, node: GraphNode, op: Reduce | Normalize | Softmax) -> None:
+    def _along_axes(self, node: GraphNode, op: ir.Reduce | ir.Normalize | ir.Softmax) -> None:
         """The axes of the computed tensor that an operator works along."""
         lies, shape = self._lies[node.inputs[0]], self._graph.shapes[node.inputs[0]]
         found = None if lies.index is None else rearrangement_of(lies.places(shape))
@@ -261,7 +240,7 @@ class _Mover:
         after = found.places(result_shape(there, [self._shapes[source]])[1:])
         self._emit(node, there, (source,), unless_in_order(after))
 
-    def _pixels(self, node: GraphNode, op: Conv2d) -> IndexArray | None:
+    def _pixels(self, node: GraphNode, op: ir.Conv2d) -> IndexArray | None:
         """The order of the pixels that a convolution of one pixel reads, if it alone differs."""
         lies, shape = self._lies[node.inputs[0]], self._graph.shapes[node.inputs[0]]
         if lies.index is None or op.window != Window(kernel=(1, 1)):
@@ -270,7 +249,7 @@ class _Mover:
         channels = np.arange(shape[1], dtype=np.int32)[:, None] * places.shape[1]
         return places[0] if np.array_equal(places, channels + places[0]) else None
 
-    def _pointwise(self, node: GraphNode, op: Conv2d, pixels: IndexArray) -> None:
+    def _pointwise(self, node: GraphNode, op: ir.Conv2d, pixels: IndexArray) -> None:
         """A convolution of pixels in the order in which they are."""
         _, channels, *_ = self._graph.shapes[node.inputs[0]]
         source = self._shaped(self._lies[node.inputs[0]].source, (channels, pixels.size, 1))

@@ -18,19 +18,9 @@ from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError,
 from driver.network.frontend.integers.grids import give_range, grid_at, noted, read_as
 from driver.network.frontend.integers.stored import QuantizationParameters, positive, steps_of
 from driver.network.frontend.operators import binary
+from driver.network.graph import ir
 from driver.network.graph.grid import Grid
-from driver.network.graph.ir import (
-    Clip,
-    Concat,
-    FloatArray,
-    Gather,
-    GraphNode,
-    MaxPool2d,
-    Reshape,
-    Shape,
-    Slice,
-    Softmax,
-)
+from driver.network.graph.ir import FloatArray, GraphNode, Shape
 
 
 def quantize_linear(call: OnnxCall, scope: Scope) -> Lowered:
@@ -74,12 +64,12 @@ def on_grid(call: OnnxCall, scope: Scope, grid: Grid, name: str) -> Lowered:
     return Lowered((clip_onto(result, scope, grid),), (name,))
 
 
-def clip_onto(result: str, scope: Scope, grid: Grid) -> Clip:
+def clip_onto(result: str, scope: Scope, grid: Grid) -> ir.Clip:
     """What brings values into a grid, and the note that the tensor `result` holds them."""
     scope.grids[result] = grid
     scope.pairs[result, grid] = result
     give_range(scope, result, grid)
-    return Clip(lo=grid.lo, hi=grid.hi)
+    return ir.Clip(lo=grid.lo, hi=grid.hi)
 
 
 def grid_of(call: OnnxCall, scope: Scope, index: int, dtype: str | None = None) -> Grid:
@@ -130,9 +120,9 @@ def _is_within(name: str, scope: Scope, grid: Grid) -> bool:
     if scope.pairs.get((name, grid)) == name:
         return True
     maker = _maker(name, scope)
-    if maker is None or isinstance(maker.op, Softmax):
+    if maker is None or isinstance(maker.op, ir.Softmax):
         return True
-    moves = isinstance(maker.op, Concat | Gather | MaxPool2d | Reshape | Slice)
+    moves = isinstance(maker.op, ir.Concat | ir.Gather | ir.MaxPool2d | ir.Reshape | ir.Slice)
     return moves and all(_is_within(source, scope, grid) for source in maker.inputs)
 
 

@@ -13,16 +13,8 @@ from driver.network.frontend.batch_layout import held_shape
 from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.operators.channel_affine import of_a_sample, with_constants
 from driver.network.frontend.operators.moves import expanded, require_room
-from driver.network.graph.ir import (
-    Add,
-    Clip,
-    FloatArray,
-    Operator,
-    Product,
-    Reshape,
-    Shape,
-    Unary,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import FloatArray, Shape
 
 MASK: Final = 1e9
 """What an infinity in a mask becomes: its exponential is 0 next to any other's."""
@@ -41,7 +33,7 @@ class _Operands:
     names: tuple[str, ...]
     values: FloatArray | None
 
-    def result(self, *chain: Operator, of: tuple[str, ...] = ()) -> Lowered:
+    def result(self, *chain: ir.Operator, of: tuple[str, ...] = ()) -> Lowered:
         """What a chain on these activations, or on some made of them, is."""
         return Lowered(chain, of or self.names, self.shape)
 
@@ -64,8 +56,8 @@ def _sum(call: OnnxCall, scope: Scope, factor: float) -> Lowered:
     given = _operands(call, scope, np.add, infinity=MASK)
     total, *others = given.names
     for at, name in enumerate(others[:-1]):
-        total = scope.beside(f"sum{at}", given.result(Add(), of=(total, name)), call)
-    chain: tuple[Operator, ...] = (Add(),) if others else ()
+        total = scope.beside(f"sum{at}", given.result(ir.Add(), of=(total, name)), call)
+    chain: tuple[ir.Operator, ...] = (ir.Add(),) if others else ()
     if factor != 1 or given.values is not None:
         addend = 0.0 if given.values is None else given.values * np.float32(factor)
         chain = (*chain, *with_constants(given.held, factor, addend))
@@ -76,7 +68,7 @@ def subtract(call: OnnxCall, scope: Scope) -> Lowered:
     """Sub of two activations, or with a constant on either side."""
     given = _operands(_of_two(call), scope, np.add)
     if given.values is None:
-        return given.result(Add(subtracts=True))
+        return given.result(ir.Add(subtracts=True))
     if scope.is_constant(call.inputs[0]):
         return given.scaled(-1.0, given.values)
     return given.scaled(1.0, -given.values)
@@ -85,16 +77,16 @@ def subtract(call: OnnxCall, scope: Scope) -> Lowered:
 def multiply(call: OnnxCall, scope: Scope) -> Lowered:
     """Mul of two activations, or by a constant."""
     given = _operands(_of_two(call), scope, np.multiply)
-    return given.result(Product()) if given.values is None else given.scaled(given.values, 0.0)
+    return given.result(ir.Product()) if given.values is None else given.scaled(given.values, 0.0)
 
 
 def divide(call: OnnxCall, scope: Scope) -> Lowered:
     """Div of two activations, or with a constant on either side."""
     given = _operands(_of_two(call), scope, np.multiply)
     if given.values is None:
-        return given.result(Product(divides=True))
+        return given.result(ir.Product(divides=True))
     if scope.is_constant(call.inputs[0]):
-        inverted = Unary(function="reciprocal")
+        inverted = ir.Unary(function="reciprocal")
         return given.result(inverted, *with_constants(given.held, given.values, 0.0))
     with np.errstate(divide="ignore", over="ignore"):
         inverse = np.float32(1) / given.values
@@ -160,20 +152,20 @@ def _extreme(
     hi: float = math.inf,
 ) -> Lowered:
     given = _operands(call, scope, of_constants)
-    chain: tuple[Operator, ...] = ()
+    chain: tuple[ir.Operator, ...] = ()
     of = given.names[:1]
     for at, name in enumerate(given.names[1:]):
         best = scope.beside(f"best{at}", given.result(*chain, of=of), call) if chain else of[0]
-        excess = given.result(Add(subtracts=True, lo=lo, hi=hi), of=(best, name))
-        chain, of = (Add(),), (scope.beside(f"excess{at}", excess, call), name)
+        excess = given.result(ir.Add(subtracts=True, lo=lo, hi=hi), of=(best, name))
+        chain, of = (ir.Add(),), (scope.beside(f"excess{at}", excess, call), name)
     if given.values is None:
         return given.result(*chain, of=of)
     if given.values.size == 1:
         bound = float(given.values.reshape(()))
-        return given.result(*chain, Clip(lo=lo + bound, hi=hi + bound), of=of)
+        return given.result(*chain, ir.Clip(lo=lo + bound, hi=hi + bound), of=of)
     down = with_constants(given.held, 1.0, -given.values)
     back = with_constants(given.held, 1.0, given.values)
-    return given.result(*chain, *down, Clip(lo=lo, hi=hi), *back, of=of)
+    return given.result(*chain, *down, ir.Clip(lo=lo, hi=hi), *back, of=of)
 
 
 def _of_two(call: OnnxCall) -> OnnxCall:
@@ -222,5 +214,5 @@ def _fitted(index: int, whole: Shape, call: OnnxCall, scope: Scope, *, to_whole:
     sample = (aligned[1:] if counted else aligned) or (1,)
     if scope.held(name)[1:] == sample:
         return name
-    form = Lowered((Reshape(shape=sample),), (name,), (scope.batch, *sample))
+    form = Lowered((ir.Reshape(shape=sample),), (name,), (scope.batch, *sample))
     return scope.beside(f"operand{index}", form, call)

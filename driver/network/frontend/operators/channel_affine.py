@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from driver.network.frontend.batch_layout import held_shape
-from driver.network.graph.ir import ChannelAffine, FloatArray, Operator, Reshape, Shape
+from driver.network.graph.ir import Affine, FloatArray, Operator, Reshape, Shape
 
 
 def with_constants(held: Shape, mul: ArrayLike, add: ArrayLike) -> tuple[Operator, ...]:
@@ -29,7 +29,7 @@ def with_constants(held: Shape, mul: ArrayLike, add: ArrayLike) -> tuple[Operato
     ]
     last = max(varied, default=0)
     lanes = sample[: last + 1]
-    scaled = ChannelAffine(mul=_each(factors, lanes), add=_each(addends, lanes))
+    scaled = Affine(mul=_each(factors, lanes), add=_each(addends, lanes))
     if not last:
         return (scaled,)
     joined = Reshape(shape=(math.prod(lanes), *sample[last + 1 :]))

@@ -11,19 +11,8 @@ import numpy as np
 from driver.network.frontend.batch_layout import along
 from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope, axis_within
 from driver.network.frontend.operators.channel_affine import can_be_repeated, with_constants
-from driver.network.graph.ir import (
-    Clip,
-    Conv2d,
-    FloatArray,
-    Normalize,
-    Operator,
-    Product,
-    Reduce,
-    Reshape,
-    Shape,
-    Unary,
-    Window,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import FloatArray, Shape, Window
 
 _EPSILON: Final = 1e-5
 _GROUP_SCALES_CHANGED: Final = 21
@@ -51,7 +40,7 @@ def _of_rest(call: OnnxCall, scope: Scope, *, centered: bool) -> Lowered:
         if not can_be_repeated(values, shape[axis:]):
             raise RefusedError(f"{what} {list(values.shape)} does not fit {list(shape[axis:])}")
     form = along(shape, tuple(range(axis, len(shape))), scope.batch)
-    normal = Normalize(axes=form.axes, epsilon=_epsilon(call), centered=centered)
+    normal = ir.Normalize(axes=form.axes, epsilon=_epsilon(call), centered=centered)
     return Lowered((*form.before, normal, *with_constants(form.shape, scale, bias)), (name,), shape)
 
 
@@ -80,12 +69,12 @@ def _of_groups(
 ) -> Lowered:
     """The channels of an image in groups, each with a mean and a variance of its own."""
     shape = scope.shapes[name]
-    rows = Reshape(shape=(groups, math.prod(shape[1:]) // groups))
-    normal = Normalize(axes=(2,), epsilon=epsilon)
+    rows = ir.Reshape(shape=(groups, math.prod(shape[1:]) // groups))
+    normal = ir.Normalize(axes=(2,), epsilon=epsilon)
     lanes = (-1, *(1,) * (len(shape) - 2))
     scale, bias = (values.reshape(lanes) for values in parameters)
     scaled = with_constants((scope.batch, *shape[1:]), scale, bias)
-    return Lowered((rows, normal, Reshape(shape=shape[1:]), *scaled), (name,), shape)
+    return Lowered((rows, normal, ir.Reshape(shape=shape[1:]), *scaled), (name,), shape)
 
 
 def mean_variance_norm(call: OnnxCall, scope: Scope) -> Lowered:
@@ -94,7 +83,7 @@ def mean_variance_norm(call: OnnxCall, scope: Scope) -> Lowered:
     shape = scope.shapes[name]
     given = call.integers("axes") or (0, 2, 3)
     form = along(shape, tuple(axis_within(axis, len(shape)) for axis in given), scope.batch)
-    normal = Normalize(axes=tuple(sorted(form.axes)), epsilon=_LEAST_NORM)
+    normal = ir.Normalize(axes=tuple(sorted(form.axes)), epsilon=_LEAST_NORM)
     return Lowered((*form.before, normal), (name,), shape)
 
 
@@ -105,19 +94,19 @@ def lp_norm(call: OnnxCall, scope: Scope) -> Lowered:
     form = along(shape, (axis_within(call.integer("axis", -1), len(shape)),), scope.batch)
     if power == 2:
         many = form.shape[form.axes[0]]
-        normal = Normalize(axes=form.axes, epsilon=_LEAST_NORM, centered=False)
+        normal = ir.Normalize(axes=form.axes, epsilon=_LEAST_NORM, centered=False)
         unit = with_constants(form.shape, many**-0.5, 0.0)
         return Lowered((*form.before, normal, *unit), (name,), shape)
     if power != 1:
         raise RefusedError(f"p {power}; only 1 and 2 are supported")
     x = scope.beside("x", Lowered(form.before, (name,), form.shape), call)
-    chain: tuple[Operator, ...] = (
-        Unary(function="abs"),
-        Reduce(kind="sum", axes=form.axes),
-        Clip(lo=_LEAST_NORM, hi=math.inf),
+    chain: tuple[ir.Operator, ...] = (
+        ir.Unary(function="abs"),
+        ir.Reduce(kind="sum", axes=form.axes),
+        ir.Clip(lo=_LEAST_NORM, hi=math.inf),
     )
     norm = scope.beside("norm", Lowered(chain, (x,), None), call)
-    return Lowered((Product(divides=True),), (x, norm), shape)
+    return Lowered((ir.Product(divides=True),), (x, norm), shape)
 
 
 def local_response(call: OnnxCall, scope: Scope) -> Lowered:
@@ -134,17 +123,17 @@ def local_response(call: OnnxCall, scope: Scope) -> Lowered:
     away = places[None] - places[:, None]
     band = (-((size - 1) // 2) <= away) & (away <= size // 2)
     weight = band * np.float32(call.number("alpha", 1e-4) / size)
-    sums = Conv2d(
+    sums = ir.Conv2d(
         weight=np.ascontiguousarray(weight[:, :, None, None], np.float32),
         bias=np.full(channels, call.number("bias", 1.0), np.float32),
         window=Window(kernel=(1, 1)),
     )
-    image = Reshape(shape=(channels, math.prod(shape[2:]), 1))
-    square = Unary(function="power", parameters=(2.0,))
-    root = Unary(function="power", parameters=(-call.number("beta", 0.75),))
-    chain = (image, square, sums, root, Reshape(shape=shape[1:]))
+    image = ir.Reshape(shape=(channels, math.prod(shape[2:]), 1))
+    square = ir.Unary(function="power", parameters=(2.0,))
+    root = ir.Unary(function="power", parameters=(-call.number("beta", 0.75),))
+    chain = (image, square, sums, root, ir.Reshape(shape=shape[1:]))
     factors = scope.beside("factors", Lowered(chain, (name,), shape), call)
-    return Lowered((Product(),), (name, factors), shape)
+    return Lowered((ir.Product(),), (name, factors), shape)
 
 
 def _channels(shape: Shape) -> int:

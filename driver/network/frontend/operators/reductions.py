@@ -9,30 +9,18 @@ import numpy as np
 
 from driver.network.frontend.batch_layout import Along, along
 from driver.network.frontend.call import Lowered, OnnxCall, Scope, axis_within
-from driver.network.graph.ir import (
-    Add,
-    AvgPool2d,
-    Clip,
-    MaxPool2d,
-    Operator,
-    Reduce,
-    ReduceKind,
-    Reshape,
-    Shape,
-    Softmax,
-    Unary,
-    Window,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import Shape, Window
 
 _SOFTMAX_AXIS_CHANGED: Final = 13
 _IMAGE_RANKS: Final = (3, 4, 5)
 _LEAST: Final = float(np.finfo(np.float32).tiny)
-_SQUARE: Final = Unary(function="power", parameters=(2.0,))
+_SQUARE: Final = ir.Unary(function="power", parameters=(2.0,))
 
-KINDS: Final[dict[str, tuple[tuple[Operator, ...], ReduceKind, tuple[Operator, ...]]]] = {
-    "ReduceL1": ((Unary(function="abs"),), "sum", ()),
-    "ReduceL2": ((_SQUARE,), "sum", (Unary(function="sqrt"),)),
-    "ReduceLogSum": ((), "sum", (Unary(function="log"),)),
+KINDS: Final[dict[str, tuple[tuple[ir.Operator, ...], ir.ReduceKind, tuple[ir.Operator, ...]]]] = {
+    "ReduceL1": ((ir.Unary(function="abs"),), "sum", ()),
+    "ReduceL2": ((_SQUARE,), "sum", (ir.Unary(function="sqrt"),)),
+    "ReduceLogSum": ((), "sum", (ir.Unary(function="log"),)),
     "ReduceMax": ((), "max", ()),
     "ReduceMean": ((), "mean", ()),
     "ReduceMin": ((), "min", ()),
@@ -61,13 +49,13 @@ def log_sum_exp(call: OnnxCall, scope: Scope) -> Lowered:
     kept = tuple(1 if axis in form.axes else e for axis, e in enumerate(form.shape))
     x = scope.beside("x", Lowered(form.before, (name,), form.shape), call)
     largest = scope.beside(
-        "largest", Lowered((Reduce(kind="max", axes=form.axes),), (x,), kept), call
+        "largest", Lowered((ir.Reduce(kind="max", axes=form.axes),), (x,), kept), call
     )
-    below = Lowered((Add(subtracts=True), Unary(function="exp")), (x, largest), form.shape)
+    below = Lowered((ir.Add(subtracts=True), ir.Unary(function="exp")), (x, largest), form.shape)
     powers = scope.beside("powers", below, call)
-    chain = (Reduce(kind="sum", axes=form.axes), Unary(function="log"))
+    chain = (ir.Reduce(kind="sum", axes=form.axes), ir.Unary(function="log"))
     logs = scope.beside("logs", Lowered(chain, (powers,), kept), call)
-    return Lowered((Add(),), (logs, largest), _left(call, shape, axes))
+    return Lowered((ir.Add(),), (logs, largest), _left(call, shape, axes))
 
 
 def softmax(call: OnnxCall, scope: Scope) -> Lowered:
@@ -78,15 +66,15 @@ def softmax(call: OnnxCall, scope: Scope) -> Lowered:
     axis = axis_within(call.integer("axis", 1 if together else -1), len(shape))
     rows = (*shape[:axis], math.prod(shape[axis:])) if together else shape
     form = along(rows, (axis,), scope.batch)
-    flat: tuple[Operator, ...] = (Reshape(shape=form.shape[1:]),)
+    flat: tuple[ir.Operator, ...] = (ir.Reshape(shape=form.shape[1:]),)
     before = form.before or (flat if len(rows) < len(shape) else ())
-    return Lowered((*before, Softmax(axis=form.axes[0])), (name,), shape)
+    return Lowered((*before, ir.Softmax(axis=form.axes[0])), (name,), shape)
 
 
 def log_softmax(call: OnnxCall, scope: Scope) -> Lowered:
     """LogSoftmax: what float32 cannot tell from a probability of 0 counts as its least one."""
     found = softmax(call, scope)
-    logs = (Clip(lo=_LEAST, hi=math.inf), Unary(function="log"))
+    logs = (ir.Clip(lo=_LEAST, hi=math.inf), ir.Unary(function="log"))
     return Lowered((*found.chain, *logs), found.operands, found.shape)
 
 
@@ -106,17 +94,17 @@ def _left(call: OnnxCall, shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
 
 
-def _reduced(form: Along, kind: ReduceKind) -> tuple[Operator, ...]:
+def _reduced(form: Along, kind: ir.ReduceKind) -> tuple[ir.Operator, ...]:
     """The reduction; that of whole images is a pooling, which the accelerator has."""
     rank = len(form.shape)
     of_images = rank in _IMAGE_RANKS and form.axes == tuple(range(2, rank))
     if not of_images or kind in ("min", "prod"):
-        return (Reduce(kind=kind, axes=form.axes),)
+        return (ir.Reduce(kind=kind, axes=form.axes),)
     channels, *extents = form.shape[1:]
     height, width = extents if rank == 4 else (1, math.prod(extents))
-    before = () if rank == 4 else (Reshape(shape=(channels, height, width)),)
+    before = () if rank == 4 else (ir.Reshape(shape=(channels, height, width)),)
     window, area = Window(kernel=(height, width)), height * width
     if kind == "max":
-        return (*before, MaxPool2d(window=window))
+        return (*before, ir.MaxPool2d(window=window))
     divisor = np.full((1, 1), area if kind == "mean" else 1, np.float32)
-    return (*before, AvgPool2d(window=window, divisor=divisor))
+    return (*before, ir.AvgPool2d(window=window, divisor=divisor))

@@ -17,7 +17,7 @@ from tilefarm.errors import ModelError
 from driver.network import import_model
 from driver.network.examples import DEMO_MODEL
 from driver.network.graph.float_run import run_float
-from driver.network.graph.ir import ChannelAffine, Clip, Conv2d, Dense, Graph
+from driver.network.graph.ir import Affine, Clip, Conv2d, Dense, Graph
 
 RNG = np.random.default_rng(0)
 Arrays = dict[str, NDArray[Any]]
@@ -141,7 +141,7 @@ def test_arithmetic_with_a_constant_on_either_side(
     operator: str, order: list[str], tmp_path: Path
 ) -> None:
     graph = check(model([node(operator, order, "y")], {"c": f32(1, 3, 1, 1)}), tmp_path)
-    assert isinstance(graph.nodes[0].op, ChannelAffine)
+    assert isinstance(graph.nodes[0].op, Affine)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_between_its_ends_a_block_moves_the_values_of_its_attention(tmp_path: Pa
     assert kinds[kinds.index("MatMul") :] == [
         *("MatMul", "Softmax", "Gather", "MatMul", "Conv2d", "Gather", "Add"),
         *("Normalize", "Conv2d", "Unary", "Conv2d", "Add"),
-        *("Normalize", "ChannelAffine", "Gather", "Dense"),
+        *("Normalize", "Affine", "Gather", "Dense"),
     ]
 
 

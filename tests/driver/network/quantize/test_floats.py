@@ -11,7 +11,7 @@ from tilefarm.target import TARGETS
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (
     Add,
-    ChannelAffine,
+    Affine,
     Concat,
     Gather,
     Graph,
@@ -51,7 +51,7 @@ def quantized(graph: Graph, *keep_float: str) -> QuantGraph:
 def block() -> Graph:
     """Rows that are scaled, normalized, turned, through a function, and on the accelerator."""
     b = Builder((1, 8, 6))
-    first = b.put(ChannelAffine(mul=np.ones(8, np.float32), add=np.zeros(8, np.float32)), "x")
+    first = b.put(Affine(mul=np.ones(8, np.float32), add=np.zeros(8, np.float32)), "x")
     rows = b.put(NORMALIZE, first)
     turned = b.put(Gather(index=np.arange(48, dtype=np.int32).reshape(8, 6).T.copy()), rows)
     flat = b.put(Unary(function="gelu"), turned)
@@ -63,7 +63,7 @@ def test_floats_go_from_one_to_the_next_and_are_made_once() -> None:
     graph = block()
     found = quantized(graph)
     assert kinds(found) == [
-        *("ChannelAffine", "Normalize", "Gather", "Unary", "Softmax"),
+        *("Affine", "Normalize", "Gather", "Unary", "Softmax"),
         *("[QReshape]", "[Quantize]", "[QDense]", "[Dequantize]"),
     ]
     whys = [node.op.why for node in found.nodes if isinstance(node.op, Real)]
@@ -142,9 +142,7 @@ def test_an_addition_of_a_float_stays_on_the_accelerator_where_nobody_wants_a_fl
 def test_an_offset_that_floats_alone_read_is_in_float() -> None:
     b = Builder((1, 4, 6))
     scores = b.put(MatMul(), "x", "x")
-    biased = b.put(
-        ChannelAffine(mul=np.ones(6, np.float32), add=np.arange(6, dtype=np.float32)), scores
-    )
+    biased = b.put(Affine(mul=np.ones(6, np.float32), add=np.arange(6, dtype=np.float32)), scores)
     graph = b.graph(b.put(Softmax(axis=2), biased))
     assert float_nodes(graph)["n1"] == BESIDE
     assert "n1" not in float_nodes(b.graph(b.put(Softmax(axis=2), biased), biased))

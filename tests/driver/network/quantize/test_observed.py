@@ -13,7 +13,7 @@ import pytest
 from kit.networks import Builder, conv, dense, window
 
 from driver.network.graph.float_run import run_float
-from driver.network.graph.ir import ChannelAffine, Conv2d, Dense, Graph, Reshape, Softmax
+from driver.network.graph.ir import Affine, Conv2d, Dense, Graph, Reshape, Softmax
 from driver.network.quantize.calibrate import calibrate
 from driver.network.quantize.channel_weights import Weighted
 from driver.network.quantize.float_form import form_of
@@ -32,7 +32,7 @@ def classifier() -> Graph:
     deep = conv(rng, 1, 8, window(stride=2, pad=1))
     name = b.put(replace(deep, groups=8), name)
     ones = np.ones(8, np.float32)
-    name = b.put(ChannelAffine(mul=ones * 0.7, add=ones * 0.3), name)
+    name = b.put(Affine(mul=ones * 0.7, add=ones * 0.3), name)
     name = b.put(dense(rng, 72, 5), b.put(Reshape(shape=(72,)), name))
     return b.graph(b.put(Reshape(shape=(5,)), b.put(Softmax(axis=1), name)))
 

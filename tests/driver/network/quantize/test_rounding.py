@@ -10,7 +10,7 @@ from kit.networks import conv, dense, transposed, window
 from numpy.typing import NDArray
 
 from driver.network.graph.columns import correlate_groups, correlate_phases
-from driver.network.graph.ir import ChannelAffine, Conv2d, ConvTranspose2d, Dense
+from driver.network.graph.ir import Affine, Conv2d, ConvTranspose2d, Dense
 from driver.network.quantize.channel_weights import Weighted, weight_of
 from driver.network.quantize.moments import grouped_rows, mean_sums, moments
 from driver.network.quantize.rounding import fitted
@@ -54,7 +54,7 @@ LAYERS: dict[str, Weighted] = {
     "grouped": conv(RNG, 6, 4, window(3, stride=2), groups=2),
     "depthwise": conv(RNG, 6, 12, window(pad=1), groups=6),
     "transposed": transposed(RNG, 6, 4, (2, 2), (1, 1)),
-    "affine": ChannelAffine(mul=np.arange(6, dtype=np.float32), add=np.ones(6, np.float32)),
+    "affine": Affine(mul=np.arange(6, dtype=np.float32), add=np.ones(6, np.float32)),
 }
 
 
@@ -62,7 +62,7 @@ def products(op: Weighted, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """The sums [N, Co, ...] without what is added to them."""
     weight = weight_of(op).astype(np.float64)
     match op:
-        case ChannelAffine():
+        case Affine():
             return x * weight[:, None, None]
         case Dense():
             return np.asarray(x @ weight.T)

@@ -13,7 +13,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS, Limits, Target
 
 from driver.network.accuracy.noise_sources import noise_sources
-from driver.network.graph.ir import ChannelAffine, Conv2d, Dense, Graph, MatMul, MaxPool2d, Reshape
+from driver.network.graph.ir import Affine, Conv2d, Dense, Graph, MatMul, MaxPool2d, Reshape
 from driver.network.integer.qir import MAX_WIDE, QConv2d, QDense, QuantGraph
 from driver.network.integer.reference import run_integer
 from driver.network.quantize.fitting import quantize_for
@@ -48,7 +48,7 @@ def one_of_each() -> Graph:
     b = Builder((1, 8, 6, 6))
     t = b.put(conv(RNG, 8, 8, window(pad=1)), "x")
     t = b.put(conv(RNG, 8, 8, window(pad=1), groups=8), t)
-    t = b.put(ChannelAffine(mul=np.ones(8, np.float32), add=np.ones(8, np.float32)), t)
+    t = b.put(Affine(mul=np.ones(8, np.float32), add=np.ones(8, np.float32)), t)
     t = b.put(MaxPool2d(window=window(2, stride=2)), t)
     t = b.put(transposed(RNG, 8, 8, (2, 2), (1, 1)), t)
     t = b.put(Reshape(shape=(384,)), t)

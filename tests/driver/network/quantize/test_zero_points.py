@@ -17,7 +17,7 @@ from driver.network.graph.float_run import run_float
 from driver.network.graph.grid import Grid
 from driver.network.graph.ir import (
     Add,
-    ChannelAffine,
+    Affine,
     Conv2d,
     FloatArray,
     Graph,
@@ -122,7 +122,7 @@ def test_a_middle_is_half_the_range_and_goes_through_reshapes() -> None:
     [
         transposed(np.random.default_rng(1), 16, 4, (2, 2), (1, 1)),
         MaxPool2d(window=window(2)),
-        ChannelAffine(mul=np.ones(16, np.float32), add=np.ones(16, np.float32)),
+        Affine(mul=np.ones(16, np.float32), add=np.ones(16, np.float32)),
     ],
 )
 def test_a_tensor_that_anything_else_reads_stays(reader: Operator) -> None:
@@ -131,7 +131,7 @@ def test_a_tensor_that_anything_else_reads_stays(reader: Operator) -> None:
     name = b.put(replace(conv(rng, 3, 16, window(pad=1)), lo=0.0), "x")
     graph = b.graph(b.put(reader, name), b.put(conv(rng, 16, 2, window(1)), name))
     ranges = ranges_of(graph, data_for(graph, 4, 0))
-    assert bool(middles(graph, ranges)) == isinstance(reader, ChannelAffine)
+    assert bool(middles(graph, ranges)) == isinstance(reader, Affine)
     assert not middles(b.graph(name), ranges)
 
 
@@ -217,7 +217,7 @@ def test_mixed_takes_no_middles_that_need_a_copy() -> None:
     assert not [node for node in quantized.nodes if isinstance(node.op, QGather)]
 
 
-def chain(*, made_by: Conv2d | ChannelAffine, last: Operator, seed: int = 2) -> Graph:
+def chain(*, made_by: Conv2d | Affine, last: Operator, seed: int = 2) -> Graph:
     """A layer behind a ReLU, and two that pad what it makes alike."""
     rng = np.random.default_rng(seed)
     b = Builder((1, 16, 6, 6))
@@ -228,7 +228,7 @@ def chain(*, made_by: Conv2d | ChannelAffine, last: Operator, seed: int = 2) -> 
     )
 
 
-SCALED = ChannelAffine(mul=np.linspace(1, 2, 16, dtype=np.float32), add=np.ones(16, np.float32))
+SCALED = Affine(mul=np.linspace(1, 2, 16, dtype=np.float32), add=np.ones(16, np.float32))
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ SCALED = ChannelAffine(mul=np.linspace(1, 2, 16, dtype=np.float32), add=np.ones(
     ids=["conv", "depthwise", "affine", "other-pads"],
 )
 def test_mixed_takes_middles_where_a_border_is_stored(
-    made_by: Conv2d | ChannelAffine, pads: tuple[int, int, int, int], stored: bool
+    made_by: Conv2d | Affine, pads: tuple[int, int, int, int], stored: bool
 ) -> None:
     """The layer writes into the middle of it, and the processor only what is around."""
     last = conv(np.random.default_rng(4), 16, 16, replace(window(pad=1), pad=pads))

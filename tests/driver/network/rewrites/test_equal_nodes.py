@@ -9,7 +9,7 @@ from kit.networks import Builder, samples_for
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (
     Add,
-    ChannelAffine,
+    Affine,
     Graph,
     Normalize,
     Operator,
@@ -21,8 +21,8 @@ from driver.network.rewrites.equal_nodes import with_equal_nodes_merged
 from driver.network.rewrites.fold import fold
 
 
-def scaled(mul: float) -> ChannelAffine:
-    return ChannelAffine(mul=np.full(3, mul, np.float32), add=np.zeros(3, np.float32))
+def scaled(mul: float) -> Affine:
+    return Affine(mul=np.full(3, mul, np.float32), add=np.zeros(3, np.float32))
 
 
 def normalization_with_two_differences() -> Graph:
@@ -33,7 +33,7 @@ def normalization_with_two_differences() -> Graph:
     )
     square = b.put(Product(), again, again)
     mean = b.put(Reduce(kind="mean", axes=(2,)), square)
-    spread = b.put(ChannelAffine(mul=np.ones(3, np.float32), add=np.full(3, 0.1, np.float32)), mean)
+    spread = b.put(Affine(mul=np.ones(3, np.float32), add=np.full(3, 0.1, np.float32)), mean)
     return b.graph(b.put(Product(divides=True), away, b.put(Unary(function="sqrt"), spread)))
 
 
@@ -75,4 +75,4 @@ def test_what_follows_equal_nodes_is_equal_too() -> None:
     b = Builder((1, 3, 4))
     roots = [b.put(Unary(function="sqrt"), b.put(scaled(2), "x")) for _ in "123"]
     graph = with_equal_nodes_merged(b.graph(*roots))
-    assert [type(node.op) for node in graph.nodes] == [ChannelAffine, Unary]
+    assert [type(node.op) for node in graph.nodes] == [Affine, Unary]

@@ -12,8 +12,8 @@ from kit.networks import Builder, conv, dense, networks, samples_for, transposed
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (
     Add,
+    Affine,
     AvgPool2d,
-    ChannelAffine,
     Clip,
     Concat,
     Conv2d,
@@ -29,9 +29,9 @@ from driver.network.rewrites.fold import fold
 RNG = np.random.default_rng(3)
 
 
-def affine(channels: int, *, add: bool = True) -> ChannelAffine:
+def affine(channels: int, *, add: bool = True) -> Affine:
     mul = RNG.standard_normal(channels).astype(np.float32)
-    return ChannelAffine(mul=mul, add=mul[::-1] if add else np.zeros(channels, np.float32))
+    return Affine(mul=mul, add=mul[::-1] if add else np.zeros(channels, np.float32))
 
 
 def chain(shape: tuple[int, ...], *ops: Operator) -> Graph:
@@ -76,17 +76,17 @@ CASES = {
     ),
     "offset before a padded conv stays": (
         chain(IMAGE, affine(3), conv(RNG, 3, 2, window(3, pad=1))),
-        ["ChannelAffine", "Conv2d"],
+        ["Affine", "Conv2d"],
     ),
     "offset before an unpadded conv": (
         chain(IMAGE, affine(3), conv(RNG, 3, 2, window(3))),
         ["Conv2d"],
     ),
     "offset before dense": (chain(ROW, affine(6), dense(RNG, 6, 4)), ["Dense"]),
-    "two batch norms": (chain(IMAGE, affine(3), affine(3)), ["ChannelAffine"]),
+    "two batch norms": (chain(IMAGE, affine(3), affine(3)), ["Affine"]),
     "a bounded layer keeps its batch norm": (
         chain(IMAGE, conv(RNG, 3, 3, window(1)), RELU, affine(3)),
-        ["Conv2d", "ChannelAffine"],
+        ["Conv2d", "Affine"],
     ),
     "relu after pool": (
         chain(IMAGE, conv(RNG, 3, 3, window(1)), MaxPool2d(window=window(2)), RELU),
@@ -107,7 +107,7 @@ CASES = {
         ["AvgPool2d"],
     ),
     "nothing to scale": (
-        chain(IMAGE, RELU, ChannelAffine(mul=np.ones(3, np.float32), add=np.zeros(3, np.float32))),
+        chain(IMAGE, RELU, Affine(mul=np.ones(3, np.float32), add=np.zeros(3, np.float32))),
         ["Clip"],
     ),
 }

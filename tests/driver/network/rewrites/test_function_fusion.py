@@ -9,7 +9,7 @@ from kit.networks import Builder, samples_for
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (
     Add,
-    ChannelAffine,
+    Affine,
     Clip,
     Graph,
     Normalize,
@@ -23,8 +23,8 @@ from driver.network.rewrites.function_fusion import with_composed_functions
 from driver.network.rewrites.normalization_fusion import with_whole_normalizations
 
 
-def scaled(mul: float, add: float = 0.0) -> ChannelAffine:
-    return ChannelAffine(mul=np.full(3, mul, np.float32), add=np.full(3, add, np.float32))
+def scaled(mul: float, add: float = 0.0) -> Affine:
+    return Affine(mul=np.full(3, mul, np.float32), add=np.full(3, add, np.float32))
 
 
 def applied(*ops: Operator) -> tuple[Builder, str]:
@@ -77,7 +77,7 @@ def test_the_approximation_of_gelu_has_a_name_of_its_own() -> None:
         (scaled(1.01), Unary(function="sigmoid")),
         (
             Unary(function="sigmoid"),
-            ChannelAffine(mul=np.array([1, 1, 2], "f"), add=np.zeros(3, "f")),
+            Affine(mul=np.array([1, 1, 2], "f"), add=np.zeros(3, "f")),
         ),
         (Reduce(kind="mean", axes=(2,)), Unary(function="sigmoid")),
         (scaled(0.5),),

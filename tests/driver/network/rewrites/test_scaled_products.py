@@ -7,18 +7,18 @@ import pytest
 from kit.networks import Builder, samples_for
 
 from driver.network.graph.float_run import run_float
-from driver.network.graph.ir import ChannelAffine, Graph, MatMul, Reshape, Unary
+from driver.network.graph.ir import Affine, Graph, MatMul, Reshape, Unary
 from driver.network.rewrites.scaled_products import with_scales_in_products
 
 
-def times(first: float, second: float | None = None, add: float = 0.0) -> ChannelAffine:
+def times(first: float, second: float | None = None, add: float = 0.0) -> Affine:
     """A multiplication of six channels, the last of which may have a number of its own."""
     mul = np.full(6, first, np.float32)
     mul[-1] = first if second is None else second
-    return ChannelAffine(mul=mul, add=np.full(6, add, np.float32))
+    return Affine(mul=mul, add=np.full(6, add, np.float32))
 
 
-def scaled(op: ChannelAffine, *, also_read: bool = False) -> Graph:
+def scaled(op: Affine, *, also_read: bool = False) -> Graph:
     """The product of x, scaled and reshaped, and a function of x."""
     b = Builder((1, 6, 8))
     before = b.put(op, "x")
@@ -32,14 +32,14 @@ def test_a_number_becomes_the_products_scale() -> None:
     graph = scaled(times(0.25))
     small = with_scales_in_products(graph)
     assert MatMul(groups=2, scale=0.25) in [node.op for node in small.nodes]
-    assert not any(isinstance(node.op, ChannelAffine) for node in small.nodes)
+    assert not any(isinstance(node.op, Affine) for node in small.nodes)
     data = samples_for(graph, 0)
     wanted, found = (run_float(each, data)["out0"] for each in (graph, small))
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("op", [times(0.25, 0.5), times(-0.25), times(0.25, add=1.0)])
-def test_other_scales_stay(op: ChannelAffine) -> None:
+def test_other_scales_stay(op: Affine) -> None:
     graph = scaled(op)
     assert with_scales_in_products(graph) is graph
 

@@ -16,7 +16,7 @@ from tilefarm.target import TARGETS, Target
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (
     Add,
-    ChannelAffine,
+    Affine,
     Gather,
     Graph,
     MatMul,
@@ -53,7 +53,7 @@ def test_a_block_keeps_one_move_the_values_of_its_attention() -> None:
     near(graph, small)
     attention = ["Conv2d", "Conv2d", "Conv2d", "MatMul", "Softmax", "Gather", "MatMul", "Conv2d"]
     assert operators(small) == [
-        *("Conv2d", "Normalize", "ChannelAffine", *attention, "Add"),
+        *("Conv2d", "Normalize", "Affine", *attention, "Add"),
         *("Normalize", "Conv2d", "Unary", "Conv2d", "Add", "Conv2d", "Add"),
     ]
     scores = next(node.op for node in small.nodes if isinstance(node.op, MatMul))
@@ -150,7 +150,7 @@ def _step(draw: st.DrawFn, b: Tokens, name: str, others: list[str]) -> str:
         case "function":
             return b.put(Unary(function="tanh"), name)
         case "affine":
-            return b.put(ChannelAffine(mul=lanes[0], add=lanes[1], hi=2.0), name)
+            return b.put(Affine(mul=lanes[0], add=lanes[1], hi=2.0), name)
         case "slopes":
             return b.put(Slopes(slope=lanes[0]), name)
         case "softmax":
