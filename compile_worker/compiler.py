@@ -41,7 +41,7 @@ def compile_kernel(
 
     def make() -> Made:
         func = lowered(job, watch=watch, machines=machines)
-        machine = machine_of(func, machines)
+        machine = machine_of(func, job.target, machines)
         code = machine.build(func, job.symbol, job.target)
         return code, (job.symbol,), machine.features(func, job.target)
 

@@ -17,6 +17,8 @@ from compile_worker.machines.cpu.features import features_of as cpu_features
 from compile_worker.machines.cpu.pipeline import CPU_PASSES
 from compile_worker.machines.vta.features import features_of as vta_features
 from compile_worker.machines.vta.pipeline import VTA_PASSES
+from compile_worker.machines.vta.space.bounds import bounds_of as vta_bounds
+from compile_worker.machines.vta.space.generated import generated as vta_space
 from compile_worker.pipeline import (
     SCHEDULED,
     Pass,
@@ -36,17 +38,17 @@ MACHINES: Final[Machines] = MappingProxyType(
     {
         HOST: Machine(
             kind=HOST,
-            memories=frozenset(),
             passes=CPU_PASSES,
             build=_host_object,
             features=cpu_features,
         ),
         "vta": Machine(
             kind="vta",
-            memories=frozenset({"inp", "wgt", "acc"}),
             passes=VTA_PASSES,
             build=_host_object,
             features=vta_features,
+            space=vta_space,
+            bounds=vta_bounds,
         ),
     }
 )
@@ -80,7 +82,7 @@ def lower(
         VerifyError: a pass has left something that its stage forbids, which is a bug.
         PassError: a user's pass has.
     """
-    for step in machine_of(func, machines).passes:
+    for step in machine_of(func, target, machines).passes:
         func = applied(step, func, target)
         if check:
             verify(func, step.leaves)

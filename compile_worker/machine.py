@@ -13,14 +13,27 @@ from typing import Final, TypeAlias
 from tilefarm.errors import TargetError
 from tilefarm.model import RESERVED
 from tilefarm.target import Target
+from tilefarm.workload import Workload
 
+from compile_worker.generated import Bounds, Generated
 from compile_worker.ir.func import Func
 from compile_worker.ir.stmt import Alloc
 from compile_worker.ir.visit import find
 from compile_worker.pipeline import Pass
 
 HOST: Final = "cpu"
-"""The kind of what uses no memory of any other machine."""
+"""The kind of what uses no memories but the host's, "dram" and "local"."""
+
+
+def nothing_to_choose(workload: Workload, target: Target) -> None:
+    """The spaces of a machine without any."""
+    del workload, target
+
+
+def nobody_knows(workload: Workload, target: Target) -> Bounds:
+    """The bounds of a machine that has no estimate."""
+    del workload, target
+    return Bounds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,38 +41,46 @@ class Machine:
     """One kind of machine.
 
     Attributes:
-        memories: the scopes of the IR that are its own; a function that has buffers there is for
-            this machine. The host has none: its memories, "dram" and "local", are everybody's.
         passes: lowering from scheduled loops to what `build` takes.
         build: (lowered function, symbol, target) -> the bytes of an artifact.
         features: (lowered function, target) -> what it will do, counted by name.
+        space: (workload, target) -> what there is to choose; None where a workload is compiled as
+            it is. A SpaceError says why not even the smallest tiles fit.
+        bounds: (workload, target) -> cycles that no schedule goes below.
     """
 
     kind: str
-    memories: frozenset[str]
     passes: tuple[Pass, ...]
     build: Callable[[Func, str, Target], bytes]
     features: Callable[[Func, Target], dict[str, float]]
+    space: Callable[[Workload, Target], Generated | None] = nothing_to_choose
+    bounds: Callable[[Workload, Target], Bounds] = nobody_knows
 
 
 Machines: TypeAlias = Mapping[str, Machine]
 """Machines by their kind; one of them is the host."""
 
 
-def machine_of(func: Func, machines: Machines) -> Machine:
-    """The machine that a function is for: the one whose memories it uses, or else the host.
+def machine_on(target: Target, machines: Machines, kind: str = "") -> Machine:
+    """The machine of a kind; the target's own where none is named.
 
     Raises:
-        TargetError: it uses a memory that none of them has.
+        TargetError: this compiler does not know it.
+    """
+    kind = kind or target.model.kind
+    if kind not in machines:
+        raise TargetError(
+            f"target {target.name} is a machine of the kind {kind!r}, unknown to this compiler",
+            f"one of {', '.join(machines)}, or a compiler with that machine",
+        )
+    return machines[kind]
+
+
+def machine_of(func: Func, target: Target, machines: Machines) -> Machine:
+    """The machine that a function is for: the host, or the target's own if it uses its memories.
+
+    Raises:
+        TargetError: this compiler does not know it.
     """
     scopes = {alloc.buffer.scope for alloc in find(func.body, Alloc)}
-    for machine in machines.values():
-        if not machine.memories.isdisjoint(scopes):
-            return machine
-    if strange := scopes - RESERVED:
-        known = sorted(name for each in machines.values() for name in each.memories)
-        raise TargetError(
-            f"no machine that this compiler knows has a memory {min(strange)!r}",
-            f"one of {', '.join(known)}, or a compiler with that machine",
-        )
-    return machines[HOST]
+    return machines[HOST] if scopes <= RESERVED else machine_on(target, machines)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tilefarm.target import Target
+
 from compile_worker.ir.func import Func
 from compile_worker.ir.printer import show
 from compile_worker.lowering import MACHINES
@@ -24,9 +26,9 @@ CODE: Final = "code"
 """What a compile does behind the last pass."""
 
 
-def steps_of(func: Func) -> tuple[str, ...]:
+def steps_of(func: Func, target: Target) -> tuple[str, ...]:
     """What a compile of a scheduled function does, in order."""
-    passes = machine_of(func, MACHINES).passes
+    passes = machine_of(func, target, MACHINES).passes
     return (NEST, SCHEDULED, *(step.name for step in passes), CODE)
 
 
@@ -48,9 +50,9 @@ class Trail:
 
     path: Path
 
-    def write(self, name: str, func: Func) -> None:
+    def write(self, target: Target, name: str, func: Func) -> None:
         """Note a step that has ended; a compile goes on where that cannot be written."""
-        steps = (NEST, SCHEDULED) if name == NEST else steps_of(func)
+        steps = (NEST, SCHEDULED) if name == NEST else steps_of(func, target)
         following = steps[steps.index(name) + 1] if name in steps[:-1] else CODE
         draft = self.path.with_suffix(".draft")
         with contextlib.suppress(OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -38,7 +39,9 @@ def compile_all(
         trail: where to write how far a kernel has come, after every step; slow, so for one job.
         watch: sees the function after every step, once the trail tells of it.
     """
-    seen = watch if trail is None else _both(Trail(trail).write, watch)
+    seen = watch
+    if trail is not None:
+        seen = _both(partial(Trail(trail).write, jobs[0].target), watch)
     return [
         compile_program(job) if isinstance(job, ProgramJob) else compile_kernel(job, watch=seen)
         for job in jobs

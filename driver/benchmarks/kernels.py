@@ -14,6 +14,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
+from compile_worker.machines.vta.space.layer import layer_of
 from compile_worker.space import generate, ideal_cycles
 from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.isolated import Crashed, isolated
@@ -140,7 +141,8 @@ def measure_layer(task: LayerTask) -> LayerFigures | Failed:
     made = generate(workload, task.target)
     bench = Bench(VtaLibrary(), workload, task.target, task.seed)
     template = task.template if task.epilogue.is_narrow else None
-    same = same_choices(template, made)[:_SAME_MOST] if template else []
+    layer = layer_of(workload) if template else None
+    same = same_choices(template, made, layer.extents)[:_SAME_MOST] if template and layer else []
     cycles = [bench.cycles(made.trace(point)) for point in same]
     found = best_point(made, bench, trials=task.trials, seed=task.seed)
     if found is None:

@@ -92,7 +92,7 @@ def tuned(
 def tune_workload(task: TuningTask) -> Tuned | Failed:
     """Search one workload here; one without a space is compiled as it is."""
     bench = Bench(VtaLibrary(), task.workload, task.target, task.seed)
-    if not has_space(task.workload):
+    if not has_space(task.workload, task.target):
         return _explained(bench, task.workload, Trace())
     made = generate(task.workload, task.target)
     sampler = Sampler(made.space)

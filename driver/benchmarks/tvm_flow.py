@@ -11,7 +11,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from tilefarm.errors import DataError
@@ -126,16 +126,21 @@ def read_template(path: Path) -> dict[str, TemplatePoint]:
     return best
 
 
-def same_choices(template: TemplatePoint, made: Generated) -> list[Point]:
+def same_choices(
+    template: TemplatePoint, made: Generated, extents: Mapping[str, int]
+) -> list[Point]:
     """Points of our space with the choices of a template's point, the likely fastest first.
 
     The tiles are the template's, its threads the slots of our operands, its loop order ours, and
     operands are loaded for every step of the reduction, as the template does. What the template has
     no word for differs among the points: the order of micro-ops, what is held while a tile ends,
     and accumulator slots, at most as many as there are threads.
+
+    Args:
+        extents: those of the layer's axes.
     """
     sampler = Sampler(made.space)
-    fixed = _fixed(template, made)
+    fixed = _fixed(template, made, extents)
     allowed = {
         at: np.asarray([[value in fixed[v.name] for value in v.domain]])
         for at, v in enumerate(made.space.variables)
@@ -145,9 +150,10 @@ def same_choices(template: TemplatePoint, made: Generated) -> list[Point]:
     return sorted(points, key=lambda point: point["predicted_quarter_cycles"])
 
 
-def _fixed(template: TemplatePoint, made: Generated) -> dict[str, set[int]]:
+def _fixed(
+    template: TemplatePoint, made: Generated, extents: Mapping[str, int]
+) -> dict[str, set[int]]:
     """Values of the tunables that the template speaks of."""
-    extents: Mapping[str, Any] = made.layer.extents
     tiles = {
         "tile_oh": template.tile_h,
         "tile_ow": template.tile_w,

@@ -115,7 +115,7 @@ def check_layer(task: LayerTask) -> LayerValidity:
 
 def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
     target = playable_target(args.target)
-    known = {name: w for name, w in workloads(target).items() if has_space(w)}
+    known = {name: w for name, w in workloads(target).items() if has_space(w, target)}
     names = args.layers.split(",") if args.layers else list(known)
     for name in names:
         if name not in known:

@@ -100,7 +100,7 @@ def scheduled(workload: Workload, tiling: Tiling, target: Target = SIM) -> Func:
 
 def lowering(func: Func, target: Target = SIM) -> Iterator[tuple[str, Func]]:
     """The function after each pass that changed it, with the pass's name; verified each time."""
-    for step in machine_of(func, MACHINES).passes:
+    for step in machine_of(func, target, MACHINES).passes:
         after = step.run(func, target)
         verify(after, step.leaves)
         if after is not func:

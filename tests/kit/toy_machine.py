@@ -11,8 +11,9 @@ An artifact is these instructions as JSON. Nothing of the compiler knows this ma
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any, Final
 
@@ -20,9 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.dtype import DType
 from tilefarm.model import Engine, MachineModel, Memory
+from tilefarm.space import Point
 from tilefarm.target import Target
+from tilefarm.trace import Step
+from tilefarm.workload import TensorSpec, Workload
 
+from compile_worker.draft import Draft
 from compile_worker.errors import Violation, require
+from compile_worker.generated import Generated
 from compile_worker.ir.evaluate import evaluate
 from compile_worker.ir.expr import Add, Buffer, Cast, Const, Expr, Load, Max, Min, Mul, Var
 from compile_worker.ir.func import Func
@@ -35,102 +41,114 @@ from compile_worker.passes.decompose_reductions import decompose_reductions
 from compile_worker.pipeline import Pass
 
 BOTH: Final = ("mover", "lanes")
+INT8, INT32 = (DType.INT8,), (DType.INT32,)
 MODEL: Final = MachineModel(
     kind="toy",
     engines=(Engine(name="mover"), Engine(name="lanes", instances=2)),
     memories=(
-        Memory(name="near", nbytes=1024, readers=BOTH, writers=("mover",), dtypes=(DType.INT8,)),
-        Memory(
-            name="wide", nbytes=1024, alignment=4, readers=BOTH, writers=BOTH, dtypes=(DType.INT32,)
-        ),
+        Memory(name="near", nbytes=1024, readers=BOTH, writers=BOTH[:1], dtypes=INT8),
+        Memory(name="wide", nbytes=1024, alignment=4, readers=BOTH, writers=BOTH, dtypes=INT32),
     ),
 )
 TARGET: Final = Target(name="toy", machine=MODEL)
-ENGINE: Final = {"move": "mover", "mac": "lanes", "clip": "lanes"}
 LEAST, MOST = -(1 << 31), (1 << 31) - 1
 
 Operand = list[Any]
 """Memory or parameter, first element, step; or a number, 0, 0."""
 
+LAYERS: Final[dict[str, Any]] = {
+    "dense": ("dot", "dot_co", (), {"weight": 1}),
+    "add": ("sum", "out_h", ("upper", "lower", "sum"), {"a": 3, "b": 3, "out": 3}),
+}
+"""What sums up; a loop, the stages that can move there, and the operands with the axes it cuts."""
+
+
+def steps(work: Workload, point: Point) -> Iterator[Step]:
+    """The schedule of a point."""
+    total, loop, stages, cut = LAYERS[work.operator]
+    yield from (Step("cache_read", (each.name, "near")) for each in work.inputs)
+    yield from (Step("set_scope", (stage, "wide")) for stage in (total, "lower", "upper"))
+    near = [f"{each.name}_near" for each in work.inputs if each.name in cut]
+    yield from (Step("compute_at", (it, loop)) for it in (*stages, *near) if not point["whole"])
+
+
+def space(work: Workload, target: Target) -> Generated | None:
+    """Operands come near whole or in parts, as far as there is room."""
+    if work.operator not in LAYERS:
+        return None
+    draft, (*_, cut) = Draft(), LAYERS[work.operator]
+    draft.tunable("whole", (0, 1))
+
+    def room(tensors: tuple[TensorSpec, ...], cuts: Mapping[str, int]) -> int:
+        return sum(prod(each.shape[cuts.get(each.name, 0) :]) for each in tensors)
+
+    cuts: list[Mapping[str, int]] = [cut, {}]
+    rows = [(i, room(work.inputs, at), 3 * room(work.outputs, at)) for i, at in enumerate(cuts)]
+    draft.table("room", ("whole",), ("near", "wide"), rows)
+    for memory in target.model.memories:
+        draft.at_most(f"{memory.name}_room", memory.name, memory.depth)
+    return Generated(draft.space(work.operator, 1, {"whole": 0}), partial(steps, work))
+
 
 def check_room(func: Func, target: Target) -> Func:
     """Refuse what the memories cannot hold; changes nothing."""
     for memory in target.model.memories:
-        inside = [each.buffer for each in find(func, Alloc) if each.buffer.scope == memory.name]
-        elements = sum(prod(buffer.shape) for buffer in inside)
-        if elements > memory.depth:
+        here = [each.buffer for each in find(func, Alloc) if each.buffer.scope == memory.name]
+        if (elements := sum(prod(buffer.shape) for buffer in here)) > memory.depth:
             why = f"{elements} elements in {memory.name}, which has {memory.depth}"
             require("check_room", Violation(f"{memory.name}_room", why))
     return func
 
 
-@dataclass(slots=True)
-class _Selector:
-    """Runs all loops but the innermost, and takes an instruction for each of these."""
+def instructions(func: Func) -> list[Operand]:
+    """What a lowered function is here: all loops but the innermost run, each of these is one."""
+    first: dict[Buffer, int] = {}
+    used: Counter[str] = Counter()
 
-    first: dict[Buffer, int] = field(default_factory=dict)
-    used: dict[str, int] = field(default_factory=dict)
+    def operand(expr: Expr | Store, at: Mapping[Var, int], var: Var) -> Operand:
+        match expr:
+            case Cast(_, Load() as load):
+                return operand(load, at, var)
+            case Const(value=value):
+                return [int(value), 0, 0]
+            case Load(buffer, index) | Store(buffer, index):
+                ats = [[int(evaluate(e, {**at, var: i}, {})) for e in index] for i in (0, 1)]
+                start, then = (np.ravel_multi_index(each, buffer.shape, "clip") for each in ats)
+                name = buffer.name if buffer.scope == "dram" else buffer.scope
+                return [name, first.get(buffer, 0) + int(start), int(then - start)]
+        raise TypeError(f"no operand is {expr}")
 
-    def select(self, stmt: Stmt, at: Mapping[Var, int]) -> Iterator[Operand]:
+    def select(stmt: Stmt, at: Mapping[Var, int]) -> Iterator[Operand]:
         match stmt:
             case Alloc(buffer, body):
-                if buffer not in self.first:  # a loop comes here again
-                    self.first[buffer] = self.used.get(buffer.scope, 0)
-                    self.used[buffer.scope] = self.first[buffer] + prod(buffer.shape)
-                yield from self.select(body, at)
+                if buffer not in first:  # a loop comes here again
+                    first[buffer] = used[buffer.scope]
+                    used[buffer.scope] += prod(buffer.shape)
+                yield from select(body, at)
             case Seq(stmts):
-                for each in stmts:
-                    yield from self.select(each, at)
-            case For(var, extent, Block(body=Store() as store)):
-                yield from self._instructions(store, var, extent, at)
-            case Block(body=Store() as store):
-                yield from self._instructions(store, Var("once"), 1, at)
+                yield from (each for part in stmts for each in select(part, at))
+            case For(var, count, Block(body=Store(value=value) as store)):
+                to, see = operand(store, at, var), partial(operand, at=at, var=var)
+                match value:
+                    case Add(Load(), Mul(x, y)):
+                        yield ["mac", count, to, see(x), see(y)]
+                    case Add(Mul() as a, Mul() as b):
+                        yield ["move", count, to, [0, 0, 0]]
+                        yield from (["mac", count, to, see(m.left), see(m.right)] for m in (a, b))
+                    case Max(x, Const(value=lo)):
+                        yield ["clip", count, to, see(x), [int(lo), 0, 0], [MOST, 0, 0]]
+                    case Min(x, Const(value=hi)):
+                        yield ["clip", count, to, see(x), [LEAST, 0, 0], [int(hi), 0, 0]]
+                    case x:
+                        yield ["move", count, to, see(x)]
+            case Block():
+                yield from select(For(Var("once"), 1, stmt), at)
             case For(var, extent, body):
-                for value in range(extent):
-                    yield from self.select(body, {**at, var: value})
+                yield from (each for i in range(extent) for each in select(body, {**at, var: i}))
             case _:
                 raise TypeError(f"no instruction for {type(stmt).__name__}")
 
-    def _instructions(
-        self, store: Store, var: Var, count: int, at: Mapping[Var, int]
-    ) -> Iterator[Operand]:
-        def operand(expr: Expr | Store) -> Operand:
-            match expr:
-                case Cast(_, Load() as load):
-                    return operand(load)
-                case Const(value=value):
-                    return [int(value), 0, 0]
-                case Load(buffer, index) | Store(buffer, index):
-                    places = [self._place(buffer, index, {**at, var: i}) for i in (0, 1)]
-                    name = buffer.name if buffer.scope == "dram" else buffer.scope
-                    return [name, places[0], places[1] - places[0]]
-            raise TypeError(f"no operand is {expr}")
-
-        to = operand(store)
-        match store.value:
-            case Add(Load(), Mul(x, y)):
-                yield ["mac", count, to, operand(x), operand(y)]
-            case Add(Mul(a, b), Mul(c, d)):
-                yield ["move", count, to, [0, 0, 0]]
-                yield ["mac", count, to, operand(a), operand(b)]
-                yield ["mac", count, to, operand(c), operand(d)]
-            case Max(source, Const(value=lo)):
-                yield ["clip", count, to, operand(source), [int(lo), 0, 0], [MOST, 0, 0]]
-            case Min(source, Const(value=hi)):
-                yield ["clip", count, to, operand(source), [LEAST, 0, 0], [int(hi), 0, 0]]
-            case source:
-                yield ["move", count, to, operand(source)]
-
-    def _place(self, buffer: Buffer, index: tuple[Expr, ...], at: Mapping[Var, int]) -> int:
-        here = 0
-        for size, each in zip(buffer.shape, index, strict=True):
-            here = here * size + int(evaluate(each, at, {}))
-        return self.first.get(buffer, 0) + here
-
-
-def instructions(func: Func) -> list[Operand]:
-    """What a lowered function is on this machine."""
-    return list(_Selector().select(func.body, {}))
+    return list(select(func.body, {}))
 
 
 def run(code: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -146,8 +164,9 @@ def run(code: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
         return {**held, **arrays}[name], first + step * np.arange(count)
 
     for opcode, count, to, *sources in json.loads(code):
-        target, there = cells(to, count, ENGINE[opcode], "writers")
-        reads = [cells(each, count, ENGINE[opcode], "readers") for each in sources]
+        engine = "mover" if opcode == "move" else "lanes"
+        target, there = cells(to, count, engine, "writers")
+        reads = [cells(each, count, engine, "readers") for each in sources]
         values = [memory[at].astype(np.int64) for memory, at in reads]
         if opcode == "mac":
             np.add.at(target, there, (values[0] * values[1]).astype(target.dtype))
@@ -157,12 +176,12 @@ def run(code: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 TOY: Final = Machine(
     kind="toy",
-    memories=frozenset({"near", "wide"}),
     passes=(
         Pass("decompose_reductions", decompose_reductions, Stage.DECOMPOSED),
         Pass("compact_buffers", compact_buffers, Stage.DECOMPOSED),
         Pass("check_room", check_room, Stage.DECOMPOSED),
     ),
+    space=space,
     build=lambda func, symbol, target: json.dumps(instructions(func)).encode(),
     features=lambda func, target: {"instructions": float(len(instructions(func)))},
 )

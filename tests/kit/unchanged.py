@@ -96,7 +96,7 @@ def kernel_cases() -> list[Case]:
         others += [
             (f"{name} for {host.cpu}", work, target)
             for name, work in EXAMPLES.items()
-            if not has_space(work)
+            if not has_space(work, target)
         ]
     few = [Case(*other, at % _FEW == 0) for at, other in enumerate(others)]
     return cases + few
@@ -141,7 +141,7 @@ def kernel_rows(case: Case, known: Mapping[str, Row], *, anew: bool) -> Iterator
 
     With `anew` they are sampled.
     """
-    if not has_space(case.work):
+    if not has_space(case.work, case.target):
         yield case.name, _kernel_row(case, Trace(), {})
         return
     generated = generate(case.work, case.target)

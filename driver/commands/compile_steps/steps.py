@@ -129,7 +129,7 @@ def _steps(workload: Workload, trace: Trace, target: Target, machines: Machines)
     for number, step in enumerate(trace.steps, 1):
         func = _applied(number, step, func, target)
         yield Shown(str(number), str(step), show(func), "trace")
-    for each in machine_of(func, machines).passes:
+    for each in machine_of(func, target, machines).passes:
         func = applied(each, func, target)
         yield Shown(each.name, _caption(each), show(func))
     text = kernel_text(Kernel(ENTRY, func), target)

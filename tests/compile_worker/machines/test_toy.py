@@ -9,15 +9,18 @@ import pytest
 from kit.nests import EXAMPLES, SIM, dense, inputs_of, with_epilogue
 from kit.toy_machine import TARGET, TOY, run
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
+from tilefarm.errors import TargetError
 from tilefarm.model import MachineModel
+from tilefarm.space import violations
 from tilefarm.target import Target
-from tilefarm.trace import Argument, Step, Trace
+from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
 from compile_worker.ir.interpret import interpret
 from compile_worker.lowering import MACHINES
 from compile_worker.schedule import replay
+from compile_worker.space import generate
 from compile_worker.te import nest_of
 
 ALL = MappingProxyType({**MACHINES, TOY.kind: TOY})
@@ -25,40 +28,23 @@ PROCESSOR = Target(name="alone", machine=MachineModel(kind="cpu"))
 DENSE = with_epilogue(dense(3, 2, rows=2), bias=0, shift="")
 
 
-def trace(*steps: tuple[str, tuple[Argument, ...]]) -> Trace:
-    return Trace(tuple(Step(*step) for step in steps))
-
-
-def on_chip(operands: tuple[str, ...], *stages: str) -> Trace:
-    reads = [("cache_read", (name, "near")) for name in operands]
-    return trace(*reads, *(("set_scope", (stage, "wide")) for stage in stages))
-
-
-def then(first: Trace, *steps: tuple[str, tuple[Argument, ...]]) -> Trace:
-    return Trace(first.steps + trace(*steps).steps)
-
-
-WHOLE = on_chip(("data", "weight"), "dot", "lower", "upper")
-BLOCKS = then(WHOLE, ("reorder", ("dot_co", "dot_n")), ("compute_at", ("weight_near", "dot_co")))
-"""Weights of one block of channels at a time."""
-
-ROWS = then(
-    on_chip(("a", "b"), "sum", "lower", "upper"),
-    *(("compute_at", (stage, "out_h")) for stage in ("upper", "lower", "sum", "a_near", "b_near")),
-)
-"""A row of the image at a time."""
-
-KERNELS = {"dense": (DENSE, BLOCKS), "addition": (EXAMPLES["add_plain"], ROWS)}
+KERNELS = {"dense": DENSE, "addition": EXAMPLES["add_plain"]}
 
 
 def compiled(work: Workload, schedule: Trace) -> Artifact | BuildFailure:
     return compile_kernel(CompileJob(workload=work, trace=schedule, target=TARGET), machines=ALL)
 
 
+@pytest.mark.parametrize("whole", [0, 1])
 @pytest.mark.parametrize("name", KERNELS)
-def test_it_computes_what_the_nest_means(name: str) -> None:
-    work, schedule = KERNELS[name]
-    made = compiled(work, schedule)
+def test_valid_points_compute_what_the_nest_means(name: str, whole: int) -> None:
+    work = KERNELS[name]
+    spaces = generate(work, TARGET, machines=ALL)
+    made = compiled(work, spaces.trace({"whole": whole}))
+    if broken := violations(spaces.space, spaces.completed({"whole": whole})):
+        assert isinstance(made, BuildFailure)
+        assert (made.stage, [made.constraint]) == ("check_room", broken)
+        return
     assert isinstance(made, Artifact), made
     arrays = {name: each % 9 - 4 for name, each in inputs_of(work).items()}
     wanted = interpret(nest_of(work, TARGET), arrays)["out"]
@@ -70,7 +56,8 @@ def test_it_computes_what_the_nest_means(name: str) -> None:
 
 
 def test_its_memories_are_schedules_memories_there_and_nowhere_else() -> None:
-    work, schedule = KERNELS["addition"]
+    work = KERNELS["addition"]
+    schedule = generate(work, TARGET, machines=ALL).trace({})
     replay(schedule, nest_of(work, TARGET), TARGET)
     job = CompileJob(workload=work, trace=schedule, target=SIM)
     elsewhere = compile_kernel(job, machines=ALL)
@@ -78,19 +65,29 @@ def test_its_memories_are_schedules_memories_there_and_nowhere_else() -> None:
     assert "there is no memory 'near'" in elsewhere.why
 
 
-def test_what_has_no_room_is_refused_by_its_name() -> None:
-    found = compiled(DENSE, WHOLE)
+def test_points_without_room_are_there_too() -> None:
+    made = generate(DENSE, TARGET, machines=ALL)
+    broken = [violations(made.space, made.completed({"whole": whole})) for whole in (0, 1)]
+    assert broken == [[], ["near_room"]]
+    found = compiled(DENSE, made.trace({"whole": 1}))
     assert isinstance(found, BuildFailure)
-    assert (found.stage, found.constraint) == ("check_room", "near_room")
     assert "near, which has 1024" in found.why
 
 
+def test_it_has_nothing_to_choose_for_other_operators() -> None:
+    with pytest.raises(ValueError, match="softmax has no search space"):
+        generate(EXAMPLES["softmax"], TARGET, machines=ALL)
+
+
 def test_a_compiler_without_the_machine_says_so() -> None:
-    work, schedule = KERNELS["addition"]
+    work = KERNELS["addition"]
+    schedule = generate(work, TARGET, machines=ALL).trace({})
     found = compile_kernel(CompileJob(workload=work, trace=schedule, target=TARGET))
     assert isinstance(found, BuildFailure)
-    assert found.why.startswith("no machine that this compiler knows has a memory 'near'")
-    assert "try: one of acc, inp, wgt" in found.why
+    assert found.why.startswith("target toy is a machine of the kind 'toy', unknown to this")
+    assert "try: one of cpu, vta" in found.why
+    with pytest.raises(TargetError, match="of the kind 'toy', unknown"):
+        generate(work, TARGET)
 
 
 def test_a_target_without_an_accelerator_runs_everything_on_its_processor() -> None:

@@ -10,6 +10,7 @@ from tilefarm.errors import DataError
 from tilefarm.space import violations
 from tilefarm.target import TARGETS
 
+from compile_worker.machines.vta.space.layer import layer_of
 from compile_worker.space import generate
 from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
 from driver.program.vta.layers import RESNET18
@@ -59,9 +60,11 @@ def test_an_absent_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["C2", "C4", "C11"])
 def test_its_choices_are_valid_points_of_ours(name: str) -> None:
     target = TARGETS["sim"]
-    made = generate(RESNET18[name].workload(target), target)
+    work = RESNET18[name].workload(target)
+    made, layer = generate(work, target), layer_of(work)
+    assert layer is not None
     template = OLD_FLOW[name].best
-    points = same_choices(template, made)
+    points = same_choices(template, made, layer.extents)
     assert points
     for point in points:
         assert violations(made.space, point) == []

@@ -5,23 +5,25 @@ from __future__ import annotations
 from tilefarm.target import Target
 from tilefarm.workload import Workload
 
+from compile_worker.generated import Bounds
 from compile_worker.machines.vta.costs import costs_of
 from compile_worker.machines.vta.space.layer import GemmLayer, layer_of
 from compile_worker.machines.vta.space.vector_layer import VectorLayer, vector_layer_of
 
 
-def ideal_cycles(workload: Workload, target: Target) -> int:
-    """Cycles of the multiplication alone: one per block x block tile and input vector.
+def bounds_of(workload: Workload, target: Target) -> Bounds:
+    """The ideal is one cycle per block x block tile and input vector.
 
     With the default block these are MACs / 256, absent channels included.
     """
-    del target
-    return _layer(workload).gemm_cycles
+    layer = vector_layer_of(workload) or layer_of(workload)
+    if layer is None:
+        return Bounds()
+    return Bounds(layer.gemm_cycles, _least(layer, workload, target))
 
 
-def lower_bound_cycles(workload: Workload, target: Target) -> int:
-    """What the busiest of compute, load and store modules needs when everything is moved once."""
-    layer = _layer(workload)
+def _least(layer: GemmLayer | VectorLayer, workload: Workload, target: Target) -> int:
+    """What the busiest of compute, load and store modules needs."""
     bus, costs = target.timing.bus_nbytes, costs_of(target)
     store = costs.store_element
     if isinstance(layer, VectorLayer):
@@ -37,10 +39,3 @@ def lower_bound_cycles(workload: Workload, target: Target) -> int:
         read // bus,
         store * layer.output_vectors * layer.epilogue.out_planes,
     )
-
-
-def _layer(workload: Workload) -> GemmLayer | VectorLayer:
-    layer = vector_layer_of(workload) or layer_of(workload)
-    if layer is None:
-        raise ValueError(f"{workload.operator} does not run on the accelerator")
-    return layer

@@ -1,21 +1,22 @@
-"""Search spaces of workloads: the variables and constraints, and the trace of every valid point."""
+"""Search spaces of VTA's layers: variables and constraints, and the trace of every valid point."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import product
+from functools import partial
+from itertools import chain, product
 from typing import Final
 
-from tilefarm.space import Point, SearchSpace
+from tilefarm.space import Point
 from tilefarm.target import Target
-from tilefarm.trace import Trace
+from tilefarm.trace import Step
 from tilefarm.workload import Workload
 
-from compile_worker.draft import Draft, Emptied, complete
+from compile_worker.draft import Draft, Emptied
 from compile_worker.errors import SpaceError
+from compile_worker.generated import Generated
 from compile_worker.machines.vta.space.layer import REDUCED, SPATIAL, GemmLayer, layer_of
-from compile_worker.machines.vta.space.rules import TRACE, Outcome, declare, outcomes
+from compile_worker.machines.vta.space.rules import TRACE, declare, outcomes
 from compile_worker.machines.vta.space.vector_default import vector_default
 from compile_worker.machines.vta.space.vector_layer import VectorLayer, vector_layer_of
 from compile_worker.machines.vta.space.vector_rules import declare_vector_space
@@ -28,70 +29,46 @@ PLAIN_TRIES: Final = 400
 """Tile shapes that are tried, smallest first, before a layer is given up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """The search space of one workload on one target, and which rules made it."""
-
-    space: SearchSpace
-    layer: GemmLayer | VectorLayer
-    rules: tuple[Outcome, ...]
-    default: Point = field(init=False, compare=False, repr=False)
-    """That of the space."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "default", dict(self.space.default))
-
-    def completed(self, tunables: Point) -> dict[str, int]:
-        """A value for every variable, valid or not; `tilefarm.space.violations` tells."""
-        return complete(self.space.constraints, self.space.variables, tunables)
-
-    def trace(self, point: Point) -> Trace:
-        """The schedule of a valid point; only the tunable variables count."""
-        full = {**self.default, **point}
-        if isinstance(self.layer, VectorLayer):
-            return Trace(tuple(vector_steps(self.layer, full)))
-        return Trace(tuple(step for steps in TRACE for step in steps(self.layer, full)))
-
-
-def has_space(workload: Workload) -> bool:
-    """Whether there is anything to choose for a workload; others are compiled as they are."""
-    return layer_of(workload) is not None or vector_layer_of(workload) is not None
-
-
-def generate(workload: Workload, target: Target) -> Generated:
-    """The search space of a workload.
+def generated(workload: Workload, target: Target) -> Generated | None:
+    """The search space of a layer of the accelerator; None for other workloads.
 
     Raises:
         SpaceError: not even the smallest tiles fit; says which constraint is to blame.
-        ValueError: the operator has no space.
     """
-    if not has_space(workload):
-        raise ValueError(f"{workload.operator} has no search space")
+    layer = vector_layer_of(workload) or layer_of(workload)
+    if layer is None:
+        return None
     rules = outcomes(workload, target)
     lacking = next((o for o in rules if o.rule == "Tensorize" and not o.fired), None)
     if lacking is not None:
         raise SpaceError(workload.name, target.name, lacking.rule, lacking.why)
     try:
-        draft, layer, default = _drafted(workload, target)
+        draft, default = _drafted(layer, workload, target)
     except Emptied as emptied:
         raise SpaceError(workload.name, target.name, *emptied.args) from None
     if default is None:
         raise SpaceError(workload.name, target.name, *draft.blamed)
-    return Generated(draft.space(workload.operator, VERSION, default), layer, rules)
+    space = draft.space(workload.operator, VERSION, default)
+    return Generated(space, partial(steps_of, layer), rules)
+
+
+def steps_of(layer: GemmLayer | VectorLayer, point: Point) -> Iterator[Step]:
+    """The schedule of a point that has a value for every variable."""
+    if isinstance(layer, VectorLayer):
+        return vector_steps(layer, point)
+    return chain.from_iterable(steps(layer, point) for steps in TRACE)
 
 
 def _drafted(
-    workload: Workload, target: Target
-) -> tuple[Draft, GemmLayer | VectorLayer, dict[str, int] | None]:
-    """Variables and constraints, the layer that they are of, and the default point if any fits."""
+    layer: GemmLayer | VectorLayer, workload: Workload, target: Target
+) -> tuple[Draft, dict[str, int] | None]:
+    """Variables and constraints, and the default point if any fits."""
     draft = Draft()
-    if (vectors := vector_layer_of(workload)) is not None:
-        declare_vector_space(draft, vectors, target)
-        return draft, vectors, vector_default(draft, vectors)
-    layer = layer_of(workload)
-    assert layer is not None
+    if isinstance(layer, VectorLayer):
+        declare_vector_space(draft, layer, target)
+        return draft, vector_default(draft, layer)
     declare(draft, layer, workload, target)
-    return draft, layer, _plain(draft, layer)
+    return draft, _plain(draft, layer)
 
 
 def _plain(draft: Draft, layer: GemmLayer) -> dict[str, int] | None:

@@ -17,6 +17,7 @@ from tilefarm.trace import Step
 from tilefarm.workload import Workload
 
 from compile_worker.draft import Draft
+from compile_worker.generated import RuleOutcome
 from compile_worker.machines.vta.space.epilogue import (
     bias_scope_steps,
     bias_steps,
@@ -46,22 +47,13 @@ class Rule:
     declare: Declare | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Whether a rule fired on a workload, and why or why not."""
-
-    rule: str
-    fired: bool
-    why: str
-
-
-def outcomes(workload: Workload, target: Target) -> tuple[Outcome, ...]:
+def outcomes(workload: Workload, target: Target) -> tuple[RuleOutcome, ...]:
     """What every rule makes of a workload of the accelerator."""
     found = []
     for rule in RULES:
         unmet = rule.unmet(workload, target)
         why = unmet or f"{rule.when}: {rule.effect}"
-        found.append(Outcome(rule.name, not unmet, why))
+        found.append(RuleOutcome(rule.name, not unmet, why))
     return tuple(found)
 
 

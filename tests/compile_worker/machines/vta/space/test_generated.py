@@ -367,7 +367,7 @@ def test_tables_stay_small() -> None:
 
 
 def test_only_layers_have_a_space() -> None:
-    assert [name for name, work in EXAMPLES.items() if has_space(work)] == [
+    assert [name for name, work in EXAMPLES.items() if has_space(work, SIM)] == [
         name for name, work in EXAMPLES.items() if work.operator in ACCELERATED
     ]
     with pytest.raises(ValueError, match="softmax has no search space"):
@@ -425,5 +425,4 @@ def test_bounds() -> None:
     assert ideal_cycles(SANE["C8"], SIM) == 14 * 14 * 16 * 16 * 9
     assert lower_bound_cycles(SANE["C8"], SIM) >= ideal_cycles(SANE["C8"], SIM)
     assert lower_bound_cycles(SANE["classifier"], SIM) >= 32 * 63 * 256 // 8
-    with pytest.raises(ValueError, match="softmax does not run on the accelerator"):
-        ideal_cycles(EXAMPLES["softmax"], SIM)
+    assert ideal_cycles(EXAMPLES["softmax"], SIM) == 0

@@ -130,7 +130,7 @@ def test_the_default_is_valid_and_sane(name: str) -> None:
     work = LAYERS[name]
     made = generate(work, SIM)
     default = dict(made.space.default)
-    assert has_space(work)
+    assert has_space(work, SIM)
     assert violations(made.space, default) == []
     lowered(made, work, default)
     assert 0 < ideal_cycles(work, SIM) < lower_bound_cycles(work, SIM)
