@@ -93,7 +93,7 @@ def _standalone(text: str, host: Host, *, fast_code: bool) -> bytes:
 def kernel_text(kernel: Kernel, target: Target, *, linkage: str = "", waits: bool = True) -> str:
     """LLVM text of one kernel and of what belongs to it alone."""
     if kernel.on_accelerator:
-        return accelerator_kernel(kernel.func, kernel.symbol, target.vta, linkage, waits=waits)
+        return accelerator_kernel(kernel.func, kernel.symbol, target.geometry, linkage, waits=waits)
     return cpu_kernel(kernel.func, kernel.symbol, isa_of(target.host), linkage)
 
 

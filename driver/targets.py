@@ -7,6 +7,7 @@ from typing import Final
 
 from tilefarm.errors import TargetError
 from tilefarm.machine import VTA
+from tilefarm.model import CPU
 from tilefarm.target import TARGETS, Target, load_target
 
 from compile_worker.codegen.hosts import check_host
@@ -23,9 +24,9 @@ def usable_target(name_or_path: str) -> Target:
     """
     target = load_target(name_or_path)
     reasons = list(check_host(target.host))
-    if target.model.kind != VTA:
-        reasons.append(f"machine.kind: {target.model.kind!r}, and devices here are {VTA}")
-    if target.vta.log_block == 0:
+    if target.model.kind not in (VTA, CPU):
+        reasons.append(f"machine.kind: {target.model.kind!r}, and devices here are {VTA} or {CPU}")
+    if target.lanes.block == 1 and target.model.kind == VTA:
         reasons.append("vta.log_block: 0, but kernels need vectors of at least two lanes")
     if target.limits.acc_distance < _RECORDED_DISTANCE:
         reasons.append(
@@ -41,13 +42,28 @@ def usable_target(name_or_path: str) -> Target:
     return target
 
 
-def playable_target(name_or_path: str) -> Target:
-    """The target as `usable_target`, if this machine can simulate it.
+def accelerated_target(name_or_path: str) -> Target:
+    """The target as `usable_target`, if it has an accelerator.
 
     Raises:
-        TargetError: as `usable_target` and `require_playable`.
+        TargetError: as `usable_target`, or it has none.
     """
     target = usable_target(name_or_path)
+    if not target.has_accelerator:
+        raise TargetError(
+            f"{target.name}: this target has no accelerator, and the command is about one",
+            f"--target {', '.join(TARGETS)}, or a .json file of one",
+        )
+    return target
+
+
+def playable_target(name_or_path: str) -> Target:
+    """The target as `accelerated_target`, if this machine can simulate it.
+
+    Raises:
+        TargetError: as `accelerated_target` and `require_playable`.
+    """
+    target = accelerated_target(name_or_path)
     require_playable(target)
     return target
 

@@ -60,7 +60,7 @@ def not_gemm(block: Block, loops: tuple[For, ...], target: Target) -> str:
         return f"it works in {', '.join(scopes)}, not in acc, inp, wgt"
     rows, lanes = to[-2:]
     inner = {loop.var: loop.extent for loop in loops[-3:]}
-    want = {rows: target.vta.batch, lanes: target.vta.block, data.index[-1]: target.vta.block}
+    want = {rows: target.lanes.batch, lanes: target.lanes.block, data.index[-1]: target.lanes.block}
     if {at: want[at] for at in want} != dict(inner):
         return f"its three innermost loops are not {_shown(want)}"
     if data.index[-2] is not rows or weight.index[-2:] != (lanes, data.index[-1]):
@@ -73,7 +73,7 @@ def not_reset(block: Block, loops: tuple[For, ...], target: Target) -> str:
     match block.body:
         case Store(acc, to, Const(0, DType.INT32)) if acc.scope == "acc" and block.init is None:
             inner = {loop.var: loop.extent for loop in loops[-2:]}
-            want: dict[Expr, int] = {to[-2]: target.vta.batch, to[-1]: target.vta.block}
+            want: dict[Expr, int] = {to[-2]: target.lanes.batch, to[-1]: target.lanes.block}
             return "" if want == dict(inner) else f"its innermost loops are not {_shown(want)}"
         case _:
             return "it does not set accumulators to 0"

@@ -75,7 +75,7 @@ def known_kernel(target: Target, artifact: bytes) -> KnownKernel:
         target: the accelerator; any geometry.
         artifact: the kernel as a shared object, see `native.find_known_kernel`.
     """
-    vta, rows = target.vta, _rows(target)
+    vta, rows = target.geometry, _rows(target)
     vectors = _TILES * rows * vta.batch
     x = array("b", _noise("x", vectors * vta.block))
     w = array("b", _noise("w", _TILES * vta.block * vta.block))
@@ -117,7 +117,7 @@ def known_kernel(target: Target, artifact: bytes) -> KnownKernel:
 
 def _rows(target: Target) -> int:
     """Rows of a tile: few where one product is large, and no more than the buffers hold."""
-    vta = target.vta
+    vta = target.geometry
     affordable = _PRODUCTS_A_TILE // (vta.batch * vta.block * vta.block)
     return max(1, min(_MOST_ROWS, affordable, vta.inp_depth, vta.acc_depth))
 
@@ -149,4 +149,4 @@ def _cycles(target: Target) -> int | None:
 
 def _what_counts(target: Target) -> tuple[object, ...]:
     """What cycles depend on."""
-    return target.vta, target.timing, target.board.design, target.board.runtime
+    return target.geometry, target.timing, target.board.design, target.board.runtime

@@ -22,7 +22,7 @@ from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, proce
 from driver.benchmarks.compiler_workers import WorkerMemory, rate, worker_memory
 from driver.program.vta.layers import RESNET18, Convolution, Epilogue
 from driver.report.terminal.text_table import text_table
-from driver.targets import usable_target
+from driver.targets import accelerated_target
 from driver.tune.machine import machine
 from tuner.sampler import Sampler
 
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             f"--points {args.points} --compiles {args.compiles}: at least 1 of each",
             "leave them out for the defaults",
         )
-    jobs = candidates(usable_target(args.target), args.points, args.seed)
+    jobs = candidates(accelerated_target(args.target), args.points, args.seed)
     layers = [
         layer_figures(name, some, processor_seconds, time.perf_counter)
         for name, some in jobs.items()

@@ -67,7 +67,7 @@ class _Blocks:
     """Tensors in the blocks of a target; sizes of channels count blocks."""
 
     def __init__(self, target: Target) -> None:
-        self.batch, self.block = target.vta.batch, target.vta.block
+        self.batch, self.block = target.lanes.batch, target.lanes.block
 
     def image(self, name: str, *size: int) -> TensorSpec:
         return TensorSpec(name, (1, *size, self.batch, self.block), DType.INT8)

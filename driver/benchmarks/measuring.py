@@ -62,7 +62,7 @@ class Bench:
         self._library = library
         self.workload = workload
         self.target = target
-        self._isa = InstructionSet(target.vta)
+        self._isa = InstructionSet(target.geometry)
         self._inputs = sample_inputs(workload, seed, target.limits.max_shift)
         self._wanted: dict[str, bytes] = {}
         library.configure(target)

@@ -43,7 +43,7 @@ from driver.network import (
     partition_network,
     random_images,
 )
-from driver.targets import usable_target
+from driver.targets import accelerated_target
 from driver.tune.machine import machine
 
 _SAMPLES: Final = 32
@@ -105,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    target = usable_target(args.target)
+    target = accelerated_target(args.target)
     names = _names(args)
     rows: dict[str, Any] = {}
     measured: list[Figure] = []

@@ -196,7 +196,7 @@ def network_convolutions(figures: Sequence[StreamFigures]) -> int:
 
 
 def _measured(library: VtaLibrary, program: Program, seconds: Seconds, runs: int) -> StreamFigures:
-    vta = program.target.vta
+    vta = program.target.geometry
     image = program.image()
     best, *others = library.vector_paths()
     functional, both = _interleaved(library, program, image, seconds, best, runs)

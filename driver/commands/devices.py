@@ -16,7 +16,7 @@ from tilefarm.plural import plural
 from tilefarm.printable import printable_words
 from tilefarm.quiet import quiet_libraries
 from tilefarm.sandbox import SandboxLevel
-from tilefarm.target import TARGETS
+from tilefarm.target import built_in_targets
 from tilefarm.trust.access import is_name
 from tilefarm.trust.credentials import credentials
 from tilefarm.watch.audit import AuditEntry, read_audit
@@ -116,7 +116,7 @@ def _print_devices(tracker: TrackerClient, *, refused: bool) -> None:
     from driver.farm.leases import in_words
 
     states = printable_words(tracker.states())
-    targets = {target.digest: name for name, target in TARGETS.items()}
+    targets = {target.digest: name for name, target in built_in_targets().items()}
     for state in states:
         device = state.device
         target = targets.get(device.target, device.target.short)

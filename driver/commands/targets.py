@@ -1,14 +1,13 @@
-"""`tilefarm targets`: the built-in accelerators, or one as the JSON to start your own from."""
+"""`tilefarm targets`: the built-in machines, or one as the JSON to start your own from."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from tilefarm.target import TARGETS, Target
+from tilefarm.target import TARGETS, Target, built_in_targets
 
 _PLAYED_BY: Final = "sim"
 
@@ -17,14 +16,18 @@ examples:
   tilefarm targets
   tilefarm targets --show sim > mine.json      then: tune --target mine.json
   tilefarm targets --show vta_config.json      the original hardware's file, as a target
+  tilefarm targets --show cpu                  this machine's processor
 
-A target is an accelerator and its host. `sim` ones are played by the simulator on this machine:
-those without a board in exact cycles, with one as what they predict for it. `pynq-z1` and the like
-are for devices of that board (--tracker); `sim-pynq-z1` is the same beside this machine.
+A target is an accelerator and its host, or a processor alone. `sim` ones are played by the
+simulator on this machine: those without a board in exact cycles, with one as what they predict for
+it. `pynq-z1` and the like are for devices of that board (--tracker); `sim-pynq-z1` is the same
+beside this machine.
 design: what the hardware was made from. chisel: cycles are exact. hls: cycles are an estimate, and
 shifts are by 15 bits at most, in one instruction. runtime: the library below the programs; the
 original one loads micro-ops again for each call site, tilefarm's shares them. Clocks and hosts are
 those of the original's own builds.
+cpu is the processor of this machine, as Linux describes it; the others are named by their level in
+the x86-64 psABI, or as LLVM names them.
 A file may be the JSON that --show prints, with sections left out that are as usual, or a
 vta_config.json, whose TARGET names the board."""
 
@@ -43,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
         print(usable_target(args.show).to_json())
     elif args.json:
-        print(json.dumps([_document(target) for target in TARGETS.values()]))
+        print(json.dumps([_document(target) for target in built_in_targets().values()]))
     else:
         for line in _lines():
             print(line)
@@ -51,21 +54,39 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _document(target: Target) -> dict[str, Any]:
-    return {**asdict(target), "digest": target.digest.hex}
+    return {**target.document, "digest": target.digest.hex}
 
 
 def _lines() -> Iterator[str]:
-    titles = ("target", "bus", "burst", "clock", "design", "runtime", "host", "")
-    rows = [titles, *(_row(target) for target in TARGETS.values())]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        yield "  ".join(cells).rstrip()
-    vta = TARGETS[_PLAYED_BY].vta
+    titles = ("accelerator", "bus", "burst", "clock", "design", "runtime", "host", "")
+    yield from _table([titles, *(_row(target) for target in TARGETS.values())])
+    vta = TARGETS[_PLAYED_BY].geometry
     yield ""
     yield (
         f"all: {vta.batch}x{vta.block}x{vta.block} int8, and on the chip {vta.inp_depth} vectors,"
         f" {vta.wgt_depth} weight tiles, {vta.acc_depth} accumulators, {vta.uop_depth} micro-ops"
+    )
+    yield ""
+    processors = [each for each in built_in_targets().values() if not each.has_accelerator]
+    yield from _table([("processor", "cores", "host", "caches"), *map(_processor_row, processors)])
+    yield ""
+    yield f"cpu has {processors[0].host.features.replace('+', '').replace(',', ', ') or 'no more'}"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        yield "  ".join(cells).rstrip()
+
+
+def _processor_row(target: Target) -> tuple[str, ...]:
+    caches = (f"{each.name} {each.nbytes >> 10} KiB" for each in target.model.memories)
+    return (
+        target.name,
+        str(sum(engine.instances for engine in target.model.engines)),
+        f"{target.host.triple.partition('-')[0]} {target.host.cpu}",
+        ", ".join(caches),
     )
 
 

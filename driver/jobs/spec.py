@@ -19,7 +19,6 @@ from tilefarm.errors import (
 from tilefarm.readable import readable
 from tilefarm.sandbox import SandboxLevel
 from tilefarm.system_errors import unreadable
-from tilefarm.target import TARGETS
 
 from driver.farm.settings import FarmSettings
 from driver.network import Quantization
@@ -86,7 +85,7 @@ class JobSpec:
         paths = {"model": settings.model}
         paths |= {"calibrate": settings.calibrate} if settings.calibrate else {}
         paths |= {"evaluate": settings.evaluate} if settings.evaluate else {}
-        if settings.farm.target not in TARGETS:
+        if settings.farm.target.endswith(".json"):
             paths["target"] = Path(settings.farm.target)
         files = {
             field: SentFile(readable(path.name), _digest_of(path)) for field, path in paths.items()

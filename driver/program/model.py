@@ -2,7 +2,7 @@
 
 Buffers of the program: 0 the arena of intermediate tensors, 1 the constants, then the network's
 inputs, then its outputs. Every tensor begins at a multiple of the largest element of the
-accelerator, whose addresses count elements, and of 256 bytes; a view of another begins at a
+machine's memories, whose addresses count elements, and of 256 bytes; a view of another begins at a
 multiple of its own elements.
 """
 
@@ -264,8 +264,7 @@ def _output_scale(network: Network, tensor: str) -> float | None:
 
 def alignment(target: Target) -> int:
     """Bytes at whose multiples tensors begin; sizes of elements are powers of two."""
-    vta = target.vta
-    return max(_LEAST_ALIGNMENT, vta.inp_nbytes, vta.wgt_nbytes, vta.acc_nbytes)
+    return max(_LEAST_ALIGNMENT, *(memory.alignment for memory in target.model.memories), 1)
 
 
 def _kernels(network: Network, traces: Mapping[Workload, Trace]) -> dict[Workload, CompileJob]:

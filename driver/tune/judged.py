@@ -364,7 +364,7 @@ class _Judging:
         """What can be done about the layers, the best first."""
         nodes = self._files.graph.nodes
         is_wide = {n.name for n in self._quantized.nodes if has_wide_weights(n.op)}
-        vectors = self._target.vta
+        lanes = self._target.lanes
         copied = copied_tensors(self._files.graph)
         elements = sum(math.prod(self._files.graph.shapes[name]) for name in copied)
         return remedies(
@@ -373,7 +373,7 @@ class _Judging:
             results=self._macs_of_readers(layers),
             floats={n.name for n in nodes if not has_no_kernel(n.op)},
             macs=self._network.macs,
-            macs_per_cycle=vectors.batch * vectors.block**2,
+            macs_per_cycle=lanes.batch * lanes.block**2,
             borders=None if self._how.activations == "asymmetric" or not copied else elements,
         )
 

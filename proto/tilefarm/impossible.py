@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields
 from typing import Final
 
-from tilefarm.machine import DESIGNS, HLS_MAX_SHIFT, RUNTIMES, Limits, Target, VtaConfig
+from tilefarm.machine import DESIGNS, HLS_MAX_SHIFT, RUNTIMES, Limits, Target
 from tilefarm.model import contradictions
 from tilefarm.vta_isa import ALU, GEMM, TRANSFER, UOP, UOP_BITS, WORD_BITS, index_bits, width_of
 
@@ -23,23 +22,12 @@ _CHISEL_UOPS: Final = 2048
 """uopMemDepth in core/Configs.scala, whatever vta_config.json says."""
 
 
-def _not_blocks(vta: VtaConfig) -> Iterator[str]:
-    """What a machine of another kind says in the section `vta` beyond how tensors are blocked."""
-    usual = VtaConfig()
-    for field in fields(vta):
-        value = getattr(vta, field.name)
-        if field.name in ("log_batch", "log_block"):
-            if not 0 <= value <= _LOG_BATCH_MOST:
-                yield f"vta.{field.name}: {value} is not within 0..{_LOG_BATCH_MOST}"
-        elif value != getattr(usual, field.name):
-            yield f"vta.{field.name}: this machine is no VTA, and has the batch and block alone"
-
-
 def impossibilities(target: Target) -> list[str]:
     """Every reason why no hardware can have these parameters; empty when it can."""
     if target.machine is not None:
-        return [*contradictions(target.machine), *_not_blocks(target.vta)]
-    vta, timing, limits = target.vta, target.timing, target.limits
+        twice = ["vta: this machine is no VTA"] if target.vta is not None else []
+        return [*contradictions(target.machine), *twice]
+    vta, timing, limits = target.geometry, target.timing, target.limits
     reasons = [
         f"vta.{f.name}: {getattr(vta, f.name)} is negative"
         for f in fields(vta)
@@ -132,9 +120,10 @@ def _contradictions_of_hls(limits: Limits) -> list[str]:
 def _contradictions_of_original(target: Target) -> list[str]:
     """What the Chisel design cannot do where the original runtime drives it."""
     reasons = []
-    if target.vta.log_batch:
+    log_batch = target.geometry.log_batch
+    if log_batch:
         reasons.append(
-            f"vta.log_batch: {target.vta.log_batch}, but the ALU of the Chisel design computes the"
+            f"vta.log_batch: {log_batch}, but the ALU of the Chisel design computes the"
             " first row of a batch only"
         )
     if target.limits.kernel_uops > _CHISEL_UOPS:

@@ -1,4 +1,4 @@
-"""What a target is made of: geometry, bus, host, limits, and what its board really runs.
+"""What a target is made of: its machine, bus, host, limits, and what its board really runs.
 
 The VTA part has the keys of `vta_config.json` (apache/tvm-vta, hw/config) with the derived sizes of
 `hw/include/vta/hw_spec_const.h`; the timing part describes the bus and the memory behind it.
@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from tilefarm.digest import Digest
 from tilefarm.dtype import DType
-from tilefarm.model import Engine, MachineModel, Memory
+from tilefarm.errors import TargetError
+from tilefarm.model import CPU, Engine, Lanes, MachineModel, Memory
 
 DESIGNS: Final = ("chisel", "hls")
 """Descriptions of VTA that hardware is made from."""
@@ -50,6 +51,11 @@ class VtaConfig:
     def block(self) -> int:
         """Lanes of one vector: input and output channels of one GEMM tile."""
         return 1 << self.log_block
+
+    @property
+    def lanes(self) -> Lanes:
+        """The blocks that tensors lie in."""
+        return Lanes(batch=self.batch, block=self.block)
 
     @property
     def uop_nbytes(self) -> int:
@@ -96,6 +102,7 @@ class VtaConfig:
         """VTA as a machine: three modules that run side by side, and the memories between them."""
         return MachineModel(
             kind=VTA,
+            lanes=self.lanes,
             engines=tuple(Engine(name=name) for name in ("load", "compute", "store")),
             memories=(
                 Memory(
@@ -209,22 +216,51 @@ class Board:
 class Target:
     """One machine with its host: everything that a compiled program depends on.
 
-    `machine` describes one of another kind than VTA. Of `vta` such a target has the batch and the
-    block alone: how its tensors are blocked.
+    The machine is a VTA of the geometry `vta`, or else what `machine` describes: another
+    accelerator, or the host alone. A target of which neither is said is VTA as it is by default.
+    `timing` is VTA's; `limits` are those of the arithmetic.
     """
 
     name: str
-    vta: VtaConfig = field(default_factory=VtaConfig)
+    vta: VtaConfig | None = None
     timing: Timing = field(default_factory=Timing)
     host: Host = field(default_factory=Host)
     limits: Limits = field(default_factory=Limits)
     board: Board = field(default_factory=Board)
     machine: MachineModel | None = None
 
+    def __post_init__(self) -> None:
+        if self.vta is None and self.machine is None:
+            object.__setattr__(self, "vta", VtaConfig())
+
     @property
     def model(self) -> MachineModel:
         """The machine as data, whatever its kind."""
-        return self.vta.model if self.machine is None else self.machine
+        return self.geometry.model if self.machine is None else self.machine
+
+    @property
+    def lanes(self) -> Lanes:
+        """The blocks that tensors lie in."""
+        return self.geometry.lanes if self.machine is None else self.machine.lanes
+
+    @property
+    def has_accelerator(self) -> bool:
+        """Whether there is another machine than the host."""
+        return self.machine is None or self.machine.kind != CPU
+
+    @property
+    def geometry(self) -> VtaConfig:
+        """That of VTA, for what is made for VTA alone.
+
+        Raises:
+            TargetError: the machine is another one.
+        """
+        if self.vta is None:
+            raise TargetError(
+                f"target {self.name} has no VTA: its machine is a {self.model.kind}",
+                "`tilefarm targets` lists those that have one",
+            )
+        return self.vta
 
     @property
     def digest(self) -> Digest:
@@ -233,25 +269,36 @@ class Target:
         Parameters that came later count where they are not what they always were: other targets
         keep the identity that is in their records.
         """
-        document = self._document()
+        document = self.document
         del document["name"]
         for section, usual in _LATER:
-            kept = document[section]
+            kept = document.get(section, {})
             for key, value in usual.items():
-                if kept[key] == value:
+                if kept.get(key) == value:
                     del kept[key]
             if not kept:
-                del document[section]
+                document.pop(section, None)
         return Digest.of_json(document)
 
     def to_json(self) -> str:
-        return json.dumps(self._document(), indent=2)
+        return json.dumps(self.document, indent=2)
 
-    def _document(self) -> dict[str, Any]:
-        """The fields as JSON has them; VTA is not described a second time."""
+    @property
+    def document(self) -> dict[str, Any]:
+        """The fields as JSON has them.
+
+        What is VTA's first of all is told of another machine only where it is not as usual.
+        """
         document = asdict(self)
         del document["machine"]
+        if self.vta is None:
+            del document["vta"]
         if self.machine is not None:
+            for section, usual in (("timing", Timing()), ("limits", Limits()), ("board", Board())):
+                rows = document[section].items() - asdict(usual).items()
+                document[section] = dict(sorted(rows))
+                if not rows:
+                    del document[section]
             document["machine"] = self.machine.document
         return document
 

@@ -2,20 +2,21 @@
 
 {"kind": "toy", "engines": [{"name": "mover"}, {"name": "adder", "instances": 2}],
 "memories": [{"name": "left", "nbytes": 4096, "readers": ["adder"], "writers": ["mover"],
-"dtypes": ["int8"]}]}
+"dtypes": ["int8"]}], "lanes": {"batch": 1, "block": 16}}
 """
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any, Final
 
 from tilefarm.dtype import DType
-from tilefarm.machine import VTA
-from tilefarm.model import Engine, MachineModel, Memory
+from tilefarm.machine import VTA, VtaConfig
+from tilefarm.model import Engine, Lanes, MachineModel, Memory
 
 _LARGEST: Final = 1 << 40
 """Of numbers that anybody means."""
+_LOG_LANES_MOST: Final = 8
 
 
 def machine_from_document(document: object, reasons: list[str]) -> MachineModel | None:
@@ -29,17 +30,39 @@ def machine_from_document(document: object, reasons: list[str]) -> MachineModel 
         reasons.append("machine.kind: missing, or not a text")
     elif kind == VTA:
         reasons.append(f"machine.kind: {VTA} is described by the section vta alone")
-    for key in sorted(document.keys() - {"kind", "engines", "memories"}):
+    for key in sorted(document.keys() - {"kind", "engines", "memories", "lanes"}):
         reasons.append(f"machine.{key}: unknown key")
     engines = _rows(Engine, document.get("engines", []), "machine.engines", reasons)
     memories = _rows(Memory, document.get("memories", []), "machine.memories", reasons)
+    lanes = _rows(Lanes, [document.get("lanes", {})], "machine.lanes", reasons)
     if len(reasons) > before:
         return None
     return MachineModel(
         kind=str(kind),
         engines=tuple(Engine(**row) for row in engines),
         memories=tuple(Memory(**row) for row in memories),
+        lanes=Lanes(**lanes[0]),
     )
+
+
+def lanes_from_vta(document: object, reasons: list[str]) -> Lanes:
+    """Blocks as they were said before machines had `lanes`: in the section `vta`, as logarithms."""
+    usual = asdict(VtaConfig())
+    logs = {"log_batch": usual["log_batch"], "log_block": usual["log_block"]}
+    if not isinstance(document, dict):
+        reasons.append("vta: not a JSON object")
+        return Lanes()
+    for key, value in document.items():
+        if key not in logs:
+            if value != usual.get(key, object()):
+                reasons.append(
+                    f"vta.{key}: this machine is no VTA, and has the batch and block alone"
+                )
+        elif type(value) is not int or not 0 <= value <= _LOG_LANES_MOST:
+            reasons.append(f"vta.{key}: {value} is not within 0..{_LOG_LANES_MOST}")
+        else:
+            logs[key] = value
+    return Lanes(batch=1 << logs["log_batch"], block=1 << logs["log_block"])
 
 
 def _rows(kind: type, document: object, where: str, reasons: list[str]) -> list[dict[str, Any]]:

@@ -2,9 +2,11 @@
 
     engines   what runs by itself: a kind of unit, how many of it, and the queues that feed one
     memories  what is on the chip: how much, in which steps it is addressed, who reads and writes it
+    lanes     in which blocks tensors lie in the memory that all share
 
-What all engines and the host share is "dram", and is not listed. A machine without engines is a
-processor. What its instructions are, and how a kernel becomes some of them, is the compiler's.
+What all engines and the host share is "dram", and is not listed. A processor is a machine of the
+kind CPU: its engines are cores, its memories are caches, which nobody addresses. What the
+instructions are, and how a kernel becomes some of them, is the compiler's.
 """
 
 from __future__ import annotations
@@ -15,6 +17,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from tilefarm.dtype import DType
+
+CPU: Final = "cpu"
+"""The kind of machine that is its own host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """Tensors lie in tiles of so many samples and channels, see `driver.network.integer.blocks`."""
+
+    batch: int = 1
+    block: int = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +70,7 @@ class MachineModel:
     kind: str
     engines: tuple[Engine, ...] = ()
     memories: tuple[Memory, ...] = ()
+    lanes: Lanes = Lanes()
 
     def memory(self, name: str) -> Memory:
         """The memory of that name.
@@ -81,6 +95,9 @@ class MachineModel:
 RESERVED: Final = frozenset({"dram", "local"})
 """Memories of every host; "local" is its stack."""
 
+_LANES_MOST: Final = 256
+"""Samples or channels of a tile: as many as VTA's largest."""
+
 
 def contradictions(model: MachineModel) -> Iterator[str]:
     """Every reason why there can be no such machine."""
@@ -91,6 +108,9 @@ def contradictions(model: MachineModel) -> Iterator[str]:
             yield f"machine: {times} engines or memories are called {name!r}"
         if name in RESERVED:
             yield f"machine: {name!r} is a memory of every host, and no name of another"
+    for name, lanes in (("batch", model.lanes.batch), ("block", model.lanes.block)):
+        if not 1 <= lanes <= _LANES_MOST or lanes & (lanes - 1):
+            yield f"machine.lanes.{name}: {lanes} is no power of two up to {_LANES_MOST}"
     for engine in model.engines:
         if engine.instances < 1 or engine.queues < 1:
             yield f"machine: engine {engine.name} needs an instance and a queue"

@@ -7,7 +7,7 @@ built-in ones with a board are in `tilefarm.boards`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,8 @@ from tilefarm.documents import read_json
 from tilefarm.errors import TargetError
 from tilefarm.impossible import impossibilities
 from tilefarm.machine import HLS_MAX_SHIFT, Board, Host, Limits, Target, Timing, VtaConfig
-from tilefarm.machine_json import machine_from_document
+from tilefarm.machine_json import lanes_from_vta, machine_from_document
+from tilefarm.processors import PROCESSORS, this_processor
 from tilefarm.vta_config import is_vta_config, vta_config_target
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Target",
     "Timing",
     "VtaConfig",
+    "built_in_targets",
     "impossibilities",
     "load_target",
     "target_from_document",
@@ -43,8 +45,15 @@ TARGETS: Final[Mapping[str, Target]] = {
         *BOARDS,
     )
 }
-"""Built-in targets by name: VTA's default geometry with the bursts of the Pynq and De10 shells, and
-the former with MUL in its ALU; then boards, each followed by its simulated twin on this machine."""
+"""Built-in accelerators by name: VTA's default geometry with the bursts of the Pynq and De10
+shells, and the former with MUL in its ALU; then boards, each followed by its simulated twin on this
+machine. Processors are in `tilefarm.processors`."""
+
+
+def built_in_targets() -> dict[str, Target]:
+    """All that have a name: TARGETS, then this machine's processor, and the known ones."""
+    processors = (this_processor(), *PROCESSORS)
+    return {**TARGETS, **{target.name: target for target in processors}}
 
 
 def load_target(name_or_path: str) -> Target:
@@ -61,8 +70,12 @@ def load_target(name_or_path: str) -> Target:
         return TARGETS[name_or_path]
     path = Path(name_or_path)
     if not name_or_path.endswith(".json"):
-        known = ", ".join(TARGETS)
-        raise TargetError(f"unknown target {name_or_path!r}", f"one of {known}, or a .json file")
+        known = built_in_targets()
+        if name_or_path in known:
+            return known[name_or_path]
+        raise TargetError(
+            f"unknown target {name_or_path!r}", f"one of {', '.join(known)}, or a .json file"
+        )
     try:
         document = read_json(path)
     except OSError as error:
@@ -88,8 +101,11 @@ def target_from_document(document: object, *, where: str) -> Target:
         reasons.append(f"{key}: unknown key")
     described = document.get("machine")
     machine = None if described is None else machine_from_document(described, reasons)
-    given = document.get("vta", {} if machine is not None else None)
-    vta = _section(VtaConfig, given, "vta", reasons, required=described is None)
+    vta: dict[str, Any] = {}
+    if described is None:
+        vta = _section(VtaConfig, document.get("vta"), "vta", reasons, required=True)
+    elif machine is not None and "vta" in document:
+        machine = replace(machine, lanes=lanes_from_vta(document["vta"], reasons))
     timing = _section(Timing, document.get("timing", {}), "timing", reasons)
     host = _section(Host, document.get("host", {}), "host", reasons)
     limits = _section(Limits, document.get("limits", {}), "limits", reasons)
@@ -99,7 +115,7 @@ def target_from_document(document: object, *, where: str) -> Target:
     if not reasons:
         target = Target(
             name=str(name),
-            vta=VtaConfig(**vta),
+            vta=VtaConfig(**vta) if machine is None else None,
             timing=Timing(**timing),
             host=Host(**host),
             limits=Limits(**limits),

@@ -10,13 +10,13 @@ from tilefarm.errors import TargetError
 from tilefarm.model import MachineModel
 from tilefarm.target import TARGETS, Host, Target
 
-from driver.targets import usable_target
+from driver.targets import accelerated_target, playable_target, usable_target
 
 SIM = TARGETS["sim"]
 
 
 def test_every_reason_why_no_code_can_be_made_is_listed(tmp_path: Path) -> None:
-    lanes = replace(SIM.vta, log_block=0, log_inp_buff_size=8, log_acc_buff_size=8)
+    lanes = replace(SIM.geometry, log_block=0, log_inp_buff_size=8, log_acc_buff_size=8)
     odd = replace(
         SIM,
         vta=replace(lanes, log_wgt_buff_size=8),
@@ -37,9 +37,22 @@ def test_a_machine_that_no_device_here_is_is_refused(tmp_path: Path) -> None:
     file.write_text(Target(name="mine", machine=MachineModel(kind="toy")).to_json())
     with pytest.raises(TargetError) as refused:
         usable_target(str(file))
-    assert "machine.kind: 'toy', and devices here are vta" in refused.value.what
+    assert "machine.kind: 'toy', and devices here are vta or cpu" in refused.value.what
     assert "tilefarm targets --show sim" in refused.value.hint
 
 
 def test_a_built_in_target_is_usable() -> None:
     assert usable_target("sim") == SIM
+
+
+@pytest.mark.parametrize("name", ["cpu", "cpu:x86-64-v4", "cpu:x86-64-v3", "cpu:neoverse-n1"])
+def test_there_is_code_for_processors_alone(name: str) -> None:
+    assert usable_target(name).name == name
+
+
+def test_a_command_that_wants_an_accelerator_says_that_a_target_has_none() -> None:
+    for wanting in (accelerated_target, playable_target):
+        with pytest.raises(TargetError, match="cpu: this target has no accelerator") as refused:
+            wanting("cpu")
+        assert "sim, sim-de10" in refused.value.hint
+    assert accelerated_target("sim-mul").name == "sim-mul"

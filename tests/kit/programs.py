@@ -35,7 +35,7 @@ DENSE_CYCLES: Final = 168
 
 def stream(text: str, target: Target = SIM) -> Any:
     """The words of instructions written as text, uint64[n, 2]."""
-    return assemble(parse(text), InstructionSet(target.vta))
+    return assemble(parse(text), InstructionSet(target.geometry))
 
 
 def dense_program(
@@ -47,7 +47,7 @@ def dense_program(
     weights = rng.integers(-128, 128, (16, 16), dtype=np.int8)
     out = (data.astype(np.int32) @ weights.astype(np.int32).T >> 4).astype(np.int8)
     before = np.zeros(DRAM_NBYTES, np.uint8)
-    uop = InstructionSet(target.vta).encode_uop(Uop(0, 0, 0))
+    uop = InstructionSet(target.geometry).encode_uop(Uop(0, 0, 0))
     before[UOPS_AT : UOPS_AT + 4] = np.frombuffer(np.uint32(uop).tobytes(), np.uint8)
     before[DATA_AT : DATA_AT + data.size] = data.reshape(-1).view(np.uint8)
     before[WEIGHTS_AT : WEIGHTS_AT + weights.size] = weights.reshape(-1).view(np.uint8)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tilefarm.dtype import DType
 from tilefarm.errors import TargetError
-from tilefarm.model import Engine, MachineModel, Memory
+from tilefarm.model import Engine, Lanes, MachineModel, Memory
 from tilefarm.target import TARGETS, Target, target_from_document
 
 TOY = MachineModel(
@@ -35,7 +35,7 @@ def read(machine: object) -> Target:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_vta_is_a_machine_whose_memories_are_its_geometry(name: str) -> None:
-    vta, model = TARGETS[name].vta, TARGETS[name].model
+    vta, model = TARGETS[name].geometry, TARGETS[name].model
     assert model.kind == "vta"
     depths = {memory.name: memory.depth for memory in model.memories}
     assert depths == {
@@ -111,6 +111,14 @@ def test_what_is_no_machine_is_told(case: str) -> None:
     assert refused.value.hint
 
 
+def test_blocks_are_powers_of_two() -> None:
+    with pytest.raises(TargetError) as refused:
+        read({"kind": "toy", "lanes": {"batch": 0, "block": 12}})
+    assert "machine.lanes.batch: 0 is no power of two up to 256" in refused.value.what
+    assert "machine.lanes.block: 12 is no power of two" in refused.value.what
+    assert read({"kind": "toy", "lanes": {"block": 8}}).lanes == Lanes(batch=1, block=8)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
@@ -127,4 +135,4 @@ def test_of_vta_another_machine_has_its_blocks_alone(key: str, value: int, why: 
 
 def test_tensors_are_blocked_as_the_machine_says() -> None:
     document = {"name": "mine", "machine": {"kind": "toy"}, "vta": {"log_block": 3}}
-    assert target_from_document(document, where="t.json").vta.block == 8
+    assert target_from_document(document, where="t.json").lanes.block == 8

@@ -70,7 +70,7 @@ def test_any_possible_target_survives_json(target: Target) -> None:
 
 
 def test_absent_sections_have_their_defaults() -> None:
-    document = {"name": "mine", "vta": asdict(SIM.vta)}
+    document = {"name": "mine", "vta": asdict(SIM.geometry)}
     assert target_from_document(document, where="t") == replace(SIM, name="mine")
 
 
@@ -121,7 +121,7 @@ def test_a_board_s_clock_makes_time_of_cycles() -> None:
 
 
 def test_the_hls_design_has_its_limit_where_nothing_is_said() -> None:
-    document = {"name": "mine", "vta": asdict(SIM.vta), "board": {"design": "hls"}}
+    document = {"name": "mine", "vta": asdict(SIM.geometry), "board": {"design": "hls"}}
     assert target_from_document(document, where="t").limits.max_shift == 15
 
 
@@ -137,7 +137,7 @@ def test_the_built_in_targets_are_possible() -> None:
 
 
 def test_derived_sizes_are_those_of_the_default_hardware() -> None:
-    vta = SIM.vta
+    vta = SIM.geometry
     assert (vta.batch, vta.block) == (1, 16)
     assert (vta.uop_nbytes, vta.inp_nbytes, vta.wgt_nbytes) == (4, 16, 256)
     assert (vta.acc_nbytes, vta.out_nbytes) == (64, 16)

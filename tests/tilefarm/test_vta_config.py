@@ -61,13 +61,13 @@ def test_tsim_is_the_rtl_below_the_original_runtime() -> None:
 
 
 def test_our_own_text_of_a_geometry_is_taken() -> None:
-    vta = TARGETS["sim"].vta
-    assert target_from_document(json.loads(vta.to_json()), where="t").vta == vta
+    vta = TARGETS["sim"].geometry
+    assert target_from_document(json.loads(vta.to_json()), where="t").geometry == vta
 
 
 def test_the_geometry_is_the_file_s() -> None:
     target = target_from_document({**SAMPLE, "LOG_BLOCK": 5, "LOG_WGT_BUFF_SIZE": 19}, where="t")
-    assert (target.vta.log_block, target.vta.log_wgt_buff_size) == (5, 19)
+    assert (target.geometry.log_block, target.geometry.log_wgt_buff_size) == (5, 19)
     assert target.name == "pynq_1x32_i8w8a32_15_15_19_17"
 
 

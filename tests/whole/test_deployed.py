@@ -81,7 +81,7 @@ def test_both_examples_give_the_references_bits(
     case: Any, target: Target, how: Quantization, tmp_path: Path
 ) -> None:
     graph, data = case()
-    quantized = quantize(graph, data, how, block=target.vta.block)
+    quantized = quantize(graph, data, how, block=target.lanes.block)
     program = program_of(partition_network(quantized, target))
     wanted = run_integer(quantized, data)
     out = OutputFolder(tmp_path)
@@ -126,7 +126,7 @@ def test_the_python_example_takes_a_part_of_a_batch_and_the_models_integers(
         inputs=(replace(graph.inputs[0], grid=taken),),
         outputs=(replace(graph.outputs[0], grid=made), *graph.outputs[1:]),
     )
-    quantized = quantize(graph, data, block=PAIRS.vta.block)
+    quantized = quantize(graph, data, block=PAIRS.lanes.block)
     program = program_of(partition_network(quantized, PAIRS))
     out = OutputFolder(tmp_path)
     out.write_program(program, {})

@@ -51,7 +51,7 @@ def attention() -> Graph:
 def test_a_block_of_attention(simulators: Simulators, target: Target) -> None:
     graph = attention()
     data = samples_for(graph, 1)
-    network = simulators.assert_same(quantize(graph, data, block=target.vta.block), target, data)
+    network = simulators.assert_same(quantize(graph, data, block=target.lanes.block), target, data)
     kernels = {step.workload.operator for step in network.steps}
     assert {"real_normalize", "real_softmax", "real_reduce", "matmul", "conv2d"} <= kernels
 

@@ -46,7 +46,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         assert isinstance(made, Artifact), made
         code = folder / f"{next(loaded)}.so"
         code.write_bytes(made.code)
-        narrow = target.vta.batch == 1
+        narrow = target.lanes.batch == 1
         library.configure(target, strictness=Strictness.CHISEL if narrow else Strictness.HLS)
         inputs = [arrays[spec.name].tobytes() for spec in work.inputs]
         result = library.run_entry(code, "entry", [*inputs, work.outputs[0].nbytes])

@@ -26,7 +26,7 @@ def test_a_gated_network(
 ) -> None:
     graph = import_model(saved(gated(channels), tmp_path))
     data = {"x": RNG.standard_normal((4, 3, 10, 9)).astype(np.float32)}
-    quantized = quantize(graph, data, block=target.vta.block)
+    quantized = quantize(graph, data, block=target.lanes.block)
     one = {"x": data["x"][:1]}
     (wanted,) = run_integer(quantized, one).values()
     (exact,) = run_float(graph, one).values()

@@ -123,7 +123,7 @@ OTHERS = {
 def test_other_accelerators(target: Target, library: VtaLibrary, tmp_path: Path) -> None:
     library.configure(target)
     for name in ("residual", "shrinking pool", "average"):
-        work = layers(target.vta.batch, target.vta.block)[name]
+        work = layers(target.lanes.batch, target.lanes.block)[name]
         made = generate(work, target)
         cycles(library, work, made.trace(dict(made.space.default)), target, tmp_path)
 

@@ -64,7 +64,7 @@ class Costs:
 
 def costs_of(target: Target) -> Costs:
     """What the design of a target's board takes."""
-    vta, bus = target.vta, target.timing.bus_nbytes
+    vta, bus = target.geometry, target.timing.bus_nbytes
     inp, wgt, acc = (n // bus for n in (vta.inp_nbytes, vta.wgt_nbytes, vta.acc_nbytes))
     again = _SLOT_KERNELS_AGAIN if target.board.runtime == "original" else _SLOT_KERNELS
     if target.board.design == "hls":

@@ -65,7 +65,7 @@ class _Tally:
     def __init__(
         self, target: Target, extents: Mapping[Var, int], counted: defaultdict[str, float]
     ) -> None:
-        vta = target.vta
+        vta = target.geometry
         self._target = target
         self._extents = extents
         self._nbytes = {"inp": vta.inp_nbytes, "wgt": vta.wgt_nbytes, "acc": vta.acc_nbytes}
@@ -100,7 +100,7 @@ class _Tally:
     def _dma(self, dma: Dma, times: float) -> None:
         rows, columns = self._mean(dma.rows), self._mean(dma.columns)
         scope = "out" if dma.direction == "store" else dma.sram.buffer.scope
-        nbytes = self._nbytes.get(scope, self._target.vta.out_nbytes)
+        nbytes = self._nbytes.get(scope, self._target.geometry.out_nbytes)
         self._counted[f"{scope}_dmas"] += times
         self._counted[f"{scope}_rows"] += times * rows
         self._counted[f"{scope}_nbytes"] += times * rows * columns * nbytes
@@ -130,7 +130,7 @@ class _Tally:
         load = beats["inp"] + beats["wgt"] + LOAD_CYCLES * (c["inp_dmas"] + c["wgt_dmas"])
         own = c["gemm_cycles"] + c["reset_cycles"] + c["alu_cycles"] + KERNEL_CYCLES * c["kernels"]
         waiting = beats["acc"] + LOAD_CYCLES * (c["acc_dmas"] + c["uop_loads"]) + c["uops"] / 2
-        store = STORE_CYCLES * (c["out_nbytes"] / self._target.vta.out_nbytes + c["out_rows"])
+        store = STORE_CYCLES * (c["out_nbytes"] / self._target.geometry.out_nbytes + c["out_rows"])
         dmas = sum(c[f"{n}_dmas"] for n in ("inp", "wgt", "acc", "out"))
         modules = {"load_cycles": load, "compute_cycles": own + waiting, "store_cycles": store}
         named = {name: float(c[name]) for name in _COUNTED}

@@ -37,7 +37,7 @@ NEVER: Final = 1 << 30
 
 def scope_depth(target: Target, scope: SramScope) -> int:
     """Elements that one on-chip memory holds."""
-    vta = target.vta
+    vta = target.geometry
     return {"inp": vta.inp_depth, "wgt": vta.wgt_depth, "acc": vta.acc_depth}[scope]
 
 
@@ -53,7 +53,7 @@ def scope_fits(target: Target, scope: SramScope, elements: int) -> Violation | N
 
 def uop_capacity(target: Target) -> int:
     """Micro-ops that may be resident at once."""
-    return min(target.vta.uop_depth, target.limits.kernel_uops)
+    return min(target.geometry.uop_depth, target.limits.kernel_uops)
 
 
 def uops_fit(target: Target, uops: int) -> Violation | None:

@@ -97,7 +97,7 @@ def nest_of(workload: Workload, target: Target) -> Func:
     Raises:
         ValueError: tensors and attributes do not fit together.
     """
-    return _nest_of(workload, workload.to_json(), target.vta.batch, target.vta.block)
+    return _nest_of(workload, workload.to_json(), target.lanes.batch, target.lanes.block)
 
 
 @lru_cache(maxsize=64)

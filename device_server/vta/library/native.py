@@ -139,7 +139,7 @@ def hardware_words(
     Where nothing is said, time and rules are those of the design that the target's board is made
     from. The functional rules stand for the Chisel design, too: they differ in what no kernel does.
     """
-    geometry = (getattr(target.vta, name) for name in CONFIG_FIELDS)
+    geometry = (getattr(target.geometry, name) for name in CONFIG_FIELDS)
     timing = (getattr(target.timing, name) for name in TIMING_FIELDS)
     hls = target.board.design == "hls"
     rules = strictness or (Strictness.HLS if hls else Strictness.FUNCTIONAL)

@@ -129,7 +129,7 @@ def with_target(meta: Mapping[str, Any], target: Target) -> dict[str, Any]:
 
 def _what_runs_show(target: Target) -> tuple[object, ...]:
     """What of a target decides how a program runs on it; the other limits bound the compiler."""
-    return target.vta, target.timing, target.limits.alu_mul, target.board.design
+    return target.geometry, target.timing, target.limits.alu_mul, target.board.design
 
 
 def read_program(path: Path) -> Program:

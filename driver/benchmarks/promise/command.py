@@ -20,7 +20,7 @@ from driver.benchmarks.promise.keeping import Broken, PromiseResult, Wanted, kee
 from driver.benchmarks.zoo.recipes import RECIPES
 from driver.network import Promise
 from driver.report.terminal.text_table import text_table
-from driver.targets import usable_target
+from driver.targets import accelerated_target
 
 _POINTS: Final = 0.5
 _MOST: Final = 1000
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     _ = Promise(points=args.max_loss, is_said=True)
-    usable_target(args.target)
+    accelerated_target(args.target)
     tasks = _tasks(args)
     ends: list[PromiseResult | Broken] = []
     for task, end in zip(tasks, isolated(keep, tasks, jobs=args.jobs), strict=True):

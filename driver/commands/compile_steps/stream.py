@@ -50,7 +50,7 @@ def stream_of(workload: Workload, trace: Trace, target: Target, *, seed: int = 0
         library.configure(target)
         result = library.run_stream(program.instructions, program.image(), timeline=True)
         assert result.spans is not None
-        records = disassemble(program.instructions, InstructionSet(target.vta))
+        records = disassemble(program.instructions, InstructionSet(target.geometry))
         total += spent(records, result.spans, result.counters)
         timelines.append(result.timeline)
         lines += _lines(records, result.spans)

@@ -260,7 +260,7 @@ def _layer(
         scale_in=tuple(quantized.tensors[name].scale for name in node.inputs),
         scale=result.scale,
         zero=round(-result.middle / result.scale) if result.scale else 0,
-        shift=shift_words(node.op, network.target.vta.block),
+        shift=shift_words(node.op, network.target.lanes.block),
         macs=sum(step.macs for step in steps),
         noise=off.noise if off else None,
         sources=off.sources if off else None,

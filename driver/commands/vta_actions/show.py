@@ -40,9 +40,9 @@ def run(args: argparse.Namespace) -> int:
     from device_server.vta.programs.stream_statistics import statistics
 
     program = read_program(args.program)
-    isa = InstructionSet(program.target.vta)
+    isa = InstructionSet(program.target.geometry)
     records = disassemble(program.instructions, isa)
-    counted = statistics(records, program.target.vta)
+    counted = statistics(records, program.target.geometry)
     lines = [] if args.summary else list(listing(program, records, isa, uops=args.uops))
     if args.json:
         document: dict[str, Any] = {
@@ -63,7 +63,7 @@ def listing(
     """One line an instruction; with `uops`, its micro-ops on lines of their own below it."""
     from device_server.vta.programs.disassembly import line, uops_of
 
-    depth = program.target.vta.uop_depth
+    depth = program.target.geometry.uop_depth
     listed = dict(uops_of(records, program.image(), depth)) if uops else {}
     for number, record in enumerate(records):
         yield line(number, record)

@@ -149,7 +149,7 @@ class Assembly:
 
     def blocked(self, shape: Shape) -> Shape:
         """The shape in memory of a logical int8 tensor."""
-        return blocked_shape(shape, self._target.vta.batch, self._target.vta.block)
+        return blocked_shape(shape, self._target.lanes.batch, self._target.lanes.block)
 
     def stored(self, tensor: QuantTensor) -> Shape:
         """The shape in memory of a logical tensor: float32 as it is, int8 in blocks.

@@ -44,14 +44,14 @@ class Channels:
         if join.is_dense:
             self._values.hold(node.output, whole)
             return
-        order = channel_order(join, self._graph, self._target.vta.block)
+        order = channel_order(join, self._graph, self._target.lanes.block)
         self._sort(node, whole, self._values.image(node.output, join.channels), order)
 
     def cut(self, node: QuantNode, op: QSlice) -> None:
         """A view where the channels begin with a block; otherwise they are moved."""
         source = self._graph.tensors[node.inputs[0]].shape
-        block, holder = self._target.vta.block, self._values.read(node.inputs[0])
-        if op.start % block == 0 and source[0] <= self._target.vta.batch:
+        block, holder = self._target.lanes.block, self._values.read(node.inputs[0])
+        if op.start % block == 0 and source[0] <= self._target.lanes.batch:
             shape = self._made.blocked(self._graph.tensors[node.output].shape)
             before = math.prod(self._made.blocked((source[0], op.start, *source[2:])))
             self._made.declare(node.output, shape, DType.INT8, "view", parent=holder, offset=before)
@@ -105,7 +105,7 @@ class Channels:
 
     def _sort(self, node: QuantNode, source: str, shape: Shape, order: list[int]) -> None:
         """A convolution of one pixel whose output channel k is input channel `order[k]`."""
-        weight = sorting_weight(order, shape[1] * self._target.vta.block, self._target)
+        weight = sorting_weight(order, shape[1] * self._target.lanes.block, self._target)
         self._made.call(
             node.name,
             "conv2d",

@@ -27,7 +27,7 @@ def plan_groups(graph: QuantGraph, target: Target) -> Mapping[str, int]:
     These are the int8 values that a product or the processor makes, and only products of as many
     groups or the processor read, if the channels of a group do not fill whole blocks.
     """
-    if target.vta.batch > 1:
+    if target.lanes.batch > 1:
         return {}
     readers: dict[str, list[QuantNode]] = {}
     for node in graph.nodes:
@@ -38,7 +38,7 @@ def plan_groups(graph: QuantGraph, target: Target) -> Mapping[str, int]:
         groups = {*_groups(node), *_groups_of_readers(node.output, readers)}
         if isinstance(node.op, Quantize | QMatMul) and len(groups) == 1 and 0 not in groups:
             (count,) = groups
-            if graph.tensors[node.output].shape[1] // count % target.vta.block:
+            if graph.tensors[node.output].shape[1] // count % target.lanes.block:
                 planned[node.output] = count
     return planned
 

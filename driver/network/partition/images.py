@@ -41,7 +41,7 @@ class Images:
             for node in graph.nodes
             if node.inputs[0] in self._images
             and isinstance(node.op, QConv2d)
-            and packs_windows(node.op, target.vta.block)
+            and packs_windows(node.op, target.lanes.block)
             and not (self._images[node.inputs[0]].fill and any(node.op.window.pad))
         }
         self._windows: dict[tuple[str, Window], str] = {}

@@ -58,7 +58,8 @@ class MatMuls:
         first, second = node.inputs
         channels = self._graph.tensors[second].shape[1]
         out = self._graph.tensors[node.output].shape
-        batch, block = self._target.vta.batch, self._target.vta.block
+        lanes = self._target.lanes
+        batch, block = lanes.batch, lanes.block
         weight, tiles = self._operand(node, first, op.groups, block)
         data = self._operand(node, second, op.groups, batch)
         shape = group_tiles_shape(out, op.groups, batch, block)
@@ -87,27 +88,27 @@ class MatMuls:
 
     def _operand(self, node: QuantNode, name: str, groups: int, rows: int) -> tuple[str, Shape]:
         """The tensor that has an operand with so many columns in a tile, and its shape."""
-        vta, shape = self._target.vta, self._graph.tensors[name].shape
-        tiles = group_tiles_shape(shape, groups, rows, vta.block)
+        lanes, shape = self._target.lanes, self._graph.tensors[name].shape
+        tiles = group_tiles_shape(shape, groups, rows, lanes.block)
         if self._lies_as_read(name, groups, rows):
             return self._values.read(name), tiles
         key = (name, groups, rows)
         if key not in self._gathered:
             source, places = self._places(name)
-            found = group_tiles(places + 1, groups, rows, vta.block) - 1
+            found = group_tiles(places + 1, groups, rows, lanes.block) - 1
             self._gathered[key] = self._made.fresh(f"{node.output}.{name}")
             self._gather(source, found, self._gathered[key], tiles)
         return self._gathered[key], tiles
 
     def _lies_as_read(self, name: str, groups: int, rows: int) -> bool:
         """Whether a value lies as the kernel takes it with so many columns in a tile."""
-        vta, shape = self._target.vta, self._graph.tensors[name].shape
-        whole = self._values.is_grouped(name) or shape[1] // groups % vta.block == 0
-        return vta.batch == 1 and whole and shape[2] % rows == 0
+        lanes, shape = self._target.lanes, self._graph.tensors[name].shape
+        whole = self._values.is_grouped(name) or shape[1] // groups % lanes.block == 0
+        return lanes.batch == 1 and whole and shape[2] % rows == 0
 
     def _only_products_read(self, node: QuantNode) -> bool:
         """Whether a node moves what only products read that gather it anyway."""
-        vta, name = self._target.vta, node.output
+        lanes, name = self._target.lanes, node.output
         if not isinstance(node.op, QGather) or node.op.fill:
             return False
         readers = [reader for reader in self._graph.nodes if name in reader.inputs]
@@ -115,7 +116,7 @@ class MatMuls:
             isinstance(reader.op, QMatMul)
             and not any(
                 operand == name and self._lies_as_read(name, reader.op.groups, rows)
-                for operand, rows in zip(reader.inputs, (vta.block, vta.batch), strict=True)
+                for operand, rows in zip(reader.inputs, (lanes.block, lanes.batch), strict=True)
             )
             for reader in readers
         )
@@ -124,8 +125,8 @@ class MatMuls:
         """The tensor to gather a value from, with its shape, and the places of its elements."""
         move = self._moved.get(name)
         source = move.inputs[0] if move is not None else name
-        vta, logical = self._target.vta, self._values.logical(source)
-        places = stored_places(logical, vta.batch, vta.block)
+        lanes, logical = self._target.lanes, self._values.logical(source)
+        places = stored_places(logical, lanes.batch, lanes.block)
         shape = self._graph.tensors[name].shape
         if move is not None and isinstance(move.op, QGather):
             rows = places.reshape(shape[0], -1)
@@ -161,7 +162,7 @@ def _rounding(name: str, shift: int, target: Target) -> Constants:
     """What makes the sums int8: half of what is shifted out is added to all of them first."""
     if not shift:
         return {}
-    rounds = np.full(target.vta.block, half(shift), np.int32)
+    rounds = np.full(target.lanes.block, half(shift), np.int32)
     last = shift - sum(_first_shift(shift, target).values())
     return {
         "bias": Constant(f"{name}.round", bias_tiles(rounds, target)[0]),

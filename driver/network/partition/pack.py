@@ -27,7 +27,7 @@ def in_planes(weight: WeightArray, packed: Callable[[Int8Array], NDArray[Any]]) 
 
 def packed_conv_weight(weight: Int8Array, target: Target) -> NDArray[Any]:
     """[Co, Ci, Kh, Kw] as [Co/c, Ci/c, Kh, Kw, c, c]; absent channels are zero."""
-    return weight_blocks(weight, target.vta.block)
+    return weight_blocks(weight, target.lanes.block)
 
 
 def packed_grouped_weight(weight: Int8Array, groups: int, target: Target) -> NDArray[Any]:
@@ -37,7 +37,7 @@ def packed_grouped_weight(weight: Int8Array, groups: int, target: Target) -> NDA
     Where they do not fill whole blocks of input and output alike, all of them become one group.
     """
     co, ci = weight.shape[0] // groups, weight.shape[1]
-    together = _groups_together(groups, ci, co, target.vta.block)
+    together = _groups_together(groups, ci, co, target.lanes.block)
     tiles = [
         packed_conv_weight(_side_by_side(weight[first * co :][: together * co], ci, co), target)
         for first in range(0, groups, together)
@@ -48,14 +48,14 @@ def packed_grouped_weight(weight: Int8Array, groups: int, target: Target) -> NDA
 def block_groups(weight: WeightArray, groups: int, target: Target) -> int:
     """How many groups of whole blocks a convolution's groups become."""
     co, ci = weight.shape[0] // groups, weight.shape[1]
-    return -(-groups // _groups_together(groups, ci, co, target.vta.block))
+    return -(-groups // _groups_together(groups, ci, co, target.lanes.block))
 
 
 def packed_transposed_weight(weight: Int8Array, target: Target) -> NDArray[Any]:
     """[Co, Sh, Sw, Ci, Kh, Kw] as [Co/c, Sh, Sw, Ci/c, Kh, Kw, c, c]."""
     phases = weight.transpose(0, 3, 1, 2, 4, 5)
     return np.ascontiguousarray(
-        weight_blocks(phases, target.vta.block).transpose(0, 2, 3, 1, 4, 5, 6, 7)
+        weight_blocks(phases, target.lanes.block).transpose(0, 2, 3, 1, 4, 5, 6, 7)
     )
 
 
@@ -75,19 +75,19 @@ def packed_dense_weight(
     `flattened` is the shape [C, ...] of data that were flattened before the layer: the columns then
     follow the blocked data, so that flattening moves nothing. Ci/c is the count of blocks there.
     """
-    block = target.vta.block
+    block = target.lanes.block
     tiles = weight_blocks(weight.reshape(weight.shape[0], *(flattened or weight.shape[1:])), block)
     return tiles.reshape(tiles.shape[0], -1, block, block)
 
 
 def packed_lanes(values: Int32Array, target: Target) -> NDArray[Any]:
     """Per-channel values [C] as [C/c, b, c], equal over b; absent channels are zero."""
-    return lane_blocks(values, target.vta.batch, target.vta.block)
+    return lane_blocks(values, target.lanes.batch, target.lanes.block)
 
 
 def packed_shift(shift: Int32Array, target: Target) -> NDArray[Any]:
     """Shifts [C] as [C/c] where the channels of every block have the same, else as [C/c, b, c]."""
-    block = target.vta.block
+    block = target.lanes.block
     firsts = shift[::block]
     if (np.repeat(firsts, block)[: len(shift)] == shift).all():
         return np.ascontiguousarray(firsts)
@@ -100,7 +100,7 @@ def bias_tiles(bias: Int32Array, target: Target) -> Int8Array:
     A bias B is 127*q + r with r within -63..63: r is on the last lane, q spread over the others.
     There are as many tiles as the largest one needs.
     """
-    block = target.vta.block
+    block = target.lanes.block
     rows = lane_blocks(bias.astype(np.int64), 1, block)[:, 0]
     high = np.rint(rows / INT8_MAX).astype(np.int64)
     low = rows - INT8_MAX * high
@@ -126,19 +126,19 @@ def bias_planes(bias: Int32Array, target: Target) -> Int8Array:
 
 def unit_rows(target: Target) -> Int8Array:
     """int8 [b, c]: the constant vectors (127, ..., 127, 1) that go through biases in tiles."""
-    rows = np.full((target.vta.batch, target.vta.block), INT8_MAX, np.int8)
+    rows = np.full((target.lanes.batch, target.lanes.block), INT8_MAX, np.int8)
     rows[:, -1] = 1
     return rows
 
 
 def diagonal_tile(value: int, target: Target) -> Int8Array:
     """int8 [c, c]: multiplies every lane by the value."""
-    return np.asarray(np.eye(target.vta.block) * value, np.int8)
+    return np.asarray(np.eye(target.lanes.block) * value, np.int8)
 
 
 def diagonal_lanes(values: Int32Array, target: Target) -> Int8Array:
     """int8 [C/c, 1, 1, 1, c, c]: for every block a tile that multiplies lane by lane by [C]."""
-    block = target.vta.block
+    block = target.lanes.block
     lanes = lane_blocks(values, 1, block)[:, 0]
     tiles = np.zeros((lanes.shape[0], 1, 1, 1, block, block), np.int8)
     tiles[..., np.arange(block), np.arange(block)] = lanes[:, None, None, None]

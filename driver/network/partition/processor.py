@@ -38,7 +38,7 @@ class Processor:
 
     def lookup(self, node: QuantNode, table: Int8Array) -> None:
         """A table of the whole int8 range; one with rows for channels is brought into blocks."""
-        block = self._target.vta.block
+        block = self._target.lanes.block
         if table.ndim > 1:
             table = channel_rows(table, block)
         self._made.call(
@@ -71,7 +71,8 @@ class Processor:
         source = self._graph.tensors[node.inputs[0]].shape
         before = self._made.blocked(source)
         after = self._made.blocked(self._graph.tensors[node.output].shape)
-        places = blocked_places(op.index, source, self._target.vta.batch, self._target.vta.block)
+        lanes = self._target.lanes
+        places = blocked_places(op.index, source, lanes.batch, lanes.block)
         self._made.call(
             node.name,
             "gather",

@@ -18,7 +18,9 @@ def is_accelerated(workload: Workload, target: Target) -> bool:
 
 @cache
 def misfit(workload: Workload, target: Target) -> str:
-    """Why not even the smallest tiles of a workload fit on the target; empty if they do."""
+    """Why no tiles of a workload fit on the target, or there is no place; empty if they do."""
+    if not target.has_accelerator:
+        return "the target is a processor alone"
     try:
         generate(workload, target)
     except SpaceError as refusal:

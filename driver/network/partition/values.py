@@ -27,14 +27,14 @@ class Values:
 
     def __init__(self, graph: QuantGraph, target: Target, made: Assembly) -> None:
         self._graph = graph
-        self._block = target.vta.block
+        self._block = target.lanes.block
         self._made = made
         self._holder: dict[str, str] = {i.name: i.name for i in graph.inputs}
         self._flattened: dict[str, QuantNode] = {}
         self._reshaped = {n.output: n.inputs[0] for n in graph.nodes if isinstance(n.op, QReshape)}
         self._groups = plan_groups(graph, target)
         self.borders = plan_borders(graph)
-        self.joins = plan_joins(graph, target.vta.batch, target.vta.block)
+        self.joins = plan_joins(graph, target.lanes.batch, target.lanes.block)
         self._places = {
             part.source: (join, part)
             for join in self.joins.values()

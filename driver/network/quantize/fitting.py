@@ -78,7 +78,7 @@ def fit_quantization(
         seen = observed[way.of_floats()]
         assert seen is not None, "the form of a network without ranges needs a run"
         wanted = Refinement(
-            block=target.vta.block,
+            block=target.lanes.block,
             shares=way.share_shifts is not False,
             shares_all=bool(way.share_shifts),
         )
@@ -113,4 +113,4 @@ def quantize_for(
             f"--target {known}, a target whose JSON has limits.alu_mul, or --requantize shift",
         )
     most = min(target.limits.max_shift, MAX_SHIFT)
-    return quantize(graph, calibration, how, block=target.vta.block, max_shift=most, form=form)
+    return quantize(graph, calibration, how, block=target.lanes.block, max_shift=most, form=form)

@@ -42,7 +42,7 @@ def _first_late(program: Program, result: StreamResult) -> str:
         return ""
     first = min(rows.tolist(), key=lambda row: int(spans[row, 0]))
     record = disassemble(
-        program.instructions[first : first + 1], InstructionSet(program.target.vta)
+        program.instructions[first : first + 1], InstructionSet(program.target.geometry)
     )[0]
     begin, end = result.spans[first]
     wanted_begin, wanted_end = spans[first]
@@ -55,7 +55,7 @@ def _first_late(program: Program, result: StreamResult) -> str:
 def _writes(program: Program) -> Iterator[str]:
     if program.accumulator_writes is None:
         return
-    vta = program.target.vta
+    vta = program.target.geometry
     counted = statistics(disassemble(program.instructions, InstructionSet(vta)), vta)
     writes = counted.gemm_uops + counted.reset_uops + counted.alu_uops
     if writes != program.accumulator_writes:

@@ -148,7 +148,7 @@ class Convolution:
         Args:
             epilogue: what follows the multiplication.
         """
-        batch, block = target.vta.batch, target.vta.block
+        batch, block = target.lanes.batch, target.lanes.block
         ci, co = -(-self.ci // block), -(-self.co // block)
         window = (self.kernel, self.kernel)
         planes = (epilogue.planes,) if epilogue.wide else ()
@@ -176,7 +176,7 @@ class Convolution:
 
 def _requantization(co: int, target: Target, epilogue: Epilogue) -> tuple[TensorSpec, ...]:
     """The inputs behind data and weight; `co` counts output blocks."""
-    batch, block = target.vta.batch, target.vta.block
+    batch, block = target.lanes.batch, target.lanes.block
     lanes = (co, batch, block)
     planes = (2,) * epilogue.is_in_planes
     tiles = (

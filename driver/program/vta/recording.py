@@ -66,10 +66,10 @@ def record_workload(
 
 def program_of(stream: RecordedStream, target: Target, meta: dict[str, Any]) -> Program:
     """A recorded synchronization as a program that promises what was seen."""
-    isa = InstructionSet(target.vta)
+    isa = InstructionSet(target.geometry)
     recorded = disassemble(stream.instructions, isa)
-    records, (before, after) = squeezed(recorded, (stream.before, stream.after), target.vta)
-    counted = statistics(records, target.vta)
+    records, (before, after) = squeezed(recorded, (stream.before, stream.after), target.geometry)
+    counted = statistics(records, target.geometry)
     counts = {
         "n_insns": counted.instructions,
         "n_load": counted.load,

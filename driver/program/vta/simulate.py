@@ -24,7 +24,7 @@ def simulate(
     Raises:
         DataError: an instruction cannot be run, or they wait for one another; says which.
     """
-    records = disassemble(program.instructions, InstructionSet(program.target.vta))
+    records = disassemble(program.instructions, InstructionSet(program.target.geometry))
     _refuse(records, path)
     try:
         result = library.run_stream(program.instructions, program.image(), timeline=timeline)

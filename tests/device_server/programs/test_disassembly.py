@@ -228,11 +228,11 @@ def _vectors() -> list[Path]:
 def test_every_golden_vector_survives_text_and_is_counted_right() -> None:
     for path in _vectors():
         program = read_program(path)
-        isa = InstructionSet(program.target.vta)
+        isa = InstructionSet(program.target.geometry)
         records = disassemble(program.instructions, isa)
         text = "\n".join(line(number, record) for number, record in enumerate(records))
         np.testing.assert_array_equal(assemble(parse(text), isa), program.instructions)
-        counted = statistics(records, program.target.vta)
+        counted = statistics(records, program.target.geometry)
         found = {
             "n_load": counted.load,
             "n_gemm": counted.gemm,

@@ -28,14 +28,14 @@ def test_a_stream_without_its_hole_does_the_same_in_the_same_time(
     library: VtaLibrary,
 ) -> None:
     """The output lies five granules away from the rest, a stream that stores nothing else there."""
-    isa = InstructionSet(SIM.vta)
+    isa = InstructionSet(SIM.geometry)
     far = DENSE.replace(f"dram={OUT_AT // 16:#x}", f"dram={(FAR + 48) // 16:#x}")
     before = np.zeros(FAR + 4096, np.uint8)
     near = dense_program().image()
     before[: near.size] = near
     library.configure(SIM)
     wanted = library.run_stream(assemble(parse(far), isa), before)
-    records, (small, after) = squeezed(parse(far), (before, wanted.dram), SIM.vta)
+    records, (small, after) = squeezed(parse(far), (before, wanted.dram), SIM.geometry)
     assert small.size == GRANULE_NBYTES + 4096
     again = library.run_stream(assemble(records, isa), small)
     np.testing.assert_array_equal(again.dram, after)
@@ -48,7 +48,7 @@ def test_a_stream_without_its_hole_does_the_same_in_the_same_time(
 
 def test_what_has_no_hole_stays_as_it_is() -> None:
     program = dense_program()
-    records = disassemble(program.instructions, InstructionSet(SIM.vta))
-    again, (image,) = squeezed(records, (program.image(),), SIM.vta)
+    records = disassemble(program.instructions, InstructionSet(SIM.geometry))
+    again, (image,) = squeezed(records, (program.image(),), SIM.geometry)
     assert again == records
     np.testing.assert_array_equal(image, program.image())

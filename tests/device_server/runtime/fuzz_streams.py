@@ -200,7 +200,7 @@ def run_case(library: VtaLibrary, seed: int, number: int) -> str:
     """
     rng = np.random.default_rng([seed, number])
     target = TARGETS[int(rng.integers(0, len(TARGETS)))]
-    case = MAKERS[int(rng.integers(0, len(MAKERS)))](rng, target.vta)
+    case = MAKERS[int(rng.integers(0, len(MAKERS)))](rng, target.geometry)
     paths = library.vector_paths()
     library.configure(
         target,

@@ -129,7 +129,7 @@ def test_what_the_rtl_was_run_with_reads_the_same_in_both_languages(library: Vta
     for path in _vectors()[::8]:
         program = read_program(path)
         library.configure(program.target)
-        isa = InstructionSet(program.target.vta)
+        isa = InstructionSet(program.target.geometry)
         for low, high in np.unique(program.instructions, axis=0).tolist():
             again, text = library.disassemble((low, high))
             assert again == (low, high) == isa.encode(isa.decode(low, high)), path.name

@@ -38,7 +38,7 @@ OWN = {
     "one lane": target(0, inp=4, wgt=8, acc=6),
     "one element a buffer": replace(
         target(4, inp=4, wgt=8, acc=6),
-        vta=replace(target(4, inp=4, wgt=8, acc=6).vta, log_uop_buff_size=4),
+        vta=replace(target(4, inp=4, wgt=8, acc=6).geometry, log_uop_buff_size=4),
     ),
 }
 

@@ -31,7 +31,7 @@ from .streams import (
     words_of,
 )
 
-VTA = TARGETS["sim"].vta
+VTA = TARGETS["sim"].geometry
 FUNCTIONAL, CHISEL, HLS = Strictness
 ONE = (Uop(0, 0, 0),)
 PAIR = (Uop(0, 0, 0), Uop(1, 1, 0))

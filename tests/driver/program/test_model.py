@@ -82,7 +82,7 @@ def test_every_tensor_is_aligned_and_the_arena_is_no_larger_than_without_sharing
     views = {view.name for view in network.tensors_of("view")}
     for step, call in zip(network.steps, job.calls, strict=True):
         for name, (_, offset) in zip((*step.inputs, *step.outputs), call.arguments, strict=True):
-            assert offset % (SIM.vta.block if name in views else 256) == 0
+            assert offset % (SIM.lanes.block if name in views else 256) == 0
     assert len(constants) % 256 == 0
     assert arena.picture.bound_nbytes <= arena.nbytes
     assert {r.name for r in arena.picture.rects} == {
@@ -92,7 +92,7 @@ def test_every_tensor_is_aligned_and_the_arena_is_no_larger_than_without_sharing
 
 def test_tensors_begin_at_multiples_of_the_largest_element() -> None:
     """The accelerator's addresses count elements; a tile of 32 by 32 weights has 1024 bytes."""
-    wide = replace(SIM, vta=replace(SIM.vta, log_block=5))
+    wide = replace(SIM, vta=replace(SIM.geometry, log_block=5))
     assert (alignment(SIM), alignment(wide)) == (256, 1024)
     b, rng = Builder((1, 32, 2, 2)), np.random.default_rng(0)
     first = b.put(conv(rng, 32, 32, window(1)), "x")

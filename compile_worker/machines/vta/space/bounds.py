@@ -33,7 +33,7 @@ def _least(layer: GemmLayer | VectorLayer, workload: Workload, target: Target) -
             store * layer.output_vectors,
         )
     vector = costs.vector(layer.epilogue.vector_cycles, layer.epilogue.immediates)
-    read = layer.read_vectors * target.vta.inp_nbytes + workload.inputs[1].nbytes
+    read = layer.read_vectors * target.geometry.inp_nbytes + workload.inputs[1].nbytes
     return max(
         layer.gemm_cycles + vector * layer.output_vectors,
         read // bus,

@@ -79,7 +79,7 @@ def _one_level(workload: Workload, target: Target) -> str:
 
 def _other_lanes(workload: Workload, target: Target) -> str:
     lanes = workload.inputs[0].shape[-2:]
-    wanted = (target.vta.batch, target.vta.block)
+    wanted = (target.lanes.batch, target.lanes.block)
     if lanes == wanted:
         return ""
     return f"vectors of {lanes[0]}x{lanes[1]} are not the {wanted[0]}x{wanted[1]} that GEMM takes"

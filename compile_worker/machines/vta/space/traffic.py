@@ -31,7 +31,7 @@ FETCH: Final = 280
 
 def declare_traffic(draft: Draft, layer: GemmLayer, target: Target) -> None:
     """Loads, copies, bytes, instructions and cycles of each module."""
-    vta = target.vta
+    vta = target.geometry
     _copies(draft, layer)
     draft.prod("inp_nbytes", "inp_moved", coefficient=vta.inp_nbytes)
     epilogue = layer.epilogue

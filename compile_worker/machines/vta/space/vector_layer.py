@@ -105,7 +105,7 @@ class VectorLayer:
 
     def loading_cycles(self, target: Target) -> int:
         """Cycles that the bus needs at least for everything that is loaded."""
-        return self.input_vectors * target.vta.inp_nbytes // target.timing.bus_nbytes
+        return self.input_vectors * target.geometry.inp_nbytes // target.timing.bus_nbytes
 
     def vectors(self, stage: VectorStage) -> int:
         """Vectors of a stage when the whole layer is one tile."""

@@ -19,7 +19,7 @@ def vectors_of(stage: VectorStage) -> str:
 
 def declare_vector_traffic(draft: Draft, layer: VectorLayer, target: Target) -> None:
     """Copies, instructions, bytes, and cycles of each module; predicted_quarter_cycles."""
-    vta = target.vta
+    vta = target.geometry
     _copies(draft, layer)
     draft.prod("inp_moved", "inp_elements", "steps")
     draft.prod("inp_nbytes", "inp_moved", coefficient=vta.inp_nbytes)

@@ -64,7 +64,7 @@ def test_another_accelerator_is_named_in_the_program(
     code, _, err = vta("dump", "--conv", SMALL, "--target", file, "--out", where)
     assert code == 0, err
     (program,) = where.iterdir()
-    assert read_program(program).target.vta == config
+    assert read_program(program).target.geometry == config
     assert vta("check", where)[0] == 0
 
 

@@ -24,7 +24,7 @@ def became(case: Case, folder: Path, target: Target) -> str:
     if isinstance(found, str):
         return "skipped"
     try:
-        quantized = quantize(found.graph, found.inputs, block=target.vta.block)
+        quantized = quantize(found.graph, found.inputs, block=target.lanes.block)
         network = partition_network(quantized, target)
     except (ModelError, DataError) as refusal:
         return type(refusal).__name__

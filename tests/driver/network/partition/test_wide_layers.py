@@ -79,7 +79,7 @@ def test_biases_are_sums_of_both_planes(biases: list[int], target: Target) -> No
     unit = unit_rows(target).astype(np.int64)
     planes = np.einsum("bi,kptoi->pkbo", unit, tiles.astype(np.int64))
     joined = 256 * planes[0] + planes[1]
-    lanes = joined.transpose(1, 0, 2).reshape(target.vta.batch, -1)
+    lanes = joined.transpose(1, 0, 2).reshape(target.lanes.batch, -1)
     assert tiles.dtype == np.int8
     assert (lanes[:, : len(biases)] == values).all()
     assert not lanes[:, len(biases) :].any()

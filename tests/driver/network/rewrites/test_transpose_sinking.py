@@ -118,7 +118,7 @@ def test_any_network_with_moves_gives_the_same_results(graph: Graph) -> None:
 @given(moving_networks(), st.sampled_from([TARGETS["sim"], PAIRS]))
 def test_any_network_with_moves_runs_as_its_integers_say(graph: Graph, target: Target) -> None:
     data = samples_for(graph, 0)
-    quantized = quantize(fold(graph), data, block=target.vta.block)
+    quantized = quantize(fold(graph), data, block=target.lanes.block)
     one = {name: values[: graph.batch] for name, values in data.items()}
     found = run_network(partition_network(quantized, target), one)
     for name, wanted in run_integer(quantized, one).items():

@@ -215,7 +215,7 @@ OTHERS = {
     ],
 )
 def test_other_accelerators(target: Target) -> None:
-    b, c = target.vta.batch, target.vta.block
+    b, c = target.lanes.batch, target.lanes.block
     for work in (blocked(b, c), *in_planes(b, c)):
         made = generate(work, target)
         inputs, nest = inputs_of(work), nest_of(work, target)

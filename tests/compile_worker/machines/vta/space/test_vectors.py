@@ -111,7 +111,7 @@ def test_valid_points_are_right(work: Workload, seed: int) -> None:
 
 @pytest.mark.parametrize("target", OTHERS.values(), ids=OTHERS.keys())
 def test_other_accelerators(target: Target) -> None:
-    b, c = target.vta.batch, target.vta.block
+    b, c = target.lanes.batch, target.lanes.block
     for work in (
         scaled_add((2, 3, 5, 4, b, c)),
         window("window_max2d", 3, (7, 6), unit=(2, b, c)),

@@ -1,0 +1,147 @@
+"""Processors as targets of their own: the one of this machine, and well-known ones.
+
+Levels are those of the x86-64 psABI, features and other processors have LLVM's names. This machine
+is described by what Linux says of it, so that every part of a farm finds the same.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tilefarm.machine import Host, Limits, Target
+from tilefarm.model import CPU, Engine, MachineModel, Memory
+
+X86_64: Final = "x86_64-unknown-linux-gnu"
+AARCH64: Final = "aarch64-unknown-linux-gnu"
+ARMV7: Final = "armv7-unknown-linux-gnueabihf"
+
+_LEVELS: Final[Mapping[str, str]] = {
+    "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
+    "x86-64-v3": "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+"""What each level adds, in the words of /proc/cpuinfo: pni is SSE3, abm has LZCNT."""
+
+_X86_FEATURES: Final[Mapping[str, str]] = {
+    "amx_int8": "amx-int8",
+    "amx_tile": "amx-tile",
+    "avx512_bf16": "avx512bf16",
+    "avx512_vbmi2": "avx512vbmi2",
+    "avx512_vnni": "avx512vnni",
+    "avx512vbmi": "avx512vbmi",
+    "avx_vnni": "avxvnni",
+    "avx_vnni_int8": "avxvnniint8",
+}
+_ARM_FEATURES: Final[Mapping[str, str]] = {
+    "asimddp": "dotprod",
+    "asimdhp": "fullfp16",
+    "bf16": "bf16",
+    "i8mm": "i8mm",
+    "sve": "sve",
+    "sve2": "sve2",
+}
+"""What matters to arithmetic beyond the levels: /proc/cpuinfo's word, LLVM's."""
+
+_LINE_NBYTES: Final = 64
+"""Of a cache; so on every processor that is listed here."""
+
+
+def processor(
+    name: str, host: Host, *, cores: int = 1, caches: Mapping[str, int] | None = None
+) -> Target:
+    """A target that has no accelerator.
+
+    Args:
+        name: of the target.
+        host: what objects are made for.
+        cores: that there are.
+        caches: bytes of each, by `l1`, `l2` and `l3`, as far as they are known: what one core has,
+            or several share.
+    """
+    core = ("core",)
+    memories = (
+        Memory(name=level, nbytes=nbytes, alignment=_LINE_NBYTES, readers=core, writers=core)
+        for level, nbytes in sorted((caches or {}).items())
+    )
+    return Target(
+        name=name,
+        host=host,
+        limits=Limits(alu_mul=True),
+        machine=MachineModel(
+            kind=CPU, engines=(Engine(name="core", instances=cores),), memories=tuple(memories)
+        ),
+    )
+
+
+PROCESSORS: Final = (
+    processor("cpu:x86-64-v4", Host(triple=X86_64, cpu="x86-64-v4")),
+    processor("cpu:x86-64-v3", Host(triple=X86_64, cpu="x86-64-v3")),
+    processor("cpu:neoverse-n1", Host(triple=AARCH64, cpu="neoverse-n1")),
+)
+"""Nothing is said of their cores and caches: those differ among machines of a level."""
+
+
+@cache
+def this_processor() -> Target:
+    """The machine that runs this, as the target `cpu`."""
+    return processor(
+        "cpu",
+        host_of(platform.machine(), _words_of(Path("/proc/cpuinfo"))),
+        cores=os.cpu_count() or 1,  # whatever this process is bound to: the target stays the same
+        caches=caches_of(Path("/sys/devices/system/cpu/cpu0/cache")),
+    )
+
+
+def host_of(architecture: str, words: Iterable[str]) -> Host:
+    """The processor of an architecture whose flags are these words of /proc/cpuinfo.
+
+    Every level contains the ones before. What is no x86-64 is known by its features alone.
+    """
+    flags = set(words)
+    if architecture == "x86_64":
+        cpu = "x86-64"
+        for level, wanted in _LEVELS.items():
+            if not flags.issuperset(wanted.split()):
+                break
+            cpu = level
+        return Host(triple=X86_64, cpu=cpu, features=_features(_X86_FEATURES, flags))
+    if architecture.startswith("armv7"):
+        return Host(triple=ARMV7, cpu="generic", features="+neon" if "neon" in flags else "")
+    triple = f"{architecture}-unknown-linux-gnu"
+    return Host(triple=triple, cpu="generic", features=_features(_ARM_FEATURES, flags))
+
+
+def caches_of(folder: Path) -> dict[str, int]:
+    """Bytes of the caches for data, by level, as sysfs lists them; those that it does not, not."""
+    found = {}
+    for entry in sorted(folder.glob("index*")):
+        kind, level, size = (_text_of(entry / name) for name in ("type", "level", "size"))
+        if kind in ("Data", "Unified") and size.endswith("K") and size[:-1].isdigit():
+            found[f"l{level}"] = int(size[:-1]) << 10
+    return found
+
+
+def _features(names: Mapping[str, str], flags: set[str]) -> str:
+    return ",".join(f"+{name}" for word, name in names.items() if word in flags)
+
+
+def _words_of(cpuinfo: Path) -> list[str]:
+    """The flags of the first core."""
+    for line in _text_of(cpuinfo).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            return value.split()
+    return []
+
+
+def _text_of(file: Path) -> str:
+    """Nothing where it cannot be read: sysfs and procfs need not be there."""
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
