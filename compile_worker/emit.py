@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tilefarm.artifact import ProgramJob
 from tilefarm.names import symbol
@@ -25,6 +26,14 @@ from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, declarati
 from compile_worker.machines.vta.passes.check_instructions import stream_of
 from compile_worker.passes.nests import of_kind
 
+_NO_RUNTIME: Final = """\
+define internal ptr @VTATLSCommandHandle() alwaysinline nounwind {
+  ret ptr null
+}
+define internal ptr @VTABufferCPUPtr(ptr %command, ptr %buffer) alwaysinline nounwind {
+  ret ptr %buffer
+}"""
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
@@ -40,7 +49,7 @@ class Kernel:
 
 def kernel_object(kernel: Kernel, target: Target) -> bytes:
     """The shared object that exports one kernel."""
-    text = f"{declarations()}\n{sharing_text([kernel.func])}{kernel_text(kernel, target)}"
+    text = f"{_runtime(target)}\n{sharing_text([kernel.func])}{kernel_text(kernel, target)}"
     code = _standalone(text, target.host, fast_code=not kernel.on_accelerator)
     return link(code, target.host, FUNCTIONS)
 
@@ -57,7 +66,7 @@ def scalar_object(kernel: Kernel, target: Target) -> bytes:
 
     func = kernel.func
     plain = Func(func.name, func.params, rewrite(func.body, rule), func.attrs)
-    text = f"{declarations()}\n{sharing_text([plain])}"
+    text = f"{_runtime(target)}\n{sharing_text([plain])}"
     text += kernel_text(Kernel(kernel.symbol, plain), target)
     code = object_code(text, target.host, fast_code=True, vectors=False)
     return link(code, target.host, FUNCTIONS)
@@ -69,13 +78,22 @@ def program_object(job: ProgramJob, kernels: Sequence[Kernel]) -> bytes:
         kernel.symbol: Kernel(f"kernel{at}.{symbol(kernel.symbol)}", kernel.func)
         for at, kernel in enumerate(kernels)
     }
-    parts = [declarations(), sharing_text(kernel.func for kernel in kernels)]
+    parts = [_runtime(job.target), sharing_text(kernel.func for kernel in kernels)]
     for kernel in private.values():
         parts.append(kernel_text(kernel, job.target, linkage="internal", waits=False))
     queued = [_queued_call(private[call.kernel]) for call in job.calls]
     parts += [network_text(job, queued), *call_texts(job, queued)]
     code = _standalone("\n".join(parts), job.target.host, fast_code=True)
     return link(code, job.target.host, FUNCTIONS)
+
+
+def _runtime(target: Target) -> str:
+    """LLVM text of the functions that every kernel may call.
+
+    Where there is no accelerator, a buffer is memory of the caller, and its handle is its address:
+    such an object needs no library.
+    """
+    return declarations() if target.has_accelerator else _NO_RUNTIME
 
 
 def _standalone(text: str, host: Host, *, fast_code: bool) -> bytes:

@@ -75,18 +75,18 @@ def known_kernel(target: Target, artifact: bytes) -> KnownKernel:
         target: the accelerator; any geometry.
         artifact: the kernel as a shared object, see `native.find_known_kernel`.
     """
-    vta, rows = target.geometry, _rows(target)
-    vectors = _TILES * rows * vta.batch
-    x = array("b", _noise("x", vectors * vta.block))
-    w = array("b", _noise("w", _TILES * vta.block * vta.block))
-    bias = array("i", array("h", _noise("bias", 2 * vectors * vta.block)))
+    lanes, rows = target.lanes, _rows(target)
+    vectors = _TILES * rows * lanes.batch
+    x = array("b", _noise("x", vectors * lanes.block))
+    w = array("b", _noise("w", _TILES * lanes.block * lanes.block))
+    bias = array("i", array("h", _noise("bias", 2 * vectors * lanes.block)))
     contents = {
-        "shape": struct.pack("<2i", _TILES, rows),
+        "shape": struct.pack("<3i", _TILES, rows * (1 if target.vta else lanes.batch), lanes.block),
         "x": x.tobytes(),
         "w": w.tobytes(),
         "bias": bias.tobytes(),
     }
-    answer = array("b", _answer(x, w, bias, vta.block)).tobytes()
+    answer = array("b", _answer(x, w, bias, lanes.block)).tobytes()
     code = Digest.of(artifact)
     buffers = [
         BufferSpec(name=name, role=Role.CONSTANT, nbytes=len(content), content=Digest.of(content))
@@ -117,9 +117,10 @@ def known_kernel(target: Target, artifact: bytes) -> KnownKernel:
 
 def _rows(target: Target) -> int:
     """Rows of a tile: few where one product is large, and no more than the buffers hold."""
-    vta = target.geometry
-    affordable = _PRODUCTS_A_TILE // (vta.batch * vta.block * vta.block)
-    return max(1, min(_MOST_ROWS, affordable, vta.inp_depth, vta.acc_depth))
+    lanes, vta = target.lanes, target.vta
+    affordable = _PRODUCTS_A_TILE // (lanes.batch * lanes.block * lanes.block)
+    held = min(vta.inp_depth, vta.acc_depth) if vta is not None else _MOST_ROWS
+    return max(1, min(_MOST_ROWS, affordable, held))
 
 
 def _noise(label: str, nbytes: int) -> bytes:
@@ -149,4 +150,4 @@ def _cycles(target: Target) -> int | None:
 
 def _what_counts(target: Target) -> tuple[object, ...]:
     """What cycles depend on."""
-    return target.geometry, target.timing, target.board.design, target.board.runtime
+    return target.vta, target.timing, target.board.design, target.board.runtime

@@ -38,7 +38,7 @@ def known_kernel_for(target: Target) -> KnownKernel:
         SelfTestError: it is of another machine than the target's host.
         SettingsError: see `machine_of`.
     """
-    path = find_known_kernel()
+    path = find_known_kernel(target)
     artifact = path.read_bytes()
     if reason := elf.rejection(artifact, machine_of(target)):
         raise SelfTestError(

@@ -39,7 +39,7 @@ from device_server.runner.told_times import implausible
 from device_server.runner.verdicts import Blob, Problem, death, refusal
 from device_server.runner.zygote import RunnerLimits
 from device_server.tenancy import OWN, Tenancy
-from device_server.vta.library.native import find_executable, find_library
+from device_server.vta.library.native import find_executable, find_library_for
 
 __all__ = ["Runner", "RunnerLimits"]
 
@@ -88,7 +88,7 @@ class Runner(Closing):
         device: str = "local",
         clock: Clock | None = None,
     ) -> None:
-        library = library or find_library()
+        library = library or find_library_for(target)
         self._limits = limits or RunnerLimits()
         self._children = Children(
             target,

@@ -86,14 +86,14 @@ def _check_target(program: NetworkProgram, name: str) -> None:
 def _answers(
     program: NetworkProgram, data: Path, settings: FarmSettings, *, profiled: bool
 ) -> tuple[ProgramRun, Profile | None]:
-    from device_server.vta.library.native import find_executable, find_library
+    from device_server.vta.library.native import find_executable, find_library_for
     from driver.farm.run_resources import Folders, RunResources
     from driver.farm.scratch import scratch_folder
     from driver.program.running import answers, load_inputs, profile
 
     inputs = load_inputs(program, data)
     if settings.tracker is None:
-        find_library(), find_executable()
+        find_library_for(program.target), find_executable()
     clock = SystemClock()
     with scratch_folder() as scratch:
         folders = Folders(scratch=scratch, log=scratch)

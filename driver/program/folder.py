@@ -1,6 +1,7 @@
 """The folder that a program is deployed as: what lies in it, and the manifest that says so.
 
-`run.py` and `run.c` run the program with a VTA library and nothing of tilefarm.
+`run.py` and `run.c` run the program with nothing of tilefarm: with a VTA library, or, where there
+is no accelerator, with none. Then `network.h` declares the entry to C programs.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ MANIFEST_SCHEMA: Final = 3
 CODE_FILE: Final = "network.so"
 CONSTANTS_FILE: Final = "weights.bin"
 MANIFEST_FILE: Final = "manifest.json"
+HEADER_FILE: Final = "network.h"
 
 _SHIPPED: Final = Path(__file__).with_name("shipped")
 
 _README: Final = """\
-{name}: a neural network, compiled for the accelerator {target}
+{name}: a neural network, compiled for {machine} {target}
 (target {target_digest}; host {host}).
 
 {code}: the kernels and the entry `{entry}`. {constants}: weights. manifest.json: all
@@ -42,23 +44,29 @@ Outputs, float32:
 A scale is the value of one step of the integers inside. A model's own integers q
 stand for (q - zero point) * scale; run.py takes and gives them.
 
-To run it, give the VTA library of that accelerator, or tilefarm's simulator:
+{how}
 
   tilefarm run . --input X.npz --out Y.npz
-  python run.py libvta.so X.npz Y.npz
-  cc run.c -ldl -o run && ./run libvta.so INPUT... OUTPUT...
+  python run.py {library}X.npz Y.npz
+  cc run.c -ldl -o run && ./run {library}INPUT... OUTPUT...
 
 X.npz has an array [samples, ...] for each input, by its name and in the layout
 of the model's file. run.c reads and writes plain float32 values in the shapes
 above, a file for each tensor, as many runs as the files hold.
 
 The entry is `int32_t {entry}(void *const *buffers, const int64_t *offsets)`; 0 is
-success. Buffers are handles of VTABufferAlloc, offsets are 0. In this order:
+success. Buffers are {handles}, offsets are 0. In this order:
 {buffers}
 
 So are the entries in `calls` of manifest.json, which make one kernel call each:
 called in order they do what `{entry}` does, for `tilefarm run . --profile`.
 """
+
+
+_WITH_LIBRARY: Final = """\
+To run it, give the VTA library of that accelerator, or tilefarm's simulator:"""
+_ALONE: Final = """\
+To run it, nothing else is needed; network.h declares its entry to C programs:"""
 
 
 def program_files(program: NetworkProgram, versions: Mapping[str, str]) -> dict[str, bytes]:
@@ -67,9 +75,11 @@ def program_files(program: NetworkProgram, versions: Mapping[str, str]) -> dict[
         CODE_FILE: program.code,
         CONSTANTS_FILE: program.constants,
         "README.txt": _readme(program).encode(),
-        "run.py": (_SHIPPED / "run.py.txt").read_bytes(),
-        "run.c": _c_example(program).encode(),
+        "run.py": _filled("run.py.txt", program),
+        "run.c": _filled("run.c", program),
     }
+    if not program.target.has_accelerator:
+        files[HEADER_FILE] = _filled("network.h", program)
     manifest = _manifest(program, versions, files)
     manifest["manifest_digest"] = Digest.of_json(manifest).hex
     return {**files, MANIFEST_FILE: (json.dumps(manifest, indent=2) + "\n").encode()}
@@ -93,7 +103,7 @@ def _manifest(
         "outputs": [_parameter_row(p) for p in program.outputs],
         "target": json.loads(program.target.to_json()),
         "target_digest": program.target.digest.hex,
-        "simulator": list(hardware_words(program.target)),
+        "simulator": list(_simulator_words(program)),
         "versions": dict(versions),
     }
 
@@ -135,8 +145,13 @@ def _grid_row(grid: Grid) -> dict[str, object]:
 
 
 def _readme(program: NetworkProgram) -> str:
+    alone = not program.target.has_accelerator
     return _README.format(
         name=program.name,
+        machine="the processor" if alone else "the accelerator",
+        how=_ALONE if alone else _WITH_LIBRARY,
+        library="" if alone else "libvta.so ",
+        handles="addresses of pages" if alone else "handles of VTABufferAlloc",
         target=program.target.name,
         target_digest=program.target.digest.short,
         host=program.target.host.triple,
@@ -161,18 +176,31 @@ def _parameter_line(p: Parameter) -> str:
     return f"  {p.name}  {list(p.shape)}{order}{scale}{grid}"
 
 
-def _c_example(program: NetworkProgram) -> str:
-    """The example in C, with this program's sizes and names."""
-    text = (_SHIPPED / "run.c").read_text(encoding="utf-8")
+def _filled(name: str, program: NetworkProgram) -> bytes:
+    """A file that is shipped, with this program's sizes and names."""
+    text = (_SHIPPED / name).read_text(encoding="utf-8")
+    simulator = _simulator_words(program)
     words = {
+        "NAME": program.name,
         "INPUTS": str(len(program.inputs)),
         "OUTPUTS": str(len(program.outputs)),
         "NBYTES": ", ".join(str(row["nbytes"]) for row in _buffer_rows(program)),
-        "SIMULATOR": ", ".join(map(str, hardware_words(program.target))),
+        "BUFFERS": "\n".join(
+            f" *   {index}  {row['name']}, {row['nbytes']} bytes: {row['role']}"
+            for index, row in enumerate(_buffer_rows(program))
+        ),
+        "SIMULATOR": ", ".join(map(str, simulator or (0,))),
+        "LIBRARIES": str(int(bool(simulator))),
+        "LIBRARY": "VTA_LIBRARY " if simulator else "",
         "CODE": CODE_FILE,
         "WEIGHTS": CONSTANTS_FILE,
         "ENTRY": program.entry,
     }
     for word, value in words.items():
         text = text.replace(f"@{word}@", value)
-    return text
+    return text.encode()
+
+
+def _simulator_words(program: NetworkProgram) -> tuple[int, ...]:
+    """What makes a simulator the accelerator; none where there is no accelerator."""
+    return hardware_words(program.target) if program.target.has_accelerator else ()

@@ -15,7 +15,7 @@ from kit.built import needs_simulator
 from kit.networks import Builder, conv, samples_for, window
 from kit.simulated import PAIRS, program_of
 from numpy.typing import NDArray
-from tilefarm.target import TARGETS, Target
+from tilefarm.target import TARGETS, Target, load_target
 
 from device_server.vta.library.native import find_library
 from driver.network import import_model, load_data
@@ -29,6 +29,7 @@ from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
 from driver.program.model import NetworkProgram
 from driver.program.running import in_types_of_model
+from driver.program.simulated import answers_of
 from driver.tune.output import OutputFolder
 
 SIM: Final = TARGETS["sim"]
@@ -91,28 +92,56 @@ def test_both_examples_give_the_references_bits(
     assert in_c(out.program, library, program, data) == as_bytes(program, wanted)
 
 
+@pytest.mark.parametrize("case", [demo, two_outputs, parts_in_float])
+def test_a_processor_alone_gives_the_references_bits_without_a_library(
+    case: Any, tmp_path: Path
+) -> None:
+    graph, data = case()
+    target = load_target("cpu")
+    quantized = quantize(graph, data, block=target.lanes.block)
+    program = program_of(partition_network(quantized, target))
+    wanted = as_bytes(program, run_integer(quantized, data))
+    out = OutputFolder(tmp_path)
+    out.write_program(program, {})
+    assert b"VTA" not in program.code
+    assert in_python(out.program, None, data) == wanted
+    assert in_c(out.program, None, program, data) == wanted
+    assert answered(program, data) == wanted
+    header = (out.program / "network.h").read_text()
+    assert f"int32_t {program.entry}(" in header
+    check = ["cc", "-Wall", "-Werror", "-fsyntax-only", "-x", "c", "network.h"]
+    subprocess.run(check, cwd=out.program, check=True)
+
+
+def answered(program: NetworkProgram, data: Arrays) -> list[bytes]:
+    """The outputs of a run in the sandbox."""
+    return [answers_of(program, data).outputs[o.name].tobytes() for o in program.outputs]
+
+
 def as_bytes(program: NetworkProgram, arrays: Any) -> list[bytes]:
     return [np.asarray(arrays[o.name], np.float32).tobytes() for o in program.outputs]
 
 
-def in_python(folder: Path, library: str, data: Arrays) -> list[bytes]:
+def in_python(folder: Path, library: str | None, data: Arrays) -> list[bytes]:
     """The outputs in the order in which the example writes them: the program's."""
     arrays: dict[str, Any] = dict(data)
     np.savez(folder / "x.npz", **arrays)
-    words = ["run.py", library, "x.npz", "y.npz"]
+    words = ["run.py", *([library] if library else []), "x.npz", "y.npz"]
     subprocess.run([sys.executable, *words], cwd=folder, check=True)
     with np.load(folder / "y.npz") as found:
         return [found[name].tobytes() for name in found.files]
 
 
-def in_c(folder: Path, library: str, program: NetworkProgram, data: Arrays) -> list[bytes]:
+def in_c(folder: Path, library: str | None, program: NetworkProgram, data: Arrays) -> list[bytes]:
     flags = ["-Wall", "-Wextra", "-Werror", "-O1"]
     subprocess.run(["cc", *flags, "run.c", "-ldl", "-o", "run"], cwd=folder, check=True)
     inputs = [f"in{index}" for index in range(len(program.inputs))]
     outputs = [f"out{index}" for index in range(len(program.outputs))]
     for name, parameter in zip(inputs, program.inputs, strict=True):
         data[parameter.name].astype(np.float32).tofile(folder / name)
-    subprocess.run(["./run", library, *inputs, *outputs], cwd=folder, check=True)
+    subprocess.run(
+        ["./run", *([library] if library else []), *inputs, *outputs], cwd=folder, check=True
+    )
     return [(folder / name).read_bytes() for name in outputs]
 
 

@@ -9,14 +9,16 @@ from typing import Final
 
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Counters, TimelineEvent
-from tilefarm.target import Target
+from tilefarm.target import Target, VtaConfig
 
 import device_server
 
 LIBRARY_NAME: Final = "libtilefarm_vta.so"
+HOST_LIBRARY_NAME: Final = "libtilefarm_host.so"
 STAND_IN_NAME: Final = "libtilefarm_board.so"
 EXECUTABLE_NAME: Final = "vta-runner"
 KNOWN_KERNEL_NAME: Final = "vta-known.so"
+HOST_KNOWN_KERNEL_NAME: Final = "host-known.so"
 BUILD_COMMAND: Final = (
     "cmake -S device_server/vta/runtime -B build/runtime-dev && cmake --build build/runtime-dev"
 )
@@ -108,6 +110,15 @@ def find_library() -> Path:
     return _find(LIBRARY_NAME)
 
 
+def find_library_for(target: Target) -> Path:
+    """The newest built library for a target: the simulator, or what a processor alone needs.
+
+    Raises:
+        InfraError: as `find_library` does.
+    """
+    return find_library() if target.has_accelerator else _find(HOST_LIBRARY_NAME)
+
+
 def find_executable() -> Path:
     """The newest built runner; raises as `find_library` does."""
     return _find(EXECUTABLE_NAME)
@@ -122,9 +133,9 @@ def find_stand_in() -> Path:
     return _find(STAND_IN_NAME)
 
 
-def find_known_kernel() -> Path:
-    """The newest built known kernel; raises as `find_library` does."""
-    return _find(KNOWN_KERNEL_NAME)
+def find_known_kernel(target: Target) -> Path:
+    """The newest built known kernel for a target; raises as `find_library` does."""
+    return _find(KNOWN_KERNEL_NAME if target.has_accelerator else HOST_KNOWN_KERNEL_NAME)
 
 
 def hardware_words(
@@ -138,8 +149,9 @@ def hardware_words(
 
     Where nothing is said, time and rules are those of the design that the target's board is made
     from. The functional rules stand for the Chisel design, too: they differ in what no kernel does.
+    The library of a machine that is no VTA takes none of this.
     """
-    geometry = (getattr(target.geometry, name) for name in CONFIG_FIELDS)
+    geometry = (getattr(target.vta or VtaConfig(), name) for name in CONFIG_FIELDS)
     timing = (getattr(target.timing, name) for name in TIMING_FIELDS)
     hls = target.board.design == "hls"
     rules = strictness or (Strictness.HLS if hls else Strictness.FUNCTIONAL)

@@ -1,12 +1,14 @@
-/* Runs this program: cc run.c -ldl -o run && ./run VTA_LIBRARY INPUT... OUTPUT...
+/* Runs this program: cc run.c -ldl -o run && ./run @LIBRARY@INPUT... OUTPUT...
  * in this folder. A file holds the float32 values of one tensor for any number of runs, in the
  * order and the shapes that README.txt lists. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { INPUTS = @INPUTS@, OUTPUTS = @OUTPUTS@, FIRST = 2, BUFFERS = FIRST + INPUTS + OUTPUTS };
+enum { LIBRARIES = @LIBRARIES@ }; /* to be named: none for a processor alone */
 static const size_t nbytes[BUFFERS] = {@NBYTES@}; /* arena, weights, inputs, outputs */
 static const int32_t simulator[] = {@SIMULATOR@}; /* which accelerator a simulator is to be */
 
@@ -17,18 +19,36 @@ static void *need(void *found, const char *what) {
   exit(1);
 }
 
+/* Buffers of a processor alone are memory, and begin at a page. */
+static void *(*alloc)(size_t);
+static void (*copy)(const void *, size_t, void *, size_t, size_t, int); /* 1: to the device, 2: from */
+static int (*last_error)(char *, size_t);
+
+static void *plain_alloc(size_t size) { return aligned_alloc(4096, (size + 4095) / 4096 * 4096); }
+
+static void plain_copy(const void *from, size_t at, void *to, size_t start, size_t size, int kind) {
+  (void)kind;
+  memcpy((char *)to + start, (const char *)from + at, size);
+}
+
+static void open_library(const char *path) {
+  void *vta = need(dlopen(path, RTLD_NOW | RTLD_GLOBAL), path); /* the program calls it */
+  int (*configure)(const int32_t *) = dlsym(vta, "tilefarm_vta_configure");
+  last_error = dlsym(vta, "tilefarm_vta_last_error");
+  if (configure != NULL) configure(simulator);
+  alloc = need(dlsym(vta, "VTABufferAlloc"), "VTABufferAlloc");
+  copy = need(dlsym(vta, "VTABufferCopy"), "VTABufferCopy");
+}
+
 int main(int argc, char **argv) {
   static const int64_t offsets[BUFFERS];
   void *device[BUFFERS], *host[BUFFERS];
   FILE *file[BUFFERS];
-  if (argc != BUFFERS) return fprintf(stderr, "usage: run VTA_LIBRARY INPUT... OUTPUT...\n"), 2;
-  void *vta = need(dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL), argv[1]); /* the program calls it */
-  int (*configure)(const int32_t *) = dlsym(vta, "tilefarm_vta_configure");
-  int (*last_error)(char *, size_t) = dlsym(vta, "tilefarm_vta_last_error");
-  if (configure != NULL) configure(simulator);
-  void *(*alloc)(size_t) = need(dlsym(vta, "VTABufferAlloc"), "VTABufferAlloc");
-  void (*copy)(const void *, size_t, void *, size_t, size_t, int) = /* 1: to the device, 2: from */
-      need(dlsym(vta, "VTABufferCopy"), "VTABufferCopy");
+  if (argc != 1 + LIBRARIES + INPUTS + OUTPUTS)
+    return fprintf(stderr, "usage: run @LIBRARY@INPUT... OUTPUT...\n"), 2;
+  alloc = plain_alloc, copy = plain_copy;
+  if (LIBRARIES) open_library(argv[1]);
+  argv += LIBRARIES - 1; /* argv[FIRST] is the first file */
   void *code = need(dlopen("./@CODE@", RTLD_NOW), "./@CODE@");
   int32_t (*entry)(void *const *, const int64_t *) = need(dlsym(code, "@ENTRY@"), "@ENTRY@");
   for (int i = 0; i < BUFFERS; ++i) {
