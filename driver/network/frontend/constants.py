@@ -1,4 +1,4 @@
-"""Nodes whose operands are all known are computed at import: shape arithmetic, reshaped weights."""
+"""Nodes whose operands are all known are computed at import, as ONNX's own reference does."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from typing import Final
 
 import numpy as np
 import onnx
+from onnx.reference import ReferenceEvaluator
 
-from driver.network.frontend.call import Array, OnnxCall, RefusedError, Scope, axis_within
-from driver.network.frontend.constant_rules import COMPUTED, require_room
+from driver.network.frontend.call import Array, OnnxCall, RefusedError, Scope
 from driver.network.frontend.file import tensor_array
 from driver.network.frontend.integers.stored import dequantized, quantized
 from driver.network.frontend.operators.functions import PLAIN, WITH_PARAMETERS, function_of
-from driver.network.frontend.operators.gathering import entries_at
-from driver.network.frontend.operators.reshapes import (
-    axes_of,
-    flat_shape,
-    part_bounds,
-    target_shape,
-)
 from driver.network.graph.functions import evaluate
 
 _OF_SHAPES: Final = frozenset({"Shape", "Size"})
+_BY_REFERENCE: Final = frozenset(
+    {"Add", "And", "CastLike", "Cast", "Clip", "Concat", "ConstantOfShape", "CumSum", "Div"}
+    | {"Dropout", "Equal", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Greater"}
+    | {"GreaterOrEqual", "Identity", "IsInf", "IsNaN", "Less", "LessOrEqual", "MatMul", "Max"}
+    | {"Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pow", "Range", "ReduceMax"}
+    | {"ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Reshape", "ScatterND"}
+    | {"Slice", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu", "Unsqueeze"}
+    | {"Where", "Xor"}
+)
+"""The arithmetic of shapes, indices and masks. Others are slow there: see `computed`."""
+_MOST_ELEMENTS: Final = 1 << 26
 
 
 def constant_results(call: OnnxCall, scope: Scope) -> tuple[Array, ...] | None:
@@ -47,20 +51,59 @@ def constant_results(call: OnnxCall, scope: Scope) -> tuple[Array, ...] | None:
     operands = [scope.constants.get(name, _NOTHING) for name in call.inputs]
     try:
         with np.errstate(all="ignore"):
-            if call.operator == "Split":
-                return _split(call, operands)
-            return (np.asarray(_RULES[call.operator](call, operands)),)
-    except (ValueError, IndexError, TypeError, KeyError, OverflowError, MemoryError) as error:
+            if call.operator in _RULES:
+                return (np.asarray(_RULES[call.operator](call, operands)),)
+            return _by_reference(call, operands)
+    except Exception as error:  # damaged models make numpy and the reference raise anything
         raise RefusedError(f"cannot be computed at import: {error}") from None
+
+
+_NOTHING: Final = np.zeros(0, np.int64)
+
+
+def _by_reference(call: OnnxCall, operands: Sequence[Array]) -> tuple[Array, ...]:
+    """What the reference makes of a node; reals of unlike precision are brought to the best."""
+    if call.operator in _GROWING:
+        shape = [int(extent) for extent in _GROWING[call.operator](operands)]
+        if math.prod(shape) > _MOST_ELEMENTS:  # which only a broken file asks for
+            raise RefusedError(f"makes a constant of shape {shape}")
+    if call.operator == "Div" and operands[1].dtype.kind in "iu" and not operands[1].all():
+        raise RefusedError("divides by zero")
+    reals = [each.dtype for each in operands if each.dtype.kind == "f"]
+    best = np.result_type(*reals) if reals else None
+    inputs = [str(at) if name else "" for at, name in enumerate(call.inputs)]
+    feeds = {
+        str(at): each if best is None or each.dtype.kind != "f" else each.astype(best, copy=False)
+        for at, each in enumerate(operands)
+    }
+    node = onnx.helper.make_node(call.operator, inputs, call.outputs, **call.attrs)
+    results = [onnx.helper.make_empty_tensor_value_info(name) for name in call.outputs if name]
+    graph = onnx.helper.make_graph([node], call.name, [], results)
+    opset = onnx.helper.make_opsetid("", call.opset)
+    made = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=[opset]))
+    found = iter(made.run(None, {name: feeds[name] for name in inputs if name}))
+    return tuple(_single(np.asarray(next(found))) if name else _NOTHING for name in call.outputs)
+
+
+_GROWING: Final[Mapping[str, Callable[[Sequence[Array]], Sequence[int] | Array]]] = {
+    "ConstantOfShape": lambda x: x[0],
+    "Expand": lambda x: np.broadcast_shapes(x[0].shape, tuple(int(v) for v in x[1])),
+    "OneHot": lambda x: (x[0].size, int(x[1].reshape(()))),
+    "Range": lambda x: [math.ceil((float(x[1].item()) - float(x[0].item())) / x[2].item())],
+    "Tile": lambda x: [e * int(r) for e, r in zip(x[0].shape, x[1], strict=True)],
+}
+"""Operators whose results may be larger than what the file holds, with these results' shapes."""
+
+
+def _single(values: Array) -> Array:
+    """The float32 that a bfloat16 is the upper half of."""
+    return values.astype(np.float32) if values.dtype.name == "bfloat16" else values
 
 
 def _cast_like(names: Sequence[str], scope: Scope) -> Array:
     """A constant in the type of another tensor; activations are float32."""
     like = scope.constants.get(names[-1])
     return scope.constants[names[0]].astype(np.float32 if like is None else like.dtype)
-
-
-_NOTHING: Final = np.zeros(0, np.int64)
 
 
 def _shape(call: OnnxCall, scope: Scope) -> Array | None:
@@ -87,70 +130,6 @@ def _constant(call: OnnxCall, _: list[Array]) -> Array:
     return tensor_array(call.attrs["value"])
 
 
-def _reshape(call: OnnxCall, operands: list[Array]) -> Array:
-    x = operands[0]
-    wanted = operands[1] if len(operands) > 1 else np.array(call.integers("shape"))
-    shape = target_shape(x.shape, tuple(int(v) for v in wanted), bool(call.integer("allowzero", 0)))
-    return x.reshape(shape)
-
-
-def _squeeze(call: OnnxCall, operands: list[Array]) -> Array:
-    axes = axes_of(call, operands[1] if len(operands) > 1 else None)
-    return np.squeeze(operands[0], axis=None if axes is None else tuple(axes))
-
-
-def _unsqueeze(call: OnnxCall, operands: list[Array]) -> Array:
-    axes = axes_of(call, operands[1] if len(operands) > 1 else None)
-    return np.expand_dims(operands[0], tuple(axes or ()))
-
-
-def _slice(call: OnnxCall, operands: list[Array]) -> Array:
-    x = operands[0]
-    if len(operands) > 2:
-        starts, ends = operands[1], operands[2]
-        axes = operands[3] if len(operands) > 3 and operands[3].size else np.arange(len(starts))
-        steps = operands[4] if len(operands) > 4 else np.ones(len(starts), np.int64)
-    else:
-        starts, ends = np.array(call.integers("starts")), np.array(call.integers("ends"))
-        axes = np.array(call.integers("axes") or range(len(starts)))
-        steps = np.ones(len(starts), np.int64)
-    index = [slice(None)] * x.ndim
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        index[int(axis)] = slice(int(start), int(end), int(step))
-    return x[tuple(index)]
-
-
-def _split(call: OnnxCall, operands: list[Array]) -> tuple[Array, ...]:
-    x = operands[0]
-    axis = axis_within(call.integer("axis", 0), x.ndim)
-    given = tuple(int(size) for size in operands[1]) if call.has_input(1) else None
-    bounds = part_bounds(call, given, x.shape[axis])
-    return tuple(np.split(x, bounds[1:-1], axis=axis))
-
-
-def _cast(call: OnnxCall, operands: list[Array]) -> Array:
-    wanted = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 1))
-    values = np.asarray(operands[0], wanted)
-    return values.astype(np.float32) if wanted.name == "bfloat16" else values
-
-
-def _divide(_: OnnxCall, operands: list[Array]) -> Array:
-    a, b = operands
-    if a.dtype.kind in "iu":
-        if (b == 0).any():
-            raise RefusedError("divides by zero")
-        return np.asarray(np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b)), a.dtype)
-    return np.asarray(a / b, a.dtype)
-
-
-def _filled(call: OnnxCall, operands: list[Array]) -> Array:
-    shape = tuple(int(v) for v in operands[0])
-    require_room(shape)
-    value = call.attrs.get("value")
-    fill = np.zeros(1, np.float32) if value is None else tensor_array(value)
-    return np.full(shape, fill.reshape(-1)[0], fill.dtype)
-
-
 def _function(call: OnnxCall, operands: list[Array]) -> Array:
     (x,) = operands
     function = function_of(call)
@@ -158,34 +137,11 @@ def _function(call: OnnxCall, operands: list[Array]) -> Array:
 
 
 _RULES: Final[Mapping[str, Callable[[OnnxCall, list[Array]], Array]]] = {
-    **dict.fromkeys((*PLAIN, *WITH_PARAMETERS), _function),
-    **COMPUTED,
+    **dict.fromkeys({*PLAIN, *WITH_PARAMETERS} - _BY_REFERENCE, _function),
     "Constant": _constant,
     "DequantizeLinear": dequantized,
     "QuantizeLinear": quantized,
-    "Identity": lambda _, x: x[0],
-    "Dropout": lambda _, x: x[0],
-    "Reshape": _reshape,
-    "Flatten": lambda call, x: x[0].reshape(flat_shape(x[0].shape, call.integer("axis", 1))),
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
-    "Transpose": lambda call, x: np.transpose(x[0], call.integers("perm")),
-    "Concat": lambda call, x: np.concatenate(x, axis=call.integer("axis", 0)),
-    "Gather": lambda call, x: np.take(x[0], x[1].astype(np.int64), axis=call.integer("axis", 0)),
-    "GatherND": lambda call, x: entries_at(
-        x[0], x[1].astype(np.int64), call.integer("batch_dims", 0)
-    ),
-    "Slice": _slice,
-    "Cast": _cast,
-    "ConstantOfShape": _filled,
-    "Add": lambda _, x: x[0] + x[1],
-    "Sub": lambda _, x: x[0] - x[1],
-    "Mul": lambda _, x: x[0] * x[1],
-    "Div": _divide,
-    "MatMul": lambda _, x: x[0] @ x[1],
-    "Neg": lambda _, x: -x[0],
-    "Relu": lambda _, x: np.maximum(x[0], 0),
 }
 
-CONSTANT_OPERATORS: Final = frozenset((*_RULES, *_OF_SHAPES, "Split"))
+CONSTANT_OPERATORS: Final = _BY_REFERENCE | _OF_SHAPES | _RULES.keys()
 """The operators that are computed at import where their inputs are known."""

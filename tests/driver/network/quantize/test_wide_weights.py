@@ -31,7 +31,6 @@ from driver.network.quantize.quantizer import quantize
 from driver.network.quantize.wide_weights import wide_nodes
 from driver.network.rewrites.fold import fold
 
-RNG = np.random.default_rng(3)
 ALL_WIDE = Quantization(wide=("*",))
 
 
@@ -45,14 +44,14 @@ def wide_layers(quantized: QuantGraph) -> dict[str, QConv2d | QDense]:
 
 def one_of_each() -> Graph:
     """n0 a convolution, n1 a depthwise one, n2 scales, n3 a pool, n4 transposed, n6 dense."""
-    b = Builder((1, 8, 6, 6))
-    t = b.put(conv(RNG, 8, 8, window(pad=1)), "x")
-    t = b.put(conv(RNG, 8, 8, window(pad=1), groups=8), t)
+    b, rng = Builder((1, 8, 6, 6)), np.random.default_rng(3)
+    t = b.put(conv(rng, 8, 8, window(pad=1)), "x")
+    t = b.put(conv(rng, 8, 8, window(pad=1), groups=8), t)
     t = b.put(Affine(mul=np.ones(8, np.float32), add=np.ones(8, np.float32)), t)
     t = b.put(MaxPool2d(window=window(2, stride=2)), t)
-    t = b.put(transposed(RNG, 8, 8, (2, 2), (1, 1)), t)
+    t = b.put(transposed(rng, 8, 8, (2, 2), (1, 1)), t)
     t = b.put(Reshape(shape=(384,)), t)
-    return b.graph(b.put(dense(RNG, 384, 5), t))
+    return b.graph(b.put(dense(rng, 384, 5), t))
 
 
 def test_layers_that_are_named_have_weights_of_16_bits() -> None:
