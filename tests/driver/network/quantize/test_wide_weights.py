@@ -143,7 +143,7 @@ def test_weights_use_the_range_and_sums_stay_within_int32(
 
 @pytest.mark.parametrize("how", [ALL_WIDE, replace(ALL_WIDE, activations="symmetric")])
 def test_weights_add_no_noise(how: Quantization) -> None:
-    """What comes of weights is 40 dB below what it was, with biases as they are."""
+    """What comes of weights is 30 dB below what it was, with biases as they are."""
     graph = one_of_each()
     data = samples_for(graph, 0)
     weights = {}
@@ -160,7 +160,7 @@ def test_weights_add_no_noise(how: Quantization) -> None:
         before, after = (weights[wide][name] for wide in ((), ("*",)))
         assert before is not None
         assert after is not None
-        assert after.weights < before.weights * 1e-4
+        assert after.weights < before.weights * 1e-3
 
 
 @settings(max_examples=25, deadline=None)
