@@ -7,8 +7,8 @@ import pickle
 from dataclasses import replace
 
 import pytest
-from kit.nests import SIM, conv2d
-from kit.schedules import Tiling
+from kit.kernels.nests import SIM, conv2d
+from kit.kernels.schedules import Tiling
 from tilefarm.artifact import Artifact, BuildFailure, Call, CompileJob, ProgramJob
 from tilefarm.clock import ManualClock
 from tilefarm.measurement import Status

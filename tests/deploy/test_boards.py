@@ -9,10 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.call_numbers import call_numbers
-from kit.demo_program import demo_program
-from kit.emulated import Board, board, compile_shared, missing_tool
-from kit.traced_calls import Verdict, build, children, judged
+from kit.networks.demo_program import demo_program
+from kit.objects.call_numbers import call_numbers
 from tilefarm.artifact import Artifact
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
@@ -27,6 +25,9 @@ from device_server.runner.runner import Runner, RunnerLimits
 from driver.benchmarks.farm.searching import layer_tasks
 from driver.campaign.measuring import Task
 from driver.program.simulated import on_simulator
+
+from .emulated import Board, board, compile_shared, missing_tool
+from .traced_calls import Verdict, build, children, judged
 
 KERNELS = Path(__file__).parents[1] / "device_server" / "runtime" / "kernels"
 ALLOW, TRAP, REFUSE = 0x7FFF0000, 0x00030000, 0x00050001

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft7Validator
-from kit.deployed import DEPLOY, commanded, documents, served
+
+from .deployed import DEPLOY, commanded, documents, served
 
 (COMPOSE,) = documents(DEPLOY / "compose.yaml")
 SERVICES: dict[str, Any] = COMPOSE["services"]

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kit.deployed import DEPLOY
 from tilefarm.target import TARGETS
 from tilefarm.trust.tls import Credentials
 
 from device_server.tracker.client import TrackerClient
+
+from .deployed import DEPLOY
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit.deployed import DEPLOY, ROOT
+
+from .deployed import DEPLOY, ROOT
 
 GUIDE = (DEPLOY / "README.md").read_text()
 TRIALS = "--trials 10 --no-ray --workers 1"

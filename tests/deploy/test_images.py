@@ -12,8 +12,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from kit.deployed import DEPLOY, ROOT
 from packaging.requirements import Requirement
+
+from .deployed import DEPLOY, ROOT
 
 IMAGES = sorted((DEPLOY / "images").glob("*.Dockerfile"))
 HADOLINT = shutil.which("hadolint") or shutil.which("hadolint", path=Path(sys.executable).parent)

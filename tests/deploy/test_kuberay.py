@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft7Validator
-from kit.deployed import DEPLOY, Document, commanded, documents, everything, served
+
+from .deployed import DEPLOY, Document, commanded, documents, everything, served
 
 FOLDER = DEPLOY / "kuberay"
 KUSTOMIZATION = documents(FOLDER / "kustomization.yaml")[0]

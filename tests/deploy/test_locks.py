@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kit.deployed import DEPLOY, ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from .deployed import DEPLOY, ROOT
 
 LOCKS = DEPLOY / "locks"
 NEEDS: Final[dict[str, list[tuple[Path, tuple[str, ...]]]]] = {

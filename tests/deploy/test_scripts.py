@@ -10,7 +10,8 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from kit.deployed import DEPLOY
+
+from .deployed import DEPLOY
 
 TUNES = """#!/bin/sh
 # A tilefarm that tunes at once: the summary of every network is the one at hand.

@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kit.deployed import DEPLOY, served
+
+from .deployed import DEPLOY, served
 
 UNITS = DEPLOY / "systemd"
 TRACKER, DEVICE = "tilefarm-tracker.service", "tilefarm-device@.service"

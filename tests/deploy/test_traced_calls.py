@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.traced_calls import Call, TracedChild, children
+from .traced_calls import Call, TracedChild, children
 
 NUMBERS = {"mmap": 222, "close": 57, "seccomp": 277, "openat": 56, "futex": 98}
 TRACE = """\

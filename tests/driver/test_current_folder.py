@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kit.stand_ins import SIM, toy_workload
+from kit.search.stand_ins import SIM, toy_workload
 from tilefarm.artifact import BuildFailure, CompileJob
 from tilefarm.trace import Step, Trace
 

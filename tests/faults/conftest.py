@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from kit.built import no_c_kernels, require
-from kit.fault_rows import ROWS, Stopwatch, row_number
-from kit.real_farm import RealFarm
+from kit.farm.real_farm import RealFarm
+
+from .fault_rows import ROWS, Stopwatch, row_number
 
 _MEASURED = "fault seconds"
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, FakeRunner, Farm, Server, eventually
-from kit.lost_calls import MUTATING, Loss, Trap
-from kit.proxy import Proxy
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
+from kit.farm.proxy import Proxy
+from kit.objects.elves import Elf
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import (
@@ -39,6 +38,8 @@ from device_server.tracker.limits import TableLimits
 from driver.farm.device_messages import Order
 from driver.farm.measurer import Measurer
 from driver.farm.retrying_client import RetryingClient
+
+from .lost_calls import MUTATING, Loss, Trap
 
 CODE = Elf().build()
 LARGE = bytes(2 * CHUNK_NBYTES + 5)

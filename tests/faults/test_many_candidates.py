@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from kit.built import needs_c_kernels
-from kit.real_farm import RealFarm, Served, gone
-from kit.tuning import tuning
+from kit.farm.real_farm import RealFarm, Served, gone
 
 from driver.processes import descendants
+
+from .tuning import tuning
 
 CANDIDATES = int(os.environ.get("SOAK_CANDIDATES", "1000"))
 WARM = 300

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from kit.built import needs_c_kernels
-from kit.harassed import Harassed
-from kit.invariants import broken
-from kit.nemesis import Nemesis
-from kit.real_farm import CLI
-from kit.sessions import Session, reasons
+from kit.farm.real_farm import CLI
+
+from .harassed import Harassed
+from .invariants import broken
+from .nemesis import Nemesis
+from .sessions import Session, reasons
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 SEED = int(os.environ.get("SOAK_SEED", "0")) or time.time_ns() % 10**6

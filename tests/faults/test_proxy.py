@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
-from kit.farm import eventually
-from kit.proxy import Proxy
+from kit.farm.in_process import eventually
+from kit.farm.proxy import Proxy
 
 SHORT_SECONDS = 0.15
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
-from kit.c_kernels import job
-from kit.farm import eventually
-from kit.fault_rows import Stopwatch, allowed_seconds
-from kit.real_farm import RealFarm, gone
+from kit.farm.in_process import eventually
+from kit.farm.real_farm import RealFarm, gone
+from kit.kernels.c_kernels import job
 from tilefarm.measurement import Measurement
+
+from .fault_rows import Stopwatch, allowed_seconds
 
 NOTICED_SECONDS = 1.0
 

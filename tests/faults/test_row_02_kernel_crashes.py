@@ -9,17 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kit.c_kernels import blobs, job
-from kit.doubtful_search import CANDIDATES, KERNEL, CountingRunner, searched
-from kit.farm import Farm, eventually
-from kit.fault_rows import Stopwatch
-from kit.real_farm import RealFarm, Served
+from kit.farm.in_process import Farm, eventually
+from kit.farm.real_farm import RealFarm, Served
+from kit.kernels.c_kernels import blobs, job
 from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, RunFailure, RunJob, Status
 
 from device_server.device.client import DeviceClient
 from device_server.device.known_kernel import ENTRY
 from device_server.tenancy import OWN, Tenancy
+
+from .doubtful_search import CANDIDATES, KERNEL, CountingRunner, searched
+from .fault_rows import Stopwatch
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kit.c_kernels import blobs, job
-from kit.fault_rows import Stopwatch
-from kit.real_farm import RealFarm, gone
+from kit.farm.real_farm import RealFarm, gone
+from kit.kernels.c_kernels import blobs, job
 from tilefarm.measurement import Measurement, RunFailure, Status
+
+from .fault_rows import Stopwatch
 
 BUDGET_SECONDS = 0.5
 

@@ -7,16 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.doubtful_search import (
-    CANDIDATES,
-    KERNEL,
-    RIGHT_CYCLES,
-    CountingRunner,
-    Killed,
-    KilledAfter,
-    searched,
-)
-from kit.farm import CREDENTIALS, Farm, eventually
+from kit.farm.in_process import CREDENTIALS, Farm, eventually
 from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 
@@ -25,6 +16,16 @@ from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
 from driver.report.terminal.events import DeviceLeft, Notice
 from tuner.store import Store
+
+from .doubtful_search import (
+    CANDIDATES,
+    KERNEL,
+    RIGHT_CYCLES,
+    CountingRunner,
+    Killed,
+    KilledAfter,
+    searched,
+)
 
 
 def test_nothing_that_a_flaky_device_gave_is_kept(tmp_path: Path) -> None:

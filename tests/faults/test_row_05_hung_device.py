@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from kit.c_kernels import blobs, job
-from kit.farm import eventually
-from kit.fault_rows import Stopwatch
-from kit.real_farm import RealFarm
+from kit.farm.in_process import eventually
+from kit.farm.real_farm import RealFarm
+from kit.kernels.c_kernels import blobs, job
 from tilefarm.errors import DeviceLostError
+
+from .fault_rows import Stopwatch
 
 
 def test_a_frozen_device_server_is_noticed(real_farm: RealFarm, stopwatch: Stopwatch) -> None:

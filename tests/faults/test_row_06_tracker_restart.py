@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from kit.c_kernels import job
-from kit.farm import CREDENTIALS, Farm, eventually
-from kit.fault_rows import Stopwatch
-from kit.real_farm import RealFarm
+from kit.farm.in_process import CREDENTIALS, Farm, eventually
+from kit.farm.real_farm import RealFarm
+from kit.kernels.c_kernels import job
 from tilefarm.errors import UnreachableError
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement
 
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
+
+from .fault_rows import Stopwatch
 
 
 def _renewed(client: TrackerClient, lease: Lease) -> bool:

@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from kit.c_kernels import job
-from kit.farm import eventually
-from kit.fault_rows import Stopwatch
-from kit.proxy import Proxy
-from kit.real_farm import RealFarm, Served
+from kit.farm.in_process import eventually
+from kit.farm.proxy import Proxy
+from kit.farm.real_farm import RealFarm, Served
+from kit.kernels.c_kernels import job
 from tilefarm.measurement import Measurement
 
 from driver.farm.leases import Leases
+
+from .fault_rows import Stopwatch
 
 DETECTED_SECONDS = 10.0
 """Pings after 5 s of silence, unanswered for 3 s, and some for the machine."""

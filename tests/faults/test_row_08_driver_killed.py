@@ -10,14 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.fault_rows import Stopwatch
-from kit.onnx_models import model, node, saved
-from kit.real_farm import RealFarm
-from kit.tuning import Tuning, tuning
+from kit.farm.real_farm import RealFarm
+from kit.networks.onnx_models import model, node, saved
 from tilefarm.measurement import Trial
 
 from driver.campaign.campaign import Windows
 from tuner.store import Store
+
+from .fault_rows import Stopwatch
+from .tuning import Tuning, tuning
 
 TRIALS = 40
 EVENTS = ("step_began", "search_began", "device_joined", "trial", "trial", "trial")

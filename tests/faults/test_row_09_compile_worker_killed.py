@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from kit.bad_compiler import AFTER
-from kit.fault_rows import Stopwatch
-from kit.nests import EXAMPLES, SIM
+from kit.children.bad_compiler import AFTER
+from kit.kernels.nests import EXAMPLES, SIM
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
 from tilefarm.measurement import Status
 from tilefarm.trace import Trace
@@ -26,6 +25,8 @@ from driver.farm.compiling.ray_worker import RayHost, RayWorker
 from driver.farm.compiling.reproducers import Reproducers
 from driver.farm.compiling.worker import CHILD, ProcessWorker, Worker, WorkerLost
 from driver.processes import descendants
+
+from .fault_rows import Stopwatch
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -85,14 +86,16 @@ def compiling(
     """A worker whose compiler aborts on an `add`; warm."""
     tests = Path(__file__).resolve().parents[1]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tests, tests.parent))))
-    monkeypatch.setattr(ray_workers, "_HOST", "kit.bad_ray")
+    monkeypatch.setattr(ray_workers, "_HOST", "kit.children.bad_ray")
     with tempfile.TemporaryDirectory(prefix="t-") as folder:  # sockets have short names
         log = tmp_path / "log"
         host = RayHost(Path(folder), 1, log) if request.param == "ray" else None
         worker = (
-            RayWorker(host, 0) if host else ProcessWorker(log, tmp_path, module="kit.bad_compiler")
+            RayWorker(host, 0)
+            if host
+            else ProcessWorker(log, tmp_path, module="kit.children.bad_compiler")
         )
-        begun = Compiling([worker], tmp_path, module="kit.bad_compiler")
+        begun = Compiling([worker], tmp_path, module="kit.children.bad_compiler")
         try:
             begun.seconds(GOOD)
             yield begun

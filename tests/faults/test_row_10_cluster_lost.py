@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 from kit.built import no_simulator, require
-from kit.fault_rows import Stopwatch
-from kit.machines import Machines
-from kit.ray_cluster import RayCluster
+from kit.farm.machines import Machines
+from kit.farm.ray_cluster import RayCluster
 from tilefarm.errors import ClusterLostError
 
 from tuner.store import Store
+
+from .fault_rows import Stopwatch
 
 pytestmark = pytest.mark.timeout(600)
 

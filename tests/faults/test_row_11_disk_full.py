@@ -6,18 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.c_kernels import blobs, job
-from kit.doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
-from kit.farm import Farm, eventually
-from kit.full_disk import full_disk
-from kit.real_farm import RealFarm
-from kit.tuning import tuning
+from kit.farm.in_process import Farm, eventually
+from kit.farm.real_farm import RealFarm
+from kit.kernels.c_kernels import blobs, job
 from tilefarm.errors import DeviceLostError, InfraError, SuspectError
 from tilefarm.measurement import Measurement, Status
 
 from device_server.device.settings import DeviceSettings
 from device_server.device.watch import WatchLimits
 from tuner.store import Store
+
+from .doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
+from .full_disk import full_disk
+from .tuning import tuning
 
 
 def test_a_devices_disk(real_farm: RealFarm) -> None:

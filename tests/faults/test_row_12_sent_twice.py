@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.c_kernels import blobs, job
-from kit.real_farm import RealFarm
+from kit.farm.real_farm import RealFarm
+from kit.kernels.c_kernels import blobs, job
 from tilefarm.digest import Digest
 from tilefarm.errors import ProtocolError
 from tilefarm.measurement import Measurement, Status, Trial

@@ -8,10 +8,10 @@ from __future__ import annotations
 import urllib.request
 
 import pytest
-from kit.c_kernels import blobs, job
-from kit.farm import eventually
-from kit.observed import log_lines
-from kit.real_farm import RealFarm
+from kit.farm.in_process import eventually
+from kit.farm.real_farm import RealFarm
+from kit.kernels.c_kernels import blobs, job
+from kit.reports.observed import log_lines
 from tilefarm.digest import Digest
 from tilefarm.errors import LeaseError
 from tilefarm.measurement import Measurement

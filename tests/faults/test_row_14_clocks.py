@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.c_kernels import blobs, job
-from kit.real_farm import RealFarm
-from kit.skew import Skew
+from kit.farm.real_farm import RealFarm
+from kit.kernels.c_kernels import blobs, job
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement
+
+from .skew import Skew
 
 HOUR_SECONDS = 3600
 

@@ -9,15 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, Farm, eventually
-from kit.fault_rows import Stopwatch
-from kit.proxy import Proxy
+from kit.farm.in_process import CREDENTIALS, Farm, eventually
+from kit.farm.proxy import Proxy
 from tilefarm.digest import Digest
 from tilefarm.errors import CorruptBlobError, DeviceSilentError, FarmFault
 from tilefarm.lease import Lease
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
+
+from .fault_rows import Stopwatch
 
 SMALL = b"a blob of one message"
 LARGE = random.Random(15).randbytes(3 << 20)

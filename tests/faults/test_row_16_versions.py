@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.farm import CREDENTIALS, Farm, Server
+from kit.farm.in_process import CREDENTIALS, Farm, Server
 from tilefarm.digest import Digest
 from tilefarm.errors import FarmFault, LeaseError, VersionError
 from tilefarm.lease import Lease

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, FakeRunner, Farm
-from kit.foreign import MACHINES, linked
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm
+from kit.objects.foreign import MACHINES, linked
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunFailure, RunJob, Status
 

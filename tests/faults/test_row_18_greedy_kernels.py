@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kit.c_kernels import SYSTEM_CALL, blobs, job
-from kit.foreign import LINKING
-from kit.real_farm import RealFarm
+from kit.farm.real_farm import RealFarm
+from kit.kernels.c_kernels import SYSTEM_CALL, blobs, job
+from kit.objects.foreign import LINKING
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 

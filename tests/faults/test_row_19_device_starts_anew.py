@@ -6,8 +6,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from kit.c_kernels import blobs, job
-from kit.real_farm import RealFarm
+from kit.farm.real_farm import RealFarm
+from kit.kernels.c_kernels import blobs, job
 from tilefarm.digest import Digest
 from tilefarm.errors import DeviceLostError, LeaseError
 from tilefarm.measurement import Measurement

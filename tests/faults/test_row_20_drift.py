@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from kit.doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
-from kit.farm import Farm
+from kit.farm.in_process import Farm
 from tilefarm.measurement import Status
 
 from device_server.device.settings import DeviceSettings
 from device_server.device.watch import WatchLimits
+
+from .doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
 
 
 def warm(runner: CountingRunner, runs: int) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kit.fault_rows import Stopwatch
-from kit.real_farm import RealFarm
+from kit.farm.real_farm import RealFarm
 from tilefarm.clock import SystemClock
 from tilefarm.errors import BusyError, UnreachableError
 from tilefarm.rpc import methods, tracker_calls
@@ -16,6 +15,8 @@ from tilefarm.rpc.nothing import Nothing
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.waiting import MOST
 from driver.benchmarks.farm.clients import percentile
+
+from .fault_rows import Stopwatch
 
 CROWD = MOST + 100
 

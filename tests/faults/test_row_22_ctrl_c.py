@@ -8,12 +8,13 @@ import signal
 import time
 from pathlib import Path
 
-from kit.fault_rows import Stopwatch
-from kit.real_farm import RealFarm, gone
-from kit.tuning import tuning
+from kit.farm.real_farm import RealFarm, gone
 
 from driver.processes import descendants
 from tuner.store import Store
+
+from .fault_rows import Stopwatch
+from .tuning import tuning
 
 
 def test_once(real_farm: RealFarm, tmp_path: Path, stopwatch: Stopwatch) -> None:

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kit.real_farm import CLI, RealFarm
+from kit.farm.real_farm import CLI, RealFarm
 
 
 def refused(farm: RealFarm, listen: str) -> str:

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kit.real_farm import CLI, RealFarm
-from kit.tuning import tuning
+from kit.farm.real_farm import CLI, RealFarm
 
 from tuner.store import Store
+
+from .tuning import tuning
 
 
 def flip_a_page(path: Path) -> None:

@@ -10,16 +10,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 import pytest
-from kit.c_kernels import blobs, job
-from kit.farm import eventually
-from kit.fault_rows import Stopwatch
-from kit.observed import log_lines
-from kit.real_farm import RealFarm, Served, gone
+from kit.farm.in_process import eventually
+from kit.farm.real_farm import RealFarm, Served, gone
+from kit.kernels.c_kernels import blobs, job
+from kit.reports.observed import log_lines
 from tilefarm.errors import LeaseError
 from tilefarm.lease import Lease
 from tilefarm.measurement import Measurement, RunFailure
 
 from device_server.tracker.client import TrackerClient
+
+from .fault_rows import Stopwatch
 
 _ENDLESS: Final = job("loop", timeout_seconds=3600.0)
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kit.farm import eventually
-from kit.real_farm import CLI, RealFarm
+from kit.farm.in_process import eventually
+from kit.farm.real_farm import CLI, RealFarm
 
 DEVICES = ("sim0", "sim1")
 TRIALS = 60

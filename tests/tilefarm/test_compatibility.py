@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit import corpus
-from kit.specimens import blank, codecs, document
+from kit.messages.specimens import blank, codecs, document
+
+from . import write_corpus as corpus
 
 VERSIONS = sorted(path for path in corpus.CORPUS.iterdir() if path.is_dir())
-REMEDY = "`PYTHONPATH=tests:. python -m kit.corpus` writes this version's corpus anew"
+REMEDY = (
+    "`PYTHONPATH=tests:. python -m tests.tilefarm.write_corpus` writes this version's corpus anew"
+)
 
 
 def stored(folder: Path, name: str) -> Any:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kit.farm import TOKEN
-from kit.parties import Parties
+from kit.farm.in_process import TOKEN
+from kit.farm.parties import Parties
 from tilefarm.clock import ManualClock
 from tilefarm.errors import SettingsError
 from tilefarm.rpc import listening, methods, serving, tracker_calls

@@ -14,7 +14,7 @@ from importlib import util
 from pathlib import Path
 
 import pytest
-from kit.parties import Parties
+from kit.farm.parties import Parties
 from tilefarm.errors import SettingsError
 from tilefarm.trust.access import FarmRole
 from tilefarm.trust.tls import AUTHORITY, IDENTITY, TlsFolder

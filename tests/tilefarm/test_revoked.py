@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kit.parties import Parties
+from kit.farm.parties import Parties
 from tilefarm.errors import CertificateError, SettingsError
 from tilefarm.rpc.security import security
 from tilefarm.trust.access import FarmRole

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.records import wall_times
+from kit.messages.records import wall_times
 from tilefarm.digest import Digest
 from tilefarm.measurement import (
     Counters,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.parties import Parties
+from kit.farm.parties import Parties
 from tilefarm.errors import SettingsError
 from tilefarm.trust.access import FarmRole
 from tilefarm.trust.tls import TlsFolder

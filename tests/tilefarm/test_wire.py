@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import records
-from kit.records import COUNTS, DIGESTS, FENCES, LABELS, NAMES, SECONDS, TICKETS
-from kit.specimens import codecs
+from kit.messages import records
+from kit.messages.records import COUNTS, DIGESTS, FENCES, LABELS, NAMES, SECONDS, TICKETS
+from kit.messages.specimens import codecs
 from tilefarm.digest import Digest
 from tilefarm.measurement import DeviceClock, Role, RunFailure, Status
 from tilefarm.rpc import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.toy_spaces import timed, trial_of
+from kit.search.toy_spaces import timed, trial_of
 from tilefarm.measurement import Status
 
 from tuner.allocate import TaskScheduler, TaskWeight

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from kit.toy_spaces import conv_like_space, pair_space
+from kit.search.toy_spaces import conv_like_space, pair_space
 
 import tuner.candidate_pool
 from tuner.candidate_pool import CandidatePool

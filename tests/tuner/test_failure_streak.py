@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kit.toy_spaces import trial_of
+from kit.search.toy_spaces import trial_of
 from tilefarm.measurement import Status, Trial
 
 from tuner.failure_streak import FailureStreak, cause

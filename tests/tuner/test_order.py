@@ -9,7 +9,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.toy_spaces import conv_like_cycles, conv_like_space, empty_space, pair_space, trial_of
+from kit.search.toy_spaces import (
+    conv_like_cycles,
+    conv_like_space,
+    empty_space,
+    pair_space,
+    trial_of,
+)
 from tilefarm.measurement import Status, Trial
 
 from tuner import PROPOSERS

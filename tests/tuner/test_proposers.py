@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from kit.proposer_suite import Make, ProposerSuite
-from kit.toy_spaces import conv_like_cycles, conv_like_space, pair_space, timed, trial_of
+from kit.search.toy_spaces import conv_like_cycles, conv_like_space, pair_space, timed, trial_of
 from tilefarm.errors import SettingsError
 from tilefarm.measurement import Status, Trial
 from tilefarm.space import Point, SearchSpace
@@ -21,6 +20,8 @@ from tuner.grid_search import spread
 from tuner.guided import Guided, farthest
 from tuner.proposer import Proposer
 from tuner.sampler import Sampler
+
+from .proposer_suite import Make, ProposerSuite
 
 README: Final = Path(__file__).resolve().parents[2] / "tuner" / "README.md"
 

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.toy_spaces import timed, trial_of
+from kit.search.toy_spaces import timed, trial_of
 from tilefarm.measurement import Status, Trial
 
 from tuner.run_off import RunOff, finalists, is_decided, winner

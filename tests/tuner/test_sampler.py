@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.toy_spaces import conv_like_space, divisors, empty_space, pair_space
+from kit.search.toy_spaces import conv_like_space, divisors, empty_space, pair_space
 from tilefarm.space import (
     Constraint,
     Largest,

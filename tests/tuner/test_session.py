@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from kit.toy_spaces import conv_like_cycles, conv_like_space, empty_space, pair_space, trial_of
+from kit.search.toy_spaces import (
+    conv_like_cycles,
+    conv_like_space,
+    empty_space,
+    pair_space,
+    trial_of,
+)
 from tilefarm.errors import SettingsError
 from tilefarm.measurement import Status, Trial
 from tilefarm.space import Point

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit.records import wall_times
-from kit.toy_spaces import trial_of
+from kit.messages.records import wall_times
+from kit.search.toy_spaces import trial_of
 from tilefarm.digest import Digest
 from tilefarm.errors import DiskError, OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
@@ -233,7 +233,7 @@ def test_trials_survive_a_kill(path: Path) -> None:
     script = """
 import os, sys, signal
 from pathlib import Path
-from kit.toy_spaces import trial_of
+from kit.search.toy_spaces import trial_of
 from tuner.store import Store
 from tuner.store_file import writing
 store = Store(Path(sys.argv[1]))

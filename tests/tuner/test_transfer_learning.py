@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from kit.toy_spaces import conv_like_cycles, conv_like_space, trial_of
+from kit.search.toy_spaces import conv_like_cycles, conv_like_space, trial_of
 from tilefarm.space import Point, SearchSpace, Sum, Variable
 
 from tuner.cost_model import Featurizer, Floats

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from kit.built import no_simulator, require
-from kit.foreground import Command
-from kit.simulated import Simulators
+from kit.networks.simulated import Simulators
+
+from .foreground import Command
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import kinds
 from kit.built import needs_simulator
-from kit.demo_program import demo_program
-from kit.nests import dense, with_epilogue
-from kit.networks import Builder, conv, networks, samples_for, window
-from kit.plausible import accusation
+from kit.kernels.nests import dense, with_epilogue
+from kit.networks.demo_program import demo_program
+from kit.networks.random_networks import Builder, conv, networks, samples_for, window
+from kit.networks.simulated import Simulators
 from kit.shared import zoo_folder
-from kit.simulated import Simulators
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.target import TARGETS, Board, Limits, Target, VtaConfig
 
@@ -38,6 +36,9 @@ from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
 from driver.program.simulated import on_simulator
 from tuner.sampler import Sampler
+
+from . import kinds
+from .plausible import accusation
 
 pytestmark = needs_simulator
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.bordered import BORDERED, bordered_network
 from kit.built import needs_simulator
-from kit.sampled_schedules import assert_bits_of_numpy
-from kit.simulated import PAIRS, Simulators, program_of
+from kit.networks.bordered import BORDERED, bordered_network
+from kit.networks.simulated import PAIRS, Simulators, program_of
 from tilefarm.target import TARGETS, Target
 
 from compile_worker.space import generate, lower_bound_cycles
@@ -25,6 +24,8 @@ from driver.program.vta.layers import (
     Convolution,
     predicted_best,
 )
+
+from .sampled_schedules import assert_bits_of_numpy
 
 SIM, BOARD = TARGETS["sim"], TARGETS["sim-pynq-z1"]
 NAMES = ("conv bordered", "conv bordered 1x1", "conv bordered depthwise")

@@ -18,10 +18,10 @@ from subprocess import CompletedProcess
 import onnx
 import pytest
 from kit.built import no_simulator, require
-from kit.farm import eventually
-from kit.machines import Machines
-from kit.onnx_models import saved_beside
-from kit.ray_cluster import RayCluster, free_port
+from kit.farm.in_process import eventually
+from kit.farm.machines import Machines
+from kit.farm.ray_cluster import RayCluster, free_port
+from kit.networks.onnx_models import saved_beside
 
 from driver import cli
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from kit.built import needs_simulator
-from kit.networks import Builder, conv, samples_for, window
-from kit.simulated import PAIRS, program_of
+from kit.networks.random_networks import Builder, conv, samples_for, window
+from kit.networks.simulated import PAIRS, program_of
 from numpy.typing import NDArray
 from tilefarm.target import TARGETS, Target, load_target
 

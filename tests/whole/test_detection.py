@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.detector import detector, pictures
-from kit.onnx_models import saved
+from kit.networks.onnx_models import saved
 from numpy.typing import NDArray
 
 from driver import cli
+
+from .detector import detector, pictures
 
 pytestmark = pytest.mark.whole
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.integer_operators import STRATEGIES, cases
-from kit.simulated import PAIRS, Simulators
+from kit.networks.integer_operators import STRATEGIES, cases
+from kit.networks.simulated import PAIRS, Simulators
 from tilefarm.target import TARGETS, Target
 
 

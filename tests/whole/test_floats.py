@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, dense, samples_for, window
-from kit.simulated import PAIRS, Simulators
+from kit.networks.random_networks import Builder, conv, dense, samples_for, window
+from kit.networks.simulated import PAIRS, Simulators
 from tilefarm.target import TARGETS, Target
 
 from driver.network.graph.ir import (

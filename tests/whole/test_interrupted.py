@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from kit.foreground import Command, demo, summary_of
-from kit.observed import assert_sound_trace
+from kit.reports.observed import assert_sound_trace
 
 from driver.processes import descendants
+
+from .foreground import Command, demo, summary_of
 
 pytestmark = pytest.mark.whole
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from kit.built import needs_simulator
-from kit.nests import EXAMPLES, SIM, conv2d, dense, inputs_of, with_epilogue, workload
-from kit.schedules import Tiling
+from kit.kernels.nests import EXAMPLES, SIM, conv2d, dense, inputs_of, with_epilogue, workload
+from kit.kernels.schedules import Tiling
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.digest import Digest
 from tilefarm.dtype import DType

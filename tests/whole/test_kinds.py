@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from kit import kinds, numpy_operators
 from kit.built import needs_simulator
-from kit.nests import begun, inputs_of
-from kit.plausible import accusation
+from kit.kernels import numpy_operators
+from kit.kernels.nests import begun, inputs_of
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
@@ -26,6 +25,9 @@ from compile_worker.te import nest_of
 from device_server.vta.library.library import VtaLibrary
 from device_server.vta.library.native import Strictness
 from tuner.sampler import Sampler
+
+from . import kinds
+from .plausible import accusation
 
 pytestmark = needs_simulator
 

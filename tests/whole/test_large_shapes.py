@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from kit.built import no_simulator, require
-from kit.nests import (
+from kit.kernels.nests import (
     LANES,
     border,
     conv2d,

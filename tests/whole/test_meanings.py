@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from kit import nests
+from kit.kernels import nests
 from tilefarm.workload import Workload
 
 from compile_worker.ir.interpret import interpret

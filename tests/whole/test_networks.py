@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import layer_chains, networks, samples_for
-from kit.simulated import PAIRS, Simulators
-from kit.wide import all_wide
+from kit.networks.random_networks import layer_chains, networks, samples_for
+from kit.networks.simulated import PAIRS, Simulators
+from kit.networks.wide import all_wide
 from tilefarm.target import TARGETS, Target
 
 from driver.network import import_model

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.gated import gated
-from kit.onnx_models import saved
-from kit.simulated import PAIRS, Simulators
+from kit.networks.gated import gated
+from kit.networks.onnx_models import saved
+from kit.networks.simulated import PAIRS, Simulators
 from tilefarm.target import TARGETS, Target
 
 from driver.network import import_model

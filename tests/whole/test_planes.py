@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from kit.built import needs_simulator
-from kit.nests import conv2d, dense, inputs_of, with_epilogue
-from kit.numpy_operators import run as in_numpy
-from kit.sampled_schedules import assert_bits_of_numpy
-from kit.simulated import PAIRS
+from kit.kernels.nests import conv2d, dense, inputs_of, with_epilogue
+from kit.kernels.numpy_operators import run as in_numpy
+from kit.networks.simulated import PAIRS
 from numpy.typing import NDArray
 from tilefarm.target import TARGETS, Target
 from tilefarm.workload import Workload
@@ -25,6 +24,8 @@ from driver.benchmarks.kinds import workloads
 from driver.benchmarks.tuning import Tuned, TuningTask, tune_workload
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs
+
+from .sampled_schedules import assert_bits_of_numpy
 
 SIM = TARGETS["sim"]
 WIDE = (

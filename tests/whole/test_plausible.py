@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.built import needs_simulator
-from kit.plausible import accusation
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.target import TARGETS
 
@@ -17,6 +16,8 @@ from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.kinds import workloads
 from driver.network.integer.samples import sample_inputs
 from tuner.sampler import Sampler
+
+from .plausible import accusation
 
 pytestmark = needs_simulator
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, samples_for, window
-from kit.simulated import program_of
+from kit.networks.random_networks import Builder, conv, samples_for, window
+from kit.networks.simulated import program_of
 from numpy.typing import NDArray
 from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, Precision, RunJob

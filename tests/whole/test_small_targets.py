@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit.networks import Builder, conv, networks, samples_for, window
-from kit.simulated import Simulators
-from kit.wide import all_wide
+from kit.networks.random_networks import Builder, conv, networks, samples_for, window
+from kit.networks.simulated import Simulators
+from kit.networks.wide import all_wide
 from tilefarm.target import Limits, Target, VtaConfig, impossibilities
 
 from driver.network.graph.ir import Graph

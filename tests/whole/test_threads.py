@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.built import needs_simulator
-from kit.nests import EXAMPLES, SIM, inputs_of
+from kit.kernels.nests import EXAMPLES, SIM, inputs_of
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob

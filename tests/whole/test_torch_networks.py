@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.simulated import Simulators
+from kit.networks.simulated import Simulators
 from tilefarm.target import TARGETS
 
 from driver.network import import_model
@@ -38,7 +38,7 @@ def as_held(values: np.ndarray, given: GraphInput) -> FloatArray:
 def test_a_network_of_pytorch(
     simulators: Simulators, name: str, exporter: str, tmp_path: Path
 ) -> None:
-    from kit.torch_networks import exported
+    from .torch_networks import exported
 
     file, inputs, answer = exported(name, tmp_path, dynamo=exporter == "newer")
     graph = import_model(file)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.onnx_models import saved
+from kit.networks.onnx_models import saved
+from kit.networks.simulated import Simulators
+from kit.networks.transformers import vision_transformer
 from kit.shared import shared_folder
-from kit.simulated import Simulators
-from kit.transformers import vision_transformer
 from tilefarm.target import TARGETS
 
 from driver.network import import_model

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.foreground import Command, demo, summary_of
-from kit.observed import assert_logs_agree, assert_sound_trace, bars_of
-from kit.onnx_models import model, node, saved
+from kit.networks.onnx_models import model, node, saved
+from kit.reports.observed import assert_logs_agree, assert_sound_trace, bars_of
 from kit.shared import shared_folder
 
 from driver.network.examples import DEMO_TEST
+
+from .foreground import Command, demo, summary_of
 
 pytestmark = pytest.mark.whole
 

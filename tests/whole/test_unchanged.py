@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 from kit.golden import Golden
-from kit.unchanged import Row, Table, kernel_cases, kernel_rows, network_row, networks
+
+from .unchanged import Row, Table, kernel_cases, kernel_rows, network_row, networks
 
 
 def table(golden: Golden) -> Table:

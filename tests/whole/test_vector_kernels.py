@@ -8,8 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 from kit.built import needs_simulator
-from kit.nests import SIM, scaled_add, window
-from kit.plausible import accusation
+from kit.kernels.nests import SIM, scaled_add, window
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.target import Target, VtaConfig
 from tilefarm.trace import Trace
@@ -21,6 +20,8 @@ from device_server.vta.library.library import Strictness, VtaLibrary
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs
 from tuner.sampler import Sampler
+
+from .plausible import accusation
 
 NO_PAD = (0, 0, 0, 0)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.nests import EXAMPLES, SIM, inputs_of
-from kit.runtime_double import call, outputs_like, runtime_double
+from kit.kernels.nests import EXAMPLES, SIM, inputs_of
+from kit.kernels.runtime_double import call, outputs_like, runtime_double
 
 from compile_worker.emit import Kernel, kernel_object
 from compile_worker.ir.interpret import interpret

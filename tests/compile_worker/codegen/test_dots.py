@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from kit.hosts import ARM, X86, runs_here
-from kit.nests import SIM
-from kit.runtime_double import call, runtime_double
+from kit.kernels.nests import SIM
+from kit.kernels.runtime_double import call, runtime_double
+from kit.objects.hosts import ARM, X86, runs_here
 from tilefarm.dtype import DType
 from tilefarm.target import Host
 

@@ -9,12 +9,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from kit.foreign import MACHINES, Array, Loader, loader
-from kit.hosts import ARM
-from kit.nests import EXAMPLES, SIM, conv2d, inputs_of, real
-from kit.references import ElfFile
-from kit.runtime_double import outputs_like
-from kit.schedules import Tiling
+from kit.kernels.nests import EXAMPLES, SIM, conv2d, inputs_of, real
+from kit.kernels.runtime_double import outputs_like
+from kit.kernels.schedules import Tiling
+from kit.objects.foreign import MACHINES, Array, Loader, loader
+from kit.objects.hosts import ARM
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.target import Host, Target
 from tilefarm.trace import Step, Trace
@@ -24,6 +23,8 @@ from compile_worker.codegen.link import link, shared_object
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.ir.interpret import interpret
 from compile_worker.te import nest_of
+
+from .references import ElfFile
 
 PROCESSORS = {"aarch64": "cortex-a53", "aarch64dot": "neoverse-n1", "armv7": "cortex-a9"}
 """What the emulator imitates for a host: no more than the host is said to have."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from kit.golden import Golden
-from kit.nests import EXAMPLES, SIM, conv2d
-from kit.schedules import Tiling, scheduled
+from kit.kernels.nests import EXAMPLES, SIM, conv2d
+from kit.kernels.schedules import Tiling, scheduled
 from tilefarm.errors import InfraError, TargetError
 from tilefarm.target import Host
 
@@ -61,8 +61,8 @@ def test_the_same_kernel_gives_the_same_bytes() -> None:
 def test_every_worker_makes_the_same_bytes() -> None:
     """Workers are processes of their own, with another order of every set of strings."""
     script = (
-        "from kit.nests import EXAMPLES, SIM\n"
-        "from kit.schedules import Tiling\n"
+        "from kit.kernels.nests import EXAMPLES, SIM\n"
+        "from kit.kernels.schedules import Tiling\n"
         "from tilefarm.artifact import CompileJob\n"
         "from tilefarm.trace import Trace\n"
         "from compile_worker.compiler import compile_kernel\n"

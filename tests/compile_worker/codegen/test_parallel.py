@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.golden import Golden
-from kit.nests import EXAMPLES, SIM, inputs_of
-from kit.runtime_double import call, outputs_like, runtime_double
+from kit.kernels.nests import EXAMPLES, SIM, inputs_of
+from kit.kernels.runtime_double import call, outputs_like, runtime_double
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.trace import Step, Trace
 

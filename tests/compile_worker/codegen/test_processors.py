@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.references import slot_of_stub
 
 from compile_worker.codegen.processors import (
     PROCESSORS,
@@ -15,6 +14,8 @@ from compile_worker.codegen.processors import (
     PageDistance,
     Reference,
 )
+
+from .references import slot_of_stub
 
 WRITTEN: dict[str, tuple[Reference, int, int, int, int]] = {
     "call .+8 on x86-64": (Distance(32), 0, 0x104, 0x100, 4),

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from kit.hosts import X86, runs_here
-from kit.nests import EXAMPLES, REAL_VARIANTS, SIM, inputs_of, real
-from kit.runtime_double import call, outputs_like, runtime_double
+from kit.kernels.nests import EXAMPLES, REAL_VARIANTS, SIM, inputs_of, real
+from kit.kernels.runtime_double import call, outputs_like, runtime_double
+from kit.objects.hosts import X86, runs_here
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.real import FUNCTIONS

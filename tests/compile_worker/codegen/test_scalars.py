@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit.nests import VARS, index_exprs
-from kit.runtime_double import call, runtime_double
+from kit.kernels.nests import VARS, index_exprs
+from kit.kernels.runtime_double import call, runtime_double
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from kit.hosts import ARM
-from kit.nests import EXAMPLES, SIM, conv2d
-from kit.references import ElfFile, goals
-from kit.schedules import Tiling
+from kit.kernels.nests import EXAMPLES, SIM, conv2d
+from kit.kernels.schedules import Tiling
+from kit.objects.hosts import ARM
 from tilefarm.artifact import Artifact, Call, CompileJob, ProgramJob
 from tilefarm.errors import TargetError
 from tilefarm.target import Host
@@ -28,6 +27,8 @@ from compile_worker.codegen.small_link import small_shared_object
 from compile_worker.compiler import compile_kernel, compile_program
 from compile_worker.machines.vta.codegen.runtime_abi import FUNCTIONS, declarations
 from device_server.device.elf import Machine, rejection
+
+from .references import ElfFile, goals
 
 HOSTS = {"x86_64": SIM.host, **ARM}
 CONV = conv2d(2, 2, 4, 8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kit.golden import Golden
-from kit.nests import SIM, nest
+from kit.kernels.nests import SIM, nest
 from tilefarm.dtype import DType
 
 from compile_worker.codegen.lane_runs import LaneRun, runs

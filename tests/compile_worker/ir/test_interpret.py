@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import nests
+from kit.kernels import nests
 from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 from hypothesis import given, settings
-from kit import functions, nests
+from kit.kernels import nests
 from tilefarm.dtype import DType
 
 from compile_worker.ir import node as node_module
@@ -23,6 +23,8 @@ from compile_worker.ir.visit import (
     variables,
     walk,
 )
+
+from . import functions
 
 ROW, COLUMN = Var("i"), Var("j")
 A = Buffer("a", (4, 8), DType.INT32)

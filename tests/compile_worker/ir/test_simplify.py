@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from kit import nests
+from kit.kernels import nests
 from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 

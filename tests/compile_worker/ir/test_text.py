@@ -3,13 +3,15 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import functions, nests
 from kit.golden import Golden
+from kit.kernels import nests
 
 from compile_worker.ir.expr import Expr
 from compile_worker.ir.func import Func
 from compile_worker.ir.parser import ParseError, parse, parse_expr
 from compile_worker.ir.printer import show
+
+from . import functions
 
 
 @given(nests.nests())

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 from hypothesis import given, settings
-from kit import nests
+from kit.kernels import nests
 from tilefarm.dtype import DType
 
 from compile_worker.ir.accesses import accesses, outside

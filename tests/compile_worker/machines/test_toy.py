@@ -6,8 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from kit.nests import EXAMPLES, SIM, dense, inputs_of, with_epilogue
-from kit.toy_machine import TARGET, TOY, run
+from kit.kernels.nests import EXAMPLES, SIM, dense, inputs_of, with_epilogue
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
 from tilefarm.errors import TargetError
 from tilefarm.model import MachineModel
@@ -22,6 +21,8 @@ from compile_worker.lowering import MACHINES
 from compile_worker.schedule import replay
 from compile_worker.space import generate
 from compile_worker.te import nest_of
+
+from .toy_machine import TARGET, TOY, run
 
 ALL = MappingProxyType({**MACHINES, TOY.kind: TOY})
 PROCESSOR = Target(name="alone", machine=MachineModel(kind="cpu"))

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 from kit.golden import Golden
-from kit.nests import EXAMPLES, SIM, conv2d, nest, with_epilogue
-from kit.schedules import Tiling, keeps_meaning, lowering, scheduled
+from kit.kernels.nests import EXAMPLES, SIM, conv2d, nest, with_epilogue
+from kit.kernels.schedules import Tiling, keeps_meaning, lowering, scheduled
 from tilefarm.target import TARGETS
 from tilefarm.workload import Workload
 

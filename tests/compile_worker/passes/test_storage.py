@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.golden import Golden
-from kit.nests import SIM
+from kit.kernels.nests import SIM
 from tilefarm.dtype import DType
 
 from compile_worker.ir.expr import INDEX, Buffer, Const, Expr, Lt, Var

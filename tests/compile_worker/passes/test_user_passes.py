@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.nests import EXAMPLES, SIM, nest
+from kit.kernels.nests import EXAMPLES, SIM, nest
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
 from tilefarm.target import Target
 from tilefarm.trace import Trace

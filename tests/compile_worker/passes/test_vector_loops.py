@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.golden import Golden
-from kit.nests import EXAMPLES, SIM, conv2d, nest
-from kit.schedules import Tiling
+from kit.kernels.nests import EXAMPLES, SIM, conv2d, nest
+from kit.kernels.schedules import Tiling
 from tilefarm.dtype import DType
 from tilefarm.target import Host, Target
 

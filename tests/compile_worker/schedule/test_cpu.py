@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from kit.golden import Golden
-from kit.hosts import ARM, X86, runs_here
-from kit.nests import (
+from kit.kernels.nests import (
     EXAMPLES,
     LANES,
     SIM,
@@ -21,7 +20,8 @@ from kit.nests import (
     with_epilogue,
     workload,
 )
-from kit.runtime_double import call, outputs_like, runtime_double
+from kit.kernels.runtime_double import call, outputs_like, runtime_double
+from kit.objects.hosts import ARM, X86, runs_here
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.dtype import DType
 from tilefarm.target import Target

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from kit.nests import SIM, conv2d, inputs_of
-from kit.schedules import Tiling, outputs
-from kit.traces import scheduled
+from kit.kernels.nests import SIM, conv2d, inputs_of
+from kit.kernels.schedules import Tiling, outputs
+from kit.kernels.traces import scheduled
 
 from compile_worker.emit import Kernel, kernel_text
 from compile_worker.errors import Refused

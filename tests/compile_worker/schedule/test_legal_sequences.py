@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.nests import EXAMPLES, SIM, convolutions, denses, inputs_of
-from kit.stages import programs
-from kit.traces import ARGUMENTS, Args, scheduled, started
+from kit.kernels.nests import EXAMPLES, SIM, convolutions, denses, inputs_of
+from kit.kernels.traces import ARGUMENTS, Args, scheduled, started
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -22,6 +21,8 @@ from compile_worker.ir.interpret import interpret
 from compile_worker.ir.verify import Stage, verify
 from compile_worker.schedule import PRIMITIVES, Schedule, replay
 from compile_worker.te import nest_of
+
+from .random_stages import programs
 
 LENGTH: Final = 8
 EXPLORED: Final = 60

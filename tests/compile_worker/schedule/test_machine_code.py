@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from kit.nests import EXAMPLES, SIM, inputs_of
-from kit.runtime_double import call, outputs_like, runtime_double
-from kit.stages import programs
-from kit.traces import scheduled
+from kit.kernels.nests import EXAMPLES, SIM, inputs_of
+from kit.kernels.runtime_double import call, outputs_like, runtime_double
+from kit.kernels.traces import scheduled
 
 from compile_worker.emit import Kernel, kernel_object
 from compile_worker.ir.interpret import interpret
 from compile_worker.lowering import lower
 from compile_worker.schedule import Schedule
 from compile_worker.te import nest_of
+
+from .random_stages import programs
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code")
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from kit.golden import Golden
-from kit.nests import EXAMPLES, SIM, conv2d, inputs_of, nest
+from kit.kernels.nests import EXAMPLES, SIM, conv2d, inputs_of, nest
 from tilefarm.errors import ScheduleError
 from tilefarm.trace import Argument, Step, Trace
 

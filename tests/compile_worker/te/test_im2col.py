@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kit.nests import LANES, SIM, conv2d, inputs_of, workload
+from kit.kernels.nests import LANES, SIM, conv2d, inputs_of, workload
 from tilefarm.dtype import DType
 from tilefarm.workload import Workload
 

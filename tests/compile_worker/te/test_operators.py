@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 from hypothesis import given, settings
-from kit import nests, numpy_operators
 from kit.golden import Golden
+from kit.kernels import nests, numpy_operators
 from tilefarm.real import COMBINATIONS
 from tilefarm.real_arrays import combined
 from tilefarm.workload import OPERATORS, Workload

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from kit.golden import Golden
-from kit.machine import run_compiled
 from tilefarm.dtype import DType
 from tilefarm.workload import TensorSpec
 
@@ -40,6 +39,8 @@ from compile_worker.te.script_words import (
 )
 from compile_worker.te.tensor import Tensor, compute, placeholder, total
 from compile_worker.te.work import Work
+
+from .machine import run_compiled
 
 INT = DType.INT32
 X = placeholder(TensorSpec("x", (4, 6), INT))

@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from kit.machine import run_compiled
-from kit.nests import SIM
-from kit.scripts import COLUMNS, ROWS, as_python, scripts
-from kit.traces import scheduled
+from kit.kernels.nests import SIM
+from kit.kernels.traces import scheduled
 from tilefarm.dtype import DType
 from tilefarm.workload import TensorSpec
 
@@ -30,6 +28,9 @@ from compile_worker.schedule import Schedule
 from compile_worker.te.nest import nest
 from compile_worker.te.script import script
 from compile_worker.te.tensor import placeholder
+
+from .machine import run_compiled
+from .scripts import COLUMNS, ROWS, as_python, scripts
 
 INPUTS: Final = [placeholder(TensorSpec(n, (ROWS, COLUMNS), DType.INT32)) for n in ("x", "y")]
 FILES: Final = count()

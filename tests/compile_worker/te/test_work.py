@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from kit.golden import Golden
-from kit.machine import run_compiled
-from kit.nests import EXAMPLES, SIM
+from kit.kernels.nests import EXAMPLES, SIM
 from tilefarm.dtype import DType
 from tilefarm.errors import ScheduleError
 from tilefarm.trace import Step, Trace
@@ -33,6 +32,8 @@ from compile_worker.te.operators import expressions_of
 from compile_worker.te.scan import scan
 from compile_worker.te.tensor import Tensor, compute, placeholder
 from compile_worker.te.work import ExpressionError, Work
+
+from .machine import run_compiled
 
 INT = DType.INT32
 X = placeholder(TensorSpec("x", (4, 10), INT))

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from kit.attacks import CODE, CUT, FORGOTTEN, JOB, Found, Lab, attack, refused, refused_by_server
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import AnswerError, BusyError, CapacityError, InfraError
@@ -31,6 +30,8 @@ from device_server.device.tenant_blobs import Senders
 from device_server.runner.frames import LONGEST_TEXT, MOST_EVENTS, Failed, read_reply
 from device_server.runner.last_words import LastWords
 from device_server.tenancy import OWN
+
+from .attacks import CODE, CUT, FORGOTTEN, JOB, Found, Lab, attack, refused, refused_by_server
 
 KIB: Final = 1 << 10
 FAILED: Final = RunReply(

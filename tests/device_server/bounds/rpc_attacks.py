@@ -11,10 +11,9 @@ from typing import Any, Final, cast
 
 import grpc
 import pytest
-from kit.attacks import CODE, CUT, JOB, Found, Lab, attack, refused
-from kit.crowd import connect, silent_calls
-from kit.farm import CREDENTIALS, TOKEN, eventually
-from kit.parties import Parties
+from kit.farm.crowd import connect, silent_calls
+from kit.farm.in_process import CREDENTIALS, TOKEN, eventually
+from kit.farm.parties import Parties
 from prometheus_client import CollectorRegistry, generate_latest
 from tilefarm.clock import ManualClock
 from tilefarm.errors import AccessError, BusyError, UnreachableError
@@ -37,6 +36,8 @@ from device_server.device import servicer
 from device_server.server import moderated
 from device_server.tracker import server as tracker_server
 from device_server.tracker.client import TrackerClient
+
+from .attacks import CODE, CUT, JOB, Found, Lab, attack, refused
 
 KNOWN: Final = (*authorization(TOKEN), *announcement())
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit.attacks import ATTACKS, Found, Lab
-from kit.bounds import Bound, bounds, constant, growing, named_bounds, rows
-from kit.farm import Farm
+from kit.farm.bounds import Bound, bounds, constant, growing, named_bounds, rows
+from kit.farm.in_process import Farm
 
 from . import device_attacks, rpc_attacks, tracker_attacks  # noqa: F401
+from .attacks import ATTACKS, Found, Lab
 
 ROWS = {bound.what: bound for bound in bounds()}
 

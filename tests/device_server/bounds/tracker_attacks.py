@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from kit.attacks import CUT, Found, Lab, attack, refused
-from kit.farm import CREDENTIALS
+from kit.farm.in_process import CREDENTIALS
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import BusyError, UnreachableError
@@ -51,6 +50,8 @@ from device_server.tracker.shares import MOST_CHANGED, Claimant, Shares
 from device_server.tracker.standings import Standings
 from device_server.tracker.state_file import TrackerState
 from device_server.tracker.waiting import MOST_LEFT, WaitingLine
+
+from .attacks import CUT, Found, Lab, attack, refused
 
 TARGET: Final = Digest.of(b"target")
 WISH: Final = Acquire(request_id="r", target=TARGET, owner="x", wait_seconds=60.0)

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from kit.elf_mutants import ADDRESS, ALIGN, FLAGS, KIND, MEMORY, NBYTES, OFFSET, Edited
-from kit.elves import Elf
-from kit.foreign import KERNEL, LINKING, MACHINES, linked
-from kit.mutations import damaged_bytes
+from kit.messages.mutations import damaged_bytes
+from kit.objects.elf_mutants import ADDRESS, ALIGN, FLAGS, KIND, MEMORY, NBYTES, OFFSET, Edited
+from kit.objects.elves import Elf
+from kit.objects.foreign import KERNEL, LINKING, MACHINES, linked
 
 from compile_worker.codegen.elf_tables import section_rows, shape_of
 from compile_worker.codegen.small_link import small_shared_object

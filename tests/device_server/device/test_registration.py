@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS
+from kit.farm.in_process import CREDENTIALS
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, ticket_of

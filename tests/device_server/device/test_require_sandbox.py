@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kit.built import needs_c_kernels
-from kit.farm import CREDENTIALS
+from kit.farm.in_process import CREDENTIALS
 from tilefarm.errors import SettingsError
 from tilefarm.rpc.security import Security
 from tilefarm.sandbox import SandboxLevel

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, SECURITY
-from kit.flaky import FlakyRunner
-from kit.watched_device import KERNEL
+from kit.farm.flaky import FlakyRunner
+from kit.farm.in_process import CREDENTIALS, SECURITY
+from kit.farm.watched_device import KERNEL
 from tilefarm.errors import SelfTestError, SettingsError
 from tilefarm.target import TARGETS
 from tilefarm.watch.operations import UNWATCHED, Operations

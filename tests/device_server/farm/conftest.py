@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit.farm import Farm
-from kit.watched_device import Bed
+from kit.farm.in_process import Farm
+from kit.farm.watched_device import Bed
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, Farm, eventually
+from kit.farm.in_process import CREDENTIALS, Farm, eventually
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import BusyError

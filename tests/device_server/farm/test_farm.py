@@ -7,8 +7,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, FakeRunner, Farm, Server, eventually
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
+from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.errors import (
     AccessError,

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, TOKEN, Farm, Server
-from kit.mutations import damaged_bytes, damaged_fields
-from kit.specimens import filled
+from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server
+from kit.messages.mutations import damaged_bytes, damaged_fields
+from kit.messages.specimens import filled
+from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.lease import Lease
 from tilefarm.rpc import device_calls, methods

@@ -10,8 +10,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2_grpc
-from kit.crowd import connect, silent_calls
-from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
+from kit.farm.crowd import connect, silent_calls
+from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server, eventually
 from tilefarm.errors import BusyError, UnreachableError
 from tilefarm.rpc import methods, serving
 from tilefarm.rpc.caller import authorization

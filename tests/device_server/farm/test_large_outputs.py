@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from kit.farm import CREDENTIALS
-from kit.watched_device import CODE, Bed
+from kit.farm.in_process import CREDENTIALS
+from kit.farm.watched_device import CODE, Bed
 from tilefarm.digest import Digest
 from tilefarm.errors import LeaseError
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob

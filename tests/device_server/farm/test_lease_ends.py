@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, FakeRunner, Farm
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm
+from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.errors import LeaseError
 from tilefarm.measurement import Measurement, RunJob

@@ -10,9 +10,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
-from kit.parties import Parties
+from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server, eventually
+from kit.farm.parties import Parties
+from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.errors import AccessError, NoDeviceError, UnreachableError
 from tilefarm.measurement import RunJob

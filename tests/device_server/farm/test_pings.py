@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections import Counter
 
-from kit.farm import CREDENTIALS, Farm
+from kit.farm.in_process import CREDENTIALS, Farm
 from tilefarm.errors import UnreachableError
 from tilefarm.rpc import methods, tracker_calls
 from tilefarm.rpc.caller import AsyncCaller

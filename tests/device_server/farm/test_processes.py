@@ -7,13 +7,14 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, eventually
-from kit.processes import DEVICE, TRACKER, ended, process
+from kit.farm.in_process import CREDENTIALS, eventually
 from tilefarm.errors import InfraError
 from tilefarm.target import TARGETS
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
+
+from .processes import DEVICE, TRACKER, ended, process
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -9,8 +9,8 @@ import grpc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, TOKEN, Farm, Server
+from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server
+from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.lease import Lease
 from tilefarm.measurement import RunJob

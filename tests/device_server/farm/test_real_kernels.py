@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 from kit.built import needs_c_kernels
-from kit.c_kernels import X, Y, blobs, job
-from kit.farm import CREDENTIALS, eventually
-from kit.processes import DEVICE, TRACKER, process
+from kit.farm.in_process import CREDENTIALS, eventually
+from kit.kernels.c_kernels import X, Y, blobs, job
 from tilefarm.errors import DeviceLostError
 from tilefarm.measurement import Measurement, RunFailure, Status
 from tilefarm.target import TARGETS
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
+
+from .processes import DEVICE, TRACKER, process
 
 pytestmark = needs_c_kernels
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, Farm, eventually
+from kit.farm.in_process import CREDENTIALS, Farm, eventually
+from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Role, RunFailure, RunJob
 from tilefarm.rpc.tracker_calls import Heartbeat, HeartbeatReply

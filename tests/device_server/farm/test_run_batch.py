@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, FakeRunner, Farm
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm
+from kit.objects.elves import Elf
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, LeaseError, MissingBlobError

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, FakeRunner, Farm, Server, eventually
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
+from kit.objects.elves import Elf
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import ForbiddenError, LeaseError, SettingsError

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kit.crowd import Crowd, ask, knock_and_run
-from kit.farm import eventually
-from kit.real_farm import RealFarm, Served
+from kit.farm.crowd import Crowd, ask, knock_and_run
+from kit.farm.in_process import eventually
+from kit.farm.real_farm import RealFarm, Served
 from tilefarm.trust.access import FarmRole
 
 from device_server.tracker.client import TrackerClient

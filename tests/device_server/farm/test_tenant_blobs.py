@@ -11,8 +11,8 @@ from typing import cast
 
 import grpc
 import pytest
-from kit.elves import Elf
-from kit.farm import FakeRunner, Farm, Server, eventually
+from kit.farm.in_process import FakeRunner, Farm, Server, eventually
+from kit.objects.elves import Elf
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import CorruptBlobError, FarmFault, LeaseError, MissingBlobError

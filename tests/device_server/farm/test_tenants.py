@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 from kit.built import needs_c_kernels
-from kit.foreign import LINKING
-from kit.real_farm import RealFarm
+from kit.farm.real_farm import RealFarm
+from kit.objects.foreign import LINKING
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunJob
 

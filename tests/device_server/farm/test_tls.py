@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
-from kit.parties import Parties
-from kit.proxy import Proxy
+from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server, eventually
+from kit.farm.parties import Parties
+from kit.farm.proxy import Proxy
+from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.errors import (
     AccessError,

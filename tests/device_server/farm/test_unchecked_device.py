@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kit.farm import CREDENTIALS, Farm, eventually
-from kit.flaky import FlakyRunner
-from kit.watched_device import BLOBS, KERNEL, LIMITS, Bed, job
+from kit.farm.flaky import FlakyRunner
+from kit.farm.in_process import CREDENTIALS, Farm, eventually
+from kit.farm.watched_device import BLOBS, KERNEL, LIMITS, Bed, job
 from tilefarm.errors import DeviceLostError, InfraError, SuspectError
 from tilefarm.measurement import Measurement
 

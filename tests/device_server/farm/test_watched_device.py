@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, Farm, eventually
-from kit.flaky import FlakyRunner
-from kit.watched_device import BLOBS, KERNEL, LIMITS, Bed, job, watched
+from kit.farm.flaky import FlakyRunner
+from kit.farm.in_process import CREDENTIALS, Farm, eventually
+from kit.farm.watched_device import BLOBS, KERNEL, LIMITS, Bed, job, watched
 from tilefarm.errors import (
     DeviceLostError,
     InfraError,

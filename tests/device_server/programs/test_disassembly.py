@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.golden import Golden
-from kit.programs import DENSE, dense_program, stream
+from kit.kernels.programs import DENSE, dense_program, stream
 from kit.shared import shared_folder
 from tilefarm.errors import DataError
 from tilefarm.target import Target, VtaConfig, impossibilities

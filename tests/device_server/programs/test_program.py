@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from kit.programs import dense_program
+from kit.kernels.programs import dense_program
 from kit.shared import shared_folder
 from tilefarm.errors import DataError, OutputError, TargetError, UserError
 from tilefarm.target import Target, Timing, VtaConfig

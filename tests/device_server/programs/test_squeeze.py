@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.programs import DENSE, OUT_AT, ROWS, SIM, dense_program
+from kit.kernels.programs import DENSE, OUT_AT, ROWS, SIM, dense_program
 from tilefarm.errors import InfraError
 
 from device_server.vta.library.library import VtaLibrary

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import tilefarm
-from kit.c_kernels import SYSTEM_CALL
-from kit.farm import eventually
-from kit.foreign import LINKING
+from kit.farm.in_process import eventually
+from kit.kernels.c_kernels import SYSTEM_CALL
+from kit.objects.foreign import LINKING
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunFailure, RunJob
 from tilefarm.target import TARGETS

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.elf_mutants import Edited, mutant, with_decoy
-from kit.elves import Elf
-from kit.foreign import LINKING, MACHINES
-from kit.foreign import Machine as Tools
-from kit.hosts import ARM
-from kit.nests import EXAMPLES, SIM
+from kit.kernels.nests import EXAMPLES, SIM
+from kit.objects.elf_mutants import Edited, mutant, with_decoy
+from kit.objects.elves import Elf
+from kit.objects.foreign import LINKING, MACHINES
+from kit.objects.foreign import Machine as Tools
+from kit.objects.hosts import ARM
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.measurement import RunFailure, RunJob, Status
 from tilefarm.target import Host

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from kit.call_numbers import call_numbers
+from kit.objects.call_numbers import call_numbers
 
 from device_server.runner.system_calls import system_call_name
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 from kit.golden import Golden
-from kit.programs import SIM
+from kit.kernels.programs import SIM
 from tilefarm.errors import InfraError
 from tilefarm.trace import Step, Trace
 

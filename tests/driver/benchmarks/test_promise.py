@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.onnx_models import model, node, saved
+from kit.networks.onnx_models import model, node, saved
 
 from driver import cli
 from driver.benchmarks.promise.command import document, figures, tables

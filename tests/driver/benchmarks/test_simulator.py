@@ -7,7 +7,7 @@ import json
 
 import pytest
 from kit.golden import Golden
-from kit.programs import SIM
+from kit.kernels.programs import SIM
 
 from driver.benchmarks.simulator import (
     SCALAR,

@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from kit.search_scene import Scene
-from kit.stand_ins import (
+from kit.search.scene import Scene
+from kit.search.stand_ins import (
     StandInClient,
     StandInDevices,
     StandInExecutor,

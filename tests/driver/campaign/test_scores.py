@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.toy_spaces import timed, trial_of
+from kit.search.toy_spaces import timed, trial_of
 from tilefarm.measurement import Status, Trial
 
 from driver.campaign.scores import Scores

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import queue
 
-from kit.stand_ins import toy_task
-from kit.toy_spaces import trial_of
+from kit.search.stand_ins import toy_task
+from kit.search.toy_spaces import trial_of
 from tilefarm.clock import SystemClock
 from tilefarm.measurement import Trial
 

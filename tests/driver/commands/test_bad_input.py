@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.onnx_models import saved_beside
+from kit.networks.onnx_models import saved_beside
 from onnx import TensorProto, helper
 from tilefarm.target import TARGETS
 

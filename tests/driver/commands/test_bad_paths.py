@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import pytest
-from kit.confined import Ended, rights_bind, run_confined
+
+from .confined import Ended, rights_bind, run_confined
 
 _LONG: Final = "a" * 300
 _MODEL: Final = str(Path(__file__).parents[3] / "driver" / "demo" / "digits.onnx")

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
+from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server, eventually
 from rich.console import Console
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest

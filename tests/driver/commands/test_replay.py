@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kit.nests import EXAMPLES, SIM
+from kit.kernels.nests import EXAMPLES, SIM
 from tilefarm.artifact import CompileJob
 from tilefarm.measurement import Status
 from tilefarm.trace import Step, Trace

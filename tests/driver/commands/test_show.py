@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from kit.built import no_simulator, require
-from kit.forms_once import forms_once
+from kit.networks.forms_once import forms_once
 
 from driver import cli
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import grpc
 import pytest
-from kit.farm import TOKEN
-from kit.ray_dashboard import CLUSTER_TOKEN, RayDashboard
+from kit.farm.in_process import TOKEN
+from kit.farm.ray_dashboard import CLUSTER_TOKEN, RayDashboard
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import DeviceLostError

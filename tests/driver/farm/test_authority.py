@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kit.parties import Parties
+from kit.farm.parties import Parties
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import CertificateError, SettingsError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 
 import pytest
-from kit.stand_ins import StandInDevices
+from kit.search.stand_ins import StandInDevices
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunFailure, RunJob, Status

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
-from kit.search_scene import Scene
-from kit.stand_ins import StandInClient, StandInDevices, cycles_of_tile
-from kit.toy_spaces import timed
+from kit.search.scene import Scene
+from kit.search.stand_ins import StandInClient, StandInDevices, cycles_of_tile
+from kit.search.toy_spaces import timed
 from tilefarm.errors import AnswerError
 from tilefarm.measurement import CallTime, Measurement, RunJob, Status
 from tilefarm.rpc.device_calls import RunReply

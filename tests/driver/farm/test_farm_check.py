@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, TOKEN, Farm, Server, eventually
-from kit.parties import DAY_SECONDS, Parties
+from kit.farm.in_process import CREDENTIALS, TOKEN, Farm, Server, eventually
+from kit.farm.parties import DAY_SECONDS, Parties
 from tilefarm.clock import Clock, ManualClock, SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import UnreachableError

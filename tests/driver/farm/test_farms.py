@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, FakeRunner, Farm, eventually
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, eventually
+from kit.objects.elves import Elf
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kit.stand_ins import (
+from kit.search.stand_ins import (
     StandInClient,
     StandInDevices,
     cycles_of_tile,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.farm import CREDENTIALS, Farm
+from kit.farm.in_process import CREDENTIALS, Farm
 from tilefarm.errors import NoDeviceError
 from tilefarm.lease import Lease
 from tilefarm.target import TARGETS

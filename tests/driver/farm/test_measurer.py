@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from kit.toy_spaces import timed
+from kit.search.toy_spaces import timed
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import (

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.farm import CREDENTIALS, FakeRunner, Farm, Server, eventually
-from kit.toy_spaces import timed
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server, eventually
+from kit.search.toy_spaces import timed
 from tilefarm.clock import Clock, ManualClock
 from tilefarm.errors import ClockError, DevicesInUseError
 from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob

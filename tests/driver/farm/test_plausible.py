@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kit.toy_spaces import timed
+from kit.search.toy_spaces import timed
 from tilefarm.digest import Digest
 from tilefarm.measurement import (
     BufferSpec,

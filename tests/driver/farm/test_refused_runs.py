@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.elves import Elf
-from kit.farm import CREDENTIALS, FakeRunner, Farm, Server
-from kit.stand_ins import StandInClient, StandInDevices, cycles_of_tile
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, Server
+from kit.objects.elves import Elf
+from kit.search.stand_ins import StandInClient, StandInDevices, cycles_of_tile
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.errors import (

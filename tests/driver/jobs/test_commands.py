@@ -12,8 +12,8 @@ from pathlib import Path
 
 import onnx
 import pytest
-from kit.onnx_models import saved_beside
-from kit.ray_dashboard import CLUSTER_TOKEN, RayDashboard
+from kit.farm.ray_dashboard import CLUSTER_TOKEN, RayDashboard
+from kit.networks.onnx_models import saved_beside
 from tilefarm.digest import Digest
 
 from driver import cli

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.onnx_models import model, node, saved
-from kit.qdq import layer_weights, two_convolutions
+from kit.networks.onnx_models import model, node, saved
+from kit.networks.qdq import layer_weights, two_convolutions
 from tilefarm.errors import DataError, ModelError, SettingsError
 from tilefarm.target import TARGETS
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kit.stand_ins import StandInClient, StandInDevices
+from kit.search.stand_ins import StandInClient, StandInDevices
 from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.errors import InfraError, SettingsError
 from tilefarm.lease import Lease

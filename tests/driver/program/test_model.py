@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from kit.networks import Builder, conv, networks, samples_for, window
+from kit.networks.random_networks import Builder, conv, networks, samples_for, window
 from tilefarm.artifact import Artifact, CompileJob, ProgramJob
 from tilefarm.errors import ModelError
 from tilefarm.measurement import Role
@@ -153,7 +153,7 @@ def test_equal_workloads_are_one_kernel_and_buffers_have_their_order() -> None:
 
 
 def test_the_schedule_of_each_workload_is_in_its_kernel() -> None:
-    from kit.networks import Builder, conv, window
+    from kit.networks.random_networks import Builder, conv, window
     from tilefarm.trace import Step
 
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kit.profiles import a_program, counted_profile, timed_profile
+from kit.reports.profiles import a_program, counted_profile, timed_profile
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, ModelError
 from tilefarm.measurement import CallTime, Counters, Measurement

@@ -11,8 +11,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from kit.profiles import counted_profile, timed_profile
-from kit.summaries import a_summary, by_the_clock
+from kit.reports.profiles import counted_profile, timed_profile
+from kit.reports.summaries import a_summary, by_the_clock
 from tilefarm.measurement import TimelineEvent
 
 from driver.network.accuracy.plans import RemedyPlan

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.observed import assert_sound_trace, events_of
-from kit.summaries import a_summary
+from kit.reports.observed import assert_sound_trace, events_of
+from kit.reports.summaries import a_summary
 from tilefarm.rpc.served import Exchange, Phase, Served
 from tilefarm.watch.work import Work
 

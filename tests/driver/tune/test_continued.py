@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kit.toy_spaces import conv_like_space, timed, trial_of
+from kit.search.toy_spaces import conv_like_space, timed, trial_of
 from tilefarm.errors import OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.onnx_models import model, node, saved
+from kit.networks.onnx_models import model, node, saved
 from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS

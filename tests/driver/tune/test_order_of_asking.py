@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.stand_ins import toy_task
+from kit.search.stand_ins import toy_task
 from tilefarm.measurement import Status, Trial
 
 from driver.tune.continued import LOOKAHEAD, Continued, continued

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from kit.onnx_models import saved_beside
+from kit.networks.onnx_models import saved_beside
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.watch.operations import Operations

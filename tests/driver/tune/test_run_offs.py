@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from kit.stand_ins import (
+from kit.search.stand_ins import (
     StandInDevices,
     StandInExecutor,
     cycles_of_tile,
@@ -17,7 +17,7 @@ from kit.stand_ins import (
     toy_task,
     toy_trace,
 )
-from kit.toy_spaces import timed, trial_of
+from kit.search.toy_spaces import timed, trial_of
 from tilefarm.clock import SystemClock
 from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob, Status, Trial
 from tilefarm.trace import Trace

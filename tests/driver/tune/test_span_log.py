@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.summaries import a_summary
+from kit.reports.summaries import a_summary
 from tilefarm.rpc.served import Exchange, Phase, Served
 from tilefarm.watch.work import Work
 

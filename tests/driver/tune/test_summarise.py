@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kit.nests import conv2d
-from kit.stand_ins import toy_task, toy_trace
-from kit.toy_spaces import timed
+from kit.kernels.nests import conv2d
+from kit.search.stand_ins import toy_task, toy_trace
+from kit.search.toy_spaces import timed
 from tilefarm.measurement import Status, Trial
 
 from driver.report.summary import WorkloadRow

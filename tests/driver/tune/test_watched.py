@@ -7,8 +7,8 @@ import threading
 import urllib.request
 from pathlib import Path
 
-from kit.observed import log_lines
-from kit.summaries import a_summary
+from kit.reports.observed import log_lines
+from kit.reports.summaries import a_summary
 from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.watch.operations import Operations
 from tilefarm.watch.work import current_work

@@ -1,6 +1,6 @@
 """Features of kernels of the processor, counted by hand."""
 
-from kit.nests import EXAMPLES, SIM
+from kit.kernels.nests import EXAMPLES, SIM
 
 from compile_worker.lowering import lower
 from compile_worker.machines.cpu.features import features_of

@@ -1,8 +1,8 @@
 """Features of lowered kernels, counted by hand."""
 
 import pytest
-from kit.nests import SIM, conv2d, with_epilogue
-from kit.schedules import Tiling, scheduled
+from kit.kernels.nests import SIM, conv2d, with_epilogue
+from kit.kernels.schedules import Tiling, scheduled
 
 from compile_worker.lowering import lower
 from compile_worker.machines.vta.features import features_of

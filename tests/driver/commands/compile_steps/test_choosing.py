@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.nests import EXAMPLES, SIM, conv2d, dense
+from kit.kernels.nests import EXAMPLES, SIM, conv2d, dense
 from tilefarm.errors import DataError, SettingsError
 from tilefarm.trace import Trace
 

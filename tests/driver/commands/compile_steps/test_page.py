@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.nests import dense
+from kit.kernels.nests import dense
 
 from driver.commands.compile_steps.page import page_of
 from driver.commands.compile_steps.steps import STREAM, CompileSteps, Shown

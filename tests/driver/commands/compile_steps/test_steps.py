@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kit.nests import SIM, conv2d, dense
+from kit.kernels.nests import SIM, conv2d, dense
 from tilefarm.errors import InfraError, SettingsError, UserError
 from tilefarm.target import Target
 from tilefarm.trace import Step, Trace

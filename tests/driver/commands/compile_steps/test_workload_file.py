@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.nests import EXAMPLES, SIM, conv2d
+from kit.kernels.nests import EXAMPLES, SIM, conv2d
 from tilefarm.errors import DataError
 
 from driver.commands.compile_steps.workload_file import read_workload

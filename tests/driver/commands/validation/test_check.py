@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.forms_once import forms_once
+from kit.networks.forms_once import forms_once
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
 from tilefarm.measurement import Status
 from tilefarm.target import TARGETS

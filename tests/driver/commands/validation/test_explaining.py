@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from kit.forms_once import forms_once
-from kit.networks import window
-from kit.onnx_models import model, node, saved
+from kit.networks.forms_once import forms_once
+from kit.networks.onnx_models import model, node, saved
+from kit.networks.random_networks import window
 from tilefarm.target import TARGETS
 
 from driver import cli

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from kit.built import no_simulator, require
-from kit.programs import DENSE_CYCLES, dense_program
+from kit.kernels.programs import DENSE_CYCLES, dense_program
 
 from device_server.vta.library.library import VtaLibrary
 from device_server.vta.programs.program import Program, write_program

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.programs import DENSE, DENSE_CYCLES, dense_program, stream
+from kit.kernels.programs import DENSE, DENSE_CYCLES, dense_program, stream
 from kit.shared import shared_folder
 from tilefarm.target import Target, Timing, VtaConfig
 

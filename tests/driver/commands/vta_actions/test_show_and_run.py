@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from kit.golden import Golden
-from kit.programs import DENSE, DENSE_CYCLES, dense_program
+from kit.kernels.programs import DENSE, DENSE_CYCLES, dense_program
 from tilefarm.target import TARGETS
 
 from device_server.vta.programs.program import with_target

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from kit.stand_ins import SIM, toy_workload
+from kit.search.stand_ins import SIM, toy_workload
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob, ProgramJob
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Status

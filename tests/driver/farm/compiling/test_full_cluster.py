@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from kit.farm import eventually
-from kit.stand_ins import SIM, toy_workload
+from kit.farm.in_process import eventually
+from kit.search.stand_ins import SIM, toy_workload
 from tilefarm.artifact import BuildFailure, CompileJob
 from tilefarm.errors import ClusterLostError, InfraError
 from tilefarm.measurement import Status
@@ -35,7 +35,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a host that is full until `free` is there has its files."""
     tests = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tests, tests.parent))))
-    monkeypatch.setattr(ray_worker, "_HOST", "kit.full_ray")
+    monkeypatch.setattr(ray_worker, "_HOST", "kit.children.full_ray")
     with tempfile.TemporaryDirectory(prefix="t-") as name:  # sockets have short names
         yield Path(name)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kit.farm import eventually
+from kit.farm.in_process import eventually
 
 from driver.farm.compiling.pipes import PipeChild
 from driver.processes import descendants
@@ -21,7 +21,7 @@ import sys, time
 from pathlib import Path
 from driver.farm.compiling.pipes import PipeChild
 
-child = PipeChild("kit.orphans", [], pipes=1, log=Path(sys.argv[1]), kept=True)
+child = PipeChild("kit.children.orphans", [], pipes=1, log=Path(sys.argv[1]), kept=True)
 print(*child.pipes[0].recv(), flush=True)
 time.sleep(600)
 """
@@ -31,7 +31,7 @@ time.sleep(600)
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., PipeChild]:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (TESTS, TESTS.parent))))
     log = tmp_path / "log"
-    return lambda *words: PipeChild("kit.orphans", words, pipes=1, log=log, kept=True)
+    return lambda *words: PipeChild("kit.children.orphans", words, pipes=1, log=log, kept=True)
 
 
 def is_alive(pid: int) -> bool:

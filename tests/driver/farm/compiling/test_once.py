@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from kit.stand_ins import SIM, toy_workload
+from kit.search.stand_ins import SIM, toy_workload
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
 from tilefarm.errors import FarmFault, InfraError, SettingsError
 from tilefarm.measurement import Status

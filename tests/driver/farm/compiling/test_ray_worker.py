@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit.farm import eventually
-from kit.stand_ins import SIM, toy_workload
+from kit.farm.in_process import eventually
+from kit.search.stand_ins import SIM, toy_workload
 from tilefarm.artifact import BuildFailure, CompileJob
 from tilefarm.errors import InfraError, UnreachableError
 from tilefarm.measurement import Status

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kit.bad_compiler import AFTER
-from kit.nests import EXAMPLES, SIM
+from kit.children.bad_compiler import AFTER
+from kit.kernels.nests import EXAMPLES, SIM
 from tilefarm.artifact import Artifact, BuildFailure, Call, CompileJob, ProgramJob
 from tilefarm.errors import DataError
 from tilefarm.measurement import Status
@@ -38,7 +38,7 @@ def job(name: str) -> CompileJob:
 def bad_compiler(monkeypatch: pytest.MonkeyPatch) -> str:
     """A module for compile processes that abort on `add` and hang on `relayout`."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, ROOT.parent))))
-    return "kit.bad_compiler"
+    return "kit.children.bad_compiler"
 
 
 def compiled(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, dense, window
+from kit.networks.random_networks import Builder, conv, dense, window
 
 from driver.network.accuracy.changes import changed_share, expected_changes
 from driver.network.graph.ir import Graph

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kit.networks import Builder, window
+from kit.networks.random_networks import Builder, window
 
 from driver.network.accuracy.noise_sources import NoiseSources, TensorNoise, noise_sources
 from driver.network.graph.ir import (

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.importing import answers_as_onnx
-from kit.onnx_models import model_on, node, saved
+from kit.networks.onnx_models import model_on, node, saved
 from numpy.typing import NDArray
 from tilefarm.errors import ModelError
 
 from driver.network import import_model
 from driver.network.graph.ir import MatMul, Softmax
+
+from .importing import answers_as_onnx
 
 RNG = np.random.default_rng(3)
 TRUTHS = np.array([[True, True, False, True], [True, False, False, True], [False] * 4])

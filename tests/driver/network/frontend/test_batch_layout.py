@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.importing import agrees_with_onnx
-from kit.onnx_models import model, node, saved
+from kit.networks.onnx_models import model, node, saved
 from numpy.typing import NDArray
 from onnx import helper
 from tilefarm.errors import ModelError
@@ -17,6 +16,8 @@ from tilefarm.errors import ModelError
 from driver.network import import_model
 from driver.network.frontend.batch_layout import along, file_shape, held_shape
 from driver.network.graph.ir import Reshape
+
+from .importing import agrees_with_onnx
 
 
 def i64(*values: int) -> NDArray[np.int64]:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.importing import answers_as_onnx
-from kit.onnx_models import model_on, node, saved
+from kit.networks.onnx_models import model_on, node, saved
 from tilefarm.errors import ModelError
 
 from driver.network import import_model
+
+from .importing import answers_as_onnx
 
 X = np.array([[[1, 3, 3, 0], [2, 2, -1, 2], [0, -5, 4, 4]]], np.float32)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.importing import answers_as_onnx
-from kit.onnx_models import model_on, node, saved
+from kit.networks.onnx_models import model_on, node, saved
 from numpy.typing import NDArray
 from tilefarm.errors import ModelError
 
 from driver.network import import_model
+
+from .importing import answers_as_onnx
 
 X = np.array([[[-7, -3, 0, 2], [7, 3.5, -0.5, 9]]], np.float32)
 

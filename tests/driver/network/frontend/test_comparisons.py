@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.importing import answers_as_onnx
-from kit.onnx_models import model, model_on, node, saved
+from kit.networks.onnx_models import model, model_on, node, saved
 from numpy.typing import NDArray
 
 from driver.network import import_model
 from driver.network.graph.ir import Softmax, Unary
+
+from .importing import answers_as_onnx
 
 NAN, INFINITY = float("nan"), float("inf")
 NEAR = np.array([[0.5, -1.0, 2.0], [0.0, 3.0, -0.5]], np.float32)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from kit.onnx_models import model, node
+from kit.networks.onnx_models import model, node
 from numpy.typing import NDArray
 from onnx import numpy_helper
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from kit.simulated import PAIRS
+from kit.networks.simulated import PAIRS
 from tilefarm.errors import DataError, ModelError
 from tilefarm.target import TARGETS, Target
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.onnx_models import model, node, saved, saved_beside
+from kit.networks.onnx_models import model, node, saved, saved_beside
 from tilefarm.errors import ModelError
 
 from driver.network import import_model

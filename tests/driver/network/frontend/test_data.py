@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.networks import Builder
+from kit.networks.random_networks import Builder
 from numpy.typing import NDArray
 from tilefarm.errors import DataError
 

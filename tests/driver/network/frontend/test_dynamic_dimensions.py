@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from kit.onnx_models import node, saved
+from kit.networks.onnx_models import node, saved
 from onnx import TensorProto, helper, numpy_helper
 from tilefarm.errors import ModelError, SettingsError
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.importing import answers_as_onnx
-from kit.onnx_models import model_on, node, saved
+from kit.networks.onnx_models import model_on, node, saved
 from numpy.typing import NDArray
 from tilefarm.errors import ModelError
 
 from driver.network import import_model
 from driver.network.graph.ir import Take
+
+from .importing import answers_as_onnx
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((1, 4, 3, 2)).astype(np.float32)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kit.exports import EXPORTS
-from kit.importing import agrees_with_onnx
+
+from .exports import EXPORTS
+from .importing import agrees_with_onnx
 
 
 @pytest.mark.parametrize("name", EXPORTS)

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.importing import agrees_with_onnx
-from kit.onnx_models import model, node, saved
+from kit.networks.onnx_models import model, node, saved
 from numpy.typing import NDArray
 from onnx import helper
 from tilefarm.errors import ModelError
 
 from driver.network import import_model
 from driver.network.quantize.floats import float_nodes
+
+from .importing import agrees_with_onnx
 
 SHAPE = (1, 2, 6, 8)
 

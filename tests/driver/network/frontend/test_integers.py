@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.dynamic import DYNAMIC, WEIGHTS, dynamic_layers
-from kit.onnx_models import answers, model, node, saved
+from kit.networks.onnx_models import answers, model, node, saved
 from tilefarm.errors import ModelError
 
 from driver.network import import_model
@@ -17,6 +16,8 @@ from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Conv2d, Dense, Reshape
 from driver.network.integer.reference import run_integer
 from driver.network.quantize.quantizer import quantize
+
+from .dynamic import DYNAMIC, WEIGHTS, dynamic_layers
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((5, 3, 6, 6)).astype(np.float32)

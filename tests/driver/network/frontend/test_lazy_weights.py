@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from kit.onnx_models import model, node, saved
+from kit.networks.onnx_models import model, node, saved
 from tilefarm.errors import ModelError
 
 from driver.network import import_model

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.onnx_models import model, node, saved
+from kit.networks.onnx_models import model, node, saved
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tilefarm.errors import ModelError

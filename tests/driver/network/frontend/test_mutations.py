@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from kit.dynamic import dynamic_layers
-from kit.gated import gated
-from kit.mutations import damaged_bytes, damaged_fields, words_of
-from kit.qdq import layer_weights, two_convolutions, two_qlinear_convolutions
-from kit.stepped import stepped
+from kit.messages.mutations import damaged_bytes, damaged_fields, words_of
+from kit.networks.gated import gated
+from kit.networks.qdq import layer_weights, two_convolutions, two_qlinear_convolutions
 from tilefarm.errors import ModelError
 
 from driver.network import import_model
 from driver.network.examples import DEMO_MODEL
+
+from .dynamic import dynamic_layers
+from .stepped import stepped
 
 _MORE_KIBIBYTES = 1 << 20
 """A constant that a mutant asks for may have 256 MiB, and is folded into others."""

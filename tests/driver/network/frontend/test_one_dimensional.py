@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.importing import agrees_with_onnx
-from kit.onnx_models import model, node
+from kit.networks.onnx_models import model, node
 from numpy.typing import NDArray
+
+from .importing import agrees_with_onnx
 
 RNG = np.random.default_rng(5)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.onnx_models import saved
-from kit.transformers import vision_transformer
+from kit.networks.onnx_models import saved
+from kit.networks.transformers import vision_transformer
 
 from driver.network import import_model
 from driver.network.frontend.origins import origins

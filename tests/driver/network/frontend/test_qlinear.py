@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.onnx_models import model, node, saved
-from kit.qdq import layer_weights, two_convolutions, two_qlinear_convolutions
+from kit.networks.onnx_models import model, node, saved
+from kit.networks.qdq import layer_weights, two_convolutions, two_qlinear_convolutions
 from onnx import helper
 from tilefarm.errors import ModelError
 

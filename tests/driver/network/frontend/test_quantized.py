@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.onnx_models import answers, model, node, saved
-from kit.qdq import layer_weights, pair, two_convolutions
+from kit.networks.onnx_models import answers, model, node, saved
+from kit.networks.qdq import layer_weights, pair, two_convolutions
 from onnx import helper
 from tilefarm.errors import DataError, ModelError
 from tilefarm.target import TARGETS

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from kit.importing import agrees_with_onnx
-from kit.onnx_models import model, node, saved
+from kit.networks.onnx_models import model, node, saved
 from numpy.typing import NDArray
 from tilefarm.errors import ModelError
 
 from driver.network import import_model
+
+from .importing import agrees_with_onnx
 
 F32 = NDArray[np.float32]
 RNG = np.random.default_rng(11)

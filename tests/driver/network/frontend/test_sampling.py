@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.importing import answers_as_onnx
-from kit.onnx_models import model_on, node, saved
+from kit.networks.onnx_models import model_on, node, saved
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tilefarm.errors import ModelError
@@ -17,6 +16,8 @@ from tilefarm.errors import ModelError
 from driver.network import import_model
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Take
+
+from .importing import answers_as_onnx
 
 RNG = np.random.default_rng(8)
 IMAGE = RNG.standard_normal((1, 2, 4, 3)).astype(np.float32)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.onnx_models import saved
-from kit.transformers import vision_transformer
+from kit.networks.onnx_models import saved
+from kit.networks.transformers import vision_transformer
 from onnx.reference import ReferenceEvaluator
 from tilefarm.target import TARGETS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from kit.onnx_models import model, node, saved, saved_beside
+from kit.networks.onnx_models import model, node, saved, saved_beside
 from tilefarm.digest import Digest
 from tilefarm.errors import ModelError
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit.importing import answers_as_onnx
-from kit.onnx_models import model_on, node, saved
+from kit.networks.onnx_models import model_on, node, saved
 from tilefarm.errors import DataError, ModelError
 
 from driver.network import import_model
 from driver.network.frontend.data import dataset_of
 from driver.network.frontend.seeded import seeded_data
+
+from .importing import answers_as_onnx
 
 RNG = np.random.default_rng(4)
 A = RNG.integers(0, 24, (3, 5))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit.integer_operators import OPERATORS, STRATEGIES, cases
-from kit.simulated import PAIRS
+from kit.networks.integer_operators import OPERATORS, STRATEGIES, cases
+from kit.networks.simulated import PAIRS
 from tilefarm.target import TARGETS, Target
 
 from driver.network.integer.reference import run_integer, run_network

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.real_operators import reals
+from kit.networks.real_operators import reals
 
 from driver.network.graph import float_run
 from driver.network.graph.ir import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.integer_case import Case
+from kit.networks.integer_case import Case
 
 from driver.network.integer.qir import QGather, QuantOperator
 from driver.network.integer.signs import never_negative

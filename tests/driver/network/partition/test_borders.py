@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.built import needs_simulator
-from kit.nests import border, conv2d, quantize
-from kit.networks import Builder, conv, window
-from kit.simulated import Simulators, program_of
+from kit.kernels.nests import border, conv2d, quantize
+from kit.networks.random_networks import Builder, conv, window
+from kit.networks.simulated import Simulators, program_of
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 from tilefarm.workload import Workload

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, dense, samples_for, transposed, window
+from kit.networks.random_networks import Builder, conv, dense, samples_for, transposed, window
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 from tilefarm.workload import NO_BORDER

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, dense, samples_for, transposed, window
+from kit.networks.random_networks import Builder, conv, dense, samples_for, transposed, window
 from tilefarm.target import TARGETS, Target
 
 from driver.network.graph.ir import (

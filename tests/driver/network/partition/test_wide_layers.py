@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import Builder, conv, dense, layer_chains, networks, samples_for, window
-from kit.simulated import PAIRS
-from kit.wide import all_wide
+from kit.networks.random_networks import (
+    Builder,
+    conv,
+    dense,
+    layer_chains,
+    networks,
+    samples_for,
+    window,
+)
+from kit.networks.simulated import PAIRS
+from kit.networks.wide import all_wide
 from tilefarm.target import TARGETS, Target, VtaConfig
 
 from driver.network.graph.ir import Graph, Reshape

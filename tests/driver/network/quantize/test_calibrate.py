@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import Builder, dense
+from kit.networks.random_networks import Builder, dense
 from tilefarm.errors import DataError
 
 from driver.network.graph.ir import FloatArray, Graph

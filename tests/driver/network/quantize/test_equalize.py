@@ -9,7 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from kit.networks import Builder, conv, dense, networks, samples_for, transposed, window
+from kit.networks.random_networks import (
+    Builder,
+    conv,
+    dense,
+    networks,
+    samples_for,
+    transposed,
+    window,
+)
 from tilefarm.errors import DataError
 
 from driver.commands.validation.noise import noise_of

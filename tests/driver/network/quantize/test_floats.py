@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, dense, samples_for, window
+from kit.networks.random_networks import Builder, conv, dense, samples_for, window
 from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS
 

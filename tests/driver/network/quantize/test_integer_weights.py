@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.networks import Builder, window
+from kit.networks.random_networks import Builder, window
 
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Clip, Conv2d, FloatArray, Graph

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import Builder, networks, samples_for
+from kit.networks.random_networks import Builder, networks, samples_for
 from tilefarm.errors import ModelError
 from tilefarm.target import TARGETS, Limits, Target
 

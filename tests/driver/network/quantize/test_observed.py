@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, dense, window
+from kit.networks.random_networks import Builder, conv, dense, window
 
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Affine, Conv2d, Dense, Graph, Reshape, Softmax

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, dense, samples_for, window
+from kit.networks.random_networks import Builder, conv, dense, samples_for, window
 from tilefarm.target import TARGETS, Target
 
 from driver.network.graph.float_run import run_float

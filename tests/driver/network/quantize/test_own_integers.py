@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kit.networks import Builder, dense
+from kit.networks.random_networks import Builder, dense
 from tilefarm.target import TARGETS
 
 from driver.network.graph.float_run import run_float

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from kit.networks import Builder, conv, dense, networks, samples_for, window
+from kit.networks.random_networks import Builder, conv, dense, networks, samples_for, window
 from tilefarm.errors import DataError, ModelError
 
 from driver.network.graph import float_run

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from kit.networks import Builder, conv, dense, networks, samples_for, window
+from kit.networks.random_networks import Builder, conv, dense, networks, samples_for, window
 from numpy.typing import NDArray
 
 from driver.network.graph.float_run import run_float

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import conv, dense, transposed, window
+from kit.networks.random_networks import conv, dense, transposed, window
 from numpy.typing import NDArray
 
 from driver.network.graph.columns import correlate_groups, correlate_phases

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, window
+from kit.networks.random_networks import Builder, conv, window
 from numpy.typing import NDArray
 
 from driver.network.graph.float_run import run_float

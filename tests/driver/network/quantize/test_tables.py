@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import Builder, samples_for
+from kit.networks.random_networks import Builder, samples_for
 from tilefarm.target import TARGETS, Target, VtaConfig
 
 from driver.network.graph.float_run import run_float

@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import Builder, conv, dense, layer_chains, networks, samples_for, window
-from kit.wide import all_wide
+from kit.networks.random_networks import (
+    Builder,
+    conv,
+    dense,
+    layer_chains,
+    networks,
+    samples_for,
+    window,
+)
+from kit.networks.wide import all_wide
 from tilefarm.dtype import DType
 from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS, Limits, Target

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.networks import Builder, conv, dense, networks, samples_for, transposed, window
+from kit.networks.random_networks import (
+    Builder,
+    conv,
+    dense,
+    networks,
+    samples_for,
+    transposed,
+    window,
+)
 from tilefarm.errors import SettingsError
 from tilefarm.target import TARGETS, Limits, Target
 

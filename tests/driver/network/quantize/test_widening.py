@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.networks import Builder, conv, dense, samples_for, window
+from kit.networks.random_networks import Builder, conv, dense, samples_for, window
 
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize

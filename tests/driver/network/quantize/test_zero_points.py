@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from kit.networks import Builder, conv, dense, networks, samples_for, transposed, window
+from kit.networks.random_networks import (
+    Builder,
+    conv,
+    dense,
+    networks,
+    samples_for,
+    transposed,
+    window,
+)
 from numpy.typing import NDArray
 from tilefarm.target import TARGETS
 

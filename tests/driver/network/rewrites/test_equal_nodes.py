@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.networks import Builder, samples_for
+from kit.networks.random_networks import Builder, samples_for
 
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (

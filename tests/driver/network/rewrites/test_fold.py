@@ -7,7 +7,15 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from kit.networks import Builder, conv, dense, networks, samples_for, transposed, window
+from kit.networks.random_networks import (
+    Builder,
+    conv,
+    dense,
+    networks,
+    samples_for,
+    transposed,
+    window,
+)
 
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.attention import Tokens, block
-from kit.networks import Builder, conv, dense, samples_for, window
-from kit.simulated import PAIRS
+from kit.networks.random_networks import Builder, conv, dense, samples_for, window
+from kit.networks.simulated import PAIRS
 from tilefarm.target import TARGETS, Target
 
 from driver.network.graph.float_run import run_float
@@ -34,6 +33,8 @@ from driver.network.quantize.quantizer import quantize
 from driver.network.rewrites.fold import fold
 from driver.network.rewrites.operand_swap import with_products_turned
 from driver.network.rewrites.transpose_sinking import with_late_moves
+
+from .attention import Tokens, block
 
 
 def near(graph: Graph, other: Graph) -> None:

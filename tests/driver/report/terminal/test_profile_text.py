@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from kit.profiles import counted_profile, timed_profile
+from kit.reports.profiles import counted_profile, timed_profile
 from tilefarm.measurement import CallTime
 
 from driver.report.terminal.profile_text import profile_document, profile_lines

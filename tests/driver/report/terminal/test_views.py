@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from kit.summaries import a_summary, by_the_clock
+from kit.reports.summaries import a_summary, by_the_clock
 from rich.console import Console
 
 from driver.report.summary import Span

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kit.nests import SIM
+from kit.kernels.nests import SIM
 from tilefarm.target import Limits
 
 from compile_worker.machines.vta.codegen.network import QueuedCall, endings

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from kit.nests import SIM, conv2d
-from kit.schedules import keeps_meaning
+from kit.kernels.nests import SIM, conv2d
+from kit.kernels.schedules import keeps_meaning
 from tilefarm.dtype import DType
 from tilefarm.trace import Step, Trace
 from tilefarm.workload import TensorSpec

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from kit.nests import SIM
+from kit.kernels.nests import SIM
 from tilefarm.dtype import DType
 from tilefarm.workload import TensorSpec
 

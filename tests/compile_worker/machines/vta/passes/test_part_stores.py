@@ -2,8 +2,8 @@
 
 import pytest
 from kit.golden import Golden
-from kit.nests import SIM, conv2d, inputs_of
-from kit.schedules import keeps_meaning
+from kit.kernels.nests import SIM, conv2d, inputs_of
+from kit.kernels.schedules import keeps_meaning
 
 from compile_worker.ir.func import Func
 from compile_worker.ir.interpret import interpret

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kit.nests import SIM, conv2d, with_epilogue
-from kit.schedules import Tiling, keeps_meaning, scheduled
+from kit.kernels.nests import SIM, conv2d, with_epilogue
+from kit.kernels.schedules import Tiling, keeps_meaning, scheduled
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 from tilefarm.trace import Step, Trace

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.golden import Golden
-from kit.nests import SIM, conv2d, scaled_add, window
-from kit.schedules import keeps_meaning, lowering
+from kit.kernels.nests import SIM, conv2d, scaled_add, window
+from kit.kernels.schedules import keeps_meaning, lowering
 from tilefarm.workload import Workload
 
 from compile_worker.ir.func import Func

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.golden import Golden
-from kit.nests import (
+from kit.kernels.nests import (
     EXAMPLES,
     SIM,
     conv2d,

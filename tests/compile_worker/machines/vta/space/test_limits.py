@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.nests import SIM
+from kit.kernels.nests import SIM
 from tilefarm.target import Limits
 
 from compile_worker.errors import Refused, Violation, require

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.golden import Golden
-from kit.nests import EXAMPLES, SIM, inputs_of, scaled_add, window
+from kit.kernels.nests import EXAMPLES, SIM, inputs_of, scaled_add, window
 from tilefarm.space import violations
 from tilefarm.target import Limits, Target, VtaConfig
 from tilefarm.workload import Workload

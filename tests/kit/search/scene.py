@@ -1,0 +1,81 @@
+"""A search over toys with stand-ins for workers and devices, and all that it records and says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from kit.search.stand_ins import StandInDevices, StandInExecutor, toy_task
+from tilefarm.clock import Clock, SystemClock
+from tilefarm.measurement import Trial
+
+from driver.campaign.campaign import Windows
+from driver.campaign.interfaces import SearchResult, SearchSettings
+from driver.campaign.loop import Loop
+from driver.report.summary import Span
+from driver.report.terminal.events import Progress, TrialEnded
+from driver.stop_token import StopToken
+from tuner.lookahead import Lookahead
+from tuner.session import Task as SessionTask
+from tuner.session import TuningSession
+from tuner.store import TrialPosition
+
+
+@dataclass
+class Scene:
+    """One search over toys."""
+
+    devices: StandInDevices
+    executor: StandInExecutor = field(default_factory=StandInExecutor)
+    trials: int = 20
+    extent: int = 12
+    lookahead: int = 40
+    device_wait: float = 5.0
+    count: int = 1
+    kept: list[Trial] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    events: list[Progress | Span] = field(default_factory=list)
+    stop: StopToken = field(default_factory=StopToken)
+    windows: Windows = field(default_factory=lambda: Windows(workers=2))
+    on_trial: Callable[[], None] = lambda: None
+    clock: Clock = field(default_factory=SystemClock)
+    least_cycles: int = 0
+
+    def insert(self, trial: Trial, *, run: str, place: TrialPosition | None = None) -> bool:
+        assert place is not None
+        self.kept.append(trial)
+        self.places.append(place.number)
+        self.on_trial()
+        return True
+
+    def play(self) -> SearchResult:
+        toys = (toy_task(lanes, self.extent) for lanes in (1, 2))
+        tasks = {t.name: replace(t, least_cycles=self.least_cycles) for t in toys}
+        session = TuningSession(
+            {name: SessionTask(task.space, task.count) for name, task in tasks.items()},
+            trials=self.trials,
+            proposer="random",
+            lookahead=Lookahead(self.lookahead),
+        )
+        self.loop = Loop(
+            tasks=tasks,
+            session=session,
+            records=self,
+            executor=self.executor,
+            devices=self.devices,
+            settings=SearchSettings(
+                devices=self.count,
+                windows=self.windows,
+                device_wait_seconds=self.device_wait,
+                run_timeout_seconds=5.0,
+                run_id="run-1",
+                proposer="random",
+            ),
+            clock=self.clock,
+            wall_origin=0.0,
+            listen=self.events.append,
+        )
+        return self.loop.run(self.stop)
+
+    def ended(self) -> list[TrialEnded]:
+        return [e for e in self.events if isinstance(e, TrialEnded)]
