@@ -21,7 +21,7 @@ class Accelerator(Closing):
 
     def __init__(self, pid: int, connection: Connection) -> None:
         self.process = ChildProcess(pid)
-        self._connection = connection
+        self.connection = connection
 
     def serve(self, child: int, memory: int) -> None:
         """From now on it is the accelerator of another child; what it did for others is forgotten.
@@ -29,7 +29,7 @@ class Accelerator(Closing):
         Args:
             child: the other side of the child's socket; memory: the file for the buffers of both.
         """
-        self._connection.send(serve_request(child, memory))
+        self.connection.send(serve_request(child, memory))
 
     def account(self, within_seconds: float) -> Reply:
         """What it did since this was asked last, or why it cannot work.
@@ -40,10 +40,10 @@ class Accelerator(Closing):
             ChildGone: it has died. ChildSilent: it does not come to an end in time.
             InfraError: it did more than can be told.
         """
-        return self._connection.ask(account_request(), within_seconds)
+        return self.connection.ask(account_request(), within_seconds)
 
     def close(self) -> None:
         """Kill it and let go of everything. May be called again."""
         self.process.kill()
         self.process.wait()
-        self._connection.close()
+        self.connection.close()

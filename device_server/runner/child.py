@@ -24,6 +24,9 @@ class RunnerChild(Closing):
     It takes a request to load an artifact, then requests to run it, and may be sent the next one
     before it has answered the last.
 
+    Attributes:
+        process: the child; accelerator: that which it has now.
+
     Args:
         connection: its other side is the child's; log: the child's standard error.
         accelerator: the process that plays its accelerator, which dies with it unless it is
@@ -42,7 +45,7 @@ class RunnerChild(Closing):
         threads: int = 1,
         asked_seconds: float = 0.0,
     ) -> None:
-        self._process = ChildProcess(pid)
+        self.process = ChildProcess(pid)
         self._scheduling = Scheduling(pid)
         self._connection = connection
         self._log = log
@@ -52,7 +55,7 @@ class RunnerChild(Closing):
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        return self.process.poll() is None
 
     def schedule(self, *, timed: bool) -> None:
         """Whether kernels are timed from now on, and so run undisturbed as far as they can."""
@@ -90,12 +93,12 @@ class RunnerChild(Closing):
 
         A child that takes too long to die is killed.
         """
-        status = self._process.wait(_REAP_SECONDS)
+        status = self.process.wait(_REAP_SECONDS)
         return status if status is not None else self._killed()
 
     def kill(self) -> None:
         """End it now, and its accelerator; from any thread, until it is closed."""
-        self._process.kill()
+        self.process.kill()
         if self.accelerator is not None:
             self.accelerator.process.kill()
 
@@ -109,13 +112,13 @@ class RunnerChild(Closing):
         self.kill()
         if self.accelerator is not None:
             self.accelerator.close()
-        self._process.wait()
+        self.process.wait()
         self._connection.close()
         self._log.close()
 
     def _killed(self) -> int:
-        self._process.kill()
-        status = self._process.wait()
+        self.process.kill()
+        status = self.process.wait()
         assert status is not None
         return status
 
@@ -126,6 +129,6 @@ class RunnerChild(Closing):
 
     def _budgets(self, budget_seconds: float) -> Iterator[tuple[ChildProcess, float]]:
         """The processes that compute, and what all of their threads would use of that time."""
-        yield self._process, budget_seconds * self._threads
+        yield self.process, budget_seconds * self._threads
         if self.accelerator is not None:
             yield self.accelerator.process, budget_seconds

@@ -46,7 +46,7 @@ class Children(Closing):
         self._executable = executable
         self._limits = limits
         self._environment = environment
-        self._zygote: Zygote | None = None
+        self.zygote: Zygote | None = None
         self._ready: Ready | None = None
         # They die with the thread that started the zygote (PR_SET_PDEATHSIG), so that one lives as
         # long as this does.
@@ -95,9 +95,9 @@ class Children(Closing):
         return child
 
     def _living(self) -> Zygote:
-        if self._zygote is None:
-            self._zygote = self._starter.submit(self._start).result()
-        return self._zygote
+        if self.zygote is None:
+            self.zygote = self._starter.submit(self._start).result()
+        return self.zygote
 
     def _start(self) -> Zygote:
         try:
@@ -138,11 +138,11 @@ class Children(Closing):
         return ready
 
     def _silent(self) -> InfraError:
-        why = self._zygote.last_words() if self._zygote is not None else ""
+        why = self.zygote.last_words() if self.zygote is not None else ""
         self._drop()
         return InfraError(f"{self._executable} makes no child: {why or 'it does not answer'}")
 
     def _drop(self) -> None:
-        if self._zygote is not None:
-            self._zygote.close()
-        self._zygote = None
+        if self.zygote is not None:
+            self.zygote.close()
+        self.zygote = None

@@ -90,7 +90,7 @@ class Runner(Closing):
     ) -> None:
         library = library or find_library_for(target)
         self._limits = limits or RunnerLimits()
-        self._children = Children(
+        self.children = Children(
             target,
             library=library,
             executable=executable or find_executable(),
@@ -99,7 +99,7 @@ class Runner(Closing):
         )
         self._device = device
         self._clock = clock or SystemClock()
-        self._child: RunnerChild | None = None
+        self.child: RunnerChild | None = None
         self._loaded: tuple[Digest, Tenancy] | None = None
         self._idle = IdleAccelerators()
         self._ending = ExitStack()
@@ -143,7 +143,7 @@ class Runner(Closing):
         """End the child. May be called again; `run` afterwards is an error."""
         self._drop_child()
         self._idle.close()
-        self._children.close()
+        self.children.close()
 
     def _outcome(self, job: RunJob, blob: Blob, tenancy: Tenancy) -> Measurement | Problem:
         with ExitStack() as stack:
@@ -156,7 +156,7 @@ class Runner(Closing):
                 return problem
             results = stack.enter_context(Results(job))
             try:
-                apart = self._children.ready().apart
+                apart = self.children.ready().apart
             except LibraryError as error:
                 return Problem(Status.LOAD_ERROR, str(error))
             run = self._run_apart if apart else self._run_at_once
@@ -232,9 +232,9 @@ class Runner(Closing):
         request = run_request(job, run.contents, run.results.descriptor)
         if problem := self._send(job, run.blob, request, run.tenancy):
             return problem
-        assert self._child is not None
+        assert self.child is not None
         try:
-            reply = self._child.ran(limit_seconds)
+            reply = self.child.ran(limit_seconds)
         except ChildSilent:
             self._drop_child()
             return Problem(Status.RUN_TIMEOUT, f"no result after {limit_seconds:g} s")
@@ -246,7 +246,7 @@ class Runner(Closing):
             return self._broken(reply.why)  # Once it is loaded, requests are in order.
         if not isinstance(reply, Done):
             return self._explain(reply)
-        if why := implausible(job, reply, self._child.busy_seconds):
+        if why := implausible(job, reply, self.child.busy_seconds):
             return self._broken(f"it tells of {why}")
         return reply
 
@@ -257,8 +257,8 @@ class Runner(Closing):
 
     def _account(self) -> Account | Problem:
         """What the accelerator did since it was asked last."""
-        assert self._child is not None
-        accelerator = self._child.accelerator
+        assert self.child is not None
+        accelerator = self.child.accelerator
         assert accelerator is not None
         try:
             reply = accelerator.account(_ACCOUNT_SECONDS)
@@ -303,7 +303,7 @@ class Runner(Closing):
 
         A new child gets it together with the request to load: it need not be woken for it.
         """
-        child = self._child if self._loaded == (job.artifact, tenancy) else None
+        child = self.child if self._loaded == (job.artifact, tenancy) else None
         if child is not None and child.alive and child.has_time_for(job.limit_seconds):
             self._load_seconds = 0.0
             child.schedule(timed=job.precision is not None)
@@ -315,9 +315,9 @@ class Runner(Closing):
                 first = [load_request(artifact), request]
                 self._free_accelerator()
                 accelerator = self._idle.take(tenancy, job.limit_seconds)
-                self._child = self._children.child(first, accelerator)
-            self._ending.enter_context(tenancy.stopping(self._child.kill))
-            reply = self._child.loaded(self._limits.start_seconds)
+                self.child = self.children.child(first, accelerator)
+            self._ending.enter_context(tenancy.stopping(self.child.kill))
+            reply = self.child.loaded(self._limits.start_seconds)
         except ChildSilent:
             self._drop_child()
             return Problem(Status.LOAD_ERROR, "loading the artifact does not end")
@@ -327,7 +327,7 @@ class Runner(Closing):
             return Problem(Status.LOAD_ERROR, str(error))
         if not isinstance(reply, Ready):
             return self._explain(reply)
-        self._child.schedule(timed=job.precision is not None)
+        self.child.schedule(timed=job.precision is not None)
         self._loaded = job.artifact, tenancy
         self._load_seconds = self._clock.seconds() - begin
         return None
@@ -337,7 +337,7 @@ class Runner(Closing):
 
         A child that lives has had its answers, so its accelerator has nothing more to do.
         """
-        child = self._child
+        child = self.child
         if child is not None and child.alive and self._loaded is not None:
             accelerator = child.release_accelerator()
             if accelerator is not None:
@@ -355,9 +355,9 @@ class Runner(Closing):
 
     def _post_mortem(self, fault: Fault | None) -> Problem:
         """Why the child died, from its last words and its exit status."""
-        assert self._child is not None
-        status = self._child.wait()
-        words = self._child.last_words()
+        assert self.child is not None
+        status = self.child.wait()
+        words = self.child.last_words()
         self._drop_child()
         number = fault.signal if fault is not None else max(0, -status)
         problem = death(number, status, fault)
@@ -367,15 +367,15 @@ class Runner(Closing):
 
     def _ready_words(self) -> Ready:
         try:
-            return self._children.ready()
+            return self.children.ready()
         except LibraryError as error:
             raise InfraError(str(error)) from None
 
     def _drop_child(self) -> None:
         self._ending.close()
-        if self._child is not None:
-            self._child.close()
-        self._child = None
+        if self.child is not None:
+            self.child.close()
+        self.child = None
         self._loaded = None
 
 

@@ -71,13 +71,13 @@ class Zygote(Closing):
         limits: RunnerLimits,
         environment: Mapping[str, str],
     ) -> None:
-        self._connection = Connection()
+        self.connection = Connection()
         self._log = LastWords()
         self._threads = limits.threads
         self._memory_nbytes = limits.memory_nbytes
-        theirs = self._connection.theirs
+        theirs = self.connection.theirs
         try:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 _command(executable, theirs.fileno(), library, limits),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
@@ -88,21 +88,21 @@ class Zygote(Closing):
                 start_new_session=True,
             )
         except OSError:
-            self._connection.close()
+            self.connection.close()
             self._log.close()
             raise
         theirs.close()
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        return self.process.poll() is None
 
     def hello(self, within_seconds: float) -> Reply:
         """The first reply, which comes by itself."""
-        return self._connection.reply(within_seconds)
+        return self.connection.reply(within_seconds)
 
     def configure(self, target: Target, within_seconds: float) -> Reply:
-        return self._connection.ask(configure_request(hardware_words(target)), within_seconds)
+        return self.connection.ask(configure_request(hardware_words(target)), within_seconds)
 
     def accelerator(self, within_seconds: float) -> Accelerator:
         """A new process that plays the accelerator; of a library that can be apart.
@@ -113,7 +113,7 @@ class Zygote(Closing):
         """
         with ExitStack() as owned:
             connection = owned.enter_context(Connection())
-            self._connection.send(spawn_accelerator_request(connection.theirs.fileno()))
+            self.connection.send(spawn_accelerator_request(connection.theirs.fileno()))
             connection.theirs.close()
             accelerator = Accelerator(self._started(within_seconds), connection)
             owned.pop_all()
@@ -142,7 +142,7 @@ class Zygote(Closing):
             with ExitStack() as lent:
                 apart = None if accelerator is None else lent.enter_context(self._met(accelerator))
                 theirs = connection.theirs.fileno()
-                self._connection.send(spawn_request(theirs, log.descriptor, apart))
+                self.connection.send(spawn_request(theirs, log.descriptor, apart))
             connection.theirs.close()
             for request in first:
                 connection.send(request)
@@ -167,7 +167,7 @@ class Zygote(Closing):
 
     def _started(self, within_seconds: float) -> int:
         """The number of the process that was asked for last."""
-        reply = self._connection.reply(within_seconds)
+        reply = self.connection.reply(within_seconds)
         if not isinstance(reply, Started):
             raise InfraError(f"the runner starts no process: {reply}")
         return reply.pid
@@ -178,9 +178,9 @@ class Zygote(Closing):
 
     def close(self) -> None:
         """Kill it and let go of everything; its children go on. May be called again."""
-        self._process.kill()
-        self._process.wait()
-        self._connection.close()
+        self.process.kill()
+        self.process.wait()
+        self.connection.close()
         self._log.close()
 
 

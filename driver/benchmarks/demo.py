@@ -103,7 +103,7 @@ def measure_demo(words: Sequence[str], clock: Clock) -> DemoFigures:
         total = clock.seconds() - began
     if process.returncode:
         raise InfraError(f"the demo ended with exit code {process.returncode}")
-    return _figures(json.loads(stdout.splitlines()[-1]), total, watch.together_nbytes)
+    return figures_of(json.loads(stdout.splitlines()[-1]), total, watch.together_nbytes)
 
 
 def medians(runs: Sequence[DemoFigures]) -> DemoFigures:
@@ -140,7 +140,8 @@ def _print(middle: DemoFigures, runs: int) -> None:
     print(f"memory                  {middle.peak_nbytes / 2**20:.0f} MiB at most")
 
 
-def _figures(summary: dict[str, Any], total_seconds: float, peak_nbytes: int) -> DemoFigures:
+def figures_of(summary: dict[str, Any], total_seconds: float, peak_nbytes: int) -> DemoFigures:
+    """Those of one run, from its summary."""
     trials = summary["trials_this_session"] or 1
     split = {key: seconds / trials for key, seconds in summary["split"].items()}
     return DemoFigures(

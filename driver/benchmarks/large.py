@@ -143,10 +143,15 @@ def measure(name: str, trials: int, samples: int, clock: Clock) -> LargeRun:
         np.savez(evaluation, x=random_images(samples, seed=1))
         words = ["--calibrate", str(calibration), "--evaluate", str(evaluation)]
         words += ["--trials", str(trials), "--out", str(scratch / "out"), "--json"]
-        return _tuned(model, words, clock)
+        return tuned(model, words, clock)
 
 
-def _tuned(model: Path, words: list[str], clock: Clock) -> LargeRun:
+def tuned(model: Path, words: list[str], clock: Clock) -> LargeRun:
+    """Run the command, and measure it.
+
+    Raises:
+        InfraError: it failed.
+    """
     began = clock.seconds()
     with (
         subprocess.Popen(

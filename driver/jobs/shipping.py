@@ -29,7 +29,7 @@ COMMAND_NBYTES: Final = 100 << 10
 RUN_KEY: Final = "tilefarm_run"
 """In the metadata of a job: the name of its run."""
 
-_TITLE_KEY: Final = "tilefarm_model"
+TITLE_KEY: Final = "tilefarm_model"
 _FOLDER_KEY: Final = "tilefarm_folder"
 _PYTHON_KEY: Final = "tilefarm_python"
 _AGENT_SECONDS: Final = 60.0
@@ -74,7 +74,7 @@ def send(
         DataError: a file cannot be read.
         UnreachableError, AccessError, InfraError: see `Dashboard`.
     """
-    command = _command(python, "run", folder, spec.to_json())
+    command = job_command(python, "run", folder, spec.to_json())
     if len(command.encode()) > COMMAND_NBYTES:
         raise CapacityError(
             f"{spec.title} has its weights in {len(spec.beside)} files, which are too many to name",
@@ -94,7 +94,7 @@ def send(
         dashboard.upload(package, content)
     metadata = {
         RUN_KEY: spec.run,
-        _TITLE_KEY: spec.title,
+        TITLE_KEY: spec.title,
         _FOLDER_KEY: folder,
         _PYTHON_KEY: python,
     }
@@ -143,7 +143,7 @@ def fetch(dashboard: Dashboard, job: Job, out: Path, *, fetch_job: str, clock: C
     kept = job.metadata
     if RUN_KEY not in kept:
         raise SettingsError(f"{job.id} is no job of tilefarm's", "`tilefarm jobs` lists those")
-    command = _command(kept[_PYTHON_KEY], "send", kept[_FOLDER_KEY], kept[RUN_KEY])
+    command = job_command(kept[_PYTHON_KEY], "send", kept[_FOLDER_KEY], kept[RUN_KEY])
     start = partial(dashboard.submit, fetch_job, command, package=None, metadata={})
     _started(start, clock)
     try:
@@ -159,7 +159,7 @@ def fetch(dashboard: Dashboard, job: Job, out: Path, *, fetch_job: str, clock: C
 
 def title_of(job: Job) -> str:
     """The model that a job tunes; empty if it is none of ours."""
-    return job.metadata.get(_TITLE_KEY, "")
+    return job.metadata.get(TITLE_KEY, "")
 
 
 def _started(
@@ -208,6 +208,6 @@ def last_line(log: str) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _command(interpreter: str, *words: str) -> str:
+def job_command(interpreter: str, *words: str) -> str:
     """What a shell on the cluster runs."""
     return shlex.join(python_command("-m", "driver.cli", "job", *words, interpreter=interpreter))

@@ -14,7 +14,7 @@ from tilefarm.threads import Breakage, start_thread
 QUIET_SECONDS: Final = 8.0
 """Nobody shall wonder for ten seconds."""
 
-_LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 0.5
 
 
 class StallReporter(Closing):
@@ -62,5 +62,5 @@ class StallReporter(Closing):
         self._say("; ".join([f"quiet for {QUIET_SECONDS:g} s", *(reason() for reason in reasons)]))
 
     def _main(self) -> None:
-        while not self._closing.wait(_LOOK_SECONDS):
+        while not self._closing.wait(LOOK_SECONDS):
             self.look()

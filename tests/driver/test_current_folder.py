@@ -85,7 +85,7 @@ def test_benchmarks_and_questions() -> None:
 
 @pytest.mark.usefixtures("executed")
 def test_the_command_of_a_job() -> None:
-    command = shipping._command(sys.executable, "--help")
+    command = shipping.job_command(sys.executable, "--help")
     done = subprocess.run(shlex.split(command), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
+import contextlib
+import io
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,29 +35,38 @@ def printed(text: str) -> Iterator[str]:
             yield span
 
 
-def innermost(words: list[str]) -> argparse.ArgumentParser:
-    """The parser of the command, or of its action if it has any."""
-    found = _actions(parser(words[0])).get(words[0])
-    assert found is not None, f"no command {words[0]}"
-    inner = _actions(found)
+@cache
+def help_of(*words: str) -> str:
+    """What a command, or an action of one, says of itself."""
+    with contextlib.redirect_stdout(io.StringIO()) as told, contextlib.suppress(SystemExit):
+        parser(words[0]).parse_args([*words, "--help"])
+    return told.getvalue()
+
+
+def actions(command: str) -> list[str]:
+    """Those that a command has, as its help lists them."""
+    listed = re.search(r"^  [A-Z]+\n((?: {4,}.*\n)+)", help_of(command), flags=re.M)
+    return re.findall(r"^    ([a-z]\S*)", listed[1], flags=re.M) if listed else []
+
+
+def options_of(words: list[str]) -> set[str]:
+    """Of the command, or of its action if it has any."""
+    assert words[0] in COMMANDS, f"no command {words[0]}"
+    inner = actions(words[0])
     if inner and len(words) > 1 and re.match("[a-z]", words[1]):
         assert words[1] in inner, f"no {words[0]} {words[1]}"
-        return inner[words[1]]
-    return found
-
-
-def _actions(of: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    for action in of._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
+        told = help_of(words[0], words[1])
+    else:
+        told = help_of(words[0])
+    listed = re.findall(r"^  (-.*?)(?:  |$)", told, flags=re.M)
+    return {option for line in listed for option in re.findall(r"--[\w-]+", line)}
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_options_in_readmes_exist(readme: Path) -> None:
     for command in printed(readme.read_text()):
         words = shlex.split(command.replace("\\|", " "))[1:]
-        known = innermost(words)._option_string_actions
+        known = options_of(words)
         for word in words:
             option = word.partition("=")[0]
             if option.startswith("--"):
@@ -88,10 +99,8 @@ def test_the_readmes_are_read() -> None:
 
 def examples(name: str) -> Iterator[str]:
     """Every whole command that the help of a command prints."""
-    command = _actions(parser(name))[name]
-    for each in (command, *_actions(command).values()):
-        text = (each.epilog or "").replace("\\\n", " ")
-        for line in text.splitlines():
+    for text in (help_of(name), *(help_of(name, action) for action in actions(name))):
+        for line in text.replace("\\\n", " ").splitlines():
             if not line.startswith("  tilefarm "):
                 continue
             example = re.split(r"\s{2,}|\s[|>]\s", line.strip())[0]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from kit.farm.crowd import connect, knock_and_run, silent_calls
+from kit.farm.full_disk import fill_disk
 from kit.farm.proxy import Proxy
 from tilefarm.rpc import methods
 from tilefarm.rpc.caller import authorization
@@ -21,7 +22,6 @@ from tilefarm.rpc.version import announcement
 
 from driver.processes import descendants
 
-from .full_disk import fill_disk
 from .harassed import Harassed
 
 Undo: TypeAlias = Callable[[], object]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kit.farm.full_disk import full_disk
 from kit.farm.in_process import Farm, eventually
 from kit.farm.real_farm import RealFarm
 from kit.kernels.c_kernels import blobs, job
@@ -17,7 +18,6 @@ from device_server.device.watch import WatchLimits
 from tuner.store import Store
 
 from .doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
-from .full_disk import full_disk
 from .tuning import tuning
 
 

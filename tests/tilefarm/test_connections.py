@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from kit.growth import growth_nbytes
 from tilefarm.rpc import descriptors
 from tilefarm.rpc.connections import Connections
 
@@ -91,10 +92,17 @@ def test_of_callers_who_have_gone_nothing_is_kept(site: Site) -> None:
     friend = site.connect()
     known.know(name(friend))
     opened = descriptors.open_descriptors()
-    for number in range(opened + 2 * MANY):
+
+    def come_and_go(number: int) -> None:
         known.know(f"ipv4:10.0.0.1:{number}")
-    known.relieve(site.port)
-    assert known._known == {name(friend).replace("%5B", "[").replace("%5D", "]").partition(":")[2]}
+        if number % (opened + 2 * MANY) == 0:
+            known.relieve(site.port)
+
+    assert growth_nbytes(come_and_go, 10 * (opened + 2 * MANY)) < 20_000
+    strangers = [site.connect() for _ in range(2 * MANY)]
+    assert [known.relieve(site.port) for _ in range(2)] == [0, 2 * MANY]
+    assert all(map(has_ended, strangers))
+    assert not has_ended(friend)
 
 
 def test_room_is_made_as_far_as_the_system_allows() -> None:

@@ -28,7 +28,7 @@ def found_here(commands: Iterable[Sequence[str]] | None = None) -> str:
     Raises:
         UnreachableError: there is none, or there are several.
     """
-    found = map(_cluster, _commands() if commands is None else commands)
+    found = map(_cluster, running_commands() if commands is None else commands)
     clusters = sorted(set(filter(None, found)))
     if not clusters:
         raise UnreachableError("this machine is no node of a Ray cluster", _HINT)
@@ -47,7 +47,8 @@ def _cluster(command: Sequence[str]) -> str:
     return next((w.removeprefix(_ADDRESS) for w in command if w.startswith(_ADDRESS)), "")
 
 
-def _commands() -> list[list[str]]:
+def running_commands() -> list[list[str]]:
+    """The words of all processes on this machine."""
     found: list[list[str]] = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

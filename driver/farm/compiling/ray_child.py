@@ -66,7 +66,7 @@ def main(
             cpus = join(cluster, token)
             count = count or min(cpus, MOST_WORKERS)
         else:
-            _start(Path(folder), count)
+            start_ray(Path(folder), count)
     except Exception as error:
         known = cluster and isinstance(error, TilefarmError)
         control.send(error if known else not_up(_first_line(error)))
@@ -79,7 +79,8 @@ def main(
     # The keeper ends what Ray has started.
 
 
-def _start(folder: Path, workers: int) -> None:
+def start_ray(folder: Path, workers: int) -> None:
+    """A Ray of our own on this machine, which lives as long as this process."""
     token = folder / "ray_token"
     create_token(token)
     os.environ.update(

@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import pytest
+from kit.objects.elves import Elf
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import AnswerError, BusyError, CapacityError, InfraError
-from tilefarm.measurement import BufferSpec, DeviceClock, Role, RunFailure, RunJob, Status, WallTime
+from tilefarm.measurement import BufferSpec, Role, RunFailure, RunJob, Status, WallTime
 from tilefarm.rpc.device_calls import RunReply
 
-from device_server.device import bench, quarantined
+from device_server.device import bench, elf, quarantined
 from device_server.device.arrivals import Arrivals
-from device_server.device.bench import Bench
 from device_server.device.clock_history import ClockHistory
 from device_server.device.elf import Machine
 from device_server.device.incoming import MOST_CUT
@@ -274,14 +274,19 @@ def _(lab: Lab) -> Found:
 @attack("verdicts on artifacts")
 def _(lab: Lab) -> Found:
     lab.patch.setattr(bench, "MOST_VERDICTS", 2)
-    kept: Any = Bench.__new__(Bench)
-    kept._verdicts = {}
-    kept._settings = bench.BenchSettings(
-        device="d", machine=Machine.X86_64, clock=DeviceClock.CYCLES
-    )
-    for n in range(3):
-        kept.judge(Digest.of(bytes([n])), b"nonsense")
-    assert list(kept._verdicts) == [Digest.of(b"\2")]
+    looked_at: list[bytes] = []
+
+    def rejection(content: bytes, machine: Machine) -> None:
+        looked_at.append(content)
+
+    lab.patch.setattr(elf, "rejection", rejection)
+    artifacts = [Elf(payload=b"%d" % n).build() for n in range(3)]
+    first, second, third = map(Digest.of, artifacts)
+    with lab.device() as client:
+        client.ensure(dict(zip((first, second, third), artifacts, strict=True)))
+        for artifact in (first, second, second, third, third, first):
+            assert not client.load_module(artifact)
+    assert looked_at == [*artifacts, artifacts[0]]
     return Found("all are forgotten", "nobody: artifacts are looked at again")
 
 

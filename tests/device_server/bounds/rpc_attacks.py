@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import grpc
 import pytest
 from kit.farm.crowd import connect, silent_calls
-from kit.farm.in_process import CREDENTIALS, TOKEN, eventually
+from kit.farm.in_process import CREDENTIALS, TOKEN, calling, eventually
 from kit.farm.parties import Parties
 from prometheus_client import CollectorRegistry, generate_latest
 from tilefarm.clock import ManualClock
@@ -165,8 +165,9 @@ def _(lab: Lab) -> Found:
 def _(lab: Lab) -> Found:
     with lab.device() as client:
         run = device_calls.Run(claim=device_calls.Claim.of(client.lease), request_id="r", job=JOB)
-        ask = partial(client._caller.unary, methods.RUN_BATCH, timeout_seconds=10.0)
-        return refused(lambda: ask(device_calls.RunBatch((run,) * 65)), "65 runs, not 1..64")
+        with calling(client.lease.device.address) as caller:
+            ask = partial(caller.unary, methods.RUN_BATCH, timeout_seconds=10.0)
+            return refused(lambda: ask(device_calls.RunBatch((run,) * 65)), "65 runs, not 1..64")
 
 
 @attack("bytes of the replies of one call")
@@ -176,9 +177,9 @@ def _(lab: Lab) -> Found:
         claim = device_calls.Claim.of(client.lease)
         client.ensure({JOB.artifact: CODE})
         runs = tuple(device_calls.Run(claim=claim, request_id=f"r{n}", job=JOB) for n in range(3))
-        answered = client._caller.unary(
-            methods.RUN_BATCH, device_calls.RunBatch(runs), timeout_seconds=10.0
-        )
+        with calling(client.lease.device.address) as caller:
+            ask = partial(caller.unary, methods.RUN_BATCH, timeout_seconds=10.0)
+            answered = ask(device_calls.RunBatch(runs))
     assert len(answered.replies) == 1
     return Found("the next runs are not begun", "who asks")
 

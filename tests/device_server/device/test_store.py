@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
@@ -255,15 +256,23 @@ def test_a_blob_over_its_cap_is_refused_while_it_arrives(tmp_path: Path) -> None
         assert files(tmp_path) == []
 
 
+def fill(folder: Path) -> None:
+    """No room is left for what this process has open in a folder."""
+    full = os.open("/dev/full", os.O_WRONLY)
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # of the listing itself
+            if link.readlink().parent == folder:
+                os.dup2(full, int(link.name))
+    os.close(full)
+
+
 @pytest.mark.parametrize("pieces", [[b"x"], [b"x", b"y" * 100_000]])
 def test_a_full_disk_is_a_reason_and_leaves_nothing(pieces: list[bytes], tmp_path: Path) -> None:
     content = b"".join(pieces)
 
     def upload() -> None:
         with store.write(Digest.of(content)) as writer:
-            full = os.open("/dev/full", os.O_WRONLY)
-            os.dup2(full, writer._file.fileno())
-            os.close(full)
+            fill(tmp_path / "incoming")
             for piece in pieces:
                 writer.append(writer.nbytes, piece)
             writer.commit()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, calling
 from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.errors import (
@@ -147,7 +147,8 @@ def run_with(client: DeviceClient, *contents: bytes, lease: Lease | None = None)
         job=job(),
         blobs=contents,
     )
-    client._caller.unary(methods.RUN, call, timeout_seconds=10.0)
+    with calling(client.lease.device.address) as caller:
+        caller.unary(methods.RUN, call, timeout_seconds=10.0)
 
 
 def test_a_blob_that_the_job_does_not_name_is_damaged_and_not_kept(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
 import grpc
 import pytest
-from kit.farm.in_process import FakeRunner, Farm, Server, eventually
+from kit.farm.in_process import FakeRunner, Farm, Server, calling, eventually
 from kit.objects.elves import Elf
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
@@ -19,7 +20,7 @@ from tilefarm.errors import CorruptBlobError, FarmFault, LeaseError, MissingBlob
 from tilefarm.lease import Lease
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob
 from tilefarm.rpc import device_calls, methods
-from tilefarm.rpc.caller import authorization
+from tilefarm.rpc.caller import Caller, authorization
 from tilefarm.rpc.security import Security
 from tilefarm.trust.access import FarmRole
 from tilefarm.trust.tls import Credentials
@@ -106,10 +107,18 @@ def tenants(farm: Farm, tmp_path: Path) -> Tenants:
     return Tenants(farm, tracker, runner)
 
 
-def arrived(client: DeviceClient, digest: Digest) -> int:
+@contextmanager
+def calls_of(user: str, client: DeviceClient) -> Iterator[Caller]:
+    """Any call to the device that a user has leased."""
+    with calling(client.lease.device.address, Credentials(token=user)) as caller:
+        yield caller
+
+
+def arrived(user: str, client: DeviceClient, digest: Digest) -> int:
     """Bytes of a blob that a user hears are there."""
     query = device_calls.QueryWrite(claim=device_calls.Claim.of(client.lease), digest=digest)
-    return client._caller.unary(methods.QUERY_WRITE, query, timeout_seconds=10.0).nbytes
+    with calls_of(user, client) as caller:
+        return caller.unary(methods.QUERY_WRITE, query, timeout_seconds=10.0).nbytes
 
 
 def left_by_ann(tenants: Tenants) -> tuple[Digest, ...]:
@@ -128,9 +137,10 @@ def test_a_digest_gives_nobody_what_others_have_sent(tenants: Tenants) -> None:
     left = left_by_ann(tenants)
     with tenants.come("bob") as bob:
         asked = device_calls.Digests(left)
-        missing = bob._caller.unary(methods.FIND_MISSING, asked, timeout_seconds=10.0)
+        with calls_of("bob", bob) as caller:
+            missing = caller.unary(methods.FIND_MISSING, asked, timeout_seconds=10.0)
         assert missing.digests == left
-        assert [arrived(bob, digest) for digest in left] == [0, 0, 0]
+        assert [arrived("bob", bob, digest) for digest in left] == [0, 0, 0]
         with pytest.raises(MissingBlobError):
             bob.load_module(Digest.of(CODE))
         with pytest.raises(MissingBlobError):
@@ -176,7 +186,7 @@ def test_an_upload_that_was_cut_short_is_finished_by_nobody_else(tenants: Tenant
     digest, half = Digest.of(SECRET), len(SECRET) // 2
     for user in ("ann", "bob"):
         with tenants.come(user) as client:
-            assert arrived(client, digest) == 0
+            assert arrived(user, client, digest) == 0
             first = device_calls.Chunk(
                 digest=digest,
                 offset=0,
@@ -184,9 +194,12 @@ def test_an_upload_that_was_cut_short_is_finished_by_nobody_else(tenants: Tenant
                 finish=False,
                 claim=device_calls.Claim.of(client.lease),
             )
-            with pytest.raises(CorruptBlobError, match="ends after"):
-                client._caller.upload(methods.WRITE, [first], timeout_seconds=10.0)
-            assert arrived(client, digest) == half
+            with (
+                calls_of(user, client) as caller,
+                pytest.raises(CorruptBlobError, match="ends after"),
+            ):
+                caller.upload(methods.WRITE, [first], timeout_seconds=10.0)
+            assert arrived(user, client, digest) == half
         tenants.go(user)
 
 

@@ -16,7 +16,7 @@ from kit.farm.in_process import eventually
 from kit.kernels.c_kernels import SYSTEM_CALL
 from kit.objects.foreign import LINKING
 from tilefarm.digest import Digest
-from tilefarm.measurement import RunFailure, RunJob
+from tilefarm.measurement import Measurement, RunFailure, RunJob
 from tilefarm.target import TARGETS
 
 import device_server
@@ -87,7 +87,7 @@ children = Children(TARGETS["sim"], library=find_library(), executable=find_exec
                     limits=RunnerLimits(), environment={})
 with open(sys.argv[1], "rb") as artifact:
     child = children.child([load_request(artifact.fileno())])
-    print(child._process.pid, flush=True)
+    print(child.process.pid, flush=True)
     sys.stdin.read()
 """
 
@@ -130,7 +130,7 @@ def test_the_limit_of_processor_time_is_there_before_the_artifact(
     ) as children:
         path = blobs.path(blobs.put(loading("for (;;)")))
         with path.open("rb") as file, children.child([load_request(file.fileno())]) as child:
-            pid = child._process.pid
+            pid = child.process.pid
             eventually(lambda: computing(pid))
             said = Path(f"/proc/{pid}/limits").read_text()
             assert child.has_time_for(50)  # with two threads, of 120
@@ -147,9 +147,9 @@ def test_a_child_that_has_little_time_left_is_not_used_again(
         limits = RunnerLimits(start_seconds=2.0, computing_seconds=seconds)
         with Runner(target=TARGETS["sim"], limits=limits) as runner:
             runner.run(job, blobs.path)
-            first = runner._child
-            runner.run(job, blobs.path)
-            assert (runner._child is first) is again
+            outcome = runner.run(job, blobs.path)
+            assert isinstance(outcome, Measurement)
+            assert (outcome.load_seconds == 0) is again
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from tilefarm.target import TARGETS, Target, VtaConfig
 
 import device_server
 from device_server.device.memory_file import MemoryFile
+from device_server.runner.process import ChildProcess
 from device_server.runner.runner import Runner
 from device_server.tenancy import OWN, Tenancy
 from device_server.vta.library.native import find_library
@@ -337,33 +338,30 @@ def test_a_child_outlives_the_thread_that_ran_the_job(
 def test_closing_leaves_no_process(blobs: Blobs, compiled: dict[str, Digest]) -> None:
     with Runner(target=TARGETS["sim"]) as runner:
         runner.run(dense_job(blobs, compiled["good"]), blobs.path)
-        child = runner._child
+        child = runner.child
         assert child is not None
         assert child.alive
-        accelerator = child.accelerator
-        assert accelerator is not None
-        assert accelerator.process.poll() is None
+        accelerator = accelerator_of(runner)
+        assert accelerator.poll() is None
     assert not child.alive
-    assert accelerator.process.poll() is not None
+    assert accelerator.poll() is not None
 
 
 def test_an_accelerator_that_dies_costs_one_typed_record(
     runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
 ) -> None:
     measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
-    assert runner._child is not None
-    assert runner._child.accelerator is not None
-    os.kill(runner._child.accelerator.process.pid, signal.SIGKILL)
+    os.kill(accelerator_of(runner).pid, signal.SIGKILL)
     failure = failed(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
     assert failure.status is Status.RUN_CRASH
     assert failure.why == "the process that plays the accelerator has ended"
     measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
 
 
-def accelerator_of(runner: Runner) -> int:
-    assert runner._child is not None
-    assert runner._child.accelerator is not None
-    return runner._child.accelerator.process.pid
+def accelerator_of(runner: Runner) -> ChildProcess:
+    assert runner.child is not None
+    assert runner.child.accelerator is not None
+    return runner.child.accelerator.process
 
 
 def test_children_of_one_tenancy_have_one_accelerator_which_begins_anew_for_each(
@@ -372,16 +370,16 @@ def test_children_of_one_tenancy_have_one_accelerator_which_begins_anew_for_each
     tenancy = Tenancy(lease="one", fence=1)
     job = dense_job(blobs, compiled["good"])
     alone = measured(runner.run(job, blobs.path))
-    first = accelerator_of(runner)
+    first = accelerator_of(runner).pid
     idle = bad_job(compiled["bad"], "takes_a_tenth_of_a_second")
     seen = set()
     for _ in range(2):
         found = measured(runner.run(job, blobs.path, tenancy))
         assert found.load_seconds > 0, "another child"
         assert (found.counters, found.sample_cycles) == (alone.counters, alone.sample_cycles)
-        seen.add(accelerator_of(runner))
+        seen.add(accelerator_of(runner).pid)
         assert measured(runner.run(idle, blobs.path, tenancy)).counted.instructions == 0
-        seen.add(accelerator_of(runner))
+        seen.add(accelerator_of(runner).pid)
     assert len(seen) == 1
     assert first not in seen
 
@@ -394,7 +392,7 @@ def test_the_device_s_own_runs_between_those_of_a_lease_have_an_accelerator_of_t
     for _ in range(2):
         for tenancy in tenancies:
             measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path, tenancy))
-            seen.append(accelerator_of(runner))
+            seen.append(accelerator_of(runner).pid)
     assert seen == seen[:2] * 2
     assert seen[0] != seen[1]
 
@@ -406,16 +404,14 @@ def test_an_accelerator_ends_with_its_tenancy(
     tenancy = Tenancy(lease="one", fence=1)
     job = dense_job(blobs, compiled["good"])
     measured(runner.run(job, blobs.path, tenancy))
-    assert runner._child is not None
-    accelerator = runner._child.accelerator
-    assert accelerator is not None
+    accelerator = accelerator_of(runner)
     if own_run_between:
         measured(runner.run(job, blobs.path))
     tenancy.end("it was given back")
-    assert accelerator.process.wait(5.0) is not None
+    assert accelerator.wait(5.0) is not None
     last = Tenancy(lease="two", fence=2)
     measured(runner.run(job, blobs.path, last))
-    assert accelerator_of(runner) != accelerator.process.pid
+    assert accelerator_of(runner).pid != accelerator.pid
 
 
 @pytest.mark.parametrize("entry", ["segfault", "endless"])
@@ -424,20 +420,19 @@ def test_an_accelerator_of_a_kernel_that_fails_is_not_used_again(
 ) -> None:
     job = dense_job(blobs, compiled["good"])
     measured(runner.run(job, blobs.path))
-    before = accelerator_of(runner)
+    before = accelerator_of(runner).pid
     failed(runner.run(bad_job(compiled["bad"], entry, timeout_seconds=0.2), blobs.path))
     measured(runner.run(job, blobs.path))
-    assert accelerator_of(runner) != before
+    assert accelerator_of(runner).pid != before
 
 
 def test_an_accelerator_that_died_meanwhile_is_no_fault_of_the_next_kernel(
     runner: Runner, blobs: Blobs, compiled: dict[str, Digest]
 ) -> None:
     measured(runner.run(dense_job(blobs, compiled["good"]), blobs.path))
-    assert runner._child is not None
-    assert runner._child.accelerator is not None
-    os.kill(runner._child.accelerator.process.pid, signal.SIGKILL)
-    assert runner._child.accelerator.process.wait(5.0) is not None
+    accelerator = accelerator_of(runner)
+    os.kill(accelerator.pid, signal.SIGKILL)
+    assert accelerator.wait(5.0) is not None
     idle = bad_job(compiled["bad"], "takes_a_tenth_of_a_second")
     measured(runner.run(idle, blobs.path))
 
@@ -447,9 +442,7 @@ def test_an_accelerator_that_dies_behind_a_kernel_on_the_host_is_noticed(
 ) -> None:
     job = bad_job(compiled["bad"], "takes_a_tenth_of_a_second")
     measured(runner.run(job, blobs.path))
-    assert runner._child is not None
-    assert runner._child.accelerator is not None
-    os.kill(runner._child.accelerator.process.pid, signal.SIGKILL)
+    os.kill(accelerator_of(runner).pid, signal.SIGKILL)
     assert failed(runner.run(job, blobs.path)).status is Status.RUN_CRASH
 
 
@@ -462,6 +455,7 @@ def test_an_impossible_target_is_the_users_error(blobs: Blobs) -> None:
 ORPHAN_MAKER = """
 import sys, threading, time
 from pathlib import Path
+from device_server.runner.process import ChildProcess
 from device_server.runner.runner import Runner
 from tilefarm.digest import Digest
 from tilefarm.measurement import RunJob
@@ -471,10 +465,10 @@ runner = Runner(target=TARGETS["sim"])
 job = RunJob(artifact=Digest(sys.argv[2]), entry="endless", buffers=(), timeout_seconds=60)
 where = lambda digest: Path(sys.argv[1]) / digest.hex
 threading.Thread(target=runner.run, args=(job, where), daemon=True).start()
-while runner._child is None:
+while runner.child is None:
     time.sleep(0.01)
-child = runner._child
-pids = child._process.pid, child.accelerator.process.pid, runner._children._zygote._process.pid
+child = runner.child
+pids = child.process.pid, child.accelerator.process.pid, runner.children.zygote.process.pid
 print(*pids, flush=True)
 time.sleep(60)
 """

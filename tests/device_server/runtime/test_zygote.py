@@ -51,7 +51,7 @@ def children() -> Iterator[Children]:
 
 
 def zygote_of(children: Children) -> Zygote:
-    zygote = children._zygote
+    zygote = children.zygote
     assert zygote is not None
     return zygote
 
@@ -61,12 +61,12 @@ def parent_of(pid: int) -> int:
 
 
 def pid_of(child: RunnerChild) -> int:
-    return child._process.pid
+    return child.process.pid
 
 
 def test_children_are_this_process_s_own_and_each_is_another(children: Children) -> None:
     with children.child() as one, children.child() as other:
-        pids = {pid_of(one), pid_of(other), zygote_of(children)._process.pid}
+        pids = {pid_of(one), pid_of(other), zygote_of(children).process.pid}
         assert len(pids) == 3
         assert {parent_of(pid) for pid in pids} == {os.getpid()}
     assert not one.alive
@@ -96,7 +96,7 @@ def test_an_accelerator_is_this_process_s_own_and_has_what_its_child_has_not(
 def test_an_accelerator_tells_its_calls_and_nothing_else(children: Children) -> None:
     with children.child() as child, Path("/dev/null").open() as nothing:
         assert child.accelerator is not None
-        reply = child.accelerator._connection.ask(load_request(nothing.fileno()), SECONDS)
+        reply = child.accelerator.connection.ask(load_request(nothing.fileno()), SECONDS)
         assert isinstance(reply, Failed)
         assert "nothing else" in reply.why
 
@@ -168,7 +168,7 @@ def test_a_zygote_that_was_killed_is_replaced(
     for _ in range(2):
         assert isinstance(runner.run(job, blobs.path), Measurement)
         runner.run(other, blobs.path)
-        os.kill(zygote_of(runner._children)._process.pid, signal.SIGKILL)
+        os.kill(zygote_of(runner.children).process.pid, signal.SIGKILL)
 
 
 def test_a_zygote_that_makes_no_child_is_an_infra_error(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_zygote_loads_no_artifact(blobs: Blobs, compiled: dict[str, Digest]) -
     with Zygote(find_executable(), find_library(), limits, environment={}) as zygote:
         zygote.hello(SECONDS)
         with blobs.path(compiled["good"]).open() as artifact:
-            reply = zygote._connection.ask(load_request(artifact.fileno()), SECONDS)
+            reply = zygote.connection.ask(load_request(artifact.fileno()), SECONDS)
     assert isinstance(reply, Failed)
     assert "loads and runs nothing" in reply.why
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
 import pytest
+from kit.farm.full_disk import full_disk
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
 from tilefarm.errors import SettingsError
@@ -127,18 +129,11 @@ def test_a_lease_goes_on_with_the_time_that_was_left_of_it(tmp_path: Path) -> No
     other.renew(renewed.lease_id)
 
 
-def test_what_a_full_disk_did_not_take_is_saved_with_the_next_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_full_disk_did_not_take_is_saved_with_the_next_change(tmp_path: Path) -> None:
     events: list[str] = []
     file = TrackerState(tmp_path / "state", lambda event, **fields: events.append(event))
     table = table_of("a")
-
-    def full(self: TrackerState) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(TrackerState, "_write", full)
+    with full_disk(os.getpid()):
         file.save(table.changes())
         table.register(device("b"))
         file.save(table.changes())

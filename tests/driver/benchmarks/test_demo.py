@@ -37,7 +37,7 @@ def test_a_summary_becomes_figures() -> None:
         "speedup": 3.0,
         "accuracy": {"differing": 0},
     }
-    figures = demo._figures(summary, 20.0, 1 << 20)
+    figures = demo.figures_of(summary, 20.0, 1 << 20)
     assert (figures.propose_seconds, figures.run_seconds) == (0.1, 0.4)
     assert figures.peak_nbytes == 1 << 20
 

@@ -77,7 +77,7 @@ def test_a_command_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     model.write_bytes(b"nonsense")
     with pytest.raises(InfraError, match=r"tilefarm tune model\.onnx failed: .*not an ONNX file"):
-        large._tuned(model, ["--json", "--out", str(tmp_path / "out")], SystemClock())
+        large.tuned(model, ["--json", "--out", str(tmp_path / "out")], SystemClock())
 
 
 def test_processes_are_watched() -> None:

@@ -208,7 +208,7 @@ def test_jobs_and_what_they_print(
         exit_code=1,
         began_seconds=1.0,
         ended_seconds=2.0,
-        metadata={shipping._TITLE_KEY: words},
+        metadata={shipping.TITLE_KEY: words},
     )
     with RayDashboard(folder, sys.executable, runs=False) as dashboard:
         cluster = ["--cluster", dashboard.address, "--cluster-token", str(token)]

@@ -17,7 +17,6 @@ from kit.networks.onnx_models import saved_beside
 from tilefarm.digest import Digest
 
 from driver import cli
-from driver.commands import cancel
 from driver.jobs.responses import Job
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 
@@ -192,7 +191,11 @@ def test_jobs_are_listed_followed_and_cancelled(
     ],
 )
 def test_cancelling_a_job_that_has_ended_says_what_comes_next(
-    status: str, code: int | None, next_step: str
+    status: str,
+    code: int | None,
+    next_step: str,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = Job(
         id="job-1",
@@ -203,7 +206,8 @@ def test_cancelling_a_job_that_has_ended_says_what_comes_next(
         ended_seconds=None,
         metadata={},
     )
-    assert cancel._outcome(job) == next_step.format(job="job-1")
+    monkeypatch.setattr("driver.jobs.watching.stopped", lambda *_: job)
+    assert said("cancel", "job-1") == f"job-1: {next_step.format(job='job-1')}\n"
 
 
 def test_a_job_that_fails_at_once_says_why(

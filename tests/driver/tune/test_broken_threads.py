@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from driver.cli import main
+from driver.farm.children import Child
 from driver.farm.compiling.executor import Workers
 from driver.farm.device_messages import Order
-from driver.farm.farms import LocalFarm
 from driver.farm.leases import Leases
 from driver.farm.measurer import Measurer
 from driver.tune.stall_reporter import StallReporter
@@ -30,13 +30,13 @@ class Fault:
 
     def __init__(self, patched: pytest.MonkeyPatch) -> None:
         self._patched = patched
-        self._recorded = threading.Event()
+        self.recorded = threading.Event()
         insert, count = Store.insert, [0]
 
         def counted(store: Store, *args: Any, **options: Any) -> bool:
             count[0] += 1
             if count[0] >= KNOWN:
-                self._recorded.set()
+                self.recorded.set()
             return insert(store, *args, **options)
 
         patched.setattr(Store, "insert", counted)
@@ -45,7 +45,7 @@ class Fault:
         real = getattr(owner, name)
 
         def raising(*args: Any, **options: Any) -> Any:
-            if self._recorded.is_set():
+            if self.recorded.is_set():
                 raise ZeroDivisionError("nobody foresaw this")
             return real(*args, **options)
 
@@ -85,24 +85,16 @@ def renewals(fault: Fault, patched: pytest.MonkeyPatch) -> None:
 
 
 def farm(fault: Fault, patched: pytest.MonkeyPatch) -> None:
-    real = LocalFarm._serve
+    """Where it looks whether its children live."""
+    lives = Child.alive.fget
+    assert lives is not None
 
-    def watched(self: LocalFarm) -> None:
-        closing = self._closing
+    def raising(child: Child) -> bool:
+        if fault.recorded.is_set() and threading.current_thread().name == "farm":
+            raise ZeroDivisionError("nobody foresaw this")
+        return bool(lives(child))
 
-        class Raising(threading.Event):
-            def wait(self, timeout: float | None = None) -> bool:
-                if fault._recorded.is_set():
-                    raise ZeroDivisionError("nobody foresaw this")
-                return closing.wait(timeout)
-
-        self._closing = Raising()
-        try:
-            real(self)
-        finally:
-            self._closing = closing
-
-    patched.setattr(LocalFarm, "_serve", watched)
+    patched.setattr(Child, "alive", property(raising))
 
 
 def silence(fault: Fault, _: pytest.MonkeyPatch) -> None:
@@ -146,7 +138,7 @@ def test_a_run_with_a_broken_thread_ends_and_keeps_its_records(
     assert what.endswith("internal error: ZeroDivisionError: nobody foresaw this")
     log = Path(remedy.removeprefix("  try: read ").removesuffix(", and report it"))
     assert log.parent == out
-    assert "in raising" in log.read_text() or "in wait" in log.read_text(), "where it happened"
+    assert "in raising" in log.read_text(), "where it happened"
     trials = sum(json.loads(line)["event"] == "trial" for line in told.splitlines())
     with Store(out / "records.sqlite", read_only=True) as store:
         assert store.count() >= max(trials, KNOWN)

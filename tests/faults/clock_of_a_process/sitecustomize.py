@@ -16,7 +16,7 @@ _true_time = time.time
 
 
 def _skewed() -> float:
-    caller = sys._getframe(1).f_globals.get("__name__", "")
+    caller = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001  (documented)
     return _true_time() + (0.0 if caller.startswith("grpc") else float(_FILE.read_text()))
 
 

@@ -11,7 +11,7 @@ from kit.children.bad_compiler import misbehave
 from compile_worker.worker import Job, Result, compile_all
 from driver.farm.compiling import ray_child
 
-_start = ray_child._start
+_start = ray_child.start_ray
 
 
 def start(folder: Path, workers: int) -> None:
@@ -32,5 +32,5 @@ def compile_batch(jobs: Sequence[Job]) -> Iterator[list[Result] | None]:
 
 
 if __name__ == "__main__":
-    ray_child._start = start
+    ray_child.start_ray = start
     ray_child.main(*sys.argv[1:])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from driver.farm.compiling import ray_child
 
-_start = ray_child._start
+_start = ray_child.start_ray
 
 
 def start(folder: Path, workers: int) -> None:
@@ -30,6 +30,6 @@ def hold(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    ray_child._start = start
+    ray_child.start_ray = start
     argument, folder, form, level, _cluster, *rest = sys.argv[1:]
     ray_child.main(argument, folder, form, level, "", *rest)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
 from tilefarm.closing import Closing
 from tilefarm.digest import Digest
+from tilefarm.errors import UnreachableError
 from tilefarm.measurement import Counters, Measurement, Role, RunFailure, RunJob, Status
+from tilefarm.rpc.caller import Caller
 from tilefarm.rpc.security import Security
 from tilefarm.target import TARGETS, Target
 from tilefarm.trust.tls import Credentials
@@ -126,6 +128,11 @@ class Server:
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._done.result(10)
 
+    def close(self) -> None:
+        """Ends the server if it has not ended by itself."""
+        if not self._done.done():
+            self.stop()
+
     def ended_with(self, seconds: float) -> BaseException | None:
         """What the server raised when it ended by itself."""
         return self._done.exception(seconds)
@@ -221,15 +228,15 @@ class Farm(Closing):
         self, main: Callable[[asyncio.Event, Callable[[str], None]], Awaitable[None]]
     ) -> Server:
         server = Server(self._loop, main)
-        self._stack.callback(_stop_quietly, server)
+        self._stack.callback(server.close)
         return server
 
 
-def _stop_quietly(server: Server) -> None:
-    if server._done.done():
-        server._done.exception()
-    else:
-        server.stop()
+@contextmanager
+def calling(address: str, credentials: Credentials = CREDENTIALS) -> Iterator[Caller]:
+    """Any call to a server, as no client of ours makes it."""
+    with closing(Caller(address, credentials, peer="server", lost=UnreachableError)) as caller:
+        yield caller
 
 
 def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:

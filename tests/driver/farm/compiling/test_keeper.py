@@ -59,9 +59,9 @@ def test_one_that_ends_takes_all_along_and_its_code_is_told(
     _, left = child.pipes[0].recv()
     with pytest.raises(EOFError):
         child.pipes[0].recv()
-    assert child._process.wait(30) == 7
+    eventually(lambda: not is_alive(child.pid))
     assert not is_alive(left)
-    child.close()
+    assert child.close() == 7
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -71,7 +71,7 @@ def test_a_keeper_that_is_asked_to_end_takes_all_along(
     child = start()
     kept, left = child.pipes[0].recv()
     os.kill(child.pid, number)
-    child._process.wait(30)
+    eventually(lambda: not is_alive(child.pid))
     assert not is_alive(kept)
     assert not is_alive(left)
     child.close()

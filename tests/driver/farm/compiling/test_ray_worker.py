@@ -53,7 +53,9 @@ def test_ray_answers_typed_and_survives_kills_and_timeouts(
     with pytest.raises(WorkerTimedOut):
         worker.compile([BAD] * 2000, 0.001)
     assert isinstance(worker.compile([BAD], 60.0)[0], BuildFailure)
-    daemons = [words for words in discovery._commands() if str(host.folder) in " ".join(words)]
+    daemons = [
+        words for words in discovery.running_commands() if str(host.folder) in " ".join(words)
+    ]
     assert daemons
     with pytest.raises(UnreachableError):  # `--ray auto` does not mean it
         discovery.found_here(daemons)
