@@ -55,9 +55,14 @@ def test_work_that_has_ended_is_given() -> None:
 
 def test_a_caller_who_goes_away_is_no_end_of_the_lease() -> None:
     async def story() -> None:
-        tenancy = Tenancy()
-        waiting = asyncio.create_task(tenancy.during(asyncio.Event().wait()))
-        await asyncio.sleep(0.01)
+        tenancy, begun = Tenancy(), asyncio.Event()
+
+        async def work() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        waiting = asyncio.create_task(tenancy.during(work()))
+        await begun.wait()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

@@ -177,6 +177,12 @@ def register(scene: Scene) -> None:
     scene.admin.renew(scene.lease())
 
 
+def uptime(scene: Scene) -> float:
+    """Of the device, as it last told the tracker."""
+    usage = scene.admin.states()[0].usage
+    return 0.0 if usage is None else usage.up_seconds
+
+
 def heartbeat(scene: Scene) -> None:
     """A device tells of its quarantine, and hears that somebody has ended it."""
     scene.serve()
@@ -188,7 +194,9 @@ def heartbeat(scene: Scene) -> None:
     scene.spoil()
     eventually(lambda: bool(scene.admin.states()[0].quarantine))
     eventually(lambda: scene.trap is None or scene.trap.sprung.is_set())
-    time.sleep(1.5)  # for a heartbeat whose reply arrives
+    for _ in range(2):  # with the second one it is known that the reply to the first has arrived
+        heard = uptime(scene)
+        eventually(lambda heard=heard: uptime(scene) > heard)
     scene.runner.wrong = False
     scene.admin.readmit("sim0")
     eventually(lambda: any(event == "recovered" for event, _ in scene.farm.events))

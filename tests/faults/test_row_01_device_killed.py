@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from kit.farm.computing import computing
 from kit.farm.in_process import eventually
 from kit.farm.real_farm import RealFarm, gone
 from kit.kernels.c_kernels import job
@@ -40,8 +41,7 @@ def test_the_restarted_device_takes_the_run(real_farm: RealFarm, stopwatch: Stop
     tracker = real_farm.tracker()
     first = real_farm.device(tracker.address)
     answer = real_farm.begin(real_farm.leases(tracker.address), job("slow"))
-    eventually(lambda: bool(first.below()))
-    time.sleep(0.2)
+    eventually(lambda: any(map(computing, first.below())))
     with stopwatch.running():
         first.kill()
         again = real_farm.device(tracker.address, listen=first.address)

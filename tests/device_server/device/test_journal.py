@@ -22,11 +22,13 @@ class Work:
 
     def __init__(self, error: Exception | None = None) -> None:
         self.runs = 0
+        self.begun = asyncio.Event()
         self.end = asyncio.Event()
         self.error = error
 
     async def __call__(self) -> RunReply:
         self.runs += 1
+        self.begun.set()
         await self.end.wait()
         if self.error:
             raise self.error
@@ -49,7 +51,7 @@ def test_a_run_outlives_the_caller_that_went_away() -> None:
     async def story() -> None:
         journal, work = RunJournal(), Work()
         first = asyncio.create_task(journal.answer(OWN, "r", JOB, work))
-        await asyncio.sleep(0.01)
+        await work.begun.wait()
         first.cancel()
         work.end.set()
         assert await journal.answer(OWN, "r", JOB, work) == REPLY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -354,7 +353,8 @@ def test_a_lost_device_is_not_leased_before_its_next_heartbeat(farm: Farm) -> No
     farm.device(tracker=tracker)
     lease = leased(farm, tracker)
     with TrackerClient(tracker.address, CREDENTIALS) as client:
-        time.sleep(0.5)  # The first heartbeat comes with the registration, the next 1.5 s later.
+        # The first heartbeat comes with the registration, the next 1.5 s later.
+        eventually(lambda: client.states()[0].usage is not None)
         client.release(lease, device_lost=True)
         assert client.acquire(farm.target.digest, wait_seconds=0.0, owner="test") is None
         assert client.acquire(farm.target.digest, wait_seconds=5.0, owner="test") is not None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from kit.built import needs_c_kernels
+from kit.farm.computing import computing
 from kit.farm.in_process import CREDENTIALS, eventually
 from kit.kernels.c_kernels import X, Y, blobs, job
 from tilefarm.errors import DeviceLostError
@@ -90,9 +91,8 @@ def test_a_device_that_is_killed_in_the_middle_of_a_run_is_lost_at_once(place: P
 
     thread = threading.Thread(target=run)
     thread.start()
-    eventually(lambda: bool(children(place.device.pid)))
+    eventually(lambda: any(map(computing, children(place.device.pid))))
     runners = children(place.device.pid)
-    time.sleep(0.1)
     place.device.kill()
     killed = time.monotonic()
     thread.join(30)

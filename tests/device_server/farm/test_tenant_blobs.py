@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -223,14 +223,16 @@ def test_downloads_and_uploads_end_with_their_lease(tenants: Tenants) -> None:
             claim=device_calls.Claim.of(ann.lease),
         )
 
+        over = threading.Event()
+
         def slowly() -> Iterator[bytes]:
             yield methods.WRITE.request.encode(chunk)
-            time.sleep(30.0)
+            over.wait(30.0)
 
         upload = channel.stream_unary(methods.WRITE.path, bytes, bytes).future(
             slowly(), timeout=100.0, metadata=metadata
         )
-        eventually(lambda: arrived(ann, Digest.of(b"never whole")) == 5)
+        eventually(lambda: arrived("ann", ann, Digest.of(b"never whole")) == 5)
         tenants.go("ann")
         with tenants.come("bob") as bob:
             bob.ensure({Digest.of(b"bob's"): b"bob's"})
@@ -240,6 +242,7 @@ def test_downloads_and_uploads_end_with_their_lease(tenants: Tenants) -> None:
                 for _ in stalled:
                     pass
             assert cast(grpc.Call, cut.value).code() is grpc.StatusCode.ABORTED
+        over.set()
 
 
 def test_who_has_no_lease_reads_nothing(tenants: Tenants) -> None:

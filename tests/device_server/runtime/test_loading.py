@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import tilefarm
+from kit.farm.computing import computing
 from kit.farm.in_process import eventually
 from kit.kernels.c_kernels import SYSTEM_CALL
 from kit.objects.foreign import LINKING
@@ -178,9 +179,3 @@ def test_a_child_dies_with_its_server_whatever_it_does(
         eventually(lambda: computing(pid))
         server.kill()
     eventually(lambda: not Path(f"/proc/{pid}").exists())
-
-
-def computing(pid: int) -> bool:
-    """Whether a process has used a fifth of a second."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) > os.sysconf("SC_CLK_TCK") // 5

@@ -271,10 +271,13 @@ class Forgetful(StandInDevices):
     def __init__(self) -> None:
         super().__init__(1, self._run)
         self._leases: list[Lease] = []
+        self._leased_anew = threading.Event()
 
     def acquire(self, wait_seconds: float, gone: Callable[[], bool] = bool) -> Lease:
         lease = super().acquire(wait_seconds, gone)
         self._leases.append(lease)
+        if len(self._leases) > 1:
+            self._leased_anew.set()
         return lease
 
     def release(
@@ -286,7 +289,7 @@ class Forgetful(StandInDevices):
     def _run(self, code: bytes, job: RunJob) -> Measurement:
         if len(self._leases) == 1:
             super().release(self._leases[0])
-            time.sleep(0.3)
+            assert self._leased_anew.wait(20)
             raise DeviceLostError("the lease is unknown")
         return cycles_of_tile(code, job)
 
