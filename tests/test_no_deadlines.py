@@ -48,8 +48,10 @@ def pauses(tree: ast.AST, name: str = "") -> Iterator[str]:
             continue
         if isinstance(node, ast.Call) and is_sleep(node):
             yield name
-        inner = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        yield from pauses(node, node.name if inner else name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from pauses(node, node.name)
+        else:
+            yield from pauses(node, name)
 
 
 def is_sleep(call: ast.Call) -> bool:

@@ -183,6 +183,10 @@ def uptime(scene: Scene) -> float:
     return 0.0 if usage is None else usage.up_seconds
 
 
+def hears_more(scene: Scene, seconds: float) -> bool:
+    return uptime(scene) > seconds
+
+
 def heartbeat(scene: Scene) -> None:
     """A device tells of its quarantine, and hears that somebody has ended it."""
     scene.serve()
@@ -195,8 +199,7 @@ def heartbeat(scene: Scene) -> None:
     eventually(lambda: bool(scene.admin.states()[0].quarantine))
     eventually(lambda: scene.trap is None or scene.trap.sprung.is_set())
     for _ in range(2):  # with the second one it is known that the reply to the first has arrived
-        heard = uptime(scene)
-        eventually(lambda heard=heard: uptime(scene) > heard)
+        eventually(partial(hears_more, scene, uptime(scene)))
     scene.runner.wrong = False
     scene.admin.readmit("sim0")
     eventually(lambda: any(event == "recovered" for event, _ in scene.farm.events))
