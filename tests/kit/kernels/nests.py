@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
-from kit.networks import qlinear
+from kit.kernels import qlinear
 from tilefarm.dtype import DType
 from tilefarm.target import TARGETS
 from tilefarm.workload import NO_BORDER, AttrValue, TensorSpec, Workload

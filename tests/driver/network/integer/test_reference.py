@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.kernels import numpy_operators
+from kit.kernels import numpy_operators, qlinear
 from kit.kernels.nests import EXAMPLES
-from kit.networks import qlinear
 from kit.networks.bordered import BORDERED, FILL, bordered_network
 from kit.networks.random_networks import Builder, networks, samples_for
 from numpy.typing import NDArray
