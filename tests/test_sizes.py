@@ -23,7 +23,6 @@ MOST_PARAMETERS = 8
 
 LONG_FUNCTIONS = {
     "driver/commands/options/quantizing.py::add_quantization_options",
-    "driver/farm/job_runner.py::JobRunner._collect",
     "driver/tune/judged.py::_Judging._repaired",
     "driver/tune/searching.py::search",
     "driver/tune/tune.py::_Tune.run",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from driver.campaign.events import JobId
-from driver.campaign.live import Job, Jobs, Stage
+from driver.campaign.live import Jobs, JobStage, JobState
 from tuner.lookahead import USUAL, Lookahead
 
 BATCH_SECONDS: Final = 0.25
@@ -22,7 +22,7 @@ RERUN_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Windows:
+class WorkLimits:
     """How much may be under way at once.
 
     Attributes:
@@ -30,6 +30,7 @@ class Windows:
         out_per_worker, out_per_device: candidates that are out when all are busy, for each;
         prefetch_depth: candidates that a device has to run, the running one included;
         run_limit: so many when they are short.
+        held_limit: results that a device has not confirmed before it is asked to.
         attempts: runs of one candidate that the farm may spoil before it is given up.
         batch_limit: candidates in one compile task at most.
     """
@@ -39,6 +40,7 @@ class Windows:
     out_per_device: int = 4
     prefetch_depth: int = 2
     run_limit: int = 16
+    held_limit: int = 16
     attempts: int = 3
     batch_limit: int = 10
 
@@ -63,13 +65,13 @@ class Campaign:
         batches: compile tasks ever begun.
         build_seconds, run_seconds: running means; None before the first build, and the first run.
         confirming: devices that were told to confirm what they gave.
-        asking: an `Ask` is unanswered.
+        asking: a `Propose` is unanswered.
         dry: the tuner has nothing more.
         stopping: begin nothing new.
-        finished: `Finish` was given.
+        finished: `Conclude` was given.
     """
 
-    windows: Windows = field(default_factory=Windows)
+    limits: WorkLimits = field(default_factory=WorkLimits)
     lookahead: Lookahead = USUAL
     jobs: Jobs = field(default_factory=Jobs)
     devices: tuple[str, ...] = ()
@@ -88,22 +90,22 @@ class Campaign:
         """Candidates in a compile task that is worth its handling."""
         if not self.build_seconds:
             return 1
-        return min(math.ceil(BATCH_SECONDS / self.build_seconds), self.windows.batch_limit)
+        return min(math.ceil(BATCH_SECONDS / self.build_seconds), self.limits.batch_limit)
 
     @property
     def queue_depth(self) -> int:
         """Candidates that a device may have to run."""
         if not self.run_seconds:
-            return self.windows.prefetch_depth
-        worth = min(math.ceil(HAND_SECONDS / self.run_seconds), self.windows.run_limit)
-        return max(worth, self.windows.prefetch_depth)
+            return self.limits.prefetch_depth
+        worth = min(math.ceil(HAND_SECONDS / self.run_seconds), self.limits.run_limit)
+        return max(worth, self.limits.prefetch_depth)
 
     @property
-    def provisional_limit(self) -> int:
-        """Provisional results that a busy device may have before it is asked to confirm them."""
+    def held_limit(self) -> int:
+        """Results that a busy device may hold before it is asked to confirm them."""
         if not self.run_seconds:
             return 1
-        return min(math.ceil(RERUN_SECONDS / self.run_seconds), self.windows.run_limit)
+        return min(math.ceil(RERUN_SECONDS / self.run_seconds), self.limits.held_limit)
 
     @property
     def room(self) -> int:
@@ -114,7 +116,7 @@ class Campaign:
     @property
     def is_starved(self) -> bool:
         """Workers and devices have nothing to do, and the lookahead lets nothing more be out."""
-        idle = self.jobs.open_batches < self.windows.workers and not self.jobs.at(Stage.WAITING)
+        idle = self.jobs.open_batches < self.limits.workers and not self.jobs.at(JobStage.WAITING)
         may_ask = self.room > 0 or self.dry or self.stopping
         return idle and not may_ask and any(not self.jobs.load(d) for d in self.devices)
 
@@ -126,13 +128,20 @@ class Campaign:
         devices = ", ".join(self.devices) or "none just now"
         return f"candidates: {waiting}; devices: {devices}"
 
-    def with_job(self, number: JobId, job: Job) -> Campaign:
+    def with_job(self, number: JobId, job: JobState) -> Campaign:
         """As it is, but for what a job is now."""
         return replace(self, jobs=self.jobs.with_({number: job}))
 
+    def with_built(self, count: int) -> Campaign:
+        """As it is, with so many new candidates that need not be compiled."""
+        numbers = range(self.last_job + 1, self.last_job + count + 1)
+        built = JobState(stage=JobStage.READY, story=("given",))
+        jobs = self.jobs.with_(dict.fromkeys(numbers, built))
+        return replace(self, jobs=jobs, last_job=self.last_job + count)
+
     def violations(self) -> list[str]:
         """Broken promises in words; empty in every state that `step` can reach."""
-        running = [(n, j) for n, j in self.jobs.items() if j.stage is Stage.RUNNING]
+        running = [(n, j) for n, j in self.jobs.items() if j.stage is JobStage.RUNNING]
         broken = [
             f"job {n} runs on {j.device}: not up"
             for n, j in running
@@ -141,25 +150,25 @@ class Campaign:
         broken += [
             f"{device} has {self.jobs.load(device)} jobs to run"
             for device in self.devices
-            if self.jobs.load(device) > max(self.windows.prefetch_depth, self.windows.run_limit)
+            if self.jobs.load(device) > max(self.limits.prefetch_depth, self.limits.run_limit)
         ]
         broken += [
             f"job {n} has {len(j.strikes)} strikes"
             for n, j in self.jobs.items()
-            if len(j.strikes) >= self.windows.attempts
+            if len(j.strikes) >= self.limits.attempts
         ]
         broken += [f"job {n} was never proposed" for n in self.jobs if n > self.last_job]
-        if self.jobs.open_batches > self.windows.workers + 1:
+        if self.jobs.open_batches > self.limits.workers + 1:
             broken.append(f"{self.jobs.open_batches} compile tasks at once")
         if self.finished and self.jobs:
             broken.append("finished with live jobs")
-        held = [n for n, job in self.jobs.items() if job.stage is Stage.HELD]
+        held = [n for n, job in self.jobs.items() if job.stage is JobStage.HELD]
         broken += [f"job {n} is held without an end" for n in held if not self.jobs[n].outcome]
         broken += [f"{d} has to confirm: not up" for d in self.jobs.held if d not in self.devices]
         broken += [f"{d} confirms: not up" for d in self.confirming if d not in self.devices]
         if list(self.jobs) != sorted(self.jobs):
             broken.append("a job is not where its number says")
         idle = [d for d in self.devices if self.jobs.load(d) == 0]
-        if idle and self.jobs.at(Stage.READY) and not self.stopping:
+        if idle and self.jobs.at(JobStage.READY) and not self.stopping:
             broken.append(f"{idle[0]} idles while jobs are ready")
         return broken

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from driver.campaign.events import JobId, Outcome
+from driver.farm.device_messages import Confirm
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Propose:
     """Ask the tuner for at most `count` candidates; answered by one `Proposed`."""
 
     count: int
@@ -23,8 +24,8 @@ class Compile:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """Queue a built job on a device; answered by `Measured`, `RunFailed` or `DeviceLost`.
+class Dispatch:
+    """Queue a built job on a device; answered by `RunEnded` or `DeviceLost`.
 
     `alone`: not together with others, as it may have cost a device.
     """
@@ -44,13 +45,6 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class Confirm:
-    """Have a device prove that it was right; answered by `Confirmed` or `DeviceLost`."""
-
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
 class Repeat:
     """What a device gave of these jobs counts for nothing: they are measured again."""
 
@@ -59,10 +53,10 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class Conclude:
     """Nothing is left to do. `why` is "exhausted", "stopped" or "no device"."""
 
     why: str
 
 
-Command: TypeAlias = Ask | Compile | Measure | Tell | Confirm | Repeat | Finish
+Command: TypeAlias = Propose | Compile | Dispatch | Tell | Confirm | Repeat | Conclude

@@ -1,4 +1,4 @@
-"""What a campaign hears: what happened to its candidates and devices."""
+"""What a campaign hears: what happened to its candidates, and what device threads say."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 from tilefarm.artifact import BuildFailure
 from tilefarm.measurement import Measurement, RunFailure
+
+from driver.farm.device_messages import Confirmed, DeviceLent, DeviceLost, DeviceUp, RunEnded
 
 JobId: TypeAlias = int
 """A candidate's number in the order in which the tuner was asked; never used twice."""
@@ -17,7 +19,7 @@ Outcome: TypeAlias = BuildFailure | Measurement | RunFailure
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """The tuner's answer to `Ask`; no jobs means that it will have none any more."""
+    """The tuner's answer to `Propose`; no jobs means that it will have none any more."""
 
     jobs: tuple[JobId, ...]
 
@@ -39,65 +41,6 @@ class BuildFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A device ran a job to its end; `provisional` until it has proved that it was right.
-
-    `seconds` is what the run took, its way there and back included.
-    """
-
-    job: JobId
-    device: str
-    measurement: Measurement
-    provisional: bool = False
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunFailed:
-    """A device could not run a job, and says why; `provisional` as for what it could."""
-
-    job: JobId
-    device: str
-    failure: RunFailure
-    provisional: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """A device was right until now."""
-
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceUp:
-    """A device is leased and ready."""
-
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceLost:
-    """A device stopped answering, is not right, or its lease was lost.
-
-    `job` is the one it ran, 0 if none. `perhaps`: jobs that it was asked to run together; it may
-    have begun any of them.
-    """
-
-    device: str
-    why: str = ""
-    job: JobId = 0
-    perhaps: tuple[JobId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceLent:
-    """A device went to others whose turn it is."""
-
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
 class DevicesGone:
     """No device is left and none could be had in time."""
 
@@ -113,8 +56,7 @@ Event: TypeAlias = (
     Proposed
     | Built
     | BuildFailed
-    | Measured
-    | RunFailed
+    | RunEnded
     | Confirmed
     | DeviceUp
     | DeviceLost

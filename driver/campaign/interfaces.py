@@ -8,7 +8,7 @@ from typing import Protocol
 from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.measurement import Trial
 
-from driver.campaign.campaign import Windows
+from driver.campaign.campaign import WorkLimits
 from driver.report.summary import TimeBreakdown
 from tuner.store import TrialPosition
 
@@ -35,7 +35,7 @@ class SearchSettings:
     """
 
     devices: int
-    windows: Windows
+    limits: WorkLimits
     device_wait_seconds: float
     run_timeout_seconds: float
     run_id: str

@@ -17,7 +17,7 @@ from driver.campaign.events import JobId, Outcome
 _Key = TypeVar("_Key", int, str)
 
 
-class Stage(Enum):
+class JobStage(Enum):
     """Where a live job is."""
 
     WAITING = "waiting"
@@ -28,7 +28,7 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class JobState:
     """One live candidate.
 
     `batch` numbers its compile task. `strikes` names who failed it by the farm's fault: devices, or
@@ -37,7 +37,7 @@ class Job:
     oldest first.
     """
 
-    stage: Stage = Stage.WAITING
+    stage: JobStage = JobStage.WAITING
     batch: int = 0
     device: str = ""
     strikes: tuple[str, ...] = ()
@@ -47,13 +47,13 @@ class Job:
 
     def to(
         self,
-        stage: Stage,
+        stage: JobStage,
         note: str,
         *,
         batch: int = 0,
         device: str = "",
         outcome: Outcome | None = None,
-    ) -> Job:
+    ) -> JobState:
         """It is somewhere else now."""
         return replace(
             self,
@@ -71,7 +71,7 @@ class _Index:
     each compile task has.
     """
 
-    stages: dict[Stage, list[JobId]] = field(default_factory=dict)
+    stages: dict[JobStage, list[JobId]] = field(default_factory=dict)
     loads: dict[str, int] = field(default_factory=dict)
     held: dict[str, tuple[JobId, ...]] = field(default_factory=dict)
     batches: dict[int, int] = field(default_factory=dict)
@@ -80,18 +80,18 @@ class _Index:
         stages = {stage: numbers.copy() for stage, numbers in self.stages.items()}
         return _Index(stages, self.loads.copy(), self.held.copy(), self.batches.copy())
 
-    def add(self, number: JobId, job: Job) -> None:
+    def add(self, number: JobId, job: JobState) -> None:
         insort(self.stages.setdefault(job.stage, []), number)
-        if job.stage is Stage.HELD:
+        if job.stage is JobStage.HELD:
             self.held[job.device] = (*self.held.get(job.device, ()), number)
         else:
             self.loads[job.device] = self.loads.get(job.device, 0) + 1
         self.batches[job.batch] = self.batches.get(job.batch, 0) + 1
 
-    def remove(self, number: JobId, job: Job) -> None:
+    def remove(self, number: JobId, job: JobState) -> None:
         numbers = self.stages[job.stage]
         del numbers[bisect_left(numbers, number)]
-        if job.stage is Stage.HELD:
+        if job.stage is JobStage.HELD:
             left = tuple(other for other in self.held.pop(job.device) if other != number)
             if left:
                 self.held[job.device] = left
@@ -100,18 +100,18 @@ class _Index:
         _less(self.batches, job.batch)
 
 
-class Jobs(Mapping[JobId, Job]):
+class Jobs(Mapping[JobId, JobState]):
     """Live jobs by number; new ones have higher numbers than those that there were."""
 
     __slots__ = ("_index", "_jobs")
 
-    def __init__(self, jobs: Mapping[JobId, Job] | None = None) -> None:
+    def __init__(self, jobs: Mapping[JobId, JobState] | None = None) -> None:
         self._jobs = dict(jobs or {})
         self._index = _Index()
         for number, job in self._jobs.items():
             self._index.add(number, job)
 
-    def __getitem__(self, number: JobId) -> Job:
+    def __getitem__(self, number: JobId) -> JobState:
         return self._jobs[number]
 
     def __iter__(self) -> Iterator[JobId]:
@@ -120,7 +120,7 @@ class Jobs(Mapping[JobId, Job]):
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def with_(self, changes: Mapping[JobId, Job]) -> Jobs:
+    def with_(self, changes: Mapping[JobId, JobState]) -> Jobs:
         """These jobs, but so."""
         return self._changed(changes, ())
 
@@ -128,7 +128,7 @@ class Jobs(Mapping[JobId, Job]):
         """These jobs but some that are among them."""
         return self._changed({}, numbers)
 
-    def at(self, stage: Stage) -> list[JobId]:
+    def at(self, stage: JobStage) -> list[JobId]:
         """The numbers of the jobs in a stage, oldest first; not to be changed."""
         return self._index.stages.get(stage, [])
 
@@ -151,7 +151,7 @@ class Jobs(Mapping[JobId, Job]):
         """Compile tasks under way."""
         return len(self._index.batches.keys() - {0})
 
-    def _changed(self, changes: Mapping[JobId, Job], numbers: tuple[JobId, ...]) -> Jobs:
+    def _changed(self, changes: Mapping[JobId, JobState], numbers: tuple[JobId, ...]) -> Jobs:
         changed = Jobs()
         changed._jobs, changed._index = self._jobs.copy(), self._index.copy()
         for number in (*changes, *numbers):

@@ -13,7 +13,7 @@ from typing import Final
 
 from tilefarm.artifact import Artifact
 from tilefarm.clock import Clock
-from tilefarm.measurement import Measurement, RunFailure, Status
+from tilefarm.measurement import RunFailure
 from tilefarm.watch.log import Log
 
 from driver.campaign import commands, events
@@ -23,7 +23,7 @@ from driver.campaign.commands import Command
 from driver.campaign.events import Event, JobId
 from driver.campaign.frozen_gc import gc_frozen
 from driver.campaign.interfaces import Records, SearchResult, SearchSettings
-from driver.campaign.live import Stage
+from driver.campaign.live import JobStage
 from driver.campaign.measuring import Task
 from driver.campaign.results import Results
 from driver.campaign.scores import Scores
@@ -34,14 +34,7 @@ from driver.campaign.time_profile import TimeProfile
 from driver.campaign.tuner_thread import Proposals, TunerThread
 from driver.farm import device_messages
 from driver.farm.compiling.executor import Build, Builds, Executor
-from driver.farm.device_messages import (
-    Confirmed,
-    Done,
-    Lent,
-    Lost,
-    NoDevice,
-    Up,
-)
+from driver.farm.device_messages import Confirm, DeviceLent, DeviceLost, DeviceUp, RunEnded
 from driver.farm.lease_source import LeaseSource
 from driver.report.summary import Span
 from driver.report.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
@@ -104,9 +97,15 @@ class Loop:
         self._origin = wall_origin
         self._listen = listen
         self._source = devices
-        self._campaign = Campaign(windows=settings.windows, lookahead=session.lookahead)
+        self._campaign = Campaign(limits=settings.limits, lookahead=session.lookahead)
         self._candidates: dict[JobId, Candidate] = {}
-        self._slots = Slots(settings, devices, report=self._put, clock=clock)
+        self._slots = Slots(
+            devices,
+            devices=settings.devices,
+            wait_seconds=settings.device_wait_seconds,
+            report=self._put,
+            clock=clock,
+        )
         self._starvation = Starvation(clock)
         self._result: str | None = None
 
@@ -167,7 +166,7 @@ class Loop:
     @property
     def _is_still(self) -> bool:
         """Whether nobody has been given anything to do, nor looks for a device."""
-        at_work = self._campaign.asking or self._campaign.jobs.at(Stage.COMPILING)
+        at_work = self._campaign.asking or self._campaign.jobs.at(JobStage.COMPILING)
         return not at_work and self._slots.idle
 
     def _hear(self, message: Message) -> None:
@@ -176,57 +175,35 @@ class Loop:
                 self._built(builds)
             case Proposals():
                 self._proposed(message)
-            case Up():
-                self._joined(message)
-            case Done():
-                self._ran(message)
-            case Confirmed(device=device):
-                self._feed(events.Confirmed(device))
-            case Lost():
-                self._left(message)
-            case Lent():
-                self._lent(message)
-            case NoDevice():
-                self._missed(message)
             case events.Stop():
                 self._feed(message)
             case BaseException():
                 raise message
+            case RunEnded():
+                self._ran(message)
+            case _:
+                for event in self._slots.heard(message):
+                    self._note_device(event)
+                    self._feed(event)
 
-    def _joined(self, up: Up) -> None:
-        device = up.lease.device
-        if (earlier := self._slots.get(device.name)) is not None:
-            why = "leased anew before its loss was told"
-            self._left(Lost(slot=earlier.slot, device=device.name, number=0, why=why))
-        self._slots.take(up)
-        self._listen(
-            DeviceJoined(
-                device=device.name,
-                sandbox=device.sandbox,
-                runtime=device.runtime,
-                clock=device.clock.value,
-                seconds=self._now(),
-            )
-        )
-        self._feed(events.DeviceUp(device.name))
-
-    def _missed(self, none: NoDevice) -> None:
-        self._slots.wait_in_vain(none)
-        if self._slots.all_empty:
-            self._feed(events.DevicesGone(none.error.what))
-
-    def _left(self, lost: Lost) -> None:
-        if not self._slots.lose(lost.device, lost.slot):
-            return
-        self._listen(DeviceLeft(device=lost.device, why=lost.why, seconds=self._now()))
-        self._feed(events.DeviceLost(lost.device, lost.why, lost.number, lost.perhaps))
-
-    def _lent(self, lent: Lent) -> None:
-        if not self._slots.lose(lent.device, lent.slot):
-            return
-        why = "others have a fairer claim, or it goes out of service"
-        self._listen(DeviceLeft(device=lent.device, why=why, seconds=self._now(), lent=True))
-        self._feed(events.DeviceLent(lent.device))
+    def _note_device(self, event: Event) -> None:
+        match event:
+            case DeviceUp(lease=lease):
+                device = lease.device
+                self._listen(
+                    DeviceJoined(
+                        device=device.name,
+                        sandbox=device.sandbox,
+                        runtime=device.runtime,
+                        clock=device.clock.value,
+                        seconds=self._now(),
+                    )
+                )
+            case DeviceLost(device=name, why=why):
+                self._listen(DeviceLeft(device=name, why=why, seconds=self._now()))
+            case DeviceLent(device=name):
+                why = "others have a fairer claim, or it goes out of service"
+                self._listen(DeviceLeft(device=name, why=why, seconds=self._now(), lent=True))
 
     def _built(self, builds: Sequence[Build]) -> None:
         happened: list[Event] = []
@@ -244,27 +221,15 @@ class Loop:
                 happened.append(events.BuildFailed(build.number, build.result))
         self._feed(*happened)
 
-    def _ran(self, done: Done) -> None:
-        candidate = self._candidates.get(done.number)
+    def _ran(self, run: RunEnded) -> None:
+        candidate = self._candidates.get(run.number)
         if candidate is None:
             return
-        began, sent, ended = done.began_seconds, done.sent_seconds, done.ended_seconds
-        self._times.note(candidate, "transfer", done.device, began, sent)
-        self._times.note(candidate, "run", done.device, sent, ended)
-        provisional = done.unchecked > 0
-        match done.result:
-            case Measurement() as measurement:
-                self._feed(
-                    events.Measured(
-                        done.number, done.device, measurement, provisional, ended - began
-                    )
-                )
-            case RunFailure() as failure:
-                if failure.status is Status.IMPLAUSIBLE:
-                    self._say(f"not believed: {failure.why}")
-                self._feed(events.RunFailed(done.number, done.device, failure, provisional))
-        if not provisional:
-            self._feed(events.Confirmed(done.device))
+        self._times.note(candidate, "transfer", run.device, run.began_seconds, run.sent_seconds)
+        self._times.note(candidate, "run", run.device, run.sent_seconds, run.ended_seconds)
+        if run.is_implausible and isinstance(run.result, RunFailure):
+            self._say(f"not believed: {run.result.why}")
+        self._feed(run)
 
     # ---- commands out ----------------------------------------------------------------------------
 
@@ -277,19 +242,19 @@ class Loop:
 
     def _obey(self, command: Command) -> None:
         match command:
-            case commands.Ask(count):
+            case commands.Propose(count):
                 self._tuner.ask(count)
             case commands.Compile(jobs):
                 self._compile(jobs)
-            case commands.Measure(device, job, alone):
-                self._measure(device, job, alone=alone)
+            case commands.Dispatch(device, job, alone):
+                self._dispatch(device, job, alone=alone)
             case commands.Tell(job, outcome, story):
                 self._results.tell(job, self._candidates.pop(job), outcome, story)
-            case commands.Confirm(device):
+            case Confirm(device):
                 self._slots.confirm(device)
             case commands.Repeat(jobs, why):
                 self._say(f"measured again, as it was not confirmed: {len(jobs)} ({why})")
-            case commands.Finish(why):
+            case commands.Conclude(why):
                 self._result = why
 
     def _proposed(self, answer: Proposals) -> None:
@@ -313,7 +278,7 @@ class Loop:
         ]
         self._executor.submit(batch, self._messages.put)
 
-    def _measure(self, device: str, number: JobId, *, alone: bool) -> None:
+    def _dispatch(self, device: str, number: JobId, *, alone: bool) -> None:
         settings = self._settings
         order = self._candidates[number].order(
             number,

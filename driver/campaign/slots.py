@@ -1,4 +1,4 @@
-"""A search's devices: a thread each; who is there by name, and which threads have none."""
+"""The devices of a search: a thread each; who is there by name, and which threads have none."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.measurement import DeviceClock
 
-from driver.campaign.interfaces import SearchSettings
-from driver.farm.device_messages import NoDevice, Order, Report, Up
+from driver.campaign.events import DevicesGone, Event
+from driver.farm.device_messages import (
+    Confirmed,
+    DeviceLent,
+    DeviceLost,
+    DeviceUp,
+    Message,
+    NoDevice,
+    Order,
+    Report,
+    RunEnded,
+)
 from driver.farm.device_thread import DeviceThread, join_all
 from driver.farm.lease_source import LeaseSource
 
@@ -17,28 +27,37 @@ class Slots:
 
     Args:
         source: where devices come from.
+        devices: how many to lease.
+        wait_seconds: for each of them.
         report: takes what the threads say, on theirs.
     """
 
     def __init__(
-        self, settings: SearchSettings, source: LeaseSource, *, report: Report, clock: Clock
+        self,
+        source: LeaseSource,
+        *,
+        devices: int,
+        wait_seconds: float,
+        report: Report,
+        clock: Clock,
     ) -> None:
-        self._settings = settings
         self._source = source
+        self._devices = devices
+        self._wait_seconds = wait_seconds
         self._report = report
         self._clock = clock
         self._threads: list[DeviceThread] = []
-        self._up: dict[str, Up] = {}
+        self._up: dict[str, DeviceUp] = {}
         self._empty: dict[int, NoDeviceError | AccessError] = {}
 
     def open(self) -> None:
         """Begin to look for devices."""
-        for slot in range(self._settings.devices):
+        for slot in range(self._devices):
             self._threads.append(
                 DeviceThread(
                     slot,
                     self._source,
-                    wait_seconds=self._settings.device_wait_seconds,
+                    wait_seconds=self._wait_seconds,
                     report=self._report,
                     clock=self._clock,
                 )
@@ -55,47 +74,46 @@ class Slots:
         """Whether no thread will say anything unless it is given something to do."""
         return all(thread.idle for thread in self._threads)
 
+    @property
+    def error(self) -> NoDeviceError | AccessError | None:
+        """Why the first of those has none that waited in vain."""
+        return next(iter(self._empty.values()), None)
+
     def put(self, device: str, order: Order) -> None:
         """Queue a run on a device that is there."""
         up = self._up[device]
         self._threads[up.slot].put(up.lease, order)
-
-    def clock(self, device: str) -> DeviceClock:
-        """What tells how long a kernel takes on a device that is there."""
-        return self._up[device].lease.device.clock
 
     def confirm(self, device: str) -> None:
         """Have a device that is there confirm what it has run, behind what is queued."""
         up = self._up[device]
         self._threads[up.slot].confirm(up.lease)
 
-    def get(self, device: str) -> Up | None:
-        """A device with the thread that has it, if one has."""
-        return self._up.get(device)
+    def clock(self, device: str) -> DeviceClock:
+        """What tells how long a kernel takes on a device that is there."""
+        return self._up[device].lease.device.clock
 
-    def take(self, up: Up) -> None:
-        """A thread has a device."""
-        self._up[up.lease.device.name] = up
-        self._empty.pop(up.slot, None)
+    def heard(self, message: Message) -> list[Event]:
+        """What a campaign has to hear of what a thread says: no news of a device that is gone."""
+        match message:
+            case DeviceUp(lease=lease):
+                earlier = self._up.get(lease.device.name)
+                self._up[lease.device.name] = message
+                self._empty.pop(message.slot, None)
+                why = "leased anew before its loss was told"
+                return [*([DeviceLost(earlier.device, why)] if earlier else []), message]
+            case DeviceLost() | DeviceLent():
+                return [message] if self._lose(message) else []
+            case NoDevice(error=error):
+                self._empty[message.slot] = error
+                return [DevicesGone(error.what)] if len(self._empty) == self._devices else []
+            case RunEnded() | Confirmed():
+                return [message]
 
-    def lose(self, device: str, slot: int) -> bool:
+    def _lose(self, lost: DeviceLost | DeviceLent) -> bool:
         """A thread has a device no more. False: another one has it by now."""
-        up = self._up.get(device)
-        if up is None or up.slot != slot:
+        up = self._up.get(lost.device)
+        if up is None or up.slot != lost.slot:
             return False
-        del self._up[device]
+        del self._up[lost.device]
         return True
-
-    def wait_in_vain(self, none: NoDevice) -> None:
-        """A thread has waited for long; it may have one yet."""
-        self._empty[none.slot] = none.error
-
-    @property
-    def error(self) -> NoDeviceError | AccessError | None:
-        """Why the first of those has none that waited in vain."""
-        return next(iter(self._empty.values()), None)
-
-    @property
-    def all_empty(self) -> bool:
-        """Whether all have waited in vain, and have none since."""
-        return len(self._empty) == self._settings.devices

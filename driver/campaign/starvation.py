@@ -36,7 +36,7 @@ class Starvation:
             return ""
         self._has_spoken = True
         most = campaign.lookahead.most
-        more = max(2 * most, campaign.windows.busy_lookahead(len(campaign.devices)).most)
+        more = max(2 * most, campaign.limits.busy_lookahead(len(campaign.devices)).most)
         return (
             f"devices and workers wait for one another, as no more than {plural(most, 'candidate')}"
             f" may be out: `--lookahead {more}` keeps them busy, and searches in another order"

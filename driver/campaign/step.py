@@ -18,10 +18,11 @@ from dataclasses import replace
 from typing import Final
 
 from driver.campaign.campaign import Campaign
-from driver.campaign.commands import Ask, Command, Compile, Confirm, Finish, Measure
+from driver.campaign.commands import Command, Compile, Conclude, Dispatch, Propose
 from driver.campaign.events import Event, JobId
-from driver.campaign.live import Stage
+from driver.campaign.live import JobStage
 from driver.campaign.transitions import heard
+from driver.farm.device_messages import Confirm
 
 ASK_MOST: Final = 64
 """Proposals in one answer: with many devices, the first must not wait for thousands of others."""
@@ -54,7 +55,7 @@ def _stop(c: Campaign) -> tuple[Campaign, list[Command]]:
     """Let go of everything that is not on a device; a later search asks for it again."""
     if not c.stopping:
         return c, []
-    kept = (Stage.RUNNING, Stage.HELD)
+    kept = (JobStage.RUNNING, JobStage.HELD)
     dropped = [n for n, job in c.jobs.items() if job.stage not in kept]
     return replace(c, jobs=c.jobs.without(*dropped)), []
 
@@ -63,14 +64,14 @@ def _measure(c: Campaign) -> tuple[Campaign, list[Command]]:
     commands: list[Command] = []
     while (pair := _next_run(c)) is not None:
         number, device = pair
-        c = c.with_job(number, c.jobs[number].to(Stage.RUNNING, f"on {device}", device=device))
-        commands.append(Measure(device, number, c.jobs[number].alone))
+        c = c.with_job(number, c.jobs[number].to(JobStage.RUNNING, f"on {device}", device=device))
+        commands.append(Dispatch(device, number, c.jobs[number].alone))
     return c, commands
 
 
 def _next_run(c: Campaign) -> tuple[JobId, str] | None:
     """The oldest ready job and the least loaded device, one that has not failed it if there is."""
-    ready, load = c.jobs.at(Stage.READY), c.jobs.load
+    ready, load = c.jobs.at(JobStage.READY), c.jobs.load
     room = [d for d in c.devices if load(d) < c.queue_depth] if ready else []
     if not room:
         return None
@@ -81,11 +82,11 @@ def _next_run(c: Campaign) -> tuple[JobId, str] | None:
 def _compile(c: Campaign) -> tuple[Campaign, list[Command]]:
     """Give out what waits: whole compile tasks, or smaller ones so that no worker idles."""
     commands: list[Command] = []
-    while (waiting := c.jobs.at(Stage.WAITING)) and c.jobs.open_batches <= c.windows.workers:
-        idle = max(1, c.windows.workers - c.jobs.open_batches)
+    while (waiting := c.jobs.at(JobStage.WAITING)) and c.jobs.open_batches <= c.limits.workers:
+        idle = max(1, c.limits.workers - c.jobs.open_batches)
         jobs = tuple(waiting[: min(c.batch, math.ceil(len(waiting) / idle))])
         batch = c.batches + 1
-        moved = {n: c.jobs[n].to(Stage.COMPILING, "compiling", batch=batch) for n in jobs}
+        moved = {n: c.jobs[n].to(JobStage.COMPILING, "compiling", batch=batch) for n in jobs}
         c = replace(c, batches=batch, jobs=c.jobs.with_(moved))
         commands.append(Compile(jobs))
     return c, commands
@@ -93,11 +94,11 @@ def _compile(c: Campaign) -> tuple[Campaign, list[Command]]:
 
 def _ask(c: Campaign) -> tuple[Campaign, list[Command]]:
     """Ask for whole compile tasks, or for less when there is nothing left to compile."""
-    idle = c.jobs.open_batches < c.windows.workers
-    worthwhile = c.room >= c.batch or (idle and not c.jobs.at(Stage.WAITING))
+    idle = c.jobs.open_batches < c.limits.workers
+    worthwhile = c.room >= c.batch or (idle and not c.jobs.at(JobStage.WAITING))
     if c.asking or c.dry or c.stopping or c.room < 1 or not worthwhile:
         return c, []
-    return replace(c, asking=True), [Ask(min(c.room, ASK_MOST))]
+    return replace(c, asking=True), [Propose(min(c.room, ASK_MOST))]
 
 
 def _confirm(c: Campaign) -> tuple[Campaign, list[Command]]:
@@ -106,14 +107,14 @@ def _confirm(c: Campaign) -> tuple[Campaign, list[Command]]:
     A check takes some milliseconds, so of short compiles a few come together, unless the tuner has
     to know their ends before it can give the workers more.
     """
-    waits = c.jobs.open_batches <= c.windows.workers and not c.jobs.at(Stage.WAITING)
+    waits = c.jobs.open_batches <= c.limits.workers and not c.jobs.at(JobStage.WAITING)
     is_due = c.dry or c.stopping or (waits and c.room < c.batch)
 
     def should(device: str, held: int) -> bool:
         if device in c.confirming:
             return False
         idle = not c.jobs.load(device)
-        return held >= c.provisional_limit or (idle and (is_due or 2 * held >= c.batch))
+        return held >= c.held_limit or (idle and (is_due or 2 * held >= c.batch))
 
     asked = [device for device, numbers in c.jobs.held.items() if should(device, len(numbers))]
     c = replace(c, confirming=c.confirming | set(asked)) if asked else c
@@ -123,4 +124,4 @@ def _confirm(c: Campaign) -> tuple[Campaign, list[Command]]:
 def _finish(c: Campaign) -> tuple[Campaign, list[Command]]:
     if c.jobs or c.asking or not (c.stopping or c.dry):
         return c, []
-    return replace(c, finished=True), [Finish("stopped" if c.stopping else "exhausted")]
+    return replace(c, finished=True), [Conclude("stopped" if c.stopping else "exhausted")]

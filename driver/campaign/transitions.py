@@ -7,28 +7,23 @@ from typing import Final
 
 from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
-from tilefarm.measurement import RunFailure, Status, is_spoiled
+from tilefarm.measurement import RunFailure, Status
 from tilefarm.plural import plural
 
 from driver.campaign.campaign import Campaign
-from driver.campaign.commands import Command, Finish, Repeat, Tell
+from driver.campaign.commands import Command, Conclude, Repeat, Tell
 from driver.campaign.events import (
     BuildFailed,
     Built,
-    Confirmed,
-    DeviceLent,
-    DeviceLost,
     DevicesGone,
-    DeviceUp,
     Event,
     JobId,
-    Measured,
     Outcome,
     Proposed,
-    RunFailed,
     Stop,
 )
-from driver.campaign.live import Job, Jobs, Stage
+from driver.campaign.live import Jobs, JobStage, JobState
+from driver.farm.device_messages import Confirmed, DeviceLent, DeviceLost, DeviceUp, RunEnded
 
 _MEMORY: Final = 0.8
 """Weight of the past in running means of seconds."""
@@ -46,26 +41,21 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
     match event:
         case Proposed(jobs):
             return _proposed(c, jobs), []
-        case Built(job, seconds) if _is(c, job, Stage.COMPILING):
+        case Built(job, seconds) if _is(c, job, JobStage.COMPILING):
             c = replace(c, build_seconds=_mean(c.build_seconds, seconds))
-            return c.with_job(job, c.jobs[job].to(Stage.READY, "built")), []
-        case BuildFailed(job, failure) if _is(c, job, Stage.COMPILING):
+            return c.with_job(job, c.jobs[job].to(JobStage.READY, "built")), []
+        case BuildFailed(job, failure) if _is(c, job, JobStage.COMPILING):
             if failure.status.is_farm_fault:
-                return _strike(c, job, failure, by=_A_WORKER, again=Stage.WAITING)
+                return _strike(c, job, failure, by=_A_WORKER, again=JobStage.WAITING)
             return _close(c, job, failure, failure.status.value)
-        case Measured(job, device, measurement, provisional, seconds) if _runs_on(c, job, device):
-            c = replace(c, run_seconds=_mean(c.run_seconds, seconds))
-            return _ran(c, job, measurement, "ok", provisional)
-        case RunFailed(job, device, failure, provisional) if _runs_on(c, job, device):
-            if is_spoiled(failure):
-                return _strike(c, job, failure, by=device)
-            if failure.status is Status.RUN_TIMEOUT and not c.jobs[job].alone:
-                return _once_more(c, job), []
-            return _ran(c, job, failure, failure.status.value, provisional)
+        case RunEnded(number=number, device=device) if _runs_on(c, number, device):
+            c, told = _ran(c, event)
+            c, more = (c, []) if event.unchecked else _confirmed(c, device)
+            return c, told + more
         case Confirmed(device):
             return _confirmed(c, device)
-        case DeviceUp(device) if device not in c.devices:
-            return replace(c, devices=(*c.devices, device)), []
+        case DeviceUp() if event.device not in c.devices:
+            return replace(c, devices=(*c.devices, event.device)), []
         case DeviceLost(device, why, job, perhaps):
             c, repeat = _repeat(c, device, why)
             c, struck = _lose(_part(c, device, perhaps), device, why, job)
@@ -75,7 +65,7 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             return _without(c, device, "lent"), repeat
         case DevicesGone():
             return replace(c, jobs=Jobs(), confirming=frozenset(), finished=True), [
-                Finish("no device")
+                Conclude("no device")
             ]
         case Stop():
             return replace(c, stopping=True), []
@@ -88,7 +78,7 @@ def _proposed(c: Campaign, jobs: tuple[JobId, ...]) -> Campaign:
         raise ValueError(f"jobs {jobs} after job {c.last_job}: a number is used once, in order")
     return replace(
         c,
-        jobs=c.jobs.with_({n: Job() for n in jobs}),
+        jobs=c.jobs.with_({n: JobState() for n in jobs}),
         last_job=jobs[-1] if jobs else c.last_job,
         asking=False,
         dry=not jobs,
@@ -99,14 +89,20 @@ def _mean(past: float | None, seconds: float) -> float:
     return _MEMORY * (seconds if past is None else past) + (1 - _MEMORY) * seconds
 
 
-def _ran(
-    c: Campaign, number: JobId, outcome: Outcome, note: str, provisional: bool
-) -> tuple[Campaign, list[Command]]:
+def _ran(c: Campaign, ended: RunEnded) -> tuple[Campaign, list[Command]]:
     """A job has ended if its device was right; until that is known it is held."""
-    if not provisional:
-        return _close(c, number, outcome, note)
+    number, result = ended.number, ended.result
     job = c.jobs[number]
-    held = job.to(Stage.HELD, note, device=job.device, outcome=outcome)
+    if isinstance(result, RunFailure):
+        if ended.is_spoiled:
+            return _strike(c, number, result, by=ended.device)
+        if result.status is Status.RUN_TIMEOUT and not job.alone:
+            return _once_more(c, number), []
+        note = result.status.value
+    else:
+        c = replace(c, run_seconds=_mean(c.run_seconds, ended.seconds))
+        note = "ok"
+    held = job.to(JobStage.HELD, note, device=job.device, outcome=result)
     return c.with_job(number, held), []
 
 
@@ -122,7 +118,7 @@ def _confirmed(c: Campaign, device: str) -> tuple[Campaign, list[Command]]:
 def _repeat(c: Campaign, device: str, why: str) -> tuple[Campaign, list[Command]]:
     """What a device has given and will not confirm is measured again."""
     numbers = c.jobs.held.get(device, ())
-    again = {n: c.jobs[n].to(Stage.READY, f"{device} has not confirmed it") for n in numbers}
+    again = {n: c.jobs[n].to(JobStage.READY, f"{device} has not confirmed it") for n in numbers}
     c = _unasked(replace(c, jobs=c.jobs.with_(again)), device)
     return c, [Repeat(numbers, why)] if numbers else []
 
@@ -141,7 +137,7 @@ def _close(
 def _once_more(c: Campaign, number: JobId) -> Campaign:
     """A run that had no end in time is repeated by itself: a busy host is late, but not twice."""
     job = c.jobs[number]
-    again = job.to(Stage.READY, f"{Status.RUN_TIMEOUT.value} on {job.device}")
+    again = job.to(JobStage.READY, f"{Status.RUN_TIMEOUT.value} on {job.device}")
     return c.with_job(number, replace(again, alone=True))
 
 
@@ -151,12 +147,12 @@ def _strike(
     failure: BuildFailure | RunFailure,
     *,
     by: str,
-    again: Stage = Stage.READY,
+    again: JobStage = JobStage.READY,
 ) -> tuple[Campaign, list[Command]]:
     """The farm spoiled a run or a compile: again, unless that has been tried often enough."""
     job = c.jobs[number]
     strikes = (*job.strikes, by)
-    if len(strikes) >= c.windows.attempts:
+    if len(strikes) >= c.limits.attempts:
         tries = plural(len(strikes), "try", "tries")
         return _close(c, number, failure, f"given up after {tries}: {failure.why}")
     note = f"{failure.status.value} on {by}"
@@ -183,13 +179,13 @@ def _without(c: Campaign, device: str, how: str, *, but: JobId = 0) -> Campaign:
     """A device is not there any more; the jobs that it has not begun are as ready as before."""
     c = replace(c, devices=tuple(d for d in c.devices if d != device))
     for number in [n for n, job in c.jobs.items() if job.device == device and n != but]:
-        c = c.with_job(number, c.jobs[number].to(Stage.READY, f"{device} {how} before its turn"))
+        c = c.with_job(number, c.jobs[number].to(JobStage.READY, f"{device} {how} before its turn"))
     return c
 
 
-def _is(c: Campaign, number: JobId, stage: Stage) -> bool:
+def _is(c: Campaign, number: JobId, stage: JobStage) -> bool:
     return number in c.jobs and c.jobs[number].stage is stage
 
 
 def _runs_on(c: Campaign, number: JobId, device: str) -> bool:
-    return _is(c, number, Stage.RUNNING) and c.jobs[number].device == device
+    return _is(c, number, JobStage.RUNNING) and c.jobs[number].device == device

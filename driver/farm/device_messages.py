@@ -1,4 +1,7 @@
-"""What a device thread is told to do, and what it says of it."""
+"""What a device thread is told to do, and what it says: to whoever runs something on devices.
+
+A campaign hears these as they are. `number` is the caller's for a run, `slot` the thread's.
+"""
 
 from __future__ import annotations
 
@@ -34,40 +37,44 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """To have the device confirm what it has run."""
+    """Have a device prove that it was right; answered by `Confirmed` or `DeviceLost`."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmed:
-    """The device was right until now."""
-
-    slot: int
     device: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Up:
-    """A device is leased."""
+@dataclass(frozen=True, slots=True)
+class DeviceUp:
+    """A device is leased and ready."""
 
-    slot: int
     lease: Lease
+    slot: int = 0
+
+    @property
+    def device(self) -> str:
+        """Its name."""
+        return self.lease.device.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class RunEnded:
     """A run ended, with wall seconds at its begin, after what was sent ahead, and at its end.
 
-    `unchecked` runs, this one included, has the device not confirmed yet.
+    `unchecked` runs, this one included, has the device not confirmed yet; 0 confirms all of them.
     """
 
-    slot: int
-    device: str
     number: int
+    device: str
     result: Measurement | RunFailure
-    began_seconds: float
-    sent_seconds: float
-    ended_seconds: float
+    began_seconds: float = 0.0
+    sent_seconds: float = 0.0
+    ended_seconds: float = 0.0
     unchecked: int = 0
+    slot: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """What the run took, its way there and back included."""
+        return self.ended_seconds - self.began_seconds
 
     @property
     def is_spoiled(self) -> bool:
@@ -80,43 +87,50 @@ class Done:
         return isinstance(self.result, RunFailure) and self.result.status is Status.IMPLAUSIBLE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """The device is gone; `number` is the run that it spoiled, 0 if none.
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A device was right until now."""
 
-    `perhaps`: runs that were asked for in one call; it has spoiled one of them, or none.
-    `suspect`: it is not right any more, and neither may be what it has not confirmed.
-    `for_good`: nor is it to be believed as long as its server lives.
+    device: str
+    slot: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLost:
+    """A device stopped answering, is not right, or its lease was lost.
+
+    `number` is the run that it spoiled, 0 if none. `perhaps`: runs that were asked for in one call;
+    it has spoiled one of them, or none. `for_good`: it is not to be believed as long as its server
+    lives.
     """
 
-    slot: int
     device: str
-    number: int
-    why: str
-    suspect: bool = False
-    for_good: bool = False
+    why: str = ""
+    number: int = 0
     perhaps: tuple[int, ...] = ()
+    for_good: bool = False
+    slot: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lent:
-    """The device was given back, as others want it; what was queued on it has not begun.
+@dataclass(frozen=True, slots=True)
+class DeviceLent:
+    """A device was given back, as others want it; what was queued on it has not begun.
 
     All that it ran is confirmed. The thread stands in line for another one.
     """
 
-    slot: int
     device: str
+    slot: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class NoDevice:
     """A thread has waited for a device in vain; it waits on, unless we are refused."""
 
-    slot: int
     error: NoDeviceError | AccessError
+    slot: int = 0
 
 
-Message = Up | Done | Confirmed | Lost | Lent | NoDevice
+Message = DeviceUp | RunEnded | Confirmed | DeviceLost | DeviceLent | NoDevice
 Report = Callable[[Message | Exception], None]
 """Takes what a thread says; an exception is what it died of."""

@@ -22,7 +22,6 @@ from tilefarm.errors import (
     FarmFault,
     ImplausibleError,
     NoDeviceError,
-    SuspectError,
 )
 from tilefarm.lease import Lease
 from tilefarm.threads import start_thread
@@ -30,12 +29,12 @@ from tilefarm.threads import start_thread
 from driver.farm.device_messages import (
     Confirm,
     Confirmed,
-    Lent,
-    Lost,
+    DeviceLent,
+    DeviceLost,
+    DeviceUp,
     NoDevice,
     Order,
     Report,
-    Up,
 )
 from driver.farm.lease_source import LeaseSource
 from driver.farm.measurer import Measurer
@@ -94,7 +93,7 @@ class DeviceThread:
 
     def confirm(self, lease: Lease) -> None:
         """Have the device confirm its results, behind the runs that it has."""
-        self._orders.put(lease.lease_id, Confirm())
+        self._orders.put(lease.lease_id, Confirm(lease.device.name))
 
     @property
     def idle(self) -> bool:
@@ -115,12 +114,12 @@ class DeviceThread:
             lease = self._acquire()
             if lease is None:
                 return
-            self._report(Up(slot=self._slot, lease=lease))
+            self._report(DeviceUp(lease, slot=self._slot))
             ended = self._serve(lease)
             if ended is not None and not self._closing.is_set():
                 self._report(ended)
-            self._has_lent = isinstance(ended, Lent)
-            lost = ended if isinstance(ended, Lost) else None
+            self._has_lent = isinstance(ended, DeviceLent)
+            lost = ended if isinstance(ended, DeviceLost) else None
             self._source.release(
                 lease,
                 device_lost=lost is not None,
@@ -142,7 +141,7 @@ class DeviceThread:
             try:
                 return self._source.acquire(left, self._closing.is_set)
             except AccessError as refused:
-                self._report(NoDevice(slot=self._slot, error=refused))
+                self._report(NoDevice(refused, slot=self._slot))
                 return None
             except DevicesInUseError as in_use:
                 none, pause_seconds = in_use, 0.0
@@ -155,12 +154,12 @@ class DeviceThread:
                     pause_seconds = fault.retry_seconds
             if none is not None:
                 if not (self._has_lent and isinstance(none, DevicesInUseError)):
-                    self._report(NoDevice(slot=self._slot, error=none))
+                    self._report(NoDevice(none, slot=self._slot))
                 deadline = self._clock.seconds() + max(self._wait_seconds, _PATIENCE_SECONDS)
             self._closing.wait(pause_seconds)
         return None
 
-    def _serve(self, lease: Lease) -> Lost | Lent | None:
+    def _serve(self, lease: Lease) -> DeviceLost | DeviceLent | None:
         """Run what comes until closed or refused (None), or the device is lost, or lent."""
         client = RetryingClient(
             lambda: self._source.connect(lease),
@@ -173,7 +172,7 @@ class DeviceThread:
         spoiled = 0
         try:
             while (what := self._next(lease, measurer.together)) is not None:
-                if isinstance(what, Lent):
+                if isinstance(what, DeviceLent):
                     self._confirm(client, lease)
                     return what
                 if why := self._source.lost(lease):
@@ -191,18 +190,16 @@ class DeviceThread:
         except (AccessError, ClockError) as refusal:
             # It may be well, but not for us: nobody is served by losing one after the other.
             self._report(self._lost(lease, measurer, refusal.what))
-            self._report(NoDevice(slot=self._slot, error=refusal))
+            self._report(NoDevice(refusal, slot=self._slot))
             self._closing.set()
         except FarmFault as fault:
             lost = self._lost(lease, measurer, fault.what)
-            unbelieved = isinstance(fault, ImplausibleError | AnswerError)
-            suspect = unbelieved or isinstance(fault, SuspectError)
-            return replace(lost, suspect=suspect, for_good=unbelieved)
+            return replace(lost, for_good=isinstance(fault, ImplausibleError | AnswerError))
         finally:
             client.close()
         return None
 
-    def _next(self, lease: Lease, most: int) -> Sequence[Order] | Confirm | Lent | None:
+    def _next(self, lease: Lease, most: int) -> Sequence[Order] | Confirm | DeviceLent | None:
         """What to do next, of runs so many; a device that others want is given back, and what is
         queued waits.
         """
@@ -210,14 +207,14 @@ class DeviceThread:
             what = self._orders.take(lease.lease_id, most, within_seconds=_LOOK_SECONDS)
             if what is None or what:
                 return what
-        return Lent(slot=self._slot, device=lease.device.name)
+        return DeviceLent(lease.device.name, slot=self._slot)
 
     def _confirm(self, client: Client, lease: Lease) -> None:
         client.confirm()
-        self._report(Confirmed(slot=self._slot, device=lease.device.name))
+        self._report(Confirmed(lease.device.name, slot=self._slot))
 
-    def _lost(self, lease: Lease, measurer: Measurer, why: str) -> Lost:
-        return Lost(
+    def _lost(self, lease: Lease, measurer: Measurer, why: str) -> DeviceLost:
+        return DeviceLost(
             slot=self._slot,
             device=lease.device.name,
             number=measurer.number,

@@ -33,7 +33,7 @@ from tilefarm.measurement import DeviceClock, Measurement, RunFailure, Status, i
 from tilefarm.watch.work import about
 
 from device_server.device.batch import Answer, Ask
-from driver.farm.device_messages import Done, Order
+from driver.farm.device_messages import Order, RunEnded
 from driver.farm.plausible import implausibility
 from driver.farm.retrying_client import RetryingClient
 
@@ -81,7 +81,7 @@ class Measurer:
             return 1
         return max(1, min(int(TOGETHER_SECONDS / self._seconds), MOST_TOGETHER))
 
-    def run(self, orders: Sequence[Order]) -> list[Done]:
+    def run(self, orders: Sequence[Order]) -> list[RunEnded]:
         """How the first of these orders ended, one at least.
 
         Raises:
@@ -132,16 +132,16 @@ class Measurer:
             try:
                 return [self._client.run(asked[0])]
             except AnswerError as nonsense:
-                return [self._doubted(orders[0], nonsense.what)]
+                return [self._disbelieved(orders[0], nonsense.what)]
 
     def _believed(self, order: Order, answer: Answer) -> Answer:
         """The answer, or what is made of one that cannot be."""
         seconds, wall_seconds = self._asked.pop(order.request_id)
         waited = max(self._clock.seconds() - seconds, self._clock.wall_seconds() - wall_seconds)
         why = implausibility(answer.outcome, order.job, order.bounds, waited_seconds=waited)
-        return self._doubted(order, f"device {self._device} says {why}") if why else answer
+        return self._disbelieved(order, f"device {self._device} says {why}") if why else answer
 
-    def _doubted(self, order: Order, why: str) -> Answer:
+    def _disbelieved(self, order: Order, why: str) -> Answer:
         """The end of a run of which a device that is right says what cannot be.
 
         Raises:
@@ -196,7 +196,7 @@ class Measurer:
         orders: Sequence[Order],
         answers: Sequence[Answer],
         times: tuple[float, float, float],
-    ) -> list[Done]:
+    ) -> list[RunEnded]:
         """The answers with wall seconds; within one call the runs share what none has spent."""
         began, sent, ended = times
         spent = [_seconds(answer.outcome) for answer in answers]
@@ -204,7 +204,7 @@ class Measurer:
         begins = accumulate((seconds + shared for seconds in spent[:-1]), initial=sent)
         bounds = pairwise([*(min(begin, ended) for begin in begins), ended])
         return [
-            Done(
+            RunEnded(
                 slot=self._slot,
                 device=self._device,
                 number=order.number,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tilefarm.errors import InfraError, NoDeviceError, SettingsError
 from tilefarm.measurement import Measurement, Status
 
-from driver.farm.device_messages import Done, Order
-from driver.farm.job_runner import JobRunner
+from driver.campaign.job_runner import JobRunner
+from driver.farm.device_messages import Order, RunEnded
 from driver.program.model import NetworkProgram
 from driver.program.parts import whole_batches
 
@@ -39,7 +39,7 @@ def run_program(
     *,
     limit_seconds: float,
     run_id: str,
-    watch: Callable[[Done, int], None] = lambda _done, _samples: None,
+    watch: Callable[[RunEnded, int], None] = lambda _done, _samples: None,
 ) -> ProgramRun:
     """Run all samples of `inputs` [samples, ...]; a last part that fills no batch is padded.
 
@@ -76,7 +76,7 @@ class _Parts:
     runner: JobRunner
     limit_seconds: float
     run_id: str
-    watch: Callable[[Done, int], None]
+    watch: Callable[[RunEnded, int], None]
     runs: int = 0
 
     def run(self, inputs: Mapping[str, NDArray[Any]], most: int) -> list[Measurement]:
@@ -110,7 +110,7 @@ def _most_samples(program: NetworkProgram) -> int:
     return max(1, _MOST_NBYTES // largest) * program.batch
 
 
-def good_answer(done: Done) -> Measurement:
+def good_answer(done: RunEnded) -> Measurement:
     """What a device measured.
 
     Raises:

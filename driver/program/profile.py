@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tilefarm.errors import InfraError, ModelError
 from tilefarm.measurement import CallTime, DeviceClock, Measurement, Precision
 
+from driver.campaign.job_runner import JobRunner
 from driver.farm.device_messages import Order
-from driver.farm.job_runner import JobRunner
 from driver.program.evaluate import good_answer
 from driver.program.model import NetworkProgram
 from driver.program.parts import whole_batches

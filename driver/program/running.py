@@ -15,7 +15,7 @@ from tilefarm.errors import DataError
 from tilefarm.names import RandomIds
 
 from driver.atomic_write import write_atomically
-from driver.farm.job_runner import JobRunner
+from driver.campaign.job_runner import JobRunner
 from driver.farm.lease_source import LeaseSource
 from driver.farm.settings import FarmSettings
 from driver.network import Graph, GraphInput, load_data

@@ -9,11 +9,11 @@ from tilefarm.errors import InfraError, TilefarmError
 from tilefarm.measurement import DeviceClock, Measurement, Status, Trial
 from tilefarm.plural import form, plural
 
+from driver.campaign.job_runner import JobRunner
 from driver.campaign.measuring import Task
 from driver.farm.compiling.once import compiled
 from driver.farm.compiling.reproducers import Reproducer, Reproducers
-from driver.farm.device_messages import Done, Order
-from driver.farm.job_runner import JobRunner
+from driver.farm.device_messages import Order, RunEnded
 from driver.farm.run_resources import RunResources
 from driver.network import judge_of
 from driver.program.arena import Arena
@@ -167,7 +167,7 @@ class Finish:
                 integers = judged.integers.first(data.samples, at.done)
                 at.begin("devices")
 
-                def watch(done: Done, samples: int) -> None:
+                def watch(done: RunEnded, samples: int) -> None:
                     self._note_network_run(done)
                     at.done(samples)
 
@@ -237,7 +237,7 @@ class Finish:
             clock=self._stages.clock,
         )
 
-    def _note_network_run(self, done: Done) -> None:
+    def _note_network_run(self, done: RunEnded) -> None:
         origin = self._stages.wall_origin
         self._stages.listen(
             Span(

@@ -13,11 +13,11 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import DeviceClock, Measurement, Trial, WallTime
 from tilefarm.plural import plural
 
+from driver.campaign.job_runner import JobRunner
 from driver.campaign.measuring import CLOSE_LOOK, Task
 from driver.farm.compiling.executor import Executor
 from driver.farm.compiling.once import compiled
-from driver.farm.device_messages import Done, Order
-from driver.farm.job_runner import JobRunner
+from driver.farm.device_messages import Order, RunEnded
 from driver.farm.lease_source import LeaseSource
 from driver.report.summary import Span
 from driver.tune.prepared import trials_of
@@ -96,7 +96,7 @@ class _RunOff:
         self._stages.say(f"{self._task.name}: no device could time all finalists, so none is sure")
         return None
 
-    def _timed(self, artifacts: Sequence[Artifact], attempt: int) -> list[Done]:
+    def _timed(self, artifacts: Sequence[Artifact], attempt: int) -> list[RunEnded]:
         """A B C A B C …, each as a run, on one device as long as it lives."""
         settings = self._stages.settings.farm
         orders = [
@@ -124,7 +124,7 @@ class _RunOff:
         with self._stages.watch.waiting(runner.waits_for):
             return runner.run(orders, self._note)
 
-    def _note(self, done: Done) -> None:
+    def _note(self, done: RunEnded) -> None:
         origin = self._stages.wall_origin
         self._stages.listen(
             Span(
@@ -136,7 +136,7 @@ class _RunOff:
             )
         )
 
-    def _times(self, done: Sequence[Done]) -> dict[Digest, tuple[WallTime, ...]]:
+    def _times(self, done: Sequence[RunEnded]) -> dict[Digest, tuple[WallTime, ...]]:
         """By trace; those that have not ended well each time have none."""
         times: dict[Digest, tuple[WallTime, ...]] = {}
         for at, trial in enumerate(self._trials):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilefarm.plural import plural
 from tilefarm.watch.log import LineLog, Sink
 
-from driver.campaign.campaign import Windows
+from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
 from driver.farm.run_resources import RunResources
@@ -23,7 +23,7 @@ def search(
     """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
     settings = stages.settings
     with stages.watch.waiting(lambda: resources.waits_for):
-        windows = Windows(workers=resources.workers)
+        limits = WorkLimits(workers=resources.workers)
     with stages.watch.waiting(lambda: "the tuner asks anew for what was measured before"):
         earlier = continued(
             prepared.tasks,
@@ -44,7 +44,7 @@ def search(
         devices=resources.leases,
         settings=SearchSettings(
             devices=settings.farm.devices,
-            windows=windows,
+            limits=limits,
             device_wait_seconds=settings.farm.device_wait_seconds,
             run_timeout_seconds=settings.farm.run_timeout_seconds,
             run_id=stages.run_id,

@@ -19,7 +19,7 @@ from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob
 
 from device_server.device.known_kernel import ENTRY, known_kernel
 from device_server.tenancy import OWN, Tenancy
-from driver.campaign.campaign import Windows
+from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
 from driver.farm.compiling.executor import Builds, Deliver
@@ -123,14 +123,14 @@ def searched(
         listen(event)
 
     with Store(folder / "records.sqlite") as store:
-        windows = Windows(workers=2)
+        limits = WorkLimits(workers=2)
         earlier = continued(
             tasks,
             store,
             trials=budget,
             proposer="random",
             seed=0,
-            lookahead=windows.busy_lookahead(devices).most,
+            lookahead=limits.busy_lookahead(devices).most,
         )
         description = {LOOKAHEAD: earlier.session.lookahead.most}
         store.begin_run(run, description, begun=0.0)
@@ -142,7 +142,7 @@ def searched(
             devices=leases,
             settings=SearchSettings(
                 devices=devices,
-                windows=windows,
+                limits=limits,
                 device_wait_seconds=30.0,
                 run_timeout_seconds=10.0,
                 run_id=run,

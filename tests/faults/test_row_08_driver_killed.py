@@ -14,7 +14,7 @@ from kit.farm.real_farm import RealFarm
 from kit.networks.onnx_models import model, node, saved
 from tilefarm.measurement import Trial
 
-from driver.campaign.campaign import Windows
+from driver.campaign.campaign import WorkLimits
 from tuner.store import Store
 
 from .fault_rows import Stopwatch
@@ -102,4 +102,4 @@ def test_it_ends_as_it_would_have_and_measures_nothing_twice(
     # What its device had not confirmed when the driver was killed was not kept, and nothing else
     # is run again: it confirms when it has run what it had in hand.
     again = runs_of(real_farm) - runs_before - TRIALS
-    assert 0 <= again <= 2 * KILLS * Windows().run_limit, f"seed {SEED}"
+    assert 0 <= again <= 2 * KILLS * WorkLimits().run_limit, f"seed {SEED}"

@@ -17,7 +17,7 @@ from tilefarm.threads import Breakage, start_thread
 
 from device_server.device.batch import Answer, Ask
 from driver.benchmarks.farm.usage import ThreadWatch, tree_seconds
-from driver.campaign.campaign import Windows
+from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchSettings
 from driver.campaign.loop import Loop
 from driver.campaign.measuring import Task
@@ -279,13 +279,13 @@ def _loop(
     plan: SearchSetup,
     seen: _Seen,
 ) -> Loop:
-    windows = Windows(workers=plan.workers)
+    limits = WorkLimits(workers=plan.workers)
     session = TuningSession(
         {name: SessionTask(t.space, t.count, t.ideal_cycles) for name, t in tasks.items()},
         trials=plan.trials,
         proposer=_PROPOSER,
         seed=_SEED,
-        lookahead=windows.busy_lookahead(plan.devices),
+        lookahead=limits.busy_lookahead(plan.devices),
     )
     return Loop(
         tasks=tasks,
@@ -295,7 +295,7 @@ def _loop(
         devices=devices,
         settings=SearchSettings(
             devices=plan.devices,
-            windows=windows,
+            limits=limits,
             device_wait_seconds=_DEVICE_WAIT_SECONDS,
             run_timeout_seconds=_RUN_TIMEOUT_SECONDS,
             run_id=_RUN,

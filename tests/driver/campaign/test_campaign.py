@@ -9,28 +9,31 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.stand_ins import stand_in_lease
 from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, Status
 
-from driver.campaign.campaign import Campaign, Windows
-from driver.campaign.commands import Ask, Command, Compile, Confirm, Finish, Measure, Repeat, Tell
+from driver.campaign.campaign import Campaign, WorkLimits
+from driver.campaign.commands import Command, Compile, Conclude, Dispatch, Propose, Repeat, Tell
 from driver.campaign.events import (
     BuildFailed,
     Built,
+    DevicesGone,
+    Event,
+    Proposed,
+    Stop,
+)
+from driver.campaign.live import JobStage
+from driver.campaign.step import ASK_MOST, step
+from driver.farm.device_messages import (
+    Confirm,
     Confirmed,
     DeviceLent,
     DeviceLost,
-    DevicesGone,
     DeviceUp,
-    Event,
-    Measured,
-    Proposed,
-    RunFailed,
-    Stop,
+    RunEnded,
 )
-from driver.campaign.live import Stage
-from driver.campaign.step import ASK_MOST, step
 from tuner.lookahead import Lookahead
 
 NOTHING = Digest.of(b"")
@@ -52,11 +55,28 @@ LOST = BuildFailure(job=NOTHING, status=Status.INFRA_ERROR, stage="compile", why
 """What becomes of a compile whose worker was killed again and again."""
 
 
+def up(device: str) -> DeviceUp:
+    return DeviceUp(stand_in_lease(device))
+
+
+def ran(
+    number: int,
+    device: str,
+    result: Measurement | RunFailure,
+    *,
+    unchecked: int = 0,
+    seconds: float = 0.0,
+) -> RunEnded:
+    return RunEnded(
+        number=number, device=device, result=result, ended_seconds=seconds, unchecked=unchecked
+    )
+
+
 def play(
-    *events: Event, windows: Windows | None = None, lookahead: int = 12
+    *events: Event, limits: WorkLimits | None = None, lookahead: int = 12
 ) -> tuple[Campaign, list[Command]]:
     """The state after all events, and the commands of the last one."""
-    campaign = Campaign(windows=windows or Windows(), lookahead=Lookahead(lookahead))
+    campaign = Campaign(limits=limits or WorkLimits(), lookahead=Lookahead(lookahead))
     commands = list[Command]()
     for event in events:
         campaign, commands = step(campaign, event)
@@ -67,9 +87,9 @@ def play(
 def held(run_seconds: float, ready: int = 40) -> list[int]:
     """What a device has in hand when a run has taken so long, and so many jobs are ready."""
     jobs = tuple(range(1, ready + 2))
-    campaign, _ = play(DeviceUp("sim0"), Proposed(jobs), windows=Windows(workers=ready + 1))
+    campaign, _ = play(up("sim0"), Proposed(jobs), limits=WorkLimits(workers=ready + 1))
     campaign, _ = step(campaign, *map(Built, jobs))
-    campaign, _ = step(campaign, Measured(1, "sim0", good(), seconds=run_seconds))
+    campaign, _ = step(campaign, ran(1, "sim0", good(), seconds=run_seconds))
     assert campaign.violations() == []
     return [n for n, job in campaign.jobs.items() if job.device == "sim0"]
 
@@ -77,12 +97,12 @@ def held(run_seconds: float, ready: int = 40) -> list[int]:
 def test_a_device_has_more_in_hand_when_runs_are_short() -> None:
     assert held(1.0) == held(0.2) == [2, 3]
     assert held(0.05) == [2, 3, 4, 5]
-    assert len(held(0.001)) == Windows().run_limit
+    assert len(held(0.001)) == WorkLimits().run_limit
 
 
 def under_way() -> Campaign:
     """One job was built and runs; 20 more are with the two workers."""
-    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1, 0.02), lookahead=40)
+    campaign, _ = play(up("sim0"), Proposed((1,)), Built(1, 0.02), lookahead=40)
     assert campaign.batch == 10
     campaign, commands = step(campaign, Proposed(tuple(range(2, 22))))
     assert commands == [Compile(tuple(range(2, 12))), Compile(tuple(range(12, 22)))]
@@ -92,13 +112,13 @@ def under_way() -> Campaign:
 
 def test_a_compile_that_the_farm_spoils_is_tried_again() -> None:
     """Somebody has killed its workers: that is no end of a candidate, until it is always so."""
-    windows = Windows(attempts=3)
-    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), windows=windows)
+    limits = WorkLimits(attempts=3)
+    campaign, _ = play(up("sim0"), Proposed((1,)), limits=limits)
     for _ in range(2):
         campaign, commands = step(campaign, BuildFailed(1, LOST))
         assert commands == [Compile((1,))]
     once_more, _ = step(campaign, Built(1, 0.1))
-    assert once_more.jobs[1].stage is Stage.RUNNING
+    assert once_more.jobs[1].stage is JobStage.RUNNING
     _, (told, *_) = step(campaign, BuildFailed(1, LOST))
     assert isinstance(told, Tell)
     assert told.outcome == LOST
@@ -107,11 +127,11 @@ def test_a_compile_that_the_farm_spoils_is_tried_again() -> None:
 
 def test_a_run_without_an_end_in_time_is_repeated_by_itself_once() -> None:
     """One that a busy host made late is not told as slow, and one that is endless costs two."""
-    late = RunFailed(1, "sim0", spoiled(Status.RUN_TIMEOUT))
-    campaign, commands = play(DeviceUp("sim0"), Proposed((1,)), Built(1, 0.1), late)
-    assert commands == [Measure("sim0", 1, alone=True)]
+    late = ran(1, "sim0", spoiled(Status.RUN_TIMEOUT))
+    campaign, commands = play(up("sim0"), Proposed((1,)), Built(1, 0.1), late)
+    assert commands == [Dispatch("sim0", 1, alone=True)]
     assert campaign.jobs[1].strikes == ()
-    _, commands = step(campaign, Measured(1, "sim0", good()))
+    _, commands = step(campaign, ran(1, "sim0", good()))
     assert isinstance(commands[0], Tell)
     _, commands = step(campaign, late)
     (told,) = (each for each in commands if isinstance(each, Tell))
@@ -120,19 +140,19 @@ def test_a_run_without_an_end_in_time_is_repeated_by_itself_once() -> None:
 
 
 def test_a_few_candidates_are_shared_by_all_idle_workers() -> None:
-    windows = Windows(workers=4)
-    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1, 0.02), windows=windows)
+    limits = WorkLimits(workers=4)
+    campaign, _ = play(up("sim0"), Proposed((1,)), Built(1, 0.02), limits=limits)
     assert campaign.batch == 10
     _, commands = step(campaign, Proposed(tuple(range(2, 11))))
     assert commands[:4] == [Compile((2, 3, 4)), Compile((5, 6)), Compile((7, 8)), Compile((9, 10))]
 
 
 def asked(commands: list[Command]) -> int:
-    return sum(each.count for each in commands if isinstance(each, Ask))
+    return sum(each.count for each in commands if isinstance(each, Propose))
 
 
 def test_a_few_are_asked_for_only_when_a_worker_is_idle() -> None:
-    told = Measured(1, "sim0", good(), seconds=0.01)
+    told = ran(1, "sim0", good(), seconds=0.01)
     campaign, commands = step(under_way(), told, *(Built(n, 0.02) for n in range(2, 8)))
     assert (campaign.room, asked(commands)) == (1, 0)
     _, commands = step(campaign, *(Built(n, 0.02) for n in range(8, 12)))
@@ -142,93 +162,93 @@ def test_a_few_are_asked_for_only_when_a_worker_is_idle() -> None:
 def test_as_many_are_asked_for_as_the_oldest_that_has_not_ended_allows() -> None:
     campaign, _ = step(under_way(), *(Built(n, 0.02) for n in range(2, 22)))
     for number in (2, 3, 4, 5):
-        campaign, commands = step(campaign, Measured(number, "sim0", good()))
+        campaign, commands = step(campaign, ran(number, "sim0", good()))
         assert asked(commands) == 0, "the first one has not ended"
-    campaign, commands = step(campaign, Measured(1, "sim0", good()))
+    campaign, commands = step(campaign, ran(1, "sim0", good()))
     assert asked(commands) == 2 * 5 + 20 - 21
 
 
 def test_what_is_built_together_is_shared_among_the_devices() -> None:
-    campaign, _ = play(DeviceUp("sim0"), DeviceUp("sim1"), Proposed((1, 2, 3)))
+    campaign, _ = play(up("sim0"), up("sim1"), Proposed((1, 2, 3)))
     _, commands = step(campaign, Built(1), Built(2), Built(3))
-    assert commands[:3] == [Measure("sim0", 1), Measure("sim1", 2), Measure("sim0", 3)]
+    assert commands[:3] == [Dispatch("sim0", 1), Dispatch("sim1", 2), Dispatch("sim0", 3)]
 
 
 def test_those_that_may_have_cost_a_device_are_not_struck_but_run_alone() -> None:
     campaign, commands = play(
-        DeviceUp("sim0"),
-        DeviceUp("sim1"),
+        up("sim0"),
+        up("sim1"),
         Proposed((1, 2, 3)),
         Built(1),
         Built(2),
         Built(3),
         DeviceLost("sim0", "silence", perhaps=(1, 3)),
     )
-    assert commands[0] == Measure("sim1", 1, alone=True)
-    campaign, commands = step(campaign, Measured(2, "sim1", good()))
-    assert Measure("sim1", 3, alone=True) in commands
+    assert commands[0] == Dispatch("sim1", 1, alone=True)
+    campaign, commands = step(campaign, ran(2, "sim1", good()))
+    assert Dispatch("sim1", 3, alone=True) in commands
     assert [job.strikes for job in campaign.jobs.values()] == [(), ()]
-    campaign, commands = step(campaign, RunFailed(3, "sim1", spoiled()))
-    assert Measure("sim1", 3, alone=True) in commands, "as long as it lives"
+    campaign, commands = step(campaign, ran(3, "sim1", spoiled()))
+    assert Dispatch("sim1", 3, alone=True) in commands, "as long as it lives"
 
 
 def test_only_what_runs_on_a_device_may_have_cost_it() -> None:
-    campaign, _ = play(DeviceUp("sim0"), Proposed((1, 2)), Built(1))
+    campaign, _ = play(up("sim0"), Proposed((1, 2)), Built(1))
     campaign, _ = step(campaign, DeviceLost("sim0", "silence", perhaps=(1, 2, 99)))
     assert [job.alone for job in campaign.jobs.values()] == [True, False]
 
 
 def test_the_first_device_makes_the_campaign_ask() -> None:
-    _, commands = play(DeviceUp("sim0"))
-    assert commands == [Ask(6)]
+    _, commands = play(up("sim0"))
+    assert commands == [Propose(6)]
 
 
 def test_proposals_are_compiled_at_once_one_by_one_while_build_times_are_unknown() -> None:
-    _, commands = play(DeviceUp("sim0"), Proposed((1, 2, 3, 4)))
-    assert commands == [Compile((1,)), Compile((2,)), Compile((3,)), Ask(2)]
+    _, commands = play(up("sim0"), Proposed((1, 2, 3, 4)))
+    assert commands == [Compile((1,)), Compile((2,)), Compile((3,)), Propose(2)]
 
 
 def test_a_built_job_goes_to_a_device_and_the_next_batch_to_a_worker() -> None:
-    _, commands = play(DeviceUp("sim0"), Proposed((1, 2, 3, 4)), Built(2, 0.5))
-    assert commands == [Measure("sim0", 2), Compile((4,))]
+    _, commands = play(up("sim0"), Proposed((1, 2, 3, 4)), Built(2, 0.5))
+    assert commands == [Dispatch("sim0", 2), Compile((4,))]
 
 
 def test_batches_grow_until_a_task_is_worth_its_handling() -> None:
-    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1, 0.05))
+    campaign, _ = play(up("sim0"), Proposed((1,)), Built(1, 0.05))
     assert campaign.batch == 5
 
 
 def test_the_least_loaded_device_gets_the_oldest_job() -> None:
-    _, commands = play(DeviceUp("sim0"), DeviceUp("sim1"), Proposed((1, 2)), Built(1), Built(2))
-    assert commands[0] == Measure("sim1", 2)
+    _, commands = play(up("sim0"), up("sim1"), Proposed((1, 2)), Built(1), Built(2))
+    assert commands[0] == Dispatch("sim1", 2)
 
 
 def test_a_failed_build_is_told_with_its_story() -> None:
-    _, commands = play(DeviceUp("sim0"), Proposed((1,)), BuildFailed(1, refused()))
+    _, commands = play(up("sim0"), Proposed((1,)), BuildFailed(1, refused()))
     assert commands[0] == Tell(1, refused(), ("proposed", "compiling", "compile_error"))
 
 
 def test_a_run_that_the_farm_spoiled_is_tried_on_another_device() -> None:
     _, commands = play(
-        DeviceUp("sim0"),
-        DeviceUp("sim1"),
+        up("sim0"),
+        up("sim1"),
         Proposed((1,)),
         Built(1),
-        RunFailed(1, "sim0", spoiled()),
+        ran(1, "sim0", spoiled()),
     )
-    assert commands[0] == Measure("sim1", 1)
+    assert commands[0] == Dispatch("sim1", 1)
 
 
 def test_a_run_that_failed_by_its_own_fault_is_final() -> None:
     crash = spoiled(Status.RUN_CRASH)
-    _, commands = play(DeviceUp("sim0"), Proposed((1,)), Built(1), RunFailed(1, "sim0", crash))
+    _, commands = play(up("sim0"), Proposed((1,)), Built(1), ran(1, "sim0", crash))
     assert isinstance(commands[0], Tell)
     assert commands[0].outcome is crash
 
 
 def test_the_third_strike_is_the_last() -> None:
-    events: list[Event] = [DeviceUp("sim0"), Proposed((1,)), Built(1)]
-    events += [RunFailed(1, "sim0", spoiled())] * 3
+    events: list[Event] = [up("sim0"), Proposed((1,)), Built(1)]
+    events += [ran(1, "sim0", spoiled())] * 3
     _, commands = play(*events)
     assert isinstance(commands[0], Tell)
     assert commands[0].story[-1] == "given up after 3 tries: because"
@@ -236,75 +256,75 @@ def test_the_third_strike_is_the_last() -> None:
 
 def test_a_lost_device_strikes_only_the_job_that_ran() -> None:
     campaign, commands = play(
-        DeviceUp("sim0"), Proposed((1, 2)), Built(1), Built(2), DeviceLost("sim0", "gone", 1)
+        up("sim0"), Proposed((1, 2)), Built(1), Built(2), DeviceLost("sim0", "gone", 1)
     )
     assert commands == []
     assert campaign.jobs[1].strikes == ("sim0",)
     assert campaign.jobs[2].strikes == ()
-    assert campaign.jobs.at(Stage.READY) == [1, 2]
+    assert campaign.jobs.at(JobStage.READY) == [1, 2]
 
 
 def test_late_and_doubled_events_change_nothing() -> None:
-    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1), Measured(1, "sim0", good()))
-    for event in (Measured(1, "sim0", good()), Built(1), RunFailed(1, "sim1", spoiled())):
+    campaign, _ = play(up("sim0"), Proposed((1,)), Built(1), ran(1, "sim0", good()))
+    for event in (ran(1, "sim0", good()), Built(1), ran(1, "sim1", spoiled())):
         assert step(campaign, event) == (campaign, [])
 
 
 def test_an_answer_from_the_wrong_device_is_not_taken() -> None:
-    campaign, _ = play(DeviceUp("sim0"), Proposed((1,)), Built(1))
-    assert step(campaign, Measured(1, "sim1", good("sim1")))[0].jobs.at(Stage.RUNNING) == [1]
+    campaign, _ = play(up("sim0"), Proposed((1,)), Built(1))
+    assert step(campaign, ran(1, "sim1", good("sim1")))[0].jobs.at(JobStage.RUNNING) == [1]
 
 
 def test_no_number_is_used_twice() -> None:
-    campaign, _ = play(DeviceUp("sim0"), Proposed((1, 2)))
+    campaign, _ = play(up("sim0"), Proposed((1, 2)))
     with pytest.raises(ValueError, match="a number is used once"):
         step(campaign, Proposed((2,)))
 
 
 def test_a_tuner_that_has_nothing_more_is_not_asked_again() -> None:
-    events: list[Event] = [DeviceUp("sim0"), Proposed((1,)), Proposed(())]
+    events: list[Event] = [up("sim0"), Proposed((1,)), Proposed(())]
     _, commands = play(*events, Built(1))
-    assert commands == [Measure("sim0", 1)]
-    _, commands = play(*events, Built(1), Measured(1, "sim0", good()))
-    assert [type(c) for c in commands] == [Tell, Finish]
+    assert commands == [Dispatch("sim0", 1)]
+    _, commands = play(*events, Built(1), ran(1, "sim0", good()))
+    assert [type(c) for c in commands] == [Tell, Conclude]
 
 
 def test_stop_lets_the_running_end_and_drops_the_rest() -> None:
-    events: list[Event] = [DeviceUp("sim0"), Proposed((1, 2)), Built(1), Stop()]
+    events: list[Event] = [up("sim0"), Proposed((1, 2)), Built(1), Stop()]
     campaign, commands = play(*events)
     assert (list(campaign.jobs), commands) == ([1], [])
-    _, commands = play(*events, Proposed(()), Measured(1, "sim0", good()))
-    assert [type(c) for c in commands] == [Tell, Finish]
+    _, commands = play(*events, Proposed(()), ran(1, "sim0", good()))
+    assert [type(c) for c in commands] == [Tell, Conclude]
 
 
 def test_no_device_left_ends_the_campaign() -> None:
-    _, commands = play(DeviceUp("sim0"), Proposed((1,)), DeviceLost("sim0"), DevicesGone())
-    assert commands == [Finish("no device")]
+    _, commands = play(up("sim0"), Proposed((1,)), DeviceLost("sim0"), DevicesGone())
+    assert commands == [Conclude("no device")]
 
 
 def test_no_device_left_is_no_end_of_the_search_when_the_tuner_has_no_more() -> None:
     """Before, it counted as exhausted with not one trial."""
     campaign, commands = play(Proposed((1,)), Proposed(()), DevicesGone())
     assert campaign.dry
-    assert commands == [Finish("no device")]
+    assert commands == [Conclude("no device")]
 
 
 ONE_RAN = (
-    DeviceUp("sim0"),
+    up("sim0"),
     Proposed((1,)),
     Built(1),
-    Measured(1, "sim0", good(), provisional=True),
+    ran(1, "sim0", good(), unchecked=1),
 )
 
 
 def test_what_a_device_gave_is_told_when_it_has_confirmed_it() -> None:
     campaign, commands = play(*ONE_RAN)
     assert commands == [Confirm("sim0")], "it has nothing else to do"
-    assert campaign.jobs.at(Stage.HELD) == [1]
+    assert campaign.jobs.at(JobStage.HELD) == [1]
     _, commands = play(*ONE_RAN, Proposed(()))
     assert commands == [], "it was told to"
     _, commands = play(*ONE_RAN, Proposed(()), Confirmed("sim0"))
-    assert commands == [Tell(1, good(), STORY), Finish("exhausted")]
+    assert commands == [Tell(1, good(), STORY), Conclude("exhausted")]
 
 
 STORY = ("proposed", "compiling", "built", "on sim0", "ok")
@@ -315,12 +335,12 @@ def test_a_busy_device_confirms_when_much_would_have_to_be_run_again(
     seconds: float, together: int
 ) -> None:
     jobs = tuple(range(1, 33))
-    campaign, _ = play(DeviceUp("sim0"), Proposed(jobs), windows=Windows(workers=33))
+    campaign, _ = play(up("sim0"), Proposed(jobs), limits=WorkLimits(workers=33))
     campaign, _ = step(campaign, *map(Built, jobs))
     confirmed_after = []
     for number in jobs[:20]:
-        ran = Measured(number, "sim0", good(), provisional=True, seconds=seconds)
-        campaign, commands = step(campaign, ran)
+        ended = ran(number, "sim0", good(), unchecked=1, seconds=seconds)
+        campaign, commands = step(campaign, ended)
         confirmed_after += [number] * (Confirm("sim0") in commands)
         assert campaign.violations() == []
     assert confirmed_after == [together]
@@ -332,21 +352,21 @@ def test_an_idle_device_confirms_a_few_short_ones_together() -> None:
     campaign, _ = step(under_way(), *(Built(n, 0.02) for n in range(2, 8)))
     confirmed_after = []
     for number in range(1, 8):
-        ran = Measured(number, "sim0", good(), provisional=True, seconds=0.01)
-        campaign, commands = step(campaign, ran)
+        ended = ran(number, "sim0", good(), unchecked=1, seconds=0.01)
+        campaign, commands = step(campaign, ended)
         confirmed_after += [number] * (Confirm("sim0") in commands)
     assert confirmed_after == [7], "there is nothing more to run"
 
 
 def test_an_idle_device_confirms_what_workers_wait_for() -> None:
-    ran = Measured(1, "sim0", good(), provisional=True, seconds=0.01)
-    campaign, commands = step(under_way(), ran)
+    ended = ran(1, "sim0", good(), unchecked=1, seconds=0.01)
+    campaign, commands = step(under_way(), ended)
     assert commands == [Confirm("sim0")], "no third compile task is queued"
-    campaign, _ = step(under_way(), Measured(1, "sim0", good(), seconds=0.01))
+    campaign, _ = step(under_way(), ran(1, "sim0", good(), seconds=0.01))
     campaign, commands = step(replace(campaign, asking=False), Proposed(tuple(range(22, 32))))
     assert commands == [Compile(tuple(range(22, 32)))]
     campaign, commands = step(campaign, Built(2, 0.02))
-    campaign, commands = step(campaign, Measured(2, "sim0", good(), provisional=True, seconds=0.01))
+    campaign, commands = step(campaign, ran(2, "sim0", good(), unchecked=1, seconds=0.01))
     assert commands == [], "a task is queued"
     campaign, commands = step(campaign, Stop())
     assert commands == [Confirm("sim0")]
@@ -364,10 +384,10 @@ def test_what_a_device_had_confirmed_stays_when_it_turns_wrong() -> None:
 def test_what_a_device_had_not_confirmed_is_measured_again(gone: Event) -> None:
     campaign, commands = play(*ONE_RAN, gone)
     assert [(c.jobs) for c in commands if isinstance(c, Repeat)] == [(1,)]
-    assert campaign.jobs.at(Stage.READY) == [1]
-    _, commands = play(*ONE_RAN, gone, DeviceUp("sim1"))
-    assert commands[0] == Measure("sim1", 1)
-    _, commands = play(*ONE_RAN, gone, DeviceUp("sim1"), Measured(1, "sim1", good()))
+    assert campaign.jobs.at(JobStage.READY) == [1]
+    _, commands = play(*ONE_RAN, gone, up("sim1"))
+    assert commands[0] == Dispatch("sim1", 1)
+    _, commands = play(*ONE_RAN, gone, up("sim1"), ran(1, "sim1", good()))
     assert isinstance(commands[0], Tell)
     assert "sim0 has not confirmed it" in commands[0].story
     _, commands = play(*ONE_RAN, gone, Confirmed("sim0"))
@@ -375,20 +395,20 @@ def test_what_a_device_had_not_confirmed_is_measured_again(gone: Event) -> None:
 
 
 def test_what_a_lent_device_had_not_begun_is_measured_elsewhere_and_strikes_nobody() -> None:
-    began = (DeviceUp("sim0"), Proposed((1, 2)), Built(1), Built(2))
+    began = (up("sim0"), Proposed((1, 2)), Built(1), Built(2))
     campaign, commands = play(*began, DeviceLent("sim0"))
     assert commands == []
     assert [campaign.jobs[n].strikes for n in (1, 2)] == [(), ()]
-    _, commands = play(*began, DeviceLent("sim0"), DeviceUp("sim1"))
-    assert commands[:2] == [Measure("sim1", 1), Measure("sim1", 2)]
+    _, commands = play(*began, DeviceLent("sim0"), up("sim1"))
+    assert commands[:2] == [Dispatch("sim1", 1), Dispatch("sim1", 2)]
 
 
 def test_a_device_that_comes_back_is_asked_to_confirm_anew() -> None:
     _, commands = play(
         *ONE_RAN,
         DeviceLost("sim0", "pulled"),
-        DeviceUp("sim0"),
-        Measured(1, "sim0", good(), provisional=True),
+        up("sim0"),
+        ran(1, "sim0", good(), unchecked=1),
     )
     assert commands == [Confirm("sim0")]
 
@@ -397,7 +417,7 @@ def test_when_stopped_what_is_not_confirmed_is_let_go_of() -> None:
     _, commands = play(*ONE_RAN, Proposed(()), Stop())
     assert commands == [], "it confirms"
     _, commands = play(*ONE_RAN, Proposed(()), Stop(), DeviceLost("sim0", "wrong"))
-    assert commands == [Repeat((1,), "wrong"), Finish("stopped")]
+    assert commands == [Repeat((1,), "wrong"), Conclude("stopped")]
 
 
 @dataclass
@@ -421,7 +441,7 @@ class World:
 
     def obey(self, command: Command) -> None:
         match command:
-            case Ask(count):
+            case Propose(count):
                 count = min(count, self.budget - self.issued)
                 ended = min({*range(1, self.issued + 2)} - {*self.told})
                 assert self.issued + count <= Lookahead(9).limit(ended - 1)
@@ -436,7 +456,7 @@ class World:
                         if good_build
                         else BuildFailed(job, self.chance.choice([refused(), LOST]))
                     )
-            case Measure(device, job):
+            case Dispatch(device, job):
                 self.queues[device].append(job)
             case Tell(job):
                 self.told[job] += 1
@@ -444,7 +464,7 @@ class World:
                 self.pending.append(Confirmed(device))
             case Repeat(jobs):
                 assert not any(job in self.told for job in jobs)
-            case Finish(why):
+            case Conclude(why):
                 self.finished = why
 
     def happen(self) -> None:
@@ -483,20 +503,15 @@ class World:
 
     def up(self, device: str) -> None:
         self.queues[device] = []
-        self.feed(DeviceUp(device))
+        self.feed(up(device))
 
     def run(self, device: str) -> None:
         job = self.queues[device].pop(0)
         failures = [Status.RUN_CRASH, Status.RUN_TIMEOUT, Status.INFRA_ERROR]
         status = self.chance.choice([Status.OK] * 3 + failures)
-        provisional = self.chance.random() < 0.7
-        self.feed(
-            Measured(job, device, good(device), provisional, self.chance.choice([0.01, 1.0]))
-            if status is Status.OK
-            else RunFailed(job, device, spoiled(status), provisional)
-        )
-        if not provisional:
-            self.feed(Confirmed(device))
+        result = good(device) if status is Status.OK else spoiled(status)
+        unchecked, seconds = self.chance.random() < 0.7, self.chance.choice([0.01, 1.0])
+        self.feed(ran(job, device, result, unchecked=unchecked, seconds=seconds))
 
 
 @settings(max_examples=60, deadline=None)
@@ -525,12 +540,16 @@ def test_every_interleaving_ends_with_every_job_told_once(
 
 
 def test_a_thousand_devices_do_not_wait_for_thousands_of_proposals() -> None:
-    campaign, _ = play(*(DeviceUp(f"d{n}") for n in range(1000)), lookahead=4000)
+    campaign, _ = play(*(up(f"d{n}") for n in range(1000)), lookahead=4000)
     assert campaign.room == 2000
     _, commands = step(campaign, Proposed((1, 2, 3, 4)))
-    assert Ask(ASK_MOST) in commands
+    assert Propose(ASK_MOST) in commands
 
 
 def test_how_far_to_ask_ahead_follows_from_what_shall_be_busy() -> None:
-    assert Windows(workers=2).busy_lookahead(8).most > Windows(workers=2).busy_lookahead(2).most
-    assert Windows(workers=8).busy_lookahead(2).most > Windows(workers=2).busy_lookahead(2).most
+    assert (
+        WorkLimits(workers=2).busy_lookahead(8).most > WorkLimits(workers=2).busy_lookahead(2).most
+    )
+    assert (
+        WorkLimits(workers=8).busy_lookahead(2).most > WorkLimits(workers=2).busy_lookahead(2).most
+    )

@@ -33,7 +33,7 @@ from tilefarm.measurement import (
 from tilefarm.trace import Trace
 
 from driver.campaign import loop
-from driver.campaign.campaign import Windows
+from driver.campaign.campaign import WorkLimits
 from driver.campaign.slots import Slots
 from driver.report.terminal.events import DeviceLeft, Notice
 
@@ -68,7 +68,7 @@ def test_neither_workers_nor_devices_decide_what_is_searched() -> None:
 
     def asked(workers: int, devices: int) -> dict[int, tuple[object, ...]]:
         scene = Scene(StandInDevices(devices), count=devices, trials=60, extent=720, lookahead=6)
-        scene.windows = Windows(workers=workers)
+        scene.limits = WorkLimits(workers=workers)
         assert scene.play().trials == 60
         ended = zip(scene.places, scene.kept, strict=True)
         return {number: (trial.workload, trial.trace) for number, trial in ended}

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kit.stand_ins import stand_in_lease
 from tilefarm.clock import ManualClock
 
-from driver.campaign.campaign import Campaign, Windows
-from driver.campaign.events import Built, DeviceUp, Proposed
+from driver.campaign.campaign import Campaign, WorkLimits
+from driver.campaign.events import Built, Proposed
 from driver.campaign.starvation import Starvation
 from driver.campaign.step import step
+from driver.farm.device_messages import DeviceUp
 from tuner.lookahead import Lookahead
 
 
 def with_one_out(devices: int) -> Campaign:
     """Workers and all devices but one wait for the end of the only candidate that may be out."""
-    campaign = Campaign(windows=Windows(workers=4), lookahead=Lookahead(1))
-    ups = [DeviceUp(f"sim{n}") for n in range(devices)]
+    campaign = Campaign(limits=WorkLimits(workers=4), lookahead=Lookahead(1))
+    ups = [DeviceUp(stand_in_lease(f"sim{n}")) for n in range(devices)]
     return step(step(campaign, *ups, Proposed((1,)))[0], Built(1, 0.1))[0]
 
 
@@ -37,7 +39,7 @@ def test_a_farm_that_waits_for_one_candidate_is_told_what_helps_once() -> None:
     silent, still, note, never_again = said(campaign, 4.0, 2.0, 100.0)
     assert (silent, still, never_again) == ("", "", "")
     assert "no more than 1 candidate may be out" in note
-    assert f"`--lookahead {campaign.windows.busy_lookahead(3).most}`" in note
+    assert f"`--lookahead {campaign.limits.busy_lookahead(3).most}`" in note
 
 
 def test_moments_between_two_answers_are_not_worth_a_word() -> None:

@@ -11,7 +11,7 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import RunFailure, RunJob, Status
 
 from driver.farm import device_thread
-from driver.farm.device_messages import Done, Message, Order, Up
+from driver.farm.device_messages import DeviceUp, Message, Order, RunEnded
 from driver.farm.device_thread import DeviceThread, rest_seconds
 
 CODE = b"code"
@@ -40,12 +40,12 @@ def test_a_device_that_spoils_a_run_rests_before_the_next(
         0, StandInDevices(1, fails), wait_seconds=5.0, report=messages.put, clock=SystemClock()
     )
     up = messages.get()
-    assert isinstance(up, Up)
+    assert isinstance(up, DeviceUp)
     for number in (1, 2, 3):
         blobs = {JOB.artifact: CODE}
         thread.put(up.lease, Order(number=number, job=JOB, blobs=blobs, request_id=f"r{number}"))
     for _ in range(ran):
-        assert isinstance(messages.get(), Done)
+        assert isinstance(messages.get(), RunEnded)
     thread.close()
     thread.join(30.0)
     assert len(runs) == ran

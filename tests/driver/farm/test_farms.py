@@ -30,11 +30,11 @@ from tilefarm.target import TARGETS
 from tilefarm.trust.tls import Credentials
 
 from device_server.tracker.client import TrackerClient
+from driver.campaign.job_runner import JobRunner
 from driver.farm.children import Child
 from driver.farm.device_messages import NoDevice, Order
 from driver.farm.device_thread import DeviceThread
 from driver.farm.farms import LocalFarm, RemoteFarm
-from driver.farm.job_runner import JobRunner
 from driver.farm.leases import Leases
 from driver.processes import descendants, kill_descendants
 

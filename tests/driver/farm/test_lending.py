@@ -20,7 +20,15 @@ from tilefarm.target import TARGETS
 
 from device_server.tracker.client import TrackerClient
 from device_server.tracker.limits import TableLimits
-from driver.farm.device_messages import Done, Lent, Lost, Message, NoDevice, Order, Up
+from driver.farm.device_messages import (
+    DeviceLent,
+    DeviceLost,
+    DeviceUp,
+    Message,
+    NoDevice,
+    Order,
+    RunEnded,
+)
 from driver.farm.device_thread import DeviceThread
 from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
@@ -61,13 +69,13 @@ class Run:
             assert not isinstance(message, Exception)
             self.seen.append(message)
             match message:
-                case Up(lease=lease):
+                case DeviceUp(lease=lease):
                     self.held.add(lease.device.name)
                     self.ups[message.slot] = lease
                     self._give(message.slot)
-                case Lent(device=device) | Lost(device=device):
+                case DeviceLent(device=device) | DeviceLost(device=device):
                     self.held.discard(device)
-                case Done(device=device):
+                case RunEnded(device=device):
                     self.done[device] += 1
                     self._give(message.slot)
 
@@ -115,14 +123,16 @@ def test_two_runs_that_want_all_devices_have_half_of_them_each(farm: Farm) -> No
         second = Run(tracker, 2)
         with running(second):
             eventually(lambda: len(first.held) == len(second.held) == 1)
-            before = first.of(Lent), second.of(Lent)
+            before = first.of(DeviceLent), second.of(DeviceLent)
             done = first.done.total(), second.done.total()
             eventually(
                 lambda: first.done.total() > done[0] + 20 and second.done.total() > done[1] + 20
             )
-            assert (first.of(Lent), second.of(Lent)) == before == (1, 0), "and then it stays so"
+            assert (first.of(DeviceLent), second.of(DeviceLent)) == before == (1, 0), (
+                "and then it stays so"
+            )
         eventually(lambda: len(first.held) == 2)
-    assert first.of(Lost) == second.of(Lost) == 0
+    assert first.of(DeviceLost) == second.of(DeviceLost) == 0
     with TrackerClient(tracker.address, CREDENTIALS) as client:
         assert not any(state.owner for state in client.states())
 
@@ -135,7 +145,9 @@ def test_one_device_goes_to_and_fro_and_nobody_runs_out_of_patience(farm: Farm) 
         eventually(lambda: len(first.held) == 1)
         second = Run(tracker, 1)
         with running(second):
-            eventually(lambda: first.of(Lent) >= 2 and second.of(Lent) >= 2, seconds=60.0)
+            eventually(
+                lambda: first.of(DeviceLent) >= 2 and second.of(DeviceLent) >= 2, seconds=60.0
+            )
             assert first.of(NoDevice) == 0, "it waits for its turn, however long that takes"
 
 

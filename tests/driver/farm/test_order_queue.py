@@ -43,9 +43,9 @@ def test_the_end_comes_after_what_was_put_before() -> None:
 
 def test_a_confirmation_parts_the_orders_around_it() -> None:
     queue = filled(order(1), order(2))
-    queue.put("l1", Confirm())
+    queue.put("l1", Confirm("d"))
     queue.put("l1", order(3))
-    assert [taken(queue) for _ in range(3)] == [[1, 2], Confirm(), [3]]
+    assert [taken(queue) for _ in range(3)] == [[1, 2], Confirm("d"), [3]]
 
 
 def test_who_is_to_be_alone_is() -> None:

@@ -29,9 +29,9 @@ from device_server.device.settings import DeviceSettings
 from device_server.device.store import StoreLimits
 from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
+from driver.campaign.job_runner import JobRunner
 from driver.farm.device_messages import Order
 from driver.farm.farms import RemoteFarm
-from driver.farm.job_runner import JobRunner
 from driver.farm.leases import Leases
 
 CODE = Elf().build()

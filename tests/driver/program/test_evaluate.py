@@ -13,8 +13,8 @@ from tilefarm.lease import Lease
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS
 
-from driver.farm.device_messages import Done
-from driver.farm.job_runner import JobRunner
+from driver.campaign.job_runner import JobRunner
+from driver.farm.device_messages import RunEnded
 from driver.program import evaluate
 from driver.program.evaluate import run_program
 from driver.program.model import NetworkProgram, Parameter
@@ -90,7 +90,7 @@ def test_runs_have_as_many_samples_as_the_first_ones_say(
     copying = Copying(devices, seconds)
     seen: list[int] = []
 
-    def watch(_done: Done, done_samples: int) -> None:
+    def watch(_done: RunEnded, done_samples: int) -> None:
         seen.append(done_samples)
 
     answer = run_program(

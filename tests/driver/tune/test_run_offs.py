@@ -192,7 +192,7 @@ def test_what_the_farm_spoils_is_no_run_off_and_said(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Next time it is tried again: a finalist is not to blame for a busy host."""
-    monkeypatch.setattr("driver.farm.job_runner.rest_seconds", lambda _: 0.0)
+    monkeypatch.setattr("driver.campaign.job_runner.rest_seconds", lambda _: 0.0)
     monkeypatch.setattr("driver.farm.device_thread.rest_seconds", lambda _: 0.0)
     for inner, milliseconds in ((1, 1.00), (2, 1.01)):
         store.insert(trial(inner, milliseconds), run="test")

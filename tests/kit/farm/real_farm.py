@@ -30,9 +30,9 @@ from tilefarm.trust.tls import Credentials, TlsFolder
 
 from device_server.device.client import DeviceClient
 from device_server.tracker.client import TrackerClient
-from driver.farm.device_messages import Done, Order
+from driver.campaign.job_runner import JobRunner
+from driver.farm.device_messages import Order, RunEnded
 from driver.farm.farms import RemoteFarm
-from driver.farm.job_runner import JobRunner
 from driver.farm.leases import Leases
 from driver.farm.signing import signer
 from driver.processes import descendants
@@ -191,7 +191,7 @@ class RealFarm(Closing):
         self._stack.callback(leases.close)
         return leases
 
-    def begin(self, leases: Leases, job: RunJob, *, devices: int = 1) -> Future[Done]:
+    def begin(self, leases: Leases, job: RunJob, *, devices: int = 1) -> Future[RunEnded]:
         """Have a job run as a search would, again where a device is lost; gives its end."""
         runner = JobRunner(leases, devices=devices, wait_seconds=30.0, clock=SystemClock())
         order = Order(number=1, job=job, blobs=blobs(), request_id="errand")

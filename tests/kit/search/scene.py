@@ -9,7 +9,7 @@ from kit.search.stand_ins import StandInDevices, StandInExecutor, toy_task
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.measurement import Trial
 
-from driver.campaign.campaign import Windows
+from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
 from driver.report.summary import Span
@@ -36,7 +36,7 @@ class Scene:
     places: list[int] = field(default_factory=list)
     events: list[Progress | Span] = field(default_factory=list)
     stop: StopToken = field(default_factory=StopToken)
-    windows: Windows = field(default_factory=lambda: Windows(workers=2))
+    limits: WorkLimits = field(default_factory=lambda: WorkLimits(workers=2))
     on_trial: Callable[[], None] = lambda: None
     clock: Clock = field(default_factory=SystemClock)
     least_cycles: int = 0
@@ -65,7 +65,7 @@ class Scene:
             devices=self.devices,
             settings=SearchSettings(
                 devices=self.count,
-                windows=self.windows,
+                limits=self.limits,
                 device_wait_seconds=self.device_wait,
                 run_timeout_seconds=5.0,
                 run_id="run-1",

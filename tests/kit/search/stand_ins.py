@@ -168,6 +168,19 @@ class StandInClient:
         self.closed = True
 
 
+def stand_in_lease(name: str, fence: int = 1, clock: DeviceClock = DeviceClock.CYCLES) -> Lease:
+    device = DeviceInfo(
+        name=name,
+        address="nowhere:1",
+        target=SIM.digest,
+        runtime="toy",
+        sandbox="none",
+        epoch="1",
+        clock=clock,
+    )
+    return Lease(lease_id=f"lease-{fence}", device=device, fence=fence, ttl_seconds=10)
+
+
 class StandInDevices:
     """A lease source of so many devices; losses are raised by `run_kernel`.
 
@@ -207,17 +220,7 @@ class StandInDevices:
                     raise NoDeviceError("no device", "start one")
                 self._changed.wait(min(left, 0.05))
             name = self._free.pop(0)
-        device = DeviceInfo(
-            name=name,
-            address="nowhere:1",
-            target=SIM.digest,
-            runtime="toy",
-            sandbox="none",
-            epoch="1",
-            clock=self._clock,
-        )
-        fence = next(self._fences)
-        return Lease(lease_id=f"lease-{fence}", device=device, fence=fence, ttl_seconds=10)
+        return stand_in_lease(name, next(self._fences), self._clock)
 
     def connect(self, lease: Lease) -> StandInClient:
         return self._client(

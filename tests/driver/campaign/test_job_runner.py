@@ -28,9 +28,9 @@ from tilefarm.lease import Lease
 from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS
 
+from driver.campaign.job_runner import JobRunner
 from driver.farm import device_thread
-from driver.farm.device_messages import Done, Order
-from driver.farm.job_runner import JobRunner
+from driver.farm.device_messages import Order, RunEnded
 from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, Parameter
 
@@ -47,7 +47,7 @@ def runner(devices: StandInDevices, count: int = 1, wait: float = 5.0) -> JobRun
     return JobRunner(devices, devices=count, wait_seconds=wait, clock=SystemClock())
 
 
-def cycles(answers: list[Done]) -> list[int]:
+def cycles(answers: list[RunEnded]) -> list[int]:
     results = [done.result for done in answers]
     return [r.counted.cycles for r in results if isinstance(r, Measurement)]
 
