@@ -46,7 +46,6 @@ WIDE_CONSTRUCTORS = {
     "driver/report/summary.py::LayerRow",
     "driver/report/summary.py::RunSummary",
     "driver/report/summary.py::WorkloadRow",
-    "driver/report/terminal/events.py::TrialEnded",
 }
 """Still ask for more. The list only shrinks: group what belongs together, and take it out."""
 

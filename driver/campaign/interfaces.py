@@ -9,7 +9,7 @@ from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.measurement import Trial
 
 from driver.campaign.campaign import WorkLimits
-from driver.report.summary import TimeBreakdown
+from driver.run_events import TimeBreakdown
 from tuner.store import TrialPosition
 
 

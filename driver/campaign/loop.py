@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tilefarm.artifact import Artifact
@@ -36,8 +36,7 @@ from driver.farm import device_messages
 from driver.farm.compiling.executor import Build, Builds, Executor
 from driver.farm.device_messages import Confirm, DeviceLent, DeviceLost, DeviceUp, RunEnded
 from driver.farm.lease_source import LeaseSource
-from driver.report.summary import Span
-from driver.report.terminal.events import DeviceJoined, DeviceLeft, Listener, Notice
+from driver.run_events import DeviceJoined, DeviceLeft, Notice, RunEvent, Span
 from driver.stop_token import StopToken
 from tuner.session import TuningSession
 
@@ -72,7 +71,7 @@ class Loop:
         settings: SearchSettings,
         clock: Clock,
         wall_origin: float,
-        listen: Listener,
+        listen: Callable[[RunEvent], None],
         scores: Scores | None = None,
         log: Log | None = None,
     ) -> None:

@@ -12,7 +12,7 @@ from driver.campaign.events import JobId, Outcome
 from driver.campaign.interfaces import Records, SearchSettings
 from driver.campaign.scores import Scores
 from driver.campaign.tuner_thread import TunerThread
-from driver.report.terminal.events import TrialEnded
+from driver.run_events import TrialEnded
 from tuner.store import TrialPosition
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from driver.campaign.candidate import Candidate
-from driver.report.summary import Span, TimeBreakdown
+from driver.run_events import Span, TimeBreakdown
 
 _KINDS: Final = ("propose", "compile", "transfer", "run")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from driver.report.summary import Span
 from driver.report.svg import AxisScale, box, drawing, element, label, short
+from driver.run_events import Span
 
 _STEP = "#9ca3af"
 _COLOURS = {

@@ -17,25 +17,7 @@ from driver.network import AnswerKind, Compared, Judgement, RemedyPlan
 from driver.report.cost import cost, gain, total
 from driver.report.noise import NoiseRow
 from driver.report.profile import Profile, remark_on_whole
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """One bar of the Gantt chart: something that `lane` did from `begin` to `end`.
-
-    Attributes:
-        lane: "driver", "compile <n>" or the name of a device.
-        kind: "start", "propose", "compile", "transfer", "run", "rerun" (of finalists) or "network".
-        label: what it was done for, for people.
-        candidate: what logs and traces call it; empty if it was for none.
-    """
-
-    lane: str
-    kind: str
-    label: str
-    begin_seconds: float
-    end_seconds: float
-    candidate: str = ""
+from driver.run_events import Span, TimeBreakdown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,16 +201,6 @@ class Accuracy:
     compared: tuple[Compared, ...]
     differing: int
     judgement: Judgement | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeBreakdown:
-    """Where the seconds of all trials of this session went, summed; they overlap in wall time."""
-
-    propose_seconds: float = 0.0
-    compile_seconds: float = 0.0
-    transfer_seconds: float = 0.0
-    run_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

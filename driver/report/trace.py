@@ -15,7 +15,8 @@ from typing import Any, Final
 from tilefarm.digest import canonical_json
 
 from driver.report.aligned import AlignedSpan, free_lane
-from driver.report.summary import KernelTimeline, RunSummary, Span
+from driver.report.summary import KernelTimeline, RunSummary
+from driver.run_events import Span
 
 _DRIVER: Final = "driver"
 _ARROW_MICROSECONDS: Final = 1.0

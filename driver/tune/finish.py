@@ -21,8 +21,9 @@ from driver.program.evaluate import differing_samples, run_program
 from driver.program.model import NetworkProgram, network_program, program_job
 from driver.program.profile import profiled
 from driver.report.profile import Profile
-from driver.report.summary import Accuracy, KernelTimeline, Span
+from driver.report.summary import Accuracy, KernelTimeline
 from driver.report.terminal.profile_text import against_the_whole
+from driver.run_events import Span
 from driver.tune.judged import judge_samples
 from driver.tune.machine import versions
 from driver.tune.output import OutputFolder

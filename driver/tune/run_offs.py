@@ -19,7 +19,7 @@ from driver.farm.compiling.executor import Executor
 from driver.farm.compiling.once import compiled
 from driver.farm.device_messages import Order, RunEnded
 from driver.farm.lease_source import LeaseSource
-from driver.report.summary import Span
+from driver.run_events import Span
 from driver.tune.prepared import trials_of
 from driver.tune.stages import Stages
 from tuner.run_off import RunOff, finalists, is_decided

@@ -9,7 +9,7 @@ from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
 from driver.farm.run_resources import RunResources
-from driver.report.terminal.events import SearchBegan
+from driver.run_events import SearchBegan
 from driver.tune.continued import LOOKAHEAD, continued
 from driver.tune.prepared import Prepared
 from driver.tune.stages import Stages

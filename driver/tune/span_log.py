@@ -21,7 +21,7 @@ from tilefarm.watch.work import Work
 
 from driver.atomic_write import write_atomically
 from driver.report.aligned import AlignedSpan, aligned
-from driver.report.summary import Span
+from driver.run_events import Span
 
 _MOST_CALLS: Final = 50_000
 """The trace of a very long run has its last calls; the file never has more than twice as many."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tilefarm.clock import Clock
 
-from driver.report.summary import Span
-from driver.report.terminal.events import Listener, Notice, StepBegan, StepEnded
+from driver.report.terminal.ended import Listener
+from driver.run_events import Notice, Span, StepBegan, StepEnded
 from driver.stop_token import StopToken
 from driver.tune.settings import TuneSettings
 from driver.tune.watched import Watched

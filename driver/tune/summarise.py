@@ -14,8 +14,8 @@ from tilefarm.workload import Workload
 from driver.campaign.measuring import Task
 from driver.network import Network
 from driver.report.aligned import free_lane
-from driver.report.summary import LayerRow, SessionRow, Span, TrialRow, WorkloadRow
-from driver.report.terminal.events import KnownWorkload
+from driver.report.summary import LayerRow, SessionRow, TrialRow, WorkloadRow
+from driver.run_events import KnownWorkload, Span
 from tuner.run_off import RunOff, winner
 from tuner.store import RunRecord
 

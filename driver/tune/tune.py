@@ -23,7 +23,7 @@ from driver.farm.scratch import scratch_folder
 from driver.program.arena import Arena, plan_arena
 from driver.report import write_report
 from driver.report.summary import RunSummary
-from driver.report.terminal.events import Ended, Listener
+from driver.report.terminal.ended import Ended, Listener
 from driver.report.terminal.interrupts import Interrupts
 from driver.report.trace import chrome_trace
 from driver.stop_token import StopToken

@@ -18,10 +18,10 @@ from tilefarm.watch.operations import Operations
 from tilefarm.watch.prometheus import metrics_at
 from tilefarm.watch.work import Work, doing
 
-from driver.report.summary import Span
-from driver.report.terminal.events import Ended, Listener, Notice, Progress
+from driver.report.terminal.ended import Ended, Listener, Shown
 from driver.report.terminal.logged import log_event
 from driver.report.terminal.metered import Meter
+from driver.run_events import Notice, Span
 from driver.tune.span_log import SpanLog
 from driver.tune.stall_reporter import StallReporter
 
@@ -97,7 +97,7 @@ class Watched:
         self._lock = threading.Lock()
         self._silence = StallReporter(self._say, clock=clock)
 
-    def __call__(self, event: Progress | Span) -> None:
+    def __call__(self, event: Shown | Span) -> None:
         if isinstance(event, Ended):
             self._silence.close()  # with --json the summary is the last line
         with self._lock:

@@ -25,8 +25,7 @@ from driver.campaign.loop import Loop
 from driver.farm.compiling.executor import Builds, Deliver
 from driver.farm.farms import RemoteFarm
 from driver.farm.leases import Leases
-from driver.report.summary import Span
-from driver.report.terminal.events import Progress, TrialEnded
+from driver.run_events import RunEvent, TrialEnded
 from driver.stop_token import StopToken
 from driver.tune.continued import LOOKAHEAD, continued
 from tuner.store import Store
@@ -80,7 +79,7 @@ class Searched:
 
     result: SearchResult
     store: Store
-    events: list[Progress | Span] = field(default_factory=list)
+    events: list[RunEvent] = field(default_factory=list)
 
 
 class Killed(BaseException):
@@ -93,7 +92,7 @@ class KilledAfter:
 
     trials: int
 
-    def __call__(self, event: Progress | Span) -> None:
+    def __call__(self, event: RunEvent) -> None:
         self.trials -= isinstance(event, TrialEnded)
         if not self.trials:
             raise Killed
@@ -108,7 +107,7 @@ def searched(
     devices: int,
     run: str = "run",
     budget: int = 1000,
-    listen: Callable[[Progress | Span], None] = lambda event: None,
+    listen: Callable[[RunEvent], None] = lambda event: None,
 ) -> Iterator[Searched]:
     """A search of all candidates on a farm, to its end; every search of a farm is another run.
 
@@ -116,9 +115,9 @@ def searched(
     """
     tasks = {task.name: task for task in (toy_task(lanes, _EXTENT) for lanes in _LANES)}
     leases = Leases(RemoteFarm(tracker.address, CREDENTIALS), SIM, owner="search")
-    events: list[Progress | Span] = []
+    events: list[RunEvent] = []
 
-    def hear(event: Progress | Span) -> None:
+    def hear(event: RunEvent) -> None:
         events.append(event)
         listen(event)
 

@@ -14,7 +14,7 @@ from tilefarm.measurement import Counters, Measurement, RunFailure, RunJob, Stat
 from device_server.device.known_kernel import ENTRY
 from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
-from driver.report.terminal.events import DeviceLeft, Notice
+from driver.run_events import DeviceLeft, Notice
 from tuner.store import Store
 
 from .doubtful_search import (

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from tilefarm.measurement import Trial
 
 from driver.benchmarks.farm.searching import Searched
-from driver.report.summary import Span
+from driver.run_events import Span
 
 _Change: TypeAlias = tuple[float, int, int, int]
 """When, and by how much it changes how many candidates wait, are in hand, and run."""

@@ -27,8 +27,7 @@ from driver.farm.lease_source import LeaseSource
 from driver.farm.plausible import UNKNOWN, Bounds
 from driver.farm.retrying_client import Client
 from driver.program.vta.layers import Convolution
-from driver.report.summary import Span
-from driver.report.terminal.events import DeviceJoined, Progress
+from driver.run_events import DeviceJoined, RunEvent, Span
 from driver.stop_token import StopToken
 from tuner.session import Task as SessionTask
 from tuner.session import TuningSession
@@ -196,7 +195,7 @@ class _Seen:
         self.trials.append(trial)
         return self.store.insert(trial, run=run, place=place)
 
-    def listen(self, event: Progress | Span) -> None:
+    def listen(self, event: RunEvent) -> None:
         if isinstance(event, Span) and event.kind == "compile":
             self.built.append(self.clock.wall_seconds())
             if event.label in self.unknown:

@@ -7,14 +7,8 @@ from dataclasses import dataclass, field
 from tilefarm.printable import printable
 
 from driver.report.cost import cost, gain, total
-from driver.report.terminal.events import (
-    DeviceJoined,
-    DeviceLeft,
-    KnownWorkload,
-    Progress,
-    SearchBegan,
-    TrialEnded,
-)
+from driver.report.terminal.ended import Shown
+from driver.run_events import DeviceJoined, DeviceLeft, KnownWorkload, SearchBegan, TrialEnded
 
 
 @dataclass(slots=True)
@@ -66,7 +60,7 @@ class SearchBoard:
     now: float = 0.0
     earlier: int = 0
 
-    def take(self, event: Progress) -> None:
+    def take(self, event: Shown) -> None:
         """Take note of an event."""
         match event:
             case SearchBegan():
@@ -91,7 +85,7 @@ class SearchBoard:
                 pass
 
     def line(self) -> str:
-        """Progress in one line."""
+        """Shown in one line."""
         elapsed = self.now - self.began
         fresh = self.done - self.earlier
         rate = f"{fresh / elapsed:.1f}/s" if elapsed > 0 and fresh else "-"

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from tilefarm.watch.log import Level, Log
 
-from driver.report.summary import Span
-from driver.report.terminal.events import (
+from driver.report.terminal.ended import Ended, Shown
+from driver.run_events import (
     DeviceJoined,
     DeviceLeft,
-    Ended,
     Notice,
-    Progress,
     SearchBegan,
+    Span,
     StepBegan,
     StepEnded,
     TrialEnded,
 )
 
 
-def log_event(log: Log, event: Progress | Span) -> None:
+def log_event(log: Log, event: Shown | Span) -> None:
     """One line for an event that is worth it."""
     match event:
         case StepBegan(step=step):

@@ -5,15 +5,8 @@ from __future__ import annotations
 from tilefarm.watch import metrics as m
 from tilefarm.watch.metrics import Metrics
 
-from driver.report.summary import Span
-from driver.report.terminal.events import (
-    DeviceJoined,
-    DeviceLeft,
-    KnownWorkload,
-    Progress,
-    SearchBegan,
-    TrialEnded,
-)
+from driver.report.terminal.ended import Shown
+from driver.run_events import DeviceJoined, DeviceLeft, KnownWorkload, SearchBegan, Span, TrialEnded
 
 
 class Meter:
@@ -23,7 +16,7 @@ class Meter:
         self._metrics = metrics
         self._held: set[str] = set()
 
-    def __call__(self, event: Progress | Span) -> None:
+    def __call__(self, event: Shown | Span) -> None:
         metrics = self._metrics
         match event:
             case SearchBegan(standings=standings):

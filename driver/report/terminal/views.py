@@ -15,19 +15,9 @@ from tilefarm.plural import plural
 from tilefarm.printable import printable
 
 from driver.report.cost import gain, microseconds
-from driver.report.summary import RunSummary, Span, brief
+from driver.report.summary import RunSummary, brief
 from driver.report.terminal.board import SearchBoard, WorkloadLine
-from driver.report.terminal.events import (
-    DeviceJoined,
-    DeviceLeft,
-    Ended,
-    Notice,
-    Progress,
-    SearchBegan,
-    StepBegan,
-    StepEnded,
-    TrialEnded,
-)
+from driver.report.terminal.ended import Ended, Shown
 from driver.report.terminal.tables import (
     accuracy_table,
     fitting_table,
@@ -35,6 +25,16 @@ from driver.report.terminal.tables import (
     ratio,
     taken,
     workload_table,
+)
+from driver.run_events import (
+    DeviceJoined,
+    DeviceLeft,
+    Notice,
+    SearchBegan,
+    Span,
+    StepBegan,
+    StepEnded,
+    TrialEnded,
 )
 
 _PLAIN_SECONDS: Final = 5.0
@@ -63,7 +63,7 @@ class View(Protocol):
         """Leave the terminal as it was."""
         ...
 
-    def __call__(self, event: Progress | Span) -> None:
+    def __call__(self, event: Shown | Span) -> None:
         """Show one event."""
         ...
 
@@ -89,7 +89,7 @@ class JsonLines:
     def __exit__(self, *error: object) -> None:
         self._stream.flush()
 
-    def __call__(self, event: Progress | Span) -> None:
+    def __call__(self, event: Shown | Span) -> None:
         if isinstance(event, Span):
             return
         if isinstance(event, Ended):
@@ -118,7 +118,7 @@ class PlainLines:
     def __exit__(self, *error: object) -> None:
         self._stream.flush()
 
-    def __call__(self, event: Progress | Span) -> None:
+    def __call__(self, event: Shown | Span) -> None:
         if isinstance(event, Span):
             return
         self._board.take(event)
@@ -152,7 +152,7 @@ class LiveTable:
     def __exit__(self, *error: object) -> None:
         self._stop()
 
-    def __call__(self, event: Progress | Span) -> None:
+    def __call__(self, event: Shown | Span) -> None:
         if isinstance(event, Span):
             return
         self._board.take(event)
@@ -204,12 +204,12 @@ def _live_cells(name: str, row: WorkloadLine) -> tuple[str, ...]:
     )
 
 
-def _lines(event: Progress) -> list[str]:
+def _lines(event: Shown) -> list[str]:
     """What every view says about an event in words."""
     return [printable(line, _MOST_SHOWN) for line in _words(event)]
 
 
-def _words(event: Progress) -> list[str]:
+def _words(event: Shown) -> list[str]:
     match event:
         case StepEnded():
             return [f"{event.seconds:7.1f} s  {event.step}: {event.detail}"]

@@ -22,7 +22,7 @@ from driver.benchmarks.farm.scale import FarmScale, ScaleFigures, TrackerLoad
 from driver.benchmarks.farm.searching import Searched
 from driver.benchmarks.farm.usage import tree_seconds
 from driver.cli import main
-from driver.report.summary import Span
+from driver.run_events import Span
 
 TRIAL = Trial(workload=Digest.of(b"w"), trace=Digest.of(b"t"), point=(), status=Status.OK)
 SEARCHED = Searched(

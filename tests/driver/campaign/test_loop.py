@@ -35,7 +35,7 @@ from tilefarm.trace import Trace
 from driver.campaign import loop
 from driver.campaign.campaign import WorkLimits
 from driver.campaign.slots import Slots
-from driver.report.terminal.events import DeviceLeft, Notice
+from driver.run_events import DeviceLeft, Notice
 
 
 def test_every_point_of_every_space_is_measured_once() -> None:

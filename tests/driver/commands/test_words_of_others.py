@@ -27,8 +27,8 @@ from driver import cli
 from driver.doctor import Finding
 from driver.jobs import shipping
 from driver.jobs.responses import Job
-from driver.report.terminal.events import DeviceJoined, DeviceLeft, Notice, SearchBegan, StepEnded
 from driver.report.terminal.views import view_for
+from driver.run_events import DeviceJoined, DeviceLeft, Notice, SearchBegan, StepEnded
 
 HOSTILE: Final = (
     "\x1b[2Jgone",  # clears the screen

@@ -23,10 +23,11 @@ from driver.report.gantt import busy_seconds
 from driver.report.noise import NoiseRow
 from driver.report.profile import Profile
 from driver.report.progress import progress_chart
-from driver.report.summary import Span, brief
+from driver.report.summary import brief
 from driver.report.svg import AxisScale, short
 from driver.report.timeline import drawable, merged
 from driver.report.trace import chrome_trace
+from driver.run_events import Span
 
 
 def test_the_page_needs_no_network_and_no_script() -> None:

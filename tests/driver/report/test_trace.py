@@ -14,8 +14,8 @@ from tilefarm.rpc.served import Exchange, Phase, Served
 from tilefarm.watch.work import Work
 
 from driver.report.aligned import aligned
-from driver.report.summary import Span
 from driver.report.trace import chrome_trace
+from driver.run_events import Span
 
 ORIGIN = 1_000_000.0
 BARE = replace(a_summary(), spans=(), timeline=None)

@@ -19,7 +19,7 @@ from tilefarm.watch.operations import Operations
 from driver.network.partition.partitioner import partition_network
 from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.options import Quantization
-from driver.report.terminal.events import Notice, StepEnded
+from driver.run_events import Notice, StepEnded
 from driver.stop_token import StopToken
 from driver.tune.judged import Judged, judge_promise
 from driver.tune.preparing import read

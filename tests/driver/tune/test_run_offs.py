@@ -26,8 +26,7 @@ from tilefarm.watch.operations import Operations
 from driver.campaign.measuring import CLOSE_LOOK
 from driver.farm.settings import FarmSettings
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
-from driver.report.summary import Span
-from driver.report.terminal.events import Notice, StepEnded
+from driver.run_events import Notice, Span, StepEnded
 from driver.stop_token import StopToken
 from driver.tune.prepared import best_of
 from driver.tune.run_offs import run_offs

@@ -11,8 +11,8 @@ from tilefarm.rpc.served import Exchange, Phase, Served
 from tilefarm.watch.work import Work
 
 from driver.report.gantt import gantt_chart
-from driver.report.summary import Span
 from driver.report.trace import chrome_trace
+from driver.run_events import Span
 from driver.tune.span_log import SpanLog
 
 BEGAN = 1_700_000_000.0

@@ -13,21 +13,20 @@ from tilefarm.clock import ManualClock, SystemClock
 from tilefarm.watch.operations import Operations
 from tilefarm.watch.work import current_work
 
-from driver.report.summary import Span
-from driver.report.terminal.events import (
+from driver.report.terminal.ended import Ended, Shown
+from driver.run_events import (
     DeviceJoined,
     DeviceLeft,
-    Ended,
     KnownWorkload,
     Notice,
-    Progress,
     SearchBegan,
+    Span,
     StepEnded,
     TrialEnded,
 )
 from driver.tune.watched import watched
 
-EVENTS: tuple[Progress | Span, ...] = (
+EVENTS: tuple[Shown | Span, ...] = (
     StepEnded(step="import", seconds=1.0, detail="digits"),
     SearchBegan(
         workloads=(("conv", 1), ("dense", 1)),
@@ -66,7 +65,7 @@ def page(address: str) -> str:
 
 
 def test_events_are_told_written_and_counted(tmp_path: Path) -> None:
-    told: list[Progress | Span] = []
+    told: list[Shown | Span] = []
     on = Operations(metrics="127.0.0.1:0")
     with watched(on, told.append, run_id="run-1", clock=SystemClock(), wall_origin=0.0) as watch:
         watch(EVENTS[0])
@@ -104,7 +103,7 @@ def test_events_are_told_written_and_counted(tmp_path: Path) -> None:
 def test_a_summary_is_the_last_that_is_told_however_long_its_run_takes_to_close() -> None:
     speakers: list[bool] = []
 
-    def listen(event: Progress | Span) -> None:
+    def listen(event: Shown | Span) -> None:
         speakers.append(any(thread.name == "silence" for thread in threading.enumerate()))
 
     with watched(

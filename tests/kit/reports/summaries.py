@@ -17,11 +17,10 @@ from driver.report.summary import (
     KernelTimeline,
     LayerRow,
     RunSummary,
-    Span,
-    TimeBreakdown,
     TrialRow,
     WorkloadRow,
 )
+from driver.run_events import Span, TimeBreakdown
 
 
 def a_summary(title: str = "digits.onnx", name: str = "conv2d_1x2x8x8") -> RunSummary:

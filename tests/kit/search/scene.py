@@ -12,8 +12,7 @@ from tilefarm.measurement import Trial
 from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
-from driver.report.summary import Span
-from driver.report.terminal.events import Progress, TrialEnded
+from driver.run_events import RunEvent, TrialEnded
 from driver.stop_token import StopToken
 from tuner.lookahead import Lookahead
 from tuner.session import Task as SessionTask
@@ -34,7 +33,7 @@ class Scene:
     count: int = 1
     kept: list[Trial] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
-    events: list[Progress | Span] = field(default_factory=list)
+    events: list[RunEvent] = field(default_factory=list)
     stop: StopToken = field(default_factory=StopToken)
     limits: WorkLimits = field(default_factory=lambda: WorkLimits(workers=2))
     on_trial: Callable[[], None] = lambda: None

@@ -11,20 +11,19 @@ import pytest
 from kit.reports.summaries import a_summary, by_the_clock
 from rich.console import Console
 
-from driver.report.summary import Span
-from driver.report.terminal.events import (
+from driver.report.terminal.ended import Ended, Shown
+from driver.report.terminal.views import JsonLines, LiveTable, PlainLines, view_for
+from driver.run_events import (
     DeviceJoined,
     DeviceLeft,
-    Ended,
     KnownWorkload,
     Notice,
-    Progress,
     SearchBegan,
+    Span,
     StepBegan,
     StepEnded,
     TrialEnded,
 )
-from driver.report.terminal.views import JsonLines, LiveTable, PlainLines, view_for
 
 
 def trial(number: int, cycles: int | None, seconds: float) -> TrialEnded:
@@ -42,7 +41,7 @@ def trial(number: int, cycles: int | None, seconds: float) -> TrialEnded:
     )
 
 
-def events() -> list[Progress | Span]:
+def events() -> list[Shown | Span]:
     return [
         StepBegan(step="import", seconds=0.0),
         StepEnded(step="import", seconds=0.5, detail="digits, 10 operators"),

@@ -1,17 +1,44 @@
 """What a run tells whoever watches, as it happens: the terminal, a log of JSON lines, the report.
 
-Seconds are counted from the start of the command.
+Whoever tells it knows nothing of those. Seconds are counted from the start of the command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tilefarm.measurement import DeviceClock
 
-from driver.report.summary import RunSummary, Span
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One bar of the Gantt chart: something that `lane` did from `begin` to `end`.
+
+    Attributes:
+        lane: "driver", "compile <n>" or the name of a device.
+        kind: "start", "propose", "compile", "transfer", "run", "rerun" (of finalists) or "network".
+        label: what it was done for, for people.
+        candidate: what logs and traces call it; empty if it was for none.
+    """
+
+    lane: str
+    kind: str
+    label: str
+    begin_seconds: float
+    end_seconds: float
+    candidate: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeBreakdown:
+    """Where the seconds of all trials of this session went, summed; they overlap in wall time."""
+
+    propose_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    transfer_seconds: float = 0.0
+    run_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +118,9 @@ class TrialEnded:
     total: int
     workload: str
     status: str
-    cycles: int | None
-    best_cycles: int | None
-    default_cycles: int | None
+    cycles: int | None = None
+    best_cycles: int | None = None
+    default_cycles: int | None = None
     device: str
     why: str
     seconds: float
@@ -110,18 +137,8 @@ class Notice:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """The run is over; `paths` are (what, where) of its outputs."""
-
-    summary: RunSummary
-    paths: tuple[tuple[str, str], ...]
-    seconds: float
-
-
 Progress: TypeAlias = (
-    StepBegan | StepEnded | SearchBegan | DeviceJoined | DeviceLeft | TrialEnded | Notice | Ended
+    StepBegan | StepEnded | SearchBegan | DeviceJoined | DeviceLeft | TrialEnded | Notice
 )
 
-Listener: TypeAlias = Callable[[Progress | Span], None]
-"""Takes every event once, in order, on one thread."""
+RunEvent: TypeAlias = Progress | Span
