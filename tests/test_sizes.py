@@ -23,9 +23,6 @@ MOST_PARAMETERS = 8
 
 LONG_FUNCTIONS = {
     "driver/commands/options/quantizing.py::add_quantization_options",
-    "driver/tune/judged.py::_Judging._repaired",
-    "driver/tune/searching.py::search",
-    "driver/tune/tune.py::_Tune.run",
 }
 """Still longer. The list only shrinks: split one where it has two ideas, and take it out."""
 
@@ -39,9 +36,6 @@ WIDE_CONSTRUCTORS = {
     "driver/benchmarks/kernels.py::LayerFigures",
     "driver/benchmarks/zoo/records.py::Attempt",
     "driver/benchmarks/zoo/records.py::Tried",
-    "driver/campaign/loop.py::Loop",
-    "driver/campaign/measuring.py::Task",
-    "driver/campaign/results.py::Results",
     "driver/commands/validation/explaining.py::ExplainedLayer",
     "driver/report/summary.py::LayerRow",
     "driver/report/summary.py::RunSummary",

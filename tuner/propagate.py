@@ -26,7 +26,7 @@ FAR: Final = 1e18
 
 
 @dataclass(slots=True)
-class Boxes:
+class VariableBoxes:
     """Bounds [variables, boxes] and which boxes may still hold a point [boxes].
 
     A box whose range is empty may stay alive for the moment; whoever narrows sweeps those up.
@@ -37,7 +37,7 @@ class Boxes:
     alive: Flags
 
 
-Narrow: TypeAlias = Callable[[Boxes], None]
+Narrow: TypeAlias = Callable[[VariableBoxes], None]
 """Tightens the bounds in place, and clears `alive` where no point is possible."""
 
 
@@ -95,7 +95,7 @@ def _prod(
         return _prod_forward(product, scale, factors)
     divides = c.product in known and bool(fixed)
 
-    def narrow(box: Boxes) -> None:
+    def narrow(box: VariableBoxes) -> None:
         below = _products_of_others([box.lower[f] for f in factors], scale)
         above = _products_of_others([box.upper[f] for f in factors], scale)
         np.maximum(box.lower[product], below[-1], out=box.lower[product])
@@ -118,7 +118,7 @@ def _prod(
 
 
 def _prod_forward(product: int, scale: float, factors: Sequence[int]) -> Narrow:
-    def narrow(box: Boxes) -> None:
+    def narrow(box: VariableBoxes) -> None:
         below, above = scale * box.lower[factors[0]], scale * box.upper[factors[0]]
         for f in factors[1:]:
             below *= box.lower[f]
@@ -131,7 +131,7 @@ def _prod_forward(product: int, scale: float, factors: Sequence[int]) -> Narrow:
 
 
 def _prod_of_known(product: int, scale: float, factors: Sequence[int]) -> Narrow:
-    def narrow(box: Boxes) -> None:
+    def narrow(box: VariableBoxes) -> None:
         value = np.full(box.alive.shape, scale)
         for f in factors:
             value *= box.lower[f]
@@ -162,7 +162,7 @@ def _sum(
     if not any(is_open for _, _, is_open in terms):
         return _sum_forward(total, float(c.constant), [(k, v) for k, v, _ in terms])
 
-    def narrow(box: Boxes) -> None:
+    def narrow(box: VariableBoxes) -> None:
         ends = [_scaled(k, box.lower[v], box.upper[v]) for k, v, _ in terms]
         below = _sums_of_others([low for low, _ in ends], float(c.constant))
         above = _sums_of_others([high for _, high in ends], float(c.constant))
@@ -180,7 +180,7 @@ def _sum(
 
 
 def _sum_forward(total: int, constant: float, terms: Sequence[tuple[float, int]]) -> Narrow:
-    def narrow(box: Boxes) -> None:
+    def narrow(box: VariableBoxes) -> None:
         below, above = np.full(box.alive.shape, constant), np.full(box.alive.shape, constant)
         for k, v in terms:
             low, high = _scaled(k, box.lower[v], box.upper[v])
@@ -221,7 +221,7 @@ def _sums_of_others(values: Sequence[Floats], constant: float) -> list[Floats]:
 
 
 def _less(left: int, right: int) -> Narrow:
-    def narrow(box: Boxes) -> None:
+    def narrow(box: VariableBoxes) -> None:
         np.minimum(box.upper[left], box.upper[right], out=box.upper[left])
         np.maximum(box.lower[right], box.lower[left], out=box.lower[right])
 
@@ -229,7 +229,7 @@ def _less(left: int, right: int) -> Narrow:
 
 
 def _limit(left: int, limit: float) -> Narrow:
-    def narrow(box: Boxes) -> None:
+    def narrow(box: VariableBoxes) -> None:
         np.minimum(box.upper[left], limit, out=box.upper[left])
 
     return narrow
@@ -239,13 +239,13 @@ def _select(c: Select, index: Mapping[str, int], known: Collection[str]) -> Narr
     value, choice = index[c.value], index[c.choice]
     options = np.asarray([index[o] for o in c.options], dtype=np.intp)
 
-    def hull(box: Boxes) -> None:
+    def hull(box: VariableBoxes) -> None:
         np.maximum(box.lower[choice], 0, out=box.lower[choice])
         np.minimum(box.upper[choice], len(options) - 1, out=box.upper[choice])
         np.maximum(box.lower[value], box.lower[options].min(axis=0), out=box.lower[value])
         np.minimum(box.upper[value], box.upper[options].max(axis=0), out=box.upper[value])
 
-    def meet(box: Boxes) -> None:
+    def meet(box: VariableBoxes) -> None:
         at = box.lower[choice]
         box.alive &= (at >= 0) & (at < len(options))
         chosen = options[np.clip(at, 0, len(options) - 1).astype(np.intp)]
@@ -263,7 +263,7 @@ def _largest(c: Largest, index: Mapping[str, int]) -> Narrow:
     value = index[c.value]
     options = np.asarray([index[o] for o in c.options], dtype=np.intp)
 
-    def narrow(box: Boxes) -> None:
+    def narrow(box: VariableBoxes) -> None:
         np.maximum(box.lower[value], box.lower[options].max(axis=0), out=box.lower[value])
         np.minimum(box.upper[value], box.upper[options].max(axis=0), out=box.upper[value])
         box.upper[options] = np.minimum(box.upper[options], box.upper[value])
@@ -287,7 +287,7 @@ def _table(c: Table, index: Mapping[str, int], known: Collection[str]) -> Narrow
     at_fixed = [index[c.variables[i]] for i in fixed]
     at_loose = [index[c.variables[i]] for i in loose]
 
-    def narrow(box: Boxes) -> None:
+    def narrow(box: VariableBoxes) -> None:
         code, found = _codes([box.lower[v] for v in at_fixed], values, box.lower.shape[1])
         group = np.minimum(np.searchsorted(keys, code), len(keys) - 1)
         box.alive &= found & (keys[group] == code)
@@ -310,5 +310,5 @@ def _codes(
     return code, found
 
 
-def _never(box: Boxes) -> None:
+def _never(box: VariableBoxes) -> None:
     box.alive[:] = False

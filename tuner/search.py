@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.space import Constraint, SearchSpace, holds
 
-from tuner.propagate import EXACT, FAR, Boxes, Flags, Floats
+from tuner.propagate import EXACT, FAR, Flags, Floats, VariableBoxes
 from tuner.search_plan import Effect, SearchPlan
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -213,7 +213,7 @@ class _Thinning:
 
 def _alive(partial: PartialPoints, effect: Effect, allowed: Allowed | None) -> Flags:
     """Narrows all boxes. Which survive: not refuted, no empty range, fixed values allowed."""
-    box = Boxes(partial.lower, partial.upper, np.ones(partial.count, dtype=np.bool_))
+    box = VariableBoxes(partial.lower, partial.upper, np.ones(partial.count, dtype=np.bool_))
     for narrow in effect.narrows:
         narrow(box)
     alive = box.alive & (partial.lower <= partial.upper).all(axis=0)

@@ -26,7 +26,7 @@ _ALIKE: Final = 20
 """Failures of one task for one cause, and nothing else, after which it is given up."""
 
 
-class Task(NamedTuple):
+class WeightedSpace(NamedTuple):
     """One distinct workload: its space, how often the network runs it, bounds on its cost.
 
     Costs are told in cycles or seconds; 0 is no bound.
@@ -98,7 +98,7 @@ class TuningSession:
 
     def __init__(
         self,
-        tasks: Mapping[str, Task],
+        tasks: Mapping[str, WeightedSpace],
         *,
         trials: int,
         proposer: str = "guided",

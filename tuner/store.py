@@ -69,7 +69,7 @@ class RunRecord:
     trials: int = 0
 
 
-class Store(Closing):
+class TrialStore(Closing):
     """One writer and any number of readers at a time; a trial is kept when `insert` returns.
 
     A context manager. Opening checks the file, brings it to this version's schema, and for a writer

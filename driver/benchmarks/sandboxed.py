@@ -20,7 +20,7 @@ from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
 from device_server.runner.runner import Runner
-from driver.campaign.measuring import kernel_buffers
+from driver.campaign.measuring import kernel_arguments
 from driver.network import run_workload, sample_inputs
 
 _TIMEOUT_SECONDS: Final = 20.0
@@ -51,10 +51,11 @@ class Sandbox(Closing):
         self._workload = workload
         self._target = target
         inputs = sample_inputs(workload, seed, target.limits.max_shift)
-        self._buffers, blobs = kernel_buffers(workload, inputs, run_workload(workload, inputs))
+        arguments = kernel_arguments(workload, inputs, run_workload(workload, inputs))
+        self._buffers = arguments.buffers
         self._runner = Runner(target=target)
         self._folder = tempfile.TemporaryDirectory(prefix="tilefarm-bench-")
-        for digest, content in blobs.items():
+        for digest, content in arguments.blobs.items():
             self._place(digest).write_bytes(content)
 
     def close(self) -> None:

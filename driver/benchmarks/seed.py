@@ -22,7 +22,7 @@ from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.farm.scratch import scratch_folder
 from driver.processes import kill_descendants
 from driver.tune.machine import machine
-from tuner.store import Store
+from tuner.store import TrialStore
 
 _RUNS: Final = 30
 _TRIALS: Final = 120
@@ -141,7 +141,7 @@ def _searched(out: Path, trials: int, seed: int, kills: Sequence[int]) -> Search
     began = time.monotonic()
     killed = sum(_session(out, trials, seed, after) for after in (*kills, None))
     seconds = time.monotonic() - began
-    with Store(out / "records.sqlite", read_only=True) as store:
+    with TrialStore(out / "records.sqlite", read_only=True) as store:
         ended = store.trials()
         workloads = dict.fromkeys(trial.workload for trial in ended)
         best = [(w.hex, trial.trace.hex) for w in workloads if (trial := store.best(w))]

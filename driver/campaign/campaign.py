@@ -68,7 +68,7 @@ class Campaign:
         asking: a `Propose` is unanswered.
         dry: the tuner has nothing more.
         stopping: begin nothing new.
-        finished: `Conclude` was given.
+        finished: `EndCampaign` was given.
     """
 
     limits: WorkLimits = field(default_factory=WorkLimits)

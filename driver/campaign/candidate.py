@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilefarm.artifact import Artifact, BuildFailure
 from tilefarm.digest import Digest
@@ -68,20 +68,14 @@ class Candidate:
         """
         assert self.artifact is not None
         self.attempts += 1
-        return Order(
-            number=number,
-            job=self.task.run_job(
-                self.artifact,
-                timeout_seconds=timeout_seconds,
-                precision=FIRST_LOOK if clock is DeviceClock.SECONDS else None,
-            ),
-            blobs={self.artifact.digest: self.artifact.code, **self.task.blobs},
-            request_id=f"{run_id}-{number}-{self.attempts}",
-            candidate=self.artifact.job.short,
-            alone=alone,
+        order = self.task.order(
+            self.artifact,
+            f"{run_id}-{number}-{self.attempts}",
+            timeout_seconds=timeout_seconds,
+            precision=FIRST_LOOK if clock is DeviceClock.SECONDS else None,
             clock=clock,
-            bounds=self.task.bounds(self.artifact),
         )
+        return replace(order, number=number, candidate=self.artifact.job.short, alone=alone)
 
     def trial(self, outcome: Outcome, story: tuple[str, ...], proposer: str) -> Trial:
         """The record of how it ended."""

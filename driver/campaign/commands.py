@@ -53,10 +53,10 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Conclude:
+class EndCampaign:
     """Nothing is left to do. `why` is "exhausted", "stopped" or "no device"."""
 
     why: str
 
 
-Command: TypeAlias = Propose | Compile | Dispatch | Tell | Confirm | Repeat | Conclude
+Command: TypeAlias = Propose | Compile | Dispatch | Tell | Confirm | Repeat | EndCampaign

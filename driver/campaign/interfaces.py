@@ -30,6 +30,7 @@ class SearchSettings:
         device_wait_seconds: for each of them.
         run_timeout_seconds: for one candidate's own time on a device.
         run_id: names this run in records and requests.
+        wall_origin: wall seconds of the command's begin; spans and events are counted from it.
         proposer: noted in every trial;
         search: as well, for their order.
     """
@@ -39,6 +40,7 @@ class SearchSettings:
     device_wait_seconds: float
     run_timeout_seconds: float
     run_id: str
+    wall_origin: float
     proposer: str = ""
     search: int = 1
 

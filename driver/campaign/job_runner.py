@@ -18,7 +18,7 @@ from tilefarm.measurement import RunFailure, Status, is_spoiled
 from tilefarm.plural import plural
 
 from driver.campaign.campaign import Campaign, WorkLimits
-from driver.campaign.commands import Command, Conclude, Dispatch, Tell
+from driver.campaign.commands import Command, Dispatch, EndCampaign, Tell
 from driver.campaign.events import Event, JobId, Outcome
 from driver.campaign.slots import Slots
 from driver.campaign.step import step
@@ -178,7 +178,7 @@ class _Runs:
                 self._slots.confirm(device)
             case Tell(number, outcome):
                 self._told(self._places[number], outcome)
-            case Conclude():
+            case EndCampaign():
                 assert self._slots.error is not None
                 raise self._slots.error
 

@@ -25,12 +25,12 @@ from driver.campaign.frozen_gc import gc_frozen
 from driver.campaign.interfaces import Records, SearchResult, SearchSettings
 from driver.campaign.live import JobStage
 from driver.campaign.measuring import Task
-from driver.campaign.results import Results
 from driver.campaign.scores import Scores
 from driver.campaign.slots import Slots
 from driver.campaign.starvation import Starvation
 from driver.campaign.step import step
 from driver.campaign.time_profile import TimeProfile
+from driver.campaign.trial_recorder import TrialRecorder
 from driver.campaign.tuner_thread import Proposals, TunerThread
 from driver.farm import device_messages
 from driver.farm.compiling.executor import Build, Builds, Executor
@@ -55,7 +55,6 @@ class Loop:
     Args:
         tasks: by the names that the session uses.
         session: belongs to the loop from now on.
-        wall_origin: wall seconds of the command's begin; spans and events are counted from it.
         scores: what earlier sessions have measured.
         log: gets the story of every trial.
     """
@@ -70,7 +69,6 @@ class Loop:
         devices: LeaseSource,
         settings: SearchSettings,
         clock: Clock,
-        wall_origin: float,
         listen: Callable[[RunEvent], None],
         scores: Scores | None = None,
         log: Log | None = None,
@@ -78,24 +76,20 @@ class Loop:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._tasks = tasks
         self._tuner = TunerThread(session, report=self._put, clock=clock)
-        self._results = Results(
+        self._recorder = TrialRecorder(
             tuner=self._tuner,
             records=records,
             scores=scores or Scores({}, {}),
             settings=settings,
-            told=session.told,
-            budget=session.budget,
             listen=listen,
             now=self._now,
             log=log,
         )
-        self._times = TimeProfile(wall_origin, listen)
+        self._times = TimeProfile(settings.wall_origin, listen)
         self._executor = executor
         self._settings = settings
         self._clock = clock
-        self._origin = wall_origin
         self._listen = listen
-        self._source = devices
         self._campaign = Campaign(limits=settings.limits, lookahead=session.lookahead)
         self._candidates: dict[JobId, Candidate] = {}
         self._slots = Slots(
@@ -136,7 +130,7 @@ class Loop:
             self._slots.close(close_seconds)
         return SearchResult(
             why=self._result,
-            trials=self._results.trials,
+            trials=self._recorder.trials,
             lookahead=self._campaign.lookahead.most,
             first_measured_seconds=self._times.first_measured_seconds,
             seconds=self._clock.seconds() - began,
@@ -248,12 +242,12 @@ class Loop:
             case commands.Dispatch(device, job, alone):
                 self._dispatch(device, job, alone=alone)
             case commands.Tell(job, outcome, story):
-                self._results.tell(job, self._candidates.pop(job), outcome, story)
+                self._recorder.tell(job, self._candidates.pop(job), outcome, story)
             case Confirm(device):
                 self._slots.confirm(device)
             case commands.Repeat(jobs, why):
                 self._say(f"measured again, as it was not confirmed: {len(jobs)} ({why})")
-            case commands.Conclude(why):
+            case commands.EndCampaign(why):
                 self._result = why
 
     def _proposed(self, answer: Proposals) -> None:
@@ -291,7 +285,7 @@ class Loop:
     # ---- the rest --------------------------------------------------------------------------------
 
     def _now(self) -> float:
-        return self._clock.wall_seconds() - self._origin
+        return self._clock.wall_seconds() - self._settings.wall_origin
 
     def _say(self, text: str) -> None:
         self._listen(Notice(text=text, seconds=self._now()))

@@ -10,13 +10,14 @@ from typing import Any, Final, TypeAlias
 from numpy.typing import NDArray
 from tilefarm.artifact import Artifact, CompileJob
 from tilefarm.digest import Digest
-from tilefarm.measurement import BufferSpec, Precision, Role, RunJob, Status, Trial
+from tilefarm.measurement import BufferSpec, DeviceClock, Precision, Role, RunJob, Status, Trial
 from tilefarm.plural import plural
 from tilefarm.space import Point, SearchSpace
 from tilefarm.target import Target, Timing
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
+from driver.farm.device_messages import Order
 from driver.farm.plausible import Bounds
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
@@ -38,6 +39,14 @@ _COUNTED: Final = (("gemm_uops", "gemm_cycles"), ("out_store_nbytes", "out_nbyte
 """Counters that are the same in every call, and the compiler's features that say the same."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelArguments:
+    """The parameters of a kernel, with contents and expected results; and contents by digest."""
+
+    buffers: tuple[BufferSpec, ...] = ()
+    blobs: Mapping[Digest, bytes] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Task:
     """A workload that is searched.
@@ -50,8 +59,7 @@ class Task:
         count: how often the network runs it.
         macs: useful multiply-accumulates of one run.
         trace: the schedule that the tunables of a point say.
-        blobs: contents of the inputs, by digest.
-        buffers: parameters of the kernel with their contents and expected results.
+        arguments: what its kernels are run with.
     """
 
     workload: Workload
@@ -61,8 +69,7 @@ class Task:
     space: SearchSpace
     trace: Callable[[Point], Trace]
     target: Target
-    blobs: Mapping[Digest, bytes]
-    buffers: tuple[BufferSpec, ...]
+    arguments: KernelArguments
     least_cycles: int = 0
     name: str = field(init=False)
     digest: Digest = field(init=False)
@@ -104,22 +111,32 @@ class Task:
             why=f"device {trial.device} said {took}, and no schedule takes so little",
         )
 
-    def run_job(
+    def order(
         self,
         artifact: Artifact,
+        request_id: str,
         *,
         timeout_seconds: float,
         timeline: bool = False,
         precision: Precision | None = None,
-    ) -> RunJob:
-        """What a device needs for a candidate: one checked call, and more for a precision."""
-        return RunJob(
+        clock: DeviceClock | None = None,
+    ) -> Order:
+        """What a device is asked for a candidate: one checked call, and more for a precision."""
+        job = RunJob(
             artifact=artifact.digest,
             entry=artifact.symbols[0],
-            buffers=self.buffers,
+            buffers=self.arguments.buffers,
             precision=precision,
             timeout_seconds=timeout_seconds,
             timeline=timeline,
+        )
+        return Order(
+            number=0,
+            job=job,
+            blobs={artifact.digest: artifact.code, **self.arguments.blobs},
+            request_id=request_id,
+            clock=clock,
+            bounds=self.bounds(artifact),
         )
 
 
@@ -139,10 +156,8 @@ def kernel_bounds(artifact: Artifact, target: Target, least_cycles: int) -> Boun
     )
 
 
-def kernel_buffers(
-    workload: Workload, inputs: Arrays, outputs: Arrays
-) -> tuple[tuple[BufferSpec, ...], dict[Digest, bytes]]:
-    """Buffers of a kernel with given inputs that must give these outputs, and the inputs' bytes."""
+def kernel_arguments(workload: Workload, inputs: Arrays, outputs: Arrays) -> KernelArguments:
+    """Those of a kernel with given inputs that must give these outputs."""
     blobs: dict[Digest, bytes] = {}
     specs: list[BufferSpec] = []
     for spec in workload.inputs:
@@ -157,4 +172,4 @@ def kernel_buffers(
         specs.append(
             BufferSpec(name=spec.name, role=Role.OUTPUT, nbytes=spec.nbytes, expected=expected)
         )
-    return tuple(specs), blobs
+    return KernelArguments(tuple(specs), blobs)

@@ -6,7 +6,7 @@ from tilefarm.target import Target
 from tilefarm.workload import Workload
 
 from compile_worker.space import generate, ideal_cycles, lower_bound_cycles
-from driver.campaign.measuring import Task, kernel_buffers
+from driver.campaign.measuring import Task, kernel_arguments
 from driver.network import Network, run_workload, sample_inputs
 
 
@@ -25,7 +25,6 @@ def task_of(workload: Workload, target: Target, *, count: int, macs: int, seed: 
     """One workload as a task; see `Task` for `count` and `macs`."""
     generated = generate(workload, target)
     inputs = sample_inputs(workload, seed, target.limits.max_shift)
-    buffers, blobs = kernel_buffers(workload, inputs, run_workload(workload, inputs))
     return Task(
         workload=workload,
         count=count,
@@ -34,8 +33,7 @@ def task_of(workload: Workload, target: Target, *, count: int, macs: int, seed: 
         space=generated.space,
         trace=generated.trace,
         target=target,
-        blobs=blobs,
-        buffers=buffers,
+        arguments=kernel_arguments(workload, inputs, run_workload(workload, inputs)),
         least_cycles=lower_bound_cycles(workload, target),
     )
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Final
 
 from driver.campaign.campaign import Campaign
-from driver.campaign.commands import Command, Compile, Conclude, Dispatch, Propose
+from driver.campaign.commands import Command, Compile, Dispatch, EndCampaign, Propose
 from driver.campaign.events import Event, JobId
 from driver.campaign.live import JobStage
 from driver.campaign.transitions import heard
@@ -124,4 +124,4 @@ def _confirm(c: Campaign) -> tuple[Campaign, list[Command]]:
 def _finish(c: Campaign) -> tuple[Campaign, list[Command]]:
     if c.jobs or c.asking or not (c.stopping or c.dry):
         return c, []
-    return replace(c, finished=True), [Conclude("stopped" if c.stopping else "exhausted")]
+    return replace(c, finished=True), [EndCampaign("stopped" if c.stopping else "exhausted")]

@@ -11,7 +11,7 @@ from tilefarm.measurement import RunFailure, Status
 from tilefarm.plural import plural
 
 from driver.campaign.campaign import Campaign
-from driver.campaign.commands import Command, Conclude, Repeat, Tell
+from driver.campaign.commands import Command, EndCampaign, Repeat, Tell
 from driver.campaign.events import (
     BuildFailed,
     Built,
@@ -65,7 +65,7 @@ def heard(c: Campaign, event: Event) -> tuple[Campaign, list[Command]]:
             return _without(c, device, "lent"), repeat
         case DevicesGone():
             return replace(c, jobs=Jobs(), confirming=frozenset(), finished=True), [
-                Conclude("no device")
+                EndCampaign("no device")
             ]
         case Stop():
             return replace(c, stopping=True), []

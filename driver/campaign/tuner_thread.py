@@ -44,6 +44,10 @@ class TunerThread:
 
     def __init__(self, session: TuningSession, *, report: Report, clock: Clock) -> None:
         self._session = session
+        self.known = session.told
+        """Trials that it knew before."""
+        self.budget = session.budget
+        """Trials at most, those included."""
         self._report = report
         self._clock = clock
         self._news: _News = []

@@ -21,9 +21,8 @@ from driver.tune.prepared import trials_of
 from driver.tune.summarise import default_trial
 from tuner.lookahead import USUAL, Lookahead
 from tuner.run_off import winner
-from tuner.session import OtherOrderError, TuningSession
-from tuner.session import Task as SessionTask
-from tuner.store import Store, TrialPosition
+from tuner.session import OtherOrderError, TuningSession, WeightedSpace
+from tuner.store import TrialPosition, TrialStore
 
 LOOKAHEAD: Final = "lookahead"
 """What a run's description calls it."""
@@ -69,7 +68,7 @@ class Continued:
 
 def continued(
     tasks: Mapping[str, Task],
-    store: Store,
+    store: TrialStore,
     *,
     trials: int,
     proposer: str,
@@ -117,10 +116,10 @@ def continued(
     return Continued(session=session(last + 1), search=last + 1, known=known, is_another=True)
 
 
-def _searched(task: Task) -> SessionTask:
+def _searched(task: Task) -> WeightedSpace:
     """What the tuner is told of a task."""
     rate = 1e6 * task.target.board.clock_mhz
-    return SessionTask(
+    return WeightedSpace(
         task.space,
         task.count,
         lower_bound_cycles=task.ideal_cycles,

@@ -13,7 +13,7 @@ from driver.campaign.job_runner import JobRunner
 from driver.campaign.measuring import Task
 from driver.farm.compiling.once import compiled
 from driver.farm.compiling.reproducers import Reproducer, Reproducers
-from driver.farm.device_messages import Order, RunEnded
+from driver.farm.device_messages import RunEnded
 from driver.farm.run_resources import RunResources
 from driver.network import judge_of
 from driver.program.arena import Arena
@@ -30,7 +30,7 @@ from driver.tune.output import OutputFolder
 from driver.tune.prepared import Prepared, best_of, trials_of
 from driver.tune.stages import Stages
 from tuner.sampler import Sampler
-from tuner.store import Store
+from tuner.store import TrialStore
 
 _PATIENCE: Final = 20.0
 """How much longer the whole network may take than its kernels took, one by one: what the processor
@@ -67,11 +67,11 @@ class _Place:
         return f"{self.who}: sample {min(self.samples + 1, self.of)} of {self.of}"
 
 
-class Finish:
+class FinalSteps:
     """Assembles, times and checks; each method is a step or a piece of one."""
 
     def __init__(
-        self, stages: Stages, prepared: Prepared, store: Store, resources: RunResources
+        self, stages: Stages, prepared: Prepared, store: TrialStore, resources: RunResources
     ) -> None:
         self._stages = stages
         self._prepared = prepared
@@ -135,14 +135,11 @@ class Finish:
         task = self._prepared.tasks[name]
         compile_job = task.compile_job(task.trace(dict(trial.point)))
         (artifact,) = compiled(self._resources.executor, [compile_job])
-        order = Order(
-            number=0,
-            job=task.run_job(
-                artifact, timeout_seconds=self._farm_settings.run_timeout_seconds, timeline=True
-            ),
-            blobs={artifact.digest: artifact.code, **task.blobs},
-            request_id=f"{self._stages.run_id}-timeline",
-            bounds=task.bounds(artifact),
+        order = task.order(
+            artifact,
+            f"{self._stages.run_id}-timeline",
+            timeout_seconds=self._farm_settings.run_timeout_seconds,
+            timeline=True,
         )
         runner = self._runner()
         with self._stages.watch.waiting(runner.waits_for):
@@ -251,7 +248,7 @@ class Finish:
         )
 
 
-def _best(task: Task, store: Store) -> Trial:
+def _best(task: Task, store: TrialStore) -> Trial:
     best = best_of(task, store)
     if best is not None:
         return best

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ _LEAST_SHARE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedNetwork:
     """What came of the promise.
 
     Attributes:
@@ -94,6 +94,14 @@ class Judged:
     best: RemedyPlan | None = None
 
 
+class _Form(NamedTuple):
+    """The network with some remedies."""
+
+    quantized: QuantGraph
+    network: Network
+    integers: Answers
+
+
 def require_samples(promise: Promise, files: Files) -> None:
     """Nothing if a promise that the user asked for can be judged.
 
@@ -111,7 +119,7 @@ def require_samples(promise: Promise, files: Files) -> None:
 
 def judge_promise(
     stages: Stages, files: Files, target: Target, fitted: Fitted, network: Network
-) -> Judged:
+) -> JudgedNetwork:
     """Judge it, and keep it by wide weights and layers in float where that is needed and wanted.
 
     Raises:
@@ -144,8 +152,8 @@ class _Judging:
         self._fresh = files.held_out
         self._doing = "all layers in integers"
 
-    def run(self) -> Judged:
-        judged = Judged(
+    def run(self) -> JudgedNetwork:
+        judged = JudgedNetwork(
             quantized=self._quantized,
             network=self._network,
             floats=self._floats,
@@ -237,7 +245,7 @@ class _Judging:
         noise = noise_sources(graph, self._quantized, seen.inputs)
         return noise, blamed(noise, self._quantized, self._network)
 
-    def _warned(self, judged: Judged) -> Judged:
+    def _warned(self, judged: JudgedNetwork) -> JudgedNetwork:
         """The promise is the default: nobody asked for less speed."""
         worst = [each for each in judged.blamed if each.share >= _LEAST_SHARE][:_NAMED]
         lines = [f"accuracy: {judged.judgement.verdict() if judged.judgement else ''}"]
@@ -271,21 +279,13 @@ class _Judging:
                 words += f"{option} {','.join(bad)} has {what} of 16 bits, on the accelerator; "
         return words
 
-    def _repaired(self, judged: Judged, *, is_kept: bool) -> Judged:
+    def _repaired(self, judged: JudgedNetwork, *, is_kept: bool) -> JudgedNetwork:
         """The user asked for the promise: as cheaply as it can be kept.
 
         Raises:
             SettingsError: it cannot.
         """
-        limit = self._promise.points
-        made: dict[tuple[Remedy, ...], tuple[QuantGraph, Network, Answers]] = {}
-
-        def judge(chosen: tuple[Remedy, ...]) -> PlanCost:
-            self._doing = f"plan {len(made) + 1}: {plural(len(chosen), 'remedy', 'remedies')}"
-            made[chosen] = self._with(chosen)
-            _, network, answers = made[chosen]
-            return PlanCost(points=self._points(answers), cycles=estimated_cycles(network))
-
+        made: dict[tuple[Remedy, ...], _Form] = {}
         if not is_kept:
             points = points_text(max(self._points(self._integers), 0))
             self._stages.say(
@@ -293,34 +293,20 @@ class _Judging:
                 f" {points} is expected: layers are tried with 16 bits and in float,"
                 " each plan one more network"
             )
-        may_share = self._files.calibration is not None and self._how.share_shifts is None
-        plans = plans_for(
-            self._remedies(judged.blamed),
-            judge,
-            self._promise.limit,
-            savings=(SHARED_SHIFTS,) if may_share else (),
-        )
-        networks = [made[plan.remedies][1] for plan in plans]
+        plans = self._tried(judged.blamed, made)
         with simulated(self._target) as measure:
             priced = with_measured_cycles(
                 plans,
-                networks,
+                [made[plan.remedies].network for plan in plans],
                 self._promise.limit,
                 measure,
                 self._stages.clock,
                 heard=self._measured,
             )
-        best = priced.best
-        if best is None:
-            nearest = min(plans, key=lambda plan: (plan.points, plan.cycles))
-            raise SettingsError(
-                f"--max-loss {limit:g} cannot be kept: {_short(judged.judgement)}; nearest comes"
-                f" {points_text(max(nearest.points, 0))} with {_listed(nearest)}",
-                f"--max-loss {_above(nearest.points):g}, or other options of quantization:"
-                " `tilefarm tune --help`",
-            )
-        quantized, network, integers = made[best.remedies]
-        found = self._judgement(integers)
+        if (best := priced.best) is None:
+            raise self._unkept(judged, plans)
+        chosen = made[best.remedies]
+        found = self._judgement(chosen.integers)
         if best.remedies:
             told, plain = best, priced.plans[0]
             if plain.basis != told.basis:  # there was no time to measure both
@@ -334,12 +320,37 @@ class _Judging:
             )
         return replace(
             judged,
-            quantized=quantized,
-            network=network,
-            integers=integers,
+            quantized=chosen.quantized,
+            network=chosen.network,
+            integers=chosen.integers,
             judgement=found,
             plans=priced.plans,
             best=best,
+        )
+
+    def _tried(
+        self, layers: Sequence[Blamed], made: dict[tuple[Remedy, ...], _Form]
+    ) -> Sequence[RemedyPlan]:
+        """Plans that were tried, the first without any remedy; puts what each makes into `made`."""
+
+        def judge(chosen: tuple[Remedy, ...]) -> PlanCost:
+            self._doing = f"plan {len(made) + 1}: {plural(len(chosen), 'remedy', 'remedies')}"
+            made[chosen] = made_so = self._with(chosen)
+            return PlanCost(
+                points=self._points(made_so.integers), cycles=estimated_cycles(made_so.network)
+            )
+
+        may_share = self._files.calibration is not None and self._how.share_shifts is None
+        savings = (SHARED_SHIFTS,) if may_share else ()
+        return plans_for(self._remedies(layers), judge, self._promise.limit, savings=savings)
+
+    def _unkept(self, judged: JudgedNetwork, plans: Sequence[RemedyPlan]) -> SettingsError:
+        nearest = min(plans, key=lambda plan: (plan.points, plan.cycles))
+        return SettingsError(
+            f"--max-loss {self._promise.points:g} cannot be kept: {_short(judged.judgement)};"
+            f" nearest comes {points_text(max(nearest.points, 0))} with {_listed(nearest)}",
+            f"--max-loss {_above(nearest.points):g}, or other options of quantization:"
+            " `tilefarm tune --help`",
         )
 
     def _measured(self, done: int, kernels: int) -> None:
@@ -388,10 +399,10 @@ class _Judging:
             if not lacking[node.name] and tensors[node.output].dtype.nbytes == 1
         }
 
-    def _with(self, chosen: tuple[Remedy, ...]) -> tuple[QuantGraph, Network, Answers]:
+    def _with(self, chosen: tuple[Remedy, ...]) -> _Form:
         """The network with these remedies."""
         if not chosen:
-            return self._quantized, self._network, self._integers
+            return _Form(self._quantized, self._network, self._integers)
         plan = RemedyPlan(remedies=chosen, points=0.0, cycles=0)
         how = replace(
             self._how,
@@ -409,11 +420,8 @@ class _Judging:
             None if calibration is None else calibration.inputs,
             how.with_float(plan.floats),
         )
-        return (
-            quantized,
-            partition_network(quantized, self._target),
-            _integers(quantized, self._files),
-        )
+        integers = _integers(quantized, self._files)
+        return _Form(quantized, partition_network(quantized, self._target), integers)
 
 
 def _judged_samples(fresh: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]:
@@ -455,7 +463,7 @@ def _integers(quantized: QuantGraph, files: Files) -> Answers:
     return Answers(compute, files.evaluation.inputs)
 
 
-def _rows(noise: dict[str, TensorNoise], judged: Judged) -> tuple[NoiseRow, ...]:
+def _rows(noise: dict[str, TensorNoise], judged: JudgedNetwork) -> tuple[NoiseRow, ...]:
     names = {node.output: node.name for node in judged.quantized.nodes}
     return tuple(
         NoiseRow(

@@ -26,7 +26,7 @@ _ELSEWHERE: Final = "choose another folder with --out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class RunIdentity:
     """What makes two runs the same run, so that one may continue the other.
 
     Only another model or target keeps them apart; seed and proposer are noted for people.
@@ -37,7 +37,7 @@ class Identity:
     seed: int
     proposer: str
 
-    def differences(self, other: Identity) -> list[str]:
+    def differences(self, other: RunIdentity) -> list[str]:
         """What differs, in words."""
         words = {"model": "another model", "target": "another target"}
         return [text for name, text in words.items() if getattr(self, name) != getattr(other, name)]
@@ -53,7 +53,7 @@ class OutputFolder:
         self.path = path
 
     @classmethod
-    def open(cls, path: Path, identity: Identity, facts: Mapping[str, Any]) -> Self:
+    def open(cls, path: Path, identity: RunIdentity, facts: Mapping[str, Any]) -> Self:
         """The folder, made or continued.
 
         Raises:
@@ -136,7 +136,7 @@ class OutputFolder:
         _identity_in(self.path / _RUN_FILE)
         shutil.rmtree(self.path)
 
-    def _claim(self, identity: Identity, facts: Mapping[str, Any]) -> None:
+    def _claim(self, identity: RunIdentity, facts: Mapping[str, Any]) -> None:
         file = self.path / _RUN_FILE
         if file.exists():
             differences = identity.differences(_identity_in(file))
@@ -181,7 +181,7 @@ class OutputFolder:
         return not {*self.path.iterdir()} - {*drafts(self.path / _RUN_FILE)}
 
 
-def _identity_in(file: Path) -> Identity:
+def _identity_in(file: Path) -> RunIdentity:
     try:
         document = read_json(file)
         if document["schema"] != SCHEMA:
@@ -189,7 +189,7 @@ def _identity_in(file: Path) -> Identity:
                 f"{file}: schema {document['schema']}, this version writes {SCHEMA}",
                 "choose another folder with --out",
             )
-        return Identity(
+        return RunIdentity(
             model=Digest(document["model_digest"]),
             target=Digest(document["target_digest"]),
             seed=int(document["seed"]),

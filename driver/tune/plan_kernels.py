@@ -18,7 +18,7 @@ from tilefarm.workload import Workload
 from compile_worker.codegen.hosts import this_host
 from compile_worker.compiler import compile_kernel
 from device_server.runner.runner import Runner
-from driver.campaign.measuring import kernel_buffers
+from driver.campaign.measuring import kernel_arguments
 from driver.network import KernelCycles, run_workload, sample_inputs
 from driver.program.vta.schedules import PREDICTED, Choice, trace_of
 
@@ -56,18 +56,18 @@ def _cycles(
         return folder / digest.hex
 
     inputs = sample_inputs(workload, seed, target.limits.max_shift)
-    buffers, blobs = kernel_buffers(workload, inputs, run_workload(workload, inputs))
+    arguments = kernel_arguments(workload, inputs, run_workload(workload, inputs))
     try:
         trace = trace_of(Choice(trace=PREDICTED), workload, target, seed=seed)
         built = compile_kernel(CompileJob(workload=workload, trace=trace, target=target))
         if isinstance(built, BuildFailure):
             return None
-        for digest, content in {**blobs, built.digest: built.code}.items():
+        for digest, content in {**arguments.blobs, built.digest: built.code}.items():
             place(digest).write_bytes(content)
         job = RunJob(
             artifact=built.digest,
             entry=built.symbols[0],
-            buffers=buffers,
+            buffers=arguments.buffers,
             timeout_seconds=_TIMEOUT_SECONDS,
         )
         result = runner.run(job, place)

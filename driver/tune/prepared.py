@@ -10,9 +10,9 @@ from tilefarm.measurement import Trial
 from driver.campaign.measuring import Task
 from driver.network import Network
 from driver.tune.files import Files
-from driver.tune.judged import Judged
+from driver.tune.judged import JudgedNetwork
 from tuner.run_off import winner
-from tuner.store import Store
+from tuner.store import TrialStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Prepared:
     """The network as a float graph, in integers, as kernel calls, and as tasks to search."""
 
     files: Files
-    judged: Judged
+    judged: JudgedNetwork
     tasks: Mapping[str, Task]
 
     @property
@@ -29,7 +29,7 @@ class Prepared:
         return self.judged.network
 
 
-def trials_of(task: Task, store: Store) -> list[Trial]:
+def trials_of(task: Task, store: TrialStore) -> list[Trial]:
     """The task's trials whose point still means the schedule that was measured."""
     return [
         task.believed(trial)
@@ -38,7 +38,7 @@ def trials_of(task: Task, store: Store) -> list[Trial]:
     ]
 
 
-def best_of(task: Task, store: Store) -> Trial | None:
+def best_of(task: Task, store: TrialStore) -> Trial | None:
     """The best of these, as the last run-off says if there was one; None: none has a cost."""
     return winner(trials_of(task, store), store.run_off(task.digest))
 

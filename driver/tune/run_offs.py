@@ -17,13 +17,13 @@ from driver.campaign.job_runner import JobRunner
 from driver.campaign.measuring import CLOSE_LOOK, Task
 from driver.farm.compiling.executor import Executor
 from driver.farm.compiling.once import compiled
-from driver.farm.device_messages import Order, RunEnded
+from driver.farm.device_messages import RunEnded
 from driver.farm.lease_source import LeaseSource
 from driver.run_events import Span
 from driver.tune.prepared import trials_of
 from driver.tune.stages import Stages
 from tuner.run_off import RunOff, finalists, is_decided
-from tuner.store import Store
+from tuner.store import TrialStore
 
 _ROUNDS: Final = 5
 _ATTEMPTS: Final = 3
@@ -33,7 +33,7 @@ _ATTEMPTS: Final = 3
 def run_offs(
     stages: Stages,
     tasks: Mapping[str, Task],
-    store: Store,
+    store: TrialStore,
     *,
     executor: Executor,
     leases: LeaseSource,
@@ -100,17 +100,12 @@ class _RunOff:
         """A B C A B C …, each as a run, on one device as long as it lives."""
         settings = self._stages.settings.farm
         orders = [
-            Order(
-                number=0,
-                job=self._task.run_job(
-                    artifact,
-                    timeout_seconds=settings.run_timeout_seconds,
-                    precision=CLOSE_LOOK,
-                ),
-                blobs={artifact.digest: artifact.code, **self._task.blobs},
-                request_id=f"{self._stages.run_id}-{self._task.digest.short}-{attempt}-{turn}-{at}",
+            self._task.order(
+                artifact,
+                f"{self._stages.run_id}-{self._task.digest.short}-{attempt}-{turn}-{at}",
+                timeout_seconds=settings.run_timeout_seconds,
+                precision=CLOSE_LOOK,
                 clock=DeviceClock.SECONDS,
-                bounds=self._task.bounds(artifact),
             )
             for turn in range(_ROUNDS)
             for at, artifact in enumerate(artifacts)

@@ -10,20 +10,20 @@ from driver.campaign.interfaces import SearchResult, SearchSettings
 from driver.campaign.loop import Loop
 from driver.farm.run_resources import RunResources
 from driver.run_events import SearchBegan
-from driver.tune.continued import LOOKAHEAD, continued
+from driver.tune.continued import LOOKAHEAD, Continued, continued
 from driver.tune.prepared import Prepared
 from driver.tune.stages import Stages
 from driver.tune.summarise import standing
-from tuner.store import Store
+from tuner.store import TrialStore
 
 
 def search(
-    stages: Stages, prepared: Prepared, store: Store, resources: RunResources, story: Sink
+    stages: Stages, prepared: Prepared, store: TrialStore, resources: RunResources, story: Sink
 ) -> SearchResult:
     """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
     settings = stages.settings
     with stages.watch.waiting(lambda: resources.waits_for):
-        limits = WorkLimits(workers=resources.workers)
+        workers = resources.workers
     with stages.watch.waiting(lambda: "the tuner asks anew for what was measured before"):
         earlier = continued(
             prepared.tasks,
@@ -34,46 +34,9 @@ def search(
             lookahead=settings.lookahead,
         )
     resources.leases.keep_to_one_clock(earlier.clock)
-    session = earlier.session
-    known = session.told
-    loop = Loop(
-        tasks=prepared.tasks,
-        session=session,
-        records=store,
-        executor=resources.executor,
-        devices=resources.leases,
-        settings=SearchSettings(
-            devices=settings.farm.devices,
-            limits=limits,
-            device_wait_seconds=settings.farm.device_wait_seconds,
-            run_timeout_seconds=settings.farm.run_timeout_seconds,
-            run_id=stages.run_id,
-            proposer=settings.proposer,
-            search=earlier.search,
-        ),
-        clock=stages.clock,
-        wall_origin=stages.wall_origin,
-        listen=stages.listen,
-        log=LineLog("search", story, style=settings.operations.style),
-        scores=earlier.scores(prepared.tasks),
-    )
-    description = {
-        "model": prepared.files.model_digest.hex,
-        "seed": settings.seed,
-        LOOKAHEAD: session.lookahead.most,
-    }
-    store.begin_run(stages.run_id, description, begun=stages.clock.wall_seconds())
-    stages.listen(
-        SearchBegan(
-            workloads=tuple((task.name, task.count) for task in prepared.tasks.values()),
-            standings={
-                name: standing(task, earlier.known[name]) for name, task in prepared.tasks.items()
-            },
-            trials=session.budget,
-            done=known,
-            seconds=stages.now,
-        )
-    )
+    known = earlier.session.told
+    loop = _loop(stages, prepared, store, resources, earlier, story, workers)
+    _announce(stages, prepared, store, earlier)
 
     def waits_for() -> str:
         return "; ".join(filter(None, (loop.waits_for(), resources.waits_for)))
@@ -88,3 +51,56 @@ def search(
         say(f"compiled on {resources.compiled_on}")
     store.end_run(stages.run_id, result.why, ended=stages.clock.wall_seconds())
     return result
+
+
+def _loop(
+    stages: Stages,
+    prepared: Prepared,
+    store: TrialStore,
+    resources: RunResources,
+    earlier: Continued,
+    story: Sink,
+    workers: int,
+) -> Loop:
+    settings = stages.settings
+    return Loop(
+        tasks=prepared.tasks,
+        session=earlier.session,
+        records=store,
+        executor=resources.executor,
+        devices=resources.leases,
+        settings=SearchSettings(
+            devices=settings.farm.devices,
+            limits=WorkLimits(workers=workers),
+            device_wait_seconds=settings.farm.device_wait_seconds,
+            run_timeout_seconds=settings.farm.run_timeout_seconds,
+            run_id=stages.run_id,
+            wall_origin=stages.wall_origin,
+            proposer=settings.proposer,
+            search=earlier.search,
+        ),
+        clock=stages.clock,
+        listen=stages.listen,
+        log=LineLog("search", story, style=settings.operations.style),
+        scores=earlier.scores(prepared.tasks),
+    )
+
+
+def _announce(stages: Stages, prepared: Prepared, store: TrialStore, earlier: Continued) -> None:
+    """Note in records that a search begins, and tell whoever listens what is known already."""
+    session, tasks = earlier.session, prepared.tasks
+    description = {
+        "model": prepared.files.model_digest.hex,
+        "seed": stages.settings.seed,
+        LOOKAHEAD: session.lookahead.most,
+    }
+    store.begin_run(stages.run_id, description, begun=stages.clock.wall_seconds())
+    stages.listen(
+        SearchBegan(
+            workloads=tuple((task.name, task.count) for task in tasks.values()),
+            standings={name: standing(task, earlier.known[name]) for name, task in tasks.items()},
+            trials=session.budget,
+            done=session.told,
+            seconds=stages.now,
+        )
+    )

@@ -198,13 +198,13 @@ def run(task: Task, runner: Runner, folder: Path, machine: elf.Machine) -> Measu
     made = compile_kernel(task.compile_job(task.trace(dict(task.space.default))))
     assert isinstance(made, Artifact), made
     assert elf.rejection(made.code, machine) is None
-    blobs = {made.digest: made.code, **task.blobs}
+    blobs = {made.digest: made.code, **task.arguments.blobs}
     for digest, content in blobs.items():
         (folder / digest.hex).write_bytes(content)
 
     def blob(digest: Digest) -> Path:
         return folder / digest.hex
 
-    result = runner.run(task.run_job(made, timeout_seconds=60.0), blob)
+    result = runner.run(task.order(made, "r", timeout_seconds=60.0).job, blob)
     assert isinstance(result, Measurement), result
     return result

@@ -23,7 +23,7 @@ from driver.program.deployed import read_program
 from driver.program.folder import MANIFEST_FILE
 from driver.program.vta.layers import Convolution
 from driver.program.vta.schedules import read_point, read_trace
-from driver.tune.output import Identity, OutputFolder
+from driver.tune.output import OutputFolder, RunIdentity
 
 SIM: Final = TARGETS["sim"]
 NOTHING: Final = Digest.of(b"")
@@ -69,7 +69,7 @@ def claimed(path: Path) -> object:
     """The output folder whose `run.json` it is."""
     (path.parent / "out").mkdir()
     (path.parent / "out" / "run.json").write_bytes(path.read_bytes())
-    identity = Identity(model=NOTHING, target=NOTHING, seed=0, proposer="random")
+    identity = RunIdentity(model=NOTHING, target=NOTHING, seed=0, proposer="random")
     return OutputFolder.open(path.parent / "out", identity, {})
 
 

@@ -28,7 +28,7 @@ from driver.farm.leases import Leases
 from driver.run_events import RunEvent, TrialEnded
 from driver.stop_token import StopToken
 from driver.tune.continued import LOOKAHEAD, continued
-from tuner.store import Store
+from tuner.store import TrialStore
 
 KERNEL: Final = known_kernel(SIM, b"an artifact that nobody loads")
 RIGHT_CYCLES: Final = 100
@@ -78,7 +78,7 @@ class Searched:
     """How a search ended."""
 
     result: SearchResult
-    store: Store
+    store: TrialStore
     events: list[RunEvent] = field(default_factory=list)
 
 
@@ -121,7 +121,7 @@ def searched(
         events.append(event)
         listen(event)
 
-    with Store(folder / "records.sqlite") as store:
+    with TrialStore(folder / "records.sqlite") as store:
         limits = WorkLimits(workers=2)
         earlier = continued(
             tasks,
@@ -145,10 +145,10 @@ def searched(
                 device_wait_seconds=30.0,
                 run_timeout_seconds=10.0,
                 run_id=run,
+                wall_origin=0.0,
                 search=earlier.search,
             ),
             clock=SystemClock(),
-            wall_origin=0.0,
             listen=hear,
         )
         try:

@@ -12,7 +12,7 @@ from kit.farm.bounds import memory
 from kit.farm.real_farm import gone
 from tilefarm.measurement import Status, Trial
 
-from tuner.store import Store
+from tuner.store import TrialStore
 
 from .fault_rows import STALL_SECONDS
 from .harassed import Harassed
@@ -31,9 +31,9 @@ def broken(farm: Harassed, sessions: Sequence[Session], undisturbed: Path) -> li
     Args:
         undisturbed: the records of a run of the same seed that nothing happened to.
     """
-    with Store(farm.out / "records.sqlite", read_only=True) as store:
+    with TrialStore(farm.out / "records.sqlite", read_only=True) as store:
         trials = store.trials()
-    with Store(undisturbed, read_only=True) as store:
+    with TrialStore(undisturbed, read_only=True) as store:
         expected = store.trials()
     return [
         *_lost_trials(sessions, trials),

@@ -15,7 +15,7 @@ from device_server.device.known_kernel import ENTRY
 from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
 from driver.run_events import DeviceLeft, Notice
-from tuner.store import Store
+from tuner.store import TrialStore
 
 from .doubtful_search import (
     CANDIDATES,
@@ -59,7 +59,7 @@ def test_what_it_gave_to_a_driver_that_was_killed_is_not_kept_either(tmp_path: P
             searched(farm, tracker, tmp_path, devices=1, listen=KilledAfter(12)),
         ):
             pass
-        with Store(tmp_path / "records.sqlite") as store:
+        with TrialStore(tmp_path / "records.sqlite") as store:
             assert {trial.cycles for trial in store.trials()} == {RIGHT_CYCLES}
         flaky.flips_after = 0
         farm.device("sound", tracker=tracker, runner=CountingRunner(kernel=KERNEL))

@@ -15,7 +15,7 @@ from kit.networks.onnx_models import model, node, saved
 from tilefarm.measurement import Trial
 
 from driver.campaign.campaign import WorkLimits
-from tuner.store import Store
+from tuner.store import TrialStore
 
 from .fault_rows import Stopwatch
 from .tuning import Tuning, tuning
@@ -52,7 +52,9 @@ def command(tmp_path: Path, proposer: str) -> list[str]:
 def trials_in(out: Path) -> list[Trial]:
     if not (out / "records.sqlite").exists():
         return []
-    with Store(out / "records.sqlite") as store:  # for writing: brings in what a kill left behind
+    with TrialStore(
+        out / "records.sqlite"
+    ) as store:  # for writing: brings in what a kill left behind
         return store.trials()
 
 

@@ -15,7 +15,7 @@ from kit.farm.machines import Machines
 from kit.farm.ray_cluster import RayCluster
 from tilefarm.errors import ClusterLostError
 
-from tuner.store import Store
+from tuner.store import TrialStore
 
 from .fault_rows import Stopwatch
 
@@ -37,7 +37,7 @@ def count(out: Path) -> int:
     records = out / "records.sqlite"
     if not records.exists():
         return 0
-    with Store(records, read_only=True) as store:
+    with TrialStore(records, read_only=True) as store:
         return store.count()
 
 
@@ -78,5 +78,5 @@ def test_a_run_outlives_a_node_and_continues_after_the_head(
         assert ended.returncode == 0, ended.stderr
         assert f"{kept} from earlier sessions" in ended.stdout
         assert count(out) == kept + 5
-    with Store(out / "records.sqlite", read_only=True) as store:
+    with TrialStore(out / "records.sqlite", read_only=True) as store:
         assert not store.failures(), "a lost node is nobody's crash"

@@ -15,7 +15,7 @@ from tilefarm.measurement import Measurement, Status
 
 from device_server.device.settings import DeviceSettings
 from device_server.device.watch import WatchLimits
-from tuner.store import Store
+from tuner.store import TrialStore
 
 from .doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
 from .tuning import tuning
@@ -119,7 +119,7 @@ def test_a_drivers_disk(real_farm: RealFarm, tmp_path: Path, last: str) -> None:
     assert "cannot write" in errors or "cannot be written" in errors
     assert "the same command then goes on" in errors
     assert "Traceback" not in errors
-    with Store(out / "records.sqlite", read_only=True) as store:
+    with TrialStore(out / "records.sqlite", read_only=True) as store:
         kept = store.count()
     assert kept >= number
     with tuning(real_farm, tracker.address, out, 60) as second:

@@ -14,7 +14,7 @@ from tilefarm.errors import ProtocolError
 from tilefarm.measurement import Measurement, Status, Trial
 from tilefarm.names import CountingIds
 
-from tuner.store import Store
+from tuner.store import TrialStore
 
 
 def test_a_run_that_is_asked_for_many_times_runs_once(real_farm: RealFarm) -> None:
@@ -53,7 +53,7 @@ def test_a_trial_that_is_told_twice_is_kept_once_and_as_it_was_told_first(tmp_pa
         status=Status.OK,
         cycles=100,
     )
-    with Store(tmp_path / "records.sqlite") as store:
+    with TrialStore(tmp_path / "records.sqlite") as store:
         for run in ("first", "second"):
             store.begin_run(run, {}, begun=0.0)
         assert store.insert(trial, run="first")

@@ -11,7 +11,7 @@ from pathlib import Path
 from kit.farm.real_farm import RealFarm, gone
 
 from driver.processes import descendants
-from tuner.store import Store
+from tuner.store import TrialStore
 
 from .fault_rows import Stopwatch
 from .tuning import tuning
@@ -55,7 +55,7 @@ def test_twice(real_farm: RealFarm, tmp_path: Path, stopwatch: Stopwatch) -> Non
 
 def resumes(farm: RealFarm, tracker: str, out: Path) -> bool:
     """Whether the same command goes on with the trial after the last one that was kept."""
-    with Store(out / "records.sqlite", read_only=True) as store:
+    with TrialStore(out / "records.sqlite", read_only=True) as store:
         kept = store.count()
     with tuning(farm, tracker, out, 500) as driver:
         return bool(driver.wait_for("trial")["number"] == kept + 1)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kit.farm.real_farm import CLI, RealFarm
 
-from tuner.store import Store
+from tuner.store import TrialStore
 
 from .tuning import tuning
 
@@ -52,7 +52,7 @@ def test_damaged_records_come_back_from_their_copy(
     with tuning(real_farm, tracker.address, out, 16) as first:
         assert first.end() == (0, "")
     settled(out / "records.sqlite")
-    with Store(out / "records.sqlite", read_only=True) as store:
+    with TrialStore(out / "records.sqlite", read_only=True) as store:
         before = store.trials()
     damage(out / "records.sqlite")
     damaged = (out / "records.sqlite").read_bytes()
@@ -60,7 +60,7 @@ def test_damaged_records_come_back_from_their_copy(
         assert "is back from its copy" in second.wait_for("notice")["text"]
         assert second.wait_for("trial")["number"] == len(before) + 1, "nothing is measured again"
         assert second.end() == (0, "")
-    with Store(out / "records.sqlite", read_only=True) as store:
+    with TrialStore(out / "records.sqlite", read_only=True) as store:
         assert store.trials()[: len(before)] == before
     assert (out / "records.sqlite.damaged").read_bytes() == damaged
 

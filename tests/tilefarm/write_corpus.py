@@ -32,7 +32,7 @@ from driver.program.deployed import read_program
 from driver.program.folder import CODE_FILE, CONSTANTS_FILE, MANIFEST_FILE
 from driver.program.model import NetworkProgram, Parameter
 from driver.tune.output import OutputFolder
-from tuner.store import Store, TrialPosition
+from tuner.store import TrialPosition, TrialStore
 
 CORPUS: Final = Path(__file__).resolve().with_name("corpus")
 PRESENT: Final = CORPUS / str(PROTOCOL)
@@ -124,7 +124,7 @@ def schema() -> dict[str, Any]:
 def write_files(folder: Path) -> None:
     """A file of every kind that outlives the process that wrote it."""
     _write_tracker_state(folder / "tracker.sqlite")
-    with Store(folder / "records.sqlite") as store:
+    with TrialStore(folder / "records.sqlite") as store:
         store.begin_run("run-1", {"seed": 3}, begun=1.5)
         store.insert(_TRIAL, run="run-1", place=TrialPosition(2, 7))
         store.end_run("run-1", "done", ended=2.5)
@@ -181,7 +181,7 @@ def _tracker_state(path: Path) -> TableState:
 
 
 def _trials(path: Path) -> dict[str, Any]:
-    with Store(path) as store:
+    with TrialStore(path) as store:
         places = [document(place) for place in store.places().values()]
         return {
             "runs": document(store.runs()),

@@ -20,19 +20,19 @@ from tilefarm.measurement import Status, Trial
 
 from tuner import PROPOSERS
 from tuner.lookahead import Lookahead
-from tuner.session import OtherOrderError, Proposal, Task, TuningSession
+from tuner.session import OtherOrderError, Proposal, TuningSession, WeightedSpace
 
 TRIALS = 70
 
 
-def tasks() -> dict[str, Task]:
+def tasks() -> dict[str, WeightedSpace]:
     """Some that are large, one that soon has no more, one without points, one that only fails."""
     return {
-        "small": Task(conv_like_space(14, 14, 2, 2, 3), 1),
-        "hopeless": Task(conv_like_space(28, 28, 4, 4, 1), 4),
-        "few": Task(pair_space()),
-        "none": Task(empty_space()),
-        "large": Task(conv_like_space(28, 28, 2, 2, 3), 3, 1),
+        "small": WeightedSpace(conv_like_space(14, 14, 2, 2, 3), 1),
+        "hopeless": WeightedSpace(conv_like_space(28, 28, 4, 4, 1), 4),
+        "few": WeightedSpace(pair_space()),
+        "none": WeightedSpace(empty_space()),
+        "large": WeightedSpace(conv_like_space(28, 28, 2, 2, 3), 3, 1),
     }
 
 

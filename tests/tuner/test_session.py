@@ -18,14 +18,14 @@ from tilefarm.measurement import Status, Trial
 from tilefarm.space import Point
 
 from tuner.lookahead import Lookahead
-from tuner.session import Proposal, Task, TuningSession
+from tuner.session import Proposal, TuningSession, WeightedSpace
 
 
-def small_tasks() -> dict[str, Task]:
+def small_tasks() -> dict[str, WeightedSpace]:
     return {
-        "a": Task(conv_like_space(14, 14, 2, 2, 3), 1),
-        "b": Task(conv_like_space(28, 28, 2, 2, 3), 3),
-        "c": Task(conv_like_space(28, 28, 4, 4, 1), 1),
+        "a": WeightedSpace(conv_like_space(14, 14, 2, 2, 3), 1),
+        "b": WeightedSpace(conv_like_space(28, 28, 2, 2, 3), 3),
+        "c": WeightedSpace(conv_like_space(28, 28, 4, 4, 1), 1),
     }
 
 
@@ -77,9 +77,9 @@ def run_pairs(session: TuningSession) -> list[Point]:
 @pytest.mark.parametrize("proposer", ["random", "grid", "guided", "evolution"])
 def test_a_session_ends_when_its_spaces_are_exhausted(proposer: str) -> None:
     tasks = {
-        "p": Task(pair_space()),
-        "q": Task(pair_space(extent=20, limit=20)),
-        "none": Task(empty_space()),
+        "p": WeightedSpace(pair_space()),
+        "q": WeightedSpace(pair_space(extent=20, limit=20)),
+        "none": WeightedSpace(empty_space()),
     }
     session = TuningSession(tasks, trials=500, proposer=proposer)
     assert sorted(p["inner"] for p in run_pairs(session)) == [1, 1, 2, 2, 3, 4, 4, 5, 6, 10, 20]
@@ -87,7 +87,7 @@ def test_a_session_ends_when_its_spaces_are_exhausted(proposer: str) -> None:
 
 
 def test_an_answer_told_twice_counts_once() -> None:
-    session = TuningSession({"p": Task(pair_space())}, trials=3, proposer="random")
+    session = TuningSession({"p": WeightedSpace(pair_space())}, trials=3, proposer="random")
     proposal = session.ask(1)[0]
     for _ in range(2):
         session.tell(proposal.number, trial_of(proposal.point, cycles=7))
@@ -128,7 +128,7 @@ def test_a_task_that_other_searches_did_not_have_is_tried_though_they_spent_the_
 
 def test_records_of_another_space_are_left_aside() -> None:
     foreign = trial_of({"something": 1}, cycles=3)
-    session = TuningSession({"p": Task(pair_space())}, trials=5, history={"p": [foreign]})
+    session = TuningSession({"p": WeightedSpace(pair_space())}, trials=5, history={"p": [foreign]})
     assert session.told == 0
     assert len(run_pairs(session)) == 5
 

@@ -20,7 +20,7 @@ from tilefarm.errors import DiskError, OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
 from tuner.run_off import RunOff
-from tuner.store import Store, TrialPosition
+from tuner.store import TrialPosition, TrialStore
 from tuner.store_file import _MIGRATIONS, writing
 
 
@@ -30,8 +30,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[Store]:
-    with Store(path) as opened:
+def store(path: Path) -> Iterator[TrialStore]:
+    with TrialStore(path) as opened:
         opened.begin_run("run-1", {"seed": 3}, begun=100.0)
         yield opened
 
@@ -65,7 +65,7 @@ def trials(draw: st.DrawFn) -> Trial:
 def test_trials_come_back_as_they_went_in(
     tmp_path_factory: pytest.TempPathFactory, some: list[Trial]
 ) -> None:
-    with Store(tmp_path_factory.mktemp("store") / "r.sqlite") as store:
+    with TrialStore(tmp_path_factory.mktemp("store") / "r.sqlite") as store:
         store.begin_run("r", {}, begun=0.0)
         kept: dict[tuple[Digest, Digest], Trial] = {}
         for trial in some:
@@ -75,7 +75,7 @@ def test_trials_come_back_as_they_went_in(
         assert store.trials() == list(kept.values())
 
 
-def test_a_trial_is_kept_once(store: Store) -> None:
+def test_a_trial_is_kept_once(store: TrialStore) -> None:
     first = trial_of({"x": 1}, cycles=50)
     assert store.insert(first, run="run-1")
     assert not store.insert(trial_of({"x": 1}, cycles=40), run="run-1")
@@ -86,13 +86,13 @@ def test_a_trial_is_kept_once(store: Store) -> None:
 def test_trials_come_in_the_order_in_which_they_were_asked_for(path: Path) -> None:
     first, *rest = [trial_of({"x": x}, cycles=50) for x in range(5)]
     places = [TrialPosition(1, 2), TrialPosition(2, 1), TrialPosition(1, 1), TrialPosition(2, 10)]
-    with Store(path) as store:
+    with TrialStore(path) as store:
         store.begin_run("r", {}, begun=0.0)
         store.insert(rest[3], run="r", place=places[3])
         store.insert(first, run="r")
         for trial, place in zip(rest[:3], places[:3], strict=True):
             store.insert(trial, run="r", place=place)
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert store.trials() == [first, rest[2], rest[0], rest[1], rest[3]]
         assert store.best(first.workload) == first
         assert store.places() == {
@@ -100,12 +100,12 @@ def test_trials_come_in_the_order_in_which_they_were_asked_for(path: Path) -> No
         }
 
 
-def test_words_that_are_not_unicode_are_kept_readable(store: Store) -> None:
+def test_words_that_are_not_unicode_are_kept_readable(store: TrialStore) -> None:
     store.insert(replace(trial_of({"x": 1}, Status.RUN_CRASH), why="bad \udcff byte"), run="run-1")
     assert store.trials()[0].why == "bad ? byte"
 
 
-def test_best_and_failures(store: Store) -> None:
+def test_best_and_failures(store: TrialStore) -> None:
     good = [trial_of({"x": x}, cycles=100 - x % 3) for x in range(6)]
     bad = [trial_of({"x": x}, Status.RUN_CRASH) for x in range(6, 9)]
     other = trial_of({"x": 99}, cycles=1, task="other")
@@ -131,7 +131,7 @@ def timed(x: int, seconds: float) -> Trial:
     return replace(trial_of({"x": x}), wall_time=time)
 
 
-def test_the_best_of_a_clock_is_not_compared_with_those_of_the_other(store: Store) -> None:
+def test_the_best_of_a_clock_is_not_compared_with_those_of_the_other(store: TrialStore) -> None:
     trials = [timed(1, 3e-6), timed(2, 1e-6), timed(3, 2e-6), trial_of({"x": 4}, cycles=50)]
     nothing = trial_of({"x": 5}, cycles=0)
     for trial in [nothing, *trials, trial_of({"x": 6})]:
@@ -149,20 +149,20 @@ def test_the_last_run_off_of_a_workload_is_kept(path: Path) -> None:
         times = {trial.trace: (time,) * rounds, Digest.of(b"out of it"): ()}
         return RunOff(workload=trial.workload, device=device, times=times)
 
-    with Store(path) as store:
+    with TrialStore(path) as store:
         store.insert_run_off(of("board1", 2))
         store.insert_run_off(of("board2", 3))
         assert store.run_off(Digest.of(b"another")) is None
     content = path.read_bytes()
-    with Store(path, read_only=True) as store:
+    with TrialStore(path, read_only=True) as store:
         assert store.run_off(trial.workload) == of("board2", 3)
     path.write_bytes(content[: len(content) // 2])
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert "is damaged" in store.restored
         assert store.run_off(trial.workload) == of("board2", 3)
 
 
-def test_a_failure_has_no_time(store: Store) -> None:
+def test_a_failure_has_no_time(store: TrialStore) -> None:
     for wrong in (trial_of({"x": 1}, cycles=10**9), timed(1, 1e9)):
         with pytest.raises(ValueError, match="run_crash"):
             store.insert(replace(wrong, status=Status.RUN_CRASH), run="run-1")
@@ -170,10 +170,10 @@ def test_a_failure_has_no_time(store: Store) -> None:
 
 def of_an_older_version(path: Path, trial: Trial, unconfirmed: Trial) -> None:
     """A file as version 3 wrote it, with a copy and a line beside it."""
-    with Store(path) as store:
+    with TrialStore(path) as store:
         store.begin_run("r", {}, begun=0.0)
         store.insert(unconfirmed, run="r")
-    with Store(path) as store:
+    with TrialStore(path) as store:
         store.insert(trial, run="r")
     copy = path.with_name(path.name + ".copy")
     for each in (path, copy):
@@ -196,10 +196,10 @@ def test_a_file_of_an_older_version_is_read_and_written(path: Path) -> None:
     trial = trial_of({"x": 1}, cycles=9)
     of_an_older_version(path, trial, trial_of({"x": 3}, cycles=9))
     before = path.read_bytes()
-    with Store(path, read_only=True) as store:
+    with TrialStore(path, read_only=True) as store:
         assert store.trials() == [trial], "what was not confirmed is measured again"
     assert path.read_bytes() == before
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert store.insert(timed(2, 1e-6), run="r")
         assert store.trials() == [trial, timed(2, 1e-6)]
 
@@ -209,12 +209,12 @@ def test_a_damaged_file_of_an_older_version_comes_back_from_its_copy(path: Path)
     of_an_older_version(path, trial, trial_of({"x": 3}, cycles=9))
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert "is damaged" in store.restored
         assert store.trials() == [trial]
 
 
-def test_runs_are_listed_with_their_end(store: Store) -> None:
+def test_runs_are_listed_with_their_end(store: TrialStore) -> None:
     store.begin_run("run-2", {"seed": 4}, begun=200.0)
     store.end_run("run-1", "killed", ended=150.0)
     first, second = store.runs()
@@ -222,8 +222,8 @@ def test_runs_are_listed_with_their_end(store: Store) -> None:
     assert (second.description, second.ended) == ({"seed": 4}, None)
 
 
-def test_a_reader_sees_trials_while_the_writer_goes_on(store: Store, path: Path) -> None:
-    with Store(path, read_only=True) as reader:
+def test_a_reader_sees_trials_while_the_writer_goes_on(store: TrialStore, path: Path) -> None:
+    with TrialStore(path, read_only=True) as reader:
         for x in range(3):
             store.insert(trial_of({"x": x}, cycles=9), run="run-1")
             assert reader.count() == x + 1
@@ -234,9 +234,9 @@ def test_trials_survive_a_kill(path: Path) -> None:
 import os, sys, signal
 from pathlib import Path
 from kit.search.toy_spaces import trial_of
-from tuner.store import Store
+from tuner.store import TrialStore
 from tuner.store_file import writing
-store = Store(Path(sys.argv[1]))
+store = TrialStore(Path(sys.argv[1]))
 store.begin_run("r", {}, begun=0.0)
 for x in range(5):
     store.insert(trial_of({"x": x}, cycles=9), run="r")
@@ -248,23 +248,23 @@ os.kill(os.getpid(), signal.SIGKILL)
         [sys.executable, "-c", script, str(path)], env=environment, check=False, timeout=60
     )
     assert ended.returncode == -9
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert store.count() == 5
 
 
-def test_a_second_writer_is_refused_until_the_first_ends(store: Store, path: Path) -> None:
+def test_a_second_writer_is_refused_until_the_first_ends(store: TrialStore, path: Path) -> None:
     with pytest.raises(OutputError, match="another run"):
-        Store(path)
+        TrialStore(path)
     store.close()
-    Store(path).close()
+    TrialStore(path).close()
 
 
 def test_opening_again_keeps_everything(path: Path) -> None:
     for k in range(3):
-        with Store(path) as store:
+        with TrialStore(path) as store:
             store.begin_run(f"r{k}", {}, begun=float(k))
             store.insert(trial_of({"x": k}, cycles=9), run=f"r{k}")
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert store.count() == 3
 
 
@@ -276,13 +276,13 @@ def test_a_file_that_cannot_be_written_is_not_called_damaged(
 
     monkeypatch.setattr("tuner.store_file._migrate", refused)
     with pytest.raises(OutputError, match=r"cannot write .*readonly database") as caught:
-        Store(path)
+        TrialStore(path)
     assert "can be written" in caught.value.hint
 
 
 def test_a_file_that_somebody_removes_is_told_with_the_next_trial(path: Path) -> None:
     """The system would let it be written on, and nobody would find it."""
-    with Store(path) as store:
+    with TrialStore(path) as store:
         store.begin_run("r", {}, begun=0.0)
         path.unlink()
         with pytest.raises(OutputError, match="has been removed while this ran") as gone:
@@ -306,14 +306,14 @@ def test_a_full_disk_is_nobodys_mistake(path: Path, code: str, full: bool) -> No
 
 
 def test_a_damaged_file_is_named(path: Path) -> None:
-    with Store(path) as store:
+    with TrialStore(path) as store:
         store.begin_run("r", {}, begun=0.0)
         for x in range(300):
             store.insert(trial_of({"x": x}, cycles=9), run="r")
     damage(path)
     path.with_name(path.name + ".copy").unlink()
     with pytest.raises(OutputError, match="is damaged") as caught:
-        Store(path)
+        TrialStore(path)
     assert str(path) in str(caught.value)
 
 
@@ -330,7 +330,7 @@ def damage(path: Path) -> None:
 def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> None:
     trials = [trial_of({"x": x}, cycles=9) for x in range(300)]
     for session in range(sessions):
-        with Store(path) as store:
+        with TrialStore(path) as store:
             store.begin_run(f"r{session}", {}, begun=0.0)
             for trial in trials[session::sessions]:
                 assert store.insert(trial, run=f"r{session}")
@@ -342,12 +342,12 @@ def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> N
     damaged = path.read_bytes()
     with path.with_name(path.name + ".since").open("a") as file:
         file.write('["trial", "cut o')  # as a kill leaves it
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert "is damaged" in store.restored
         assert path.with_name(path.name + ".damaged").read_bytes() == damaged
         assert (store.trials(), store.places(), store.runs()) == before
         assert not store.insert(trials[0], run="r0")
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert not store.restored
         assert store.trials() == before[0]
 
@@ -355,13 +355,13 @@ def test_a_damaged_file_comes_back_from_its_copy(path: Path, sessions: int) -> N
 def test_a_copy_that_cannot_be_kept_is_none(path: Path) -> None:
     copy = path.with_name(path.name + ".copy")
     path.with_name(path.name + ".since").symlink_to("/dev/full")
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert copy.exists()
         store.begin_run("r", {}, begun=0.0)
         assert not copy.exists()
         for x in (1, 2):
             store.insert(trial_of({"x": x}, cycles=9), run="r")
-    with Store(path) as store:
+    with TrialStore(path) as store:
         assert store.count() == 2
         assert copy.exists()
 
@@ -369,26 +369,26 @@ def test_a_copy_that_cannot_be_kept_is_none(path: Path) -> None:
 def test_a_file_of_something_else_is_refused(path: Path) -> None:
     path.write_bytes(b"this is not a database, and it is long enough to be read as one" * 40)
     with pytest.raises(OutputError, match="damaged"):
-        Store(path)
+        TrialStore(path)
     path.unlink()
     database = sqlite3.connect(path)
     database.execute("CREATE TABLE recipes (name TEXT)")
     database.close()
     with pytest.raises(OutputError, match="something else"):
-        Store(path)
+        TrialStore(path)
 
 
 def test_a_newer_file_is_refused(path: Path) -> None:
-    Store(path).close()
+    TrialStore(path).close()
     database = sqlite3.connect(path)
     database.execute("PRAGMA user_version = 99")
     database.close()
     with pytest.raises(OutputError, match="newer tilefarm"):
-        Store(path)
+        TrialStore(path)
 
 
 def test_a_missing_file_or_folder_is_named(path: Path) -> None:
     with pytest.raises(OutputError, match="cannot open"):
-        Store(path, read_only=True)
+        TrialStore(path, read_only=True)
     with pytest.raises(OutputError, match="cannot be written"):
-        Store(path.parent / "nowhere" / "r.sqlite")
+        TrialStore(path.parent / "nowhere" / "r.sqlite")

@@ -29,9 +29,8 @@ from driver.farm.retrying_client import Client
 from driver.program.vta.layers import Convolution
 from driver.run_events import DeviceJoined, RunEvent, Span
 from driver.stop_token import StopToken
-from tuner.session import Task as SessionTask
-from tuner.session import TuningSession
-from tuner.store import Store, TrialPosition
+from tuner.session import TuningSession, WeightedSpace
+from tuner.store import TrialPosition, TrialStore
 
 LAYERS: Final = (
     Convolution(16, 16, 8, 8, 1, 1, 0),
@@ -142,7 +141,7 @@ def search(
         NoDeviceError: there is none.
         FarmFault: compiling is not possible any more.
     """
-    with Store(records) as store:
+    with TrialStore(records) as store:
         store.begin_run(_RUN, {}, begun=clock.wall_seconds())
         threads = ThreadWatch()
         unknown = set(tasks)
@@ -176,7 +175,7 @@ def search(
 class _Seen:
     """What a search tells while it goes on; stops it when its seconds are over."""
 
-    store: Store
+    store: TrialStore
     clock: Clock
     plan: SearchSetup
     farm: Callable[[], Iterable[int]]
@@ -280,7 +279,7 @@ def _loop(
 ) -> Loop:
     limits = WorkLimits(workers=plan.workers)
     session = TuningSession(
-        {name: SessionTask(t.space, t.count, t.ideal_cycles) for name, t in tasks.items()},
+        {name: WeightedSpace(t.space, t.count, t.ideal_cycles) for name, t in tasks.items()},
         trials=plan.trials,
         proposer=_PROPOSER,
         seed=_SEED,
@@ -298,9 +297,9 @@ def _loop(
             device_wait_seconds=_DEVICE_WAIT_SECONDS,
             run_timeout_seconds=_RUN_TIMEOUT_SECONDS,
             run_id=_RUN,
+            wall_origin=0.0,
             proposer=_PROPOSER,
         ),
         clock=seen.clock,
-        wall_origin=0.0,
         listen=seen.listen,
     )

@@ -41,7 +41,7 @@ from driver.network import (
 from driver.stop_token import StopToken
 from driver.targets import usable_target
 from driver.tune.files import Files
-from driver.tune.judged import Judged, judge_promise
+from driver.tune.judged import JudgedNetwork, judge_promise
 from driver.tune.settings import TuneSettings
 from driver.tune.stages import Stages
 from driver.tune.watched import watched
@@ -184,7 +184,7 @@ def _judged(
     fitted: Fitted,
     scratch: Path,
     clock: Clock,
-) -> Judged:
+) -> JudgedNetwork:
     """As `tilefarm tune --max-loss` does it, in silence."""
     began = clock.wall_seconds()
     with watched(

@@ -16,7 +16,7 @@ from tilefarm.workload import Workload
 from compile_worker.space import Generated, generate
 from driver.network import is_accelerated
 from driver.program.vta.layers import predicted_best
-from tuner.store import Store
+from tuner.store import TrialStore
 
 PLAIN: Final = "default"
 PREDICTED: Final = "predicted"
@@ -124,7 +124,7 @@ def _best_trace(folder: Path, workload: Workload, made: Generated) -> Trace:
     records = folder / "records.sqlite"
     if not records.is_file():
         raise DataError(f"{folder}: no records of a run", "give the folder that `tune` wrote")
-    with Store(records, read_only=True) as store:
+    with TrialStore(records, read_only=True) as store:
         best = store.best(workload.digest)
     if best is None:
         raise DataError(

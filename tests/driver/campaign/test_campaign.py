@@ -15,7 +15,7 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, Status
 
 from driver.campaign.campaign import Campaign, WorkLimits
-from driver.campaign.commands import Command, Compile, Conclude, Dispatch, Propose, Repeat, Tell
+from driver.campaign.commands import Command, Compile, Dispatch, EndCampaign, Propose, Repeat, Tell
 from driver.campaign.events import (
     BuildFailed,
     Built,
@@ -286,7 +286,7 @@ def test_a_tuner_that_has_nothing_more_is_not_asked_again() -> None:
     _, commands = play(*events, Built(1))
     assert commands == [Dispatch("sim0", 1)]
     _, commands = play(*events, Built(1), ran(1, "sim0", good()))
-    assert [type(c) for c in commands] == [Tell, Conclude]
+    assert [type(c) for c in commands] == [Tell, EndCampaign]
 
 
 def test_stop_lets_the_running_end_and_drops_the_rest() -> None:
@@ -294,19 +294,19 @@ def test_stop_lets_the_running_end_and_drops_the_rest() -> None:
     campaign, commands = play(*events)
     assert (list(campaign.jobs), commands) == ([1], [])
     _, commands = play(*events, Proposed(()), ran(1, "sim0", good()))
-    assert [type(c) for c in commands] == [Tell, Conclude]
+    assert [type(c) for c in commands] == [Tell, EndCampaign]
 
 
 def test_no_device_left_ends_the_campaign() -> None:
     _, commands = play(up("sim0"), Proposed((1,)), DeviceLost("sim0"), DevicesGone())
-    assert commands == [Conclude("no device")]
+    assert commands == [EndCampaign("no device")]
 
 
 def test_no_device_left_is_no_end_of_the_search_when_the_tuner_has_no_more() -> None:
     """Before, it counted as exhausted with not one trial."""
     campaign, commands = play(Proposed((1,)), Proposed(()), DevicesGone())
     assert campaign.dry
-    assert commands == [Conclude("no device")]
+    assert commands == [EndCampaign("no device")]
 
 
 ONE_RAN = (
@@ -324,7 +324,7 @@ def test_what_a_device_gave_is_told_when_it_has_confirmed_it() -> None:
     _, commands = play(*ONE_RAN, Proposed(()))
     assert commands == [], "it was told to"
     _, commands = play(*ONE_RAN, Proposed(()), Confirmed("sim0"))
-    assert commands == [Tell(1, good(), STORY), Conclude("exhausted")]
+    assert commands == [Tell(1, good(), STORY), EndCampaign("exhausted")]
 
 
 STORY = ("proposed", "compiling", "built", "on sim0", "ok")
@@ -417,7 +417,7 @@ def test_when_stopped_what_is_not_confirmed_is_let_go_of() -> None:
     _, commands = play(*ONE_RAN, Proposed(()), Stop())
     assert commands == [], "it confirms"
     _, commands = play(*ONE_RAN, Proposed(()), Stop(), DeviceLost("sim0", "wrong"))
-    assert commands == [Repeat((1,), "wrong"), Conclude("stopped")]
+    assert commands == [Repeat((1,), "wrong"), EndCampaign("stopped")]
 
 
 @dataclass
@@ -464,7 +464,7 @@ class World:
                 self.pending.append(Confirmed(device))
             case Repeat(jobs):
                 assert not any(job in self.told for job in jobs)
-            case Conclude(why):
+            case EndCampaign(why):
                 self.finished = why
 
     def happen(self) -> None:

@@ -39,8 +39,7 @@ def order(inner: int) -> Order:
     task = toy_task()
     trace = task.trace({"inner": inner, "outer": 12 // inner})
     artifact = Artifact(job=Digest.of(b""), code=trace.to_json().encode(), symbols=("kernel",))
-    job = task.run_job(artifact, timeout_seconds=1.0)
-    return Order(number=0, job=job, blobs={artifact.digest: artifact.code}, request_id="r")
+    return task.order(artifact, "r", timeout_seconds=1.0)
 
 
 def runner(devices: StandInDevices, count: int = 1, wait: float = 5.0) -> JobRunner:

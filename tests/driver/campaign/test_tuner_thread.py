@@ -11,7 +11,7 @@ from tilefarm.measurement import Trial
 
 from driver.campaign.tuner_thread import Proposals, TunerThread
 from tuner.lookahead import Lookahead
-from tuner.session import Proposal, Task, TuningSession
+from tuner.session import Proposal, TuningSession, WeightedSpace
 
 SECONDS = 30.0
 
@@ -22,7 +22,7 @@ class Heard(TuningSession):
     def __init__(self, lookahead: int = 32) -> None:
         task = toy_task()
         super().__init__(
-            {"toy": Task(task.space, 1)},
+            {"toy": WeightedSpace(task.space, 1)},
             trials=20,
             proposer="random",
             lookahead=Lookahead(lookahead),

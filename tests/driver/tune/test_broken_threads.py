@@ -18,7 +18,7 @@ from driver.farm.leases import Leases
 from driver.farm.measurer import Measurer
 from driver.tune.stall_reporter import StallReporter
 from tuner.session import TuningSession
-from tuner.store import Store
+from tuner.store import TrialStore
 
 WORDS = ("demo", "--json", "--no-ray", "--workers", "1", "--devices", "1", "--trials", "40")
 KNOWN = 3
@@ -31,15 +31,15 @@ class Fault:
     def __init__(self, patched: pytest.MonkeyPatch) -> None:
         self._patched = patched
         self.recorded = threading.Event()
-        insert, count = Store.insert, [0]
+        insert, count = TrialStore.insert, [0]
 
-        def counted(store: Store, *args: Any, **options: Any) -> bool:
+        def counted(store: TrialStore, *args: Any, **options: Any) -> bool:
             count[0] += 1
             if count[0] >= KNOWN:
                 self.recorded.set()
             return insert(store, *args, **options)
 
-        patched.setattr(Store, "insert", counted)
+        patched.setattr(TrialStore, "insert", counted)
 
     def put(self, owner: object, name: str) -> None:
         real = getattr(owner, name)
@@ -139,5 +139,5 @@ def test_a_run_with_a_broken_thread_ends_and_keeps_its_records(
     assert log.parent == out
     assert "in raising" in log.read_text(), "where it happened"
     trials = sum(json.loads(line)["event"] == "trial" for line in told.splitlines())
-    with Store(out / "records.sqlite", read_only=True) as store:
+    with TrialStore(out / "records.sqlite", read_only=True) as store:
         assert store.count() >= max(trials, KNOWN)

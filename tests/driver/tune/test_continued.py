@@ -8,7 +8,7 @@ from tilefarm.errors import OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial
 
 from driver.tune.continued import Continued
-from tuner.session import Task, TuningSession
+from tuner.session import TuningSession, WeightedSpace
 
 COUNTED = trial_of({"x": 1}, cycles=7)
 CLOCKED = trial_of({"x": 2}, wall_time=timed(1e-5))
@@ -17,7 +17,7 @@ ZERO = trial_of({"x": 4}, cycles=0)
 
 
 def continued(*trials: Trial) -> Continued:
-    session = TuningSession({"a": Task(conv_like_space())}, trials=1)
+    session = TuningSession({"a": WeightedSpace(conv_like_space())}, trials=1)
     return Continued(session=session, search=1, known={"a": [*trials], "b": [FAILED]})
 
 

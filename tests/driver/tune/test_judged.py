@@ -21,7 +21,7 @@ from driver.network.quantize.fitting import fit_quantization
 from driver.network.quantize.options import Quantization
 from driver.run_events import Notice, StepEnded
 from driver.stop_token import StopToken
-from driver.tune.judged import Judged, judge_promise
+from driver.tune.judged import JudgedNetwork, judge_promise
 from driver.tune.preparing import read
 from driver.tune.settings import TuneSettings
 from driver.tune.stages import Stages
@@ -30,7 +30,7 @@ from driver.tune.watched import watched
 HALVED = Quantization(calibration="percentile:50")
 """Cuts off half of all values: int8 is no good then."""
 
-Judge = Callable[..., tuple[Judged, list[str]]]
+Judge = Callable[..., tuple[JudgedNetwork, list[str]]]
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def judging(tmp_path: Path, *, large: float = 1.0, outlier: float = 1.0) -> Judg
 
     def run(
         how: Quantization, *, of: str | None = "values", samples_from: int = 20, **more: Any
-    ) -> tuple[Judged, list[str]]:
+    ) -> tuple[JudgedNetwork, list[str]]:
         evaluate = tmp_path / "evaluate.npz"
         given = {} if of is None else {"y": labels[of][samples_from:]}
         np.savez(evaluate, x=samples[samples_from:], **given)

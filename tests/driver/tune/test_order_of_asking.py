@@ -10,7 +10,7 @@ from tilefarm.measurement import Status, Trial
 from driver.tune.continued import LOOKAHEAD, Continued, continued
 from tuner.lookahead import USUAL
 from tuner.session import Proposal
-from tuner.store import Store, TrialPosition
+from tuner.store import TrialPosition, TrialStore
 
 TASKS = {task.name: task for task in (toy_task(1, 720), toy_task(2, 720))}
 
@@ -29,7 +29,7 @@ def end_of(proposal: Proposal) -> Trial:
 def searched(folder: Path, trials: int, lookahead: int | None = None) -> Continued:
     """One session, to its end; what it measured is in the folder."""
     folder.mkdir(exist_ok=True)
-    with Store(folder / "records.sqlite") as store:
+    with TrialStore(folder / "records.sqlite") as store:
         earlier = continued(
             TASKS, store, trials=trials, proposer="guided", seed=1, lookahead=lookahead
         )
@@ -48,7 +48,7 @@ def searched(folder: Path, trials: int, lookahead: int | None = None) -> Continu
 
 def order_in(folder: Path) -> list[object]:
     """What was asked for, in order."""
-    with Store(folder / "records.sqlite", read_only=True) as store:
+    with TrialStore(folder / "records.sqlite", read_only=True) as store:
         return [(trial.workload, trial.trace) for trial in store.trials()]
 
 

@@ -10,11 +10,11 @@ from tilefarm.digest import Digest
 from tilefarm.errors import OutputError
 
 from driver.atomic_write import write_atomically
-from driver.tune.output import Identity, OutputFolder
+from driver.tune.output import OutputFolder, RunIdentity
 
 
-def identity(model: bytes = b"model", target: bytes = b"target") -> Identity:
-    return Identity(model=Digest.of(model), target=Digest.of(target), seed=0, proposer="guided")
+def identity(model: bytes = b"model", target: bytes = b"target") -> RunIdentity:
+    return RunIdentity(model=Digest.of(model), target=Digest.of(target), seed=0, proposer="guided")
 
 
 def test_the_first_run_makes_it_and_the_same_run_continues(tmp_path: Path) -> None:
@@ -34,7 +34,9 @@ def test_the_first_run_makes_it_and_the_same_run_continues(tmp_path: Path) -> No
         (identity(model=b"x", target=b"x"), "another model and another target"),
     ],
 )
-def test_the_folder_of_another_run_is_refused(other: Identity, words: str, tmp_path: Path) -> None:
+def test_the_folder_of_another_run_is_refused(
+    other: RunIdentity, words: str, tmp_path: Path
+) -> None:
     OutputFolder.open(tmp_path, identity(), {})
     with pytest.raises(OutputError, match=words) as refused:
         OutputFolder.open(tmp_path, other, {})

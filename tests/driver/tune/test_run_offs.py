@@ -33,7 +33,7 @@ from driver.tune.run_offs import run_offs
 from driver.tune.settings import TuneSettings
 from driver.tune.stages import Stages
 from driver.tune.watched import watched
-from tuner.store import Store
+from tuner.store import TrialStore
 
 TASK = toy_task()
 INNERS = (1, 2, 3, 4, 6, 12)
@@ -72,8 +72,8 @@ class Board:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "records.sqlite") as opened:
+def store(tmp_path: Path) -> Iterator[TrialStore]:
+    with TrialStore(tmp_path / "records.sqlite") as opened:
         opened.begin_run("test", {}, begun=0.0)
         yield opened
 
@@ -99,7 +99,7 @@ def stages(folder: Path, told: list[object], wait_seconds: float) -> Iterator[St
 
 
 def held(
-    store: Store, devices: StandInDevices, folder: Path, wait_seconds: float = 5.0
+    store: TrialStore, devices: StandInDevices, folder: Path, wait_seconds: float = 5.0
 ) -> tuple[list[object], StandInExecutor]:
     """What is told of a run-off, and who has compiled for it."""
     told, executor = list[object](), StandInExecutor()
@@ -113,7 +113,7 @@ def clocked(run_kernel: Callable[[bytes, RunJob], Measurement | RunFailure]) -> 
 
 
 def test_finalists_are_timed_in_turn_and_the_best_there_is_the_best(
-    store: Store, tmp_path: Path
+    store: TrialStore, tmp_path: Path
 ) -> None:
     for inner, milliseconds in ((1, 1.02), (2, 1.00), (3, 1.01), (4, 2.0)):
         store.insert(trial(inner, milliseconds), run="test")
@@ -130,7 +130,7 @@ def test_finalists_are_timed_in_turn_and_the_best_there_is_the_best(
     assert ended.detail == "3 finalists of 1 workload timed again, in turn"
 
 
-def test_what_the_records_know_is_not_timed_again(store: Store, tmp_path: Path) -> None:
+def test_what_the_records_know_is_not_timed_again(store: TrialStore, tmp_path: Path) -> None:
     for inner, milliseconds in ((1, 1.02), (2, 1.00)):
         store.insert(trial(inner, milliseconds), run="test")
     held(store, clocked(seconds_of_tile), tmp_path)
@@ -144,14 +144,14 @@ def test_what_the_records_know_is_not_timed_again(store: Store, tmp_path: Path) 
 
 @pytest.mark.parametrize("trials", [[trial(1, 1.0), trial(2, 1.2)], [trial_of({}, cycles=7)] * 2])
 def test_nothing_is_timed_again_where_nothing_is_in_doubt(
-    store: Store, tmp_path: Path, trials: list[Trial]
+    store: TrialStore, tmp_path: Path, trials: list[Trial]
 ) -> None:
     for each in trials:
         store.insert(each, run="test")
     assert held(store, StandInDevices(), tmp_path)[1].built == []
 
 
-def test_a_finalist_that_fails_is_out_of_it(store: Store, tmp_path: Path) -> None:
+def test_a_finalist_that_fails_is_out_of_it(store: TrialStore, tmp_path: Path) -> None:
     for inner, milliseconds in ((1, 1.00), (2, 1.01), (3, 1.02)):
         store.insert(trial(inner, milliseconds), run="test")
     board = Board(lambda inner: 1.0 - 0.1 * inner)
@@ -168,7 +168,7 @@ def test_a_finalist_that_fails_is_out_of_it(store: Store, tmp_path: Path) -> Non
     assert held(store, clocked(board), tmp_path)[1].built == [], "it is decided"
 
 
-def test_a_run_off_that_two_devices_shared_is_done_again(store: Store, tmp_path: Path) -> None:
+def test_a_run_off_that_two_devices_shared_is_done_again(store: TrialStore, tmp_path: Path) -> None:
     """The first device is lost under the first run, and it goes on with the other one."""
     for inner, milliseconds in ((1, 1.00), (2, 1.01)):
         store.insert(trial(inner, milliseconds), run="test")
@@ -188,7 +188,7 @@ def test_a_run_off_that_two_devices_shared_is_done_again(store: Store, tmp_path:
 
 
 def test_what_the_farm_spoils_is_no_run_off_and_said(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: TrialStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Next time it is tried again: a finalist is not to blame for a busy host."""
     monkeypatch.setattr("driver.campaign.job_runner.rest_seconds", lambda _: 0.0)

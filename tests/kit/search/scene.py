@@ -15,8 +15,7 @@ from driver.campaign.loop import Loop
 from driver.run_events import RunEvent, TrialEnded
 from driver.stop_token import StopToken
 from tuner.lookahead import Lookahead
-from tuner.session import Task as SessionTask
-from tuner.session import TuningSession
+from tuner.session import TuningSession, WeightedSpace
 from tuner.store import TrialPosition
 
 
@@ -51,7 +50,7 @@ class Scene:
         toys = (toy_task(lanes, self.extent) for lanes in (1, 2))
         tasks = {t.name: replace(t, least_cycles=self.least_cycles) for t in toys}
         session = TuningSession(
-            {name: SessionTask(task.space, task.count) for name, task in tasks.items()},
+            {name: WeightedSpace(task.space, task.count) for name, task in tasks.items()},
             trials=self.trials,
             proposer="random",
             lookahead=Lookahead(self.lookahead),
@@ -68,10 +67,10 @@ class Scene:
                 device_wait_seconds=self.device_wait,
                 run_timeout_seconds=5.0,
                 run_id="run-1",
+                wall_origin=0.0,
                 proposer="random",
             ),
             clock=self.clock,
-            wall_origin=0.0,
             listen=self.events.append,
         )
         return self.loop.run(self.stop)

@@ -29,7 +29,7 @@ from tilefarm.trace import Step, Trace
 from tilefarm.workload import TensorSpec, Workload
 
 from device_server.device.batch import Answer, Ask
-from driver.campaign.measuring import Task
+from driver.campaign.measuring import KernelArguments, Task
 from driver.farm.compiling.executor import Build, Builds, Deliver
 
 SIM = TARGETS["sim"]
@@ -66,8 +66,7 @@ def toy_task(lanes: int = 1, extent: int = 12) -> Task:
         space=pair_space(extent, limit=extent),
         trace=toy_trace,
         target=SIM,
-        blobs={},
-        buffers=(),
+        arguments=KernelArguments(),
     )
 
 

@@ -1,4 +1,4 @@
-"""What came of every candidate: told to records, tuner, log and listener."""
+"""Tells what came of every candidate: to records, tuner, log and listener."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from driver.run_events import TrialEnded
 from tuner.store import TrialPosition
 
 
-class Results:
+class TrialRecorder:
     """Tells how candidates ended.
 
     Args:
@@ -24,8 +24,6 @@ class Results:
         records: keep every end.
         scores: the best and the default so far.
         settings: of the search.
-        told: trials that the tuner knew before.
-        budget: trials at most, those included.
         listen: hears of every end.
         now: seconds since the command's begin.
         log: gets the story of every trial.
@@ -38,8 +36,6 @@ class Results:
         records: Records,
         scores: Scores,
         settings: SearchSettings,
-        told: int,
-        budget: int,
         listen: Callable[[TrialEnded], None],
         now: Callable[[], float],
         log: Log | None,
@@ -48,8 +44,6 @@ class Results:
         self._records = records
         self._scores = scores
         self._settings = settings
-        self._earlier = told
-        self._budget = budget
         self._listen = listen
         self._now = now
         self._log = log
@@ -72,8 +66,8 @@ class Results:
         best, default = self._scores.best(name), self._scores.default(name)
         self._listen(
             TrialEnded(
-                number=self._earlier + self.trials,
-                total=self._budget,
+                number=self._tuner.known + self.trials,
+                total=self._tuner.budget,
                 workload=name,
                 status=trial.status.value,
                 cycles=trial.cycles,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Final
@@ -28,9 +28,9 @@ from driver.report.terminal.interrupts import Interrupts
 from driver.report.trace import chrome_trace
 from driver.stop_token import StopToken
 from driver.targets import usable_target
-from driver.tune.finish import Finish, Finished
+from driver.tune.finish import FinalSteps, Finished
 from driver.tune.machine import machine, versions
-from driver.tune.output import Identity, OutputFolder
+from driver.tune.output import OutputFolder, RunIdentity
 from driver.tune.prepared import Prepared, best_of, trials_of
 from driver.tune.preparing import prepare, read
 from driver.tune.run_offs import run_offs
@@ -45,7 +45,7 @@ from driver.tune.summarise import (
     workload_row,
 )
 from driver.tune.watched import LogFile, watched
-from tuner.store import Store
+from tuner.store import TrialStore
 
 EXIT_INTERRUPTED: Final = 75
 _SWITCH_SECONDS: Final = 0.0005
@@ -89,12 +89,12 @@ def tune(
             wall_origin=origin,
         )
         try:
-            return _Tune(stages).run()
+            return _Pipeline(stages).run()
         finally:
             interrupts.closing()
 
 
-class _Tune:
+class _Pipeline:
     """One run. Each method is a step or a piece of one."""
 
     def __init__(self, stages: Stages) -> None:
@@ -107,65 +107,79 @@ class _Tune:
         files = read(self._stages)
         folder = self._open(target, files.model_digest)
         self._stages.watch.write_into(folder.log)
-        with ExitStack() as owned:
-            store = owned.enter_context(Store(folder.records))
+        with TrialStore(folder.records) as store, self._resources(target, folder) as resources:
             if store.restored:
                 self._stages.say(store.restored)
-            resources = owned.enter_context(
-                RunResources(
-                    self._farm_settings,
-                    target,
-                    Folders(
-                        scratch=self._stages.scratch,
-                        log=folder.log,
-                        kept=folder.kept,
-                        leases=folder.leases,
-                    ),
-                    owner=f"tune {readable(self._settings.model.name)}",
-                    clock=self._stages.clock,
-                    style=self._settings.operations.style,
-                )
-            )
             prepared = prepare(self._stages, files, target)
-            self._stages.watch.spans.open(
-                folder.spans, recorded_spans(prepared.tasks.values(), store.trials())
-            )
-            story = owned.enter_context(closing(LogFile()))
-            story.open(folder.search_log)
-            result = search(self._stages, prepared, store, resources, story)
-            if result.error is not None and not store.count():
-                raise result.error
-            stopped = result.why != "exhausted"
-            if not stopped:
-                run_offs(
-                    self._stages,
-                    prepared.tasks,
-                    store,
-                    executor=resources.executor,
-                    leases=resources.leases,
-                )
+            result = self._search(prepared, store, resources, folder)
             arena = self._plan(prepared, store)
-            finish = Finish(self._stages, prepared, store, resources)
-            done = None if stopped else finish.run(arena, folder)
+            done = None
+            if result.why == "exhausted":
+                done = FinalSteps(self._stages, prepared, store, resources).run(arena, folder)
             summary = self._summary(prepared, store, result, arena, done)
             paths = self._write(folder, summary, done)
         self._stages.listen(Ended(summary=summary, paths=paths, seconds=self._stages.now))
+        return self._exit_code(result, done)
+
+    def _resources(self, target: Target, folder: OutputFolder) -> RunResources:
+        folders = Folders(
+            scratch=self._stages.scratch, log=folder.log, kept=folder.kept, leases=folder.leases
+        )
+        return RunResources(
+            self._farm_settings,
+            target,
+            folders,
+            owner=f"tune {readable(self._settings.model.name)}",
+            clock=self._stages.clock,
+            style=self._settings.operations.style,
+        )
+
+    def _search(
+        self, prepared: Prepared, store: TrialStore, resources: RunResources, folder: OutputFolder
+    ) -> SearchResult:
+        """Search, and time the finalists again unless it was stopped."""
+        self._stages.watch.spans.open(
+            folder.spans, recorded_spans(prepared.tasks.values(), store.trials())
+        )
+        with closing(LogFile()) as story:
+            story.open(folder.search_log)
+            result = search(self._stages, prepared, store, resources, story)
+        if result.error is not None and not store.count():
+            raise result.error
+        if result.why == "exhausted":
+            run_offs(
+                self._stages,
+                prepared.tasks,
+                store,
+                executor=resources.executor,
+                leases=resources.leases,
+            )
+        return result
+
+    def _exit_code(self, result: SearchResult, done: Finished | None) -> int:
+        """That of a run whose outputs are written.
+
+        Raises:
+            NoDeviceError: it ended early because none was left.
+            InfraError: the program does not answer as the reference does.
+        """
         if result.why == "no device":
             raise result.error or NoDeviceError(
                 "no device is left", "`tilefarm devices` says why; the same command continues"
             )
-        if done is not None and done.accuracy.differing:
+        if done is None:
+            self._stages.say("stopped; the same command continues where this one ended")
+            return EXIT_INTERRUPTED
+        if done.accuracy.differing:
             raise InfraError(
                 f"{done.accuracy.differing} of {plural(done.accuracy.images, 'sample')} come out"
                 " otherwise than the integer reference says",
                 "do not deploy the program; report it with the output folder",
             )
-        if stopped:
-            self._stages.say("stopped; the same command continues where this one ended")
-        return EXIT_INTERRUPTED if stopped else 0
+        return 0
 
     def _open(self, target: Target, model_digest: Digest) -> OutputFolder:
-        identity = Identity(
+        identity = RunIdentity(
             model=model_digest,
             target=target.digest,
             seed=self._settings.seed,
@@ -179,7 +193,7 @@ class _Tune:
         }
         return OutputFolder.open(self._settings.out, identity, facts)
 
-    def _plan(self, prepared: Prepared, store: Store) -> Arena:
+    def _plan(self, prepared: Prepared, store: TrialStore) -> Arena:
         best = {task.workload: best_of(task, store) for task in prepared.tasks.values()}
         cycles = {
             step.name: trial.cycles
@@ -192,7 +206,7 @@ class _Tune:
     def _summary(
         self,
         prepared: Prepared,
-        store: Store,
+        store: TrialStore,
         result: SearchResult,
         arena: Arena,
         done: Finished | None,
