@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.stand_ins import stand_in_lease
+from kit.search.stand_ins import stand_in_lease
 from tilefarm.artifact import BuildFailure
 from tilefarm.digest import Digest
 from tilefarm.measurement import Counters, Measurement, RunFailure, Status

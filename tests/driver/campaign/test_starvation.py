@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kit.stand_ins import stand_in_lease
+from kit.search.stand_ins import stand_in_lease
 from tilefarm.clock import ManualClock
 
 from driver.campaign.campaign import Campaign, WorkLimits
