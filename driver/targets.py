@@ -8,6 +8,7 @@ from typing import Final
 from tilefarm.errors import TargetError
 from tilefarm.machine import VTA
 from tilefarm.model import CPU
+from tilefarm.processors import lacking_here
 from tilefarm.target import TARGETS, Target, load_target
 
 from compile_worker.codegen.hosts import check_host
@@ -58,6 +59,17 @@ def accelerated_target(name_or_path: str) -> Target:
 
 
 def playable_target(name_or_path: str) -> Target:
+    """The target as `usable_target`, if this machine can run its programs.
+
+    Raises:
+        TargetError: as `usable_target` and `require_playable`.
+    """
+    target = usable_target(name_or_path)
+    require_playable(target)
+    return target
+
+
+def simulated_target(name_or_path: str) -> Target:
     """The target as `accelerated_target`, if this machine can simulate it.
 
     Raises:
@@ -69,14 +81,20 @@ def playable_target(name_or_path: str) -> Target:
 
 
 def require_playable(target: Target) -> None:
-    """Refuse a target whose kernels this machine cannot run beside the simulator.
+    """Refuse a target whose kernels this machine cannot run, alone or beside the simulator.
 
     Raises:
-        TargetError: its host is another processor than this machine's.
+        TargetError: its host is another processor than this machine's, or can do more.
     """
     theirs, ours = target.host.triple.partition("-")[0], platform.machine()
     if _family(theirs) == _family(ours):
-        return
+        lacking = lacking_here(target.host)
+        if not lacking:
+            return
+        raise TargetError(
+            f"{target.name}: its host has {', '.join(lacking)}, which this machine lacks",
+            "--target cpu, or --tracker with a device of that target",
+        )
     twin = TARGETS.get(f"sim-{target.name}")
     instead = (
         f"--target {twin.name}, the same accelerator beside an x86-64 host"

@@ -24,7 +24,7 @@ from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, s
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.program.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, Epilogue
 from driver.report.terminal.text_table import text_table
-from driver.targets import playable_target
+from driver.targets import simulated_target
 
 TRIALS: Final = 300
 LAYERS: Final = {**{name: RESNET18[name] for name in OLD_FLOW}, **MOBILENET_DEPTHWISE}
@@ -215,7 +215,7 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
             )
     templates = {name: old.best for name, old in OLD_FLOW.items()}
     templates |= read_template(args.old) if args.old else {}
-    target = playable_target(args.target)
+    target = simulated_target(args.target)
     for name in names:
         yield LayerTask(
             name=name,

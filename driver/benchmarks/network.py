@@ -25,7 +25,7 @@ from driver.program.simulated import WholeRun, whole_run
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.report.cycles_page import Bar, cycles_page
 from driver.report.terminal.text_table import text_table
-from driver.targets import playable_target
+from driver.targets import simulated_target
 
 DEFAULT_MODEL: Final = "zoo:resnet18"
 TRIALS: Final = 200
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ("trials", "jobs"):
         if getattr(args, name) < 1:
             raise SettingsError(f"--{name} {getattr(args, name)}: at least 1", f"--{name} 1")
-    forms = forms_of(source_of(args), playable_target(args.target))
+    forms = forms_of(source_of(args), simulated_target(args.target))
     network = forms.network
 
     def told(workload: Workload, outcome: Outcome) -> None:

@@ -28,7 +28,7 @@ from driver.benchmarks.validity_figures import (
     progress,
     tables,
 )
-from driver.targets import playable_target
+from driver.targets import simulated_target
 from tuner.sampler import Sampler
 
 POINTS: Final = 2000
@@ -114,7 +114,7 @@ def check_layer(task: LayerTask) -> LayerValidity:
 
 
 def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
-    target = playable_target(args.target)
+    target = simulated_target(args.target)
     known = {name: w for name, w in workloads(target).items() if has_space(w, target)}
     names = args.layers.split(",") if args.layers else list(known)
     for name in names:

@@ -91,7 +91,7 @@ def this_processor() -> Target:
     """The machine that runs this, as the target `cpu`."""
     return processor(
         "cpu",
-        host_of(platform.machine(), _words_of(Path("/proc/cpuinfo"))),
+        host_of(platform.machine(), flags_here()),
         cores=os.cpu_count() or 1,  # whatever this process is bound to: the target stays the same
         caches=caches_of(Path("/sys/devices/system/cpu/cpu0/cache")),
     )
@@ -116,6 +116,29 @@ def host_of(architecture: str, words: Iterable[str]) -> Host:
     return Host(triple=triple, cpu="generic", features=_features(_ARM_FEATURES, flags))
 
 
+def lacking_here(host: Host) -> list[str]:
+    """What programs for a host may use and this machine has not, in the words of /proc/cpuinfo.
+
+    Nothing is known of processors that are no level: they are believed.
+    """
+    levels = list(_LEVELS)
+    known = levels[: levels.index(host.cpu) + 1] if host.cpu in levels else []
+    wanted = {word for level in known for word in _LEVELS[level].split()}
+    named = {name: word for word, name in (*_X86_FEATURES.items(), *_ARM_FEATURES.items())}
+    features = (each[1:] for each in host.features.split(",") if each.startswith("+"))
+    wanted.update(named[name] for name in features if name in named)
+    return sorted(wanted.difference(flags_here()))
+
+
+def flags_here() -> list[str]:
+    """What this machine's first core can do, in the words of /proc/cpuinfo."""
+    for line in _text_of(Path("/proc/cpuinfo")).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            return value.split()
+    return []
+
+
 def caches_of(folder: Path) -> dict[str, int]:
     """Bytes of the caches for data, by level, as sysfs lists them; those that it does not, not."""
     found = {}
@@ -128,15 +151,6 @@ def caches_of(folder: Path) -> dict[str, int]:
 
 def _features(names: Mapping[str, str], flags: set[str]) -> str:
     return ",".join(f"+{name}" for word, name in names.items() if word in flags)
-
-
-def _words_of(cpuinfo: Path) -> list[str]:
-    """The flags of the first core."""
-    for line in _text_of(cpuinfo).splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return value.split()
-    return []
 
 
 def _text_of(file: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,12 @@ from tilefarm.errors import TargetError
 from tilefarm.model import MachineModel
 from tilefarm.target import TARGETS, Host, Target
 
-from driver.targets import accelerated_target, playable_target, usable_target
+from driver.targets import (
+    accelerated_target,
+    playable_target,
+    simulated_target,
+    usable_target,
+)
 
 SIM = TARGETS["sim"]
 
@@ -51,8 +57,19 @@ def test_there_is_code_for_processors_alone(name: str) -> None:
 
 
 def test_a_command_that_wants_an_accelerator_says_that_a_target_has_none() -> None:
-    for wanting in (accelerated_target, playable_target):
+    for wanting in (accelerated_target, simulated_target):
         with pytest.raises(TargetError, match="cpu: this target has no accelerator") as refused:
             wanting("cpu")
         assert "sim, sim-de10" in refused.value.hint
     assert accelerated_target("sim-mul").name == "sim-mul"
+    assert playable_target("cpu").name == "cpu"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="levels are those of x86-64")
+def test_a_processor_that_can_do_more_than_this_one_is_not_played(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tilefarm.processors.flags_here", lambda: ["sse4_1", "avx2"])
+    with pytest.raises(TargetError, match="cpu:x86-64-v3: its host has abm, avx, bmi1") as refused:
+        playable_target("cpu:x86-64-v3")
+    assert "--target cpu" in refused.value.hint

@@ -20,7 +20,7 @@ from driver.benchmarks.zoo.recipes import NAMED_TOPOLOGIES, RECIPES, TOPOLOGY, U
 from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
 from driver.benchmarks.zoo.tables import document, tables
 from driver.commands.options.quantizing import add_quantization_options, quantization
-from driver.targets import playable_target
+from driver.targets import simulated_target
 
 _EPILOG: Final = """\
 examples:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsError("--gate: the goals are beside ONNX Runtime", "add --onnxruntime")
     if args.onnxruntime:
         check_peer()
-    playable_target(args.target)
+    simulated_target(args.target)
     chosen, skipped = _chosen(args)
     rows, refused = [], []
     for task, end in zip(chosen, isolated(attempt, chosen, jobs=args.jobs), strict=True):

@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
     from device_server.vta.library.library import VtaLibrary
     from device_server.vta.programs.program import write_program
     from driver.program.vta.recording import record_workload
-    from driver.targets import playable_target
+    from driver.targets import simulated_target
 
-    target = playable_target(args.target)
+    target = simulated_target(args.target)
     layers = dict(_layers(args, target))
     folder = _folder(args.out)
     library = VtaLibrary()
