@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     with scratch_folder() as scratch:
         best = searched(scratch / "simulator", _REFERENCE * args.trials, args.seed)
-        runs: list[Searched] = []
+        runs: list[BoardSearch] = []
         if not args.json:
             print(f"on the simulator: {best}", flush=True)
         for number in range(args.runs):
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class BoardSearch:
     """What the program of a search takes on the simulator, and what finding it has taken."""
 
     cycles: int
@@ -95,7 +95,7 @@ class Searched:
         return f"a program of {self.cycles} cycles, in {self.seconds:.0f} s"
 
 
-def board_figures(simulator: Searched, runs: Sequence[Searched]) -> Iterator[Figure]:
+def board_figures(simulator: BoardSearch, runs: Sequence[BoardSearch]) -> Iterator[Figure]:
     """How far the programs of `runs` are from the best known."""
     best = min(each.cycles for each in (simulator, *runs))
     above = [100 * (each.cycles / best - 1) for each in runs]
@@ -111,7 +111,7 @@ def board_figures(simulator: Searched, runs: Sequence[Searched]) -> Iterator[Fig
     yield Figure(name="  seconds of one", value=seconds, unit="s")
 
 
-def searched(out: Path, trials: int, seed: int, *, on_board: bool = False) -> Searched:
+def searched(out: Path, trials: int, seed: int, *, on_board: bool = False) -> BoardSearch:
     """One search of the demo from nothing, and its program judged.
 
     Raises:
@@ -127,7 +127,7 @@ def searched(out: Path, trials: int, seed: int, *, on_board: bool = False) -> Se
     if done.returncode:
         raise InfraError(f"the search ended with exit code {done.returncode}", f"see {out}")
     seconds = time.monotonic() - began
-    return Searched(cycles=exact_cycles(out / "program"), seconds=seconds)
+    return BoardSearch(cycles=exact_cycles(out / "program"), seconds=seconds)
 
 
 def exact_cycles(program: Path) -> int:

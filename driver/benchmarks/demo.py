@@ -7,10 +7,9 @@ import json
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tilefarm.clock import Clock, SystemClock
 from tilefarm.command_line import whole_from
@@ -21,6 +20,13 @@ from driver.benchmarks.process_watch import ProcessWatch
 from driver.tune.machine import machine
 
 _RUNS: Final = 3
+_OF_SUMMARY: Final = (
+    "first_measured_seconds",
+    "trials_per_second",
+    "default_cycles",
+    "best_cycles",
+    "speedup",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     for number in range(args.runs):
         runs.append(measure_demo(words, SystemClock()))
         if not args.json:
-            print(f"run {number + 1}: {runs[-1].total_seconds:.1f} s", flush=True)
+            print(f"run {number + 1}: {runs[-1]['total_seconds']:.1f} s", flush=True)
     if args.json:
         print(json.dumps(_document(runs)))
     else:
@@ -53,32 +59,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoFigures:
-    """One run of the demo, or the medians of several.
+DemoFigures: TypeAlias = Mapping[str, float]
+"""One run of the demo, or the medians of several, by name:
 
-    Attributes:
-        total_seconds: of the process, from its start to its end.
-        first_measured_seconds: from its start to the first measured kernel.
-        trials_per_second: while searching.
-        propose_seconds: per trial; so are compile, transfer and run. They overlap in wall time.
-        speedup: cycles of the untuned schedules by those of the best, over the network.
-        peak_nbytes: proportional memory of all processes together, at its highest.
-        differing: images whose output on the device is not the reference's.
-    """
-
-    total_seconds: float
-    first_measured_seconds: float
-    trials_per_second: float
-    propose_seconds: float
-    compile_seconds: float
-    transfer_seconds: float
-    run_seconds: float
-    default_cycles: float
-    best_cycles: float
-    speedup: float
-    peak_nbytes: float
-    differing: float
+total_seconds: of the process, from its start to its end.
+first_measured_seconds: from its start to the first measured kernel.
+trials_per_second: while searching.
+propose_seconds: per trial; so are compile, transfer and run. They overlap in wall time.
+default_cycles, best_cycles: of the network's kernels, with untuned schedules and with the best.
+speedup: the former by the latter.
+peak_nbytes: proportional memory of all processes together, at its highest.
+differing: images whose output on the device is not the reference's.
+"""
 
 
 def measure_demo(words: Sequence[str], clock: Clock) -> DemoFigures:
@@ -108,50 +100,44 @@ def measure_demo(words: Sequence[str], clock: Clock) -> DemoFigures:
 
 def medians(runs: Sequence[DemoFigures]) -> DemoFigures:
     """The median of every figure."""
-    rows = [asdict(run) for run in runs]
-    return DemoFigures(**{key: statistics.median(row[key] for row in rows) for key in rows[0]})
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
 def _document(runs: Sequence[DemoFigures]) -> dict[str, Any]:
     return {
         "machine": machine(),
-        "median": asdict(medians(runs)),
-        "runs": [asdict(one) for one in runs],
+        "median": medians(runs),
+        "runs": list(runs),
     }
 
 
 def _print(middle: DemoFigures, runs: int) -> None:
     print(f"machine                 {machine()}")
     print(f"runs                    {runs}, medians below")
-    print(f"total                   {middle.total_seconds:.1f} s")
-    print(f"first measured kernel   {middle.first_measured_seconds:.1f} s")
-    print(f"trials                  {middle.trials_per_second:.1f} a second")
+    print(f"total                   {middle['total_seconds']:.1f} s")
+    print(f"first measured kernel   {middle['first_measured_seconds']:.1f} s")
+    print(f"trials                  {middle['trials_per_second']:.1f} a second")
     print(
-        f"per trial               propose {1000 * middle.propose_seconds:.0f} ms,"
-        f" compile {1000 * middle.compile_seconds:.0f} ms,"
-        f" transfer {1000 * middle.transfer_seconds:.0f} ms,"
-        f" run {1000 * middle.run_seconds:.0f} ms"
+        f"per trial               propose {1000 * middle['propose_seconds']:.0f} ms,"
+        f" compile {1000 * middle['compile_seconds']:.0f} ms,"
+        f" transfer {1000 * middle['transfer_seconds']:.0f} ms,"
+        f" run {1000 * middle['run_seconds']:.0f} ms"
     )
     print(
-        f"cycles                  {middle.default_cycles:.0f} -> {middle.best_cycles:.0f},"
-        f" {middle.speedup:.2f}x"
+        f"cycles                  {middle['default_cycles']:.0f} -> {middle['best_cycles']:.0f},"
+        f" {middle['speedup']:.2f}x"
     )
-    print(f"differing images        {middle.differing:.0f}")
-    print(f"memory                  {middle.peak_nbytes / 2**20:.0f} MiB at most")
+    print(f"differing images        {middle['differing']:.0f}")
+    print(f"memory                  {middle['peak_nbytes'] / 2**20:.0f} MiB at most")
 
 
 def figures_of(summary: dict[str, Any], total_seconds: float, peak_nbytes: int) -> DemoFigures:
     """Those of one run, from its summary."""
     trials = summary["trials_this_session"] or 1
     split = {key: seconds / trials for key, seconds in summary["split"].items()}
-    return DemoFigures(
-        total_seconds=total_seconds,
-        first_measured_seconds=summary["first_measured_seconds"],
-        trials_per_second=summary["trials_per_second"],
-        **split,
-        default_cycles=summary["default_cycles"],
-        best_cycles=summary["best_cycles"],
-        speedup=summary["speedup"],
-        peak_nbytes=peak_nbytes,
-        differing=summary["accuracy"]["differing"],
-    )
+    said = {name: summary[name] for name in _OF_SUMMARY}
+    return said | split | {
+        "total_seconds": total_seconds,
+        "peak_nbytes": peak_nbytes,
+        "differing": summary["accuracy"]["differing"],
+    }  # fmt: skip

@@ -18,9 +18,9 @@ from compile_worker.machines.vta.space.layer import layer_of
 from compile_worker.space import generate, ideal_cycles
 from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.isolated import Crashed, isolated
-from driver.benchmarks.measuring import Bench, Failed, Measured
 from driver.benchmarks.search import best_point
 from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
+from driver.benchmarks.workload_runner import FailedSchedule, KernelMeasurement, WorkloadRunner
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.program.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, Epilogue
 from driver.report.terminal.text_table import text_table
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"{task.name}: {_progress(result)}", file=sys.stderr, flush=True)
         figures.append(result)
-    done = [each for each in figures if isinstance(each, LayerFigures)]
+    done = [each for each in figures if isinstance(each, KernelFigures)]
     if args.json:
         print(json.dumps(document(done, args)))
     else:
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerTask:
+class KernelTask:
     """What to find out about one layer."""
 
     name: str
@@ -106,28 +106,28 @@ class LayerTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerFigures:
+class KernelFigures:
     """One layer: the limits, the old flow's cycles, ours, and where ours go.
 
     Attributes:
         ideal: cycles of the multiplication alone.
         bound: with what every output vector needs besides.
-        old: the old flow's best with the same epilogue.
-        given_old: our best with that point's choices; None where our space has no such point.
         best: our best.
         point: its tunables.
         trials, failed: of the search.
+        old: the old flow's best with the same epilogue, where that is known.
+        given_old: our best with that point's choices; None where our space has no such point.
     """
 
     name: str
     ideal: int
     bound: int
-    old: int | None
-    given_old: int | None
-    best: Measured
+    best: KernelMeasurement
     point: Mapping[str, int]
     trials: int
     failed: int
+    old: int | None = None
+    given_old: int | None = None
 
     @property
     def over_bound(self) -> float:
@@ -135,25 +135,25 @@ class LayerFigures:
         return self.best.cycles / self.bound - 1
 
 
-def measure_layer(task: LayerTask) -> LayerFigures | Failed:
+def measure_layer(task: KernelTask) -> KernelFigures | FailedSchedule:
     """Search one layer, and measure what the old flow's choices give."""
     workload = task.layer.workload(task.target, task.epilogue)
     made = generate(workload, task.target)
-    bench = Bench(VtaLibrary(), workload, task.target, task.seed)
+    bench = WorkloadRunner(VtaLibrary(), workload, task.target, task.seed)
     template = task.template if task.epilogue.is_narrow else None
     layer = layer_of(workload) if template else None
     same = same_choices(template, made, layer.extents)[:_SAME_MOST] if template and layer else []
     cycles = [bench.cycles(made.trace(point)) for point in same]
     found = best_point(made, bench, trials=task.trials, seed=task.seed)
     if found is None:
-        return Failed("search", "not one schedule ran")
+        return FailedSchedule("search", "not one schedule ran")
     best = bench.measured(made.trace(found.point))
-    if isinstance(best, Failed):
+    if isinstance(best, FailedSchedule):
         return best
     if not best.is_right:
-        return Failed("run", "the best schedule's result is not the reference's")
+        return FailedSchedule("run", "the best schedule's result is not the reference's")
     ideal = ideal_cycles(workload, task.target)
-    return LayerFigures(
+    return KernelFigures(
         name=task.name,
         ideal=ideal,
         bound=ideal + task.epilogue.vector_cycles * task.layer.output_vectors,
@@ -166,7 +166,7 @@ def measure_layer(task: LayerTask) -> LayerFigures | Failed:
     )
 
 
-def _old_cycles(task: LayerTask) -> int | None:
+def _old_cycles(task: KernelTask) -> int | None:
     """The old flow's best for this epilogue; None where nothing is known."""
     if not task.epilogue.is_narrow:
         return None
@@ -175,7 +175,7 @@ def _old_cycles(task: LayerTask) -> int | None:
     return task.template.cycles if task.template else None
 
 
-def tables(figures: Sequence[LayerFigures], trials: int) -> Iterator[str]:
+def tables(figures: Sequence[KernelFigures], trials: int) -> Iterator[str]:
     """Cycles against limits and the old flow, then where they go."""
     if not figures:
         return
@@ -189,7 +189,7 @@ def tables(figures: Sequence[LayerFigures], trials: int) -> Iterator[str]:
     yield from text_table(("layer", *CAUSES, "cycles"), rows)
 
 
-def document(figures: Sequence[LayerFigures], args: argparse.Namespace) -> dict[str, Any]:
+def document(figures: Sequence[KernelFigures], args: argparse.Namespace) -> dict[str, Any]:
     """Everything as JSON can say it."""
     rows = [{**asdict(f), "cycles": f.best.cycles, "over_bound": f.over_bound} for f in figures]
     return {
@@ -206,7 +206,7 @@ def document(figures: Sequence[LayerFigures], args: argparse.Namespace) -> dict[
     }
 
 
-def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
+def _tasks(args: argparse.Namespace) -> Iterator[KernelTask]:
     names = _names(args.layers)
     for name, least in (("trials", 1), ("jobs", 1)):
         if getattr(args, name) < least:
@@ -217,7 +217,7 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
     templates |= read_template(args.old) if args.old else {}
     target = simulated_target(args.target)
     for name in names:
-        yield LayerTask(
+        yield KernelTask(
             name=name,
             layer=LAYERS[name],
             epilogue=_epilogue(args),
@@ -249,21 +249,21 @@ def _names(words: str) -> list[str]:
     return names
 
 
-def _progress(result: LayerFigures | Failed | Crashed) -> str:
-    if isinstance(result, LayerFigures):
+def _progress(result: KernelFigures | FailedSchedule | Crashed) -> str:
+    if isinstance(result, KernelFigures):
         trials = plural(result.trials, "trial")
         return f"{plural(result.best.cycles, 'cycle')}, {trials}, {result.failed} failed"
     return result.why
 
 
-def _limits_row(figures: LayerFigures) -> tuple[str, ...]:
+def _limits_row(figures: KernelFigures) -> tuple[str, ...]:
     return _cells(
         figures.name, figures.ideal, figures.bound, figures.old, figures.given_old,
         figures.best.cycles,
     )  # fmt: skip
 
 
-def _limits_sum(figures: Sequence[LayerFigures]) -> tuple[str, ...]:
+def _limits_sum(figures: Sequence[KernelFigures]) -> tuple[str, ...]:
     olds, given = [f.old for f in figures], [f.given_old for f in figures]
     return _cells(
         "sum",

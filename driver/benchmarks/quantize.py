@@ -24,7 +24,7 @@ from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.zoo.attempt import in_reals
 from driver.benchmarks.zoo.recipes import RECIPES
-from driver.benchmarks.zoo.samples import Noise, read
+from driver.benchmarks.zoo.samples import RandomInputs, read
 from driver.network import (
     AS_USUAL,
     DEFAULT_METHOD,
@@ -141,7 +141,7 @@ class Seconds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class QuantizationTimes:
     """The least that each way took, and in words what the usual one was in the end."""
 
     plainest: Seconds
@@ -182,7 +182,7 @@ def _cycles_figure(name: str, ratio: float) -> Figure:
 
 def in_turns(
     quantized: Callable[[Quantization], str], turns: int, clocks: Callable[[], Seconds]
-) -> Compared:
+) -> QuantizationTimes:
     """The plainest way and the usual one, one after the other, so many times.
 
     Args:
@@ -202,7 +202,7 @@ def in_turns(
                     processor=after.processor - before.processor,
                 )
             )
-    return Compared(
+    return QuantizationTimes(
         plainest=_least(taken[PLAINEST]), usual=_least(taken[AS_USUAL]), how=said[AS_USUAL]
     )
 
@@ -248,7 +248,7 @@ def _files(name: str, folder: Path | None, samples: int, scratch: Path) -> tuple
             return files.model, load_data(files.calibration, graph).inputs
         return files.model, dataset_of({"x": random_images(samples)}, graph, scratch).inputs
     recipe, model = RECIPES[name], (folder or scratch) / "models" / f"{name}.onnx"
-    assert not isinstance(recipe.data, Noise)
+    assert not isinstance(recipe.data, RandomInputs)
     if not model.is_file():
         raise DataError(f"no {model}", "--data FOLDER as `tilefarm bench zoo` takes it")
     data = model.parent.parent / "data"

@@ -15,7 +15,7 @@ from tilefarm.measurement import Status, Trial
 from tilefarm.space import Point
 
 from compile_worker.space import Generated
-from driver.benchmarks.measuring import Bench, Failed
+from driver.benchmarks.workload_runner import FailedSchedule, WorkloadRunner
 from tuner import make_proposer
 from tuner.sampler import Sampler
 
@@ -48,7 +48,7 @@ def keep_quiet(trials: int, cycles: int) -> None:
 
 def best_point(
     made: Generated,
-    bench: Bench,
+    bench: WorkloadRunner,
     *,
     trials: int,
     seed: int,
@@ -80,7 +80,7 @@ def best_point(
 @dataclass(slots=True)
 class _Search:
     made: Generated
-    bench: Bench
+    bench: WorkloadRunner
     trials: int
     told: Told
     count: int = 0
@@ -102,7 +102,7 @@ class _Search:
             self.seen.add(key)
             self.count += 1
             cycles = self.bench.cycles(self.made.trace(point))
-            if isinstance(cycles, Failed):
+            if isinstance(cycles, FailedSchedule):
                 self.failed += 1
                 taken.append((point, None))
                 continue

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     chance = random.Random(args.seed)
-    searches: list[Searched] = []
+    searches: list[SeededSearch] = []
     with scratch_folder() as scratch, ExitStack() as beside:
         for number in range(args.runs):
             if number == 1:
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SeededSearch:
     """What a search found.
 
     Attributes:
@@ -108,7 +108,7 @@ class Searched:
         return f"{plural(len(self.trials), 'trial')} in {self.seconds:.0f} s, killed {self.kills}x"
 
 
-def seed_figures(searches: Sequence[Searched]) -> Iterator[Figure]:
+def seed_figures(searches: Sequence[SeededSearch]) -> Iterator[Figure]:
     """How many different results there are; the rates are of those that were not killed."""
     alone, *others = searches
     yield Figure(name="searches", value=len(searches), unit="")
@@ -132,7 +132,7 @@ def _load(count: int) -> Iterator[None]:
         yield
 
 
-def _searched(out: Path, trials: int, seed: int, kills: Sequence[int]) -> Searched:
+def _searched(out: Path, trials: int, seed: int, kills: Sequence[int]) -> SeededSearch:
     """One search, killed after these trials.
 
     Raises:
@@ -145,7 +145,7 @@ def _searched(out: Path, trials: int, seed: int, kills: Sequence[int]) -> Search
         ended = store.trials()
         workloads = dict.fromkeys(trial.workload for trial in ended)
         best = [(w.hex, trial.trace.hex) for w in workloads if (trial := store.best(w))]
-    return Searched(
+    return SeededSearch(
         best=tuple(best),
         trials=tuple((t.workload.hex, t.trace.hex, t.status.value, t.cycles) for t in ended),
         kills=killed,

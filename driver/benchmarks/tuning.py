@@ -16,8 +16,8 @@ from tilefarm.workload import Workload
 from compile_worker.space import generate, has_space, lower_bound_cycles
 from device_server.vta.library.library import VtaLibrary
 from driver.benchmarks.isolated import Crashed, isolated
-from driver.benchmarks.measuring import Bench, Failed, Measured
 from driver.benchmarks.search import best_point
+from driver.benchmarks.workload_runner import FailedSchedule, KernelMeasurement, WorkloadRunner
 from tuner.sampler import Sampler
 
 _CLIPS: Final = frozenset({"lo", "hi"})
@@ -46,13 +46,13 @@ class Tuned:
     workload: Workload
     bound: int
     trace: Trace
-    measured: Measured
+    measured: KernelMeasurement
     point: tuple[tuple[str, int], ...] = ()
     trials: int = 0
     failed: int = 0
 
 
-Outcome: TypeAlias = Tuned | Failed | Crashed
+Outcome: TypeAlias = Tuned | FailedSchedule | Crashed
 
 
 def tuned(
@@ -89,9 +89,9 @@ def tuned(
     return outcomes
 
 
-def tune_workload(task: TuningTask) -> Tuned | Failed:
+def tune_workload(task: TuningTask) -> Tuned | FailedSchedule:
     """Search one workload here; one without a space is compiled as it is."""
-    bench = Bench(VtaLibrary(), task.workload, task.target, task.seed)
+    bench = WorkloadRunner(VtaLibrary(), task.workload, task.target, task.seed)
     if not has_space(task.workload, task.target):
         return _explained(bench, task.workload, Trace())
     made = generate(task.workload, task.target)
@@ -105,7 +105,7 @@ def tune_workload(task: TuningTask) -> Tuned | Failed:
         starts=[point for point in starts if point is not None],
     )
     if found is None:
-        return Failed("search", "not one schedule ran")
+        return FailedSchedule("search", "not one schedule ran")
     return _explained(
         bench,
         task.workload,
@@ -117,19 +117,19 @@ def tune_workload(task: TuningTask) -> Tuned | Failed:
 
 
 def _explained(
-    bench: Bench,
+    bench: WorkloadRunner,
     workload: Workload,
     trace: Trace,
     *,
     point: tuple[tuple[str, int], ...] = (),
     trials: int = 0,
     failed: int = 0,
-) -> Tuned | Failed:
+) -> Tuned | FailedSchedule:
     measured = bench.measured(trace)
-    if isinstance(measured, Failed):
+    if isinstance(measured, FailedSchedule):
         return measured
     if not measured.is_right:
-        return Failed("run", "the best schedule's result is not the reference's")
+        return FailedSchedule("run", "the best schedule's result is not the reference's")
     return Tuned(
         workload=workload,
         bound=lower_bound_cycles(workload, bench.target),

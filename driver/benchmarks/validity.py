@@ -18,16 +18,16 @@ from tilefarm.workload import Workload
 from compile_worker.space import Generated, generate, has_space
 from driver.benchmarks.forbidden import forbidden_points
 from driver.benchmarks.isolated import Crashed, isolated
-from driver.benchmarks.kinds import workloads
 from driver.benchmarks.sandboxed import Sandbox, ScheduleResult
 from driver.benchmarks.validity_figures import (
     LayerValidity,
-    Validity,
-    Wrong,
+    SpaceValidity,
+    WrongPoint,
     document,
     progress,
     tables,
 )
+from driver.benchmarks.workloads import workloads
 from driver.targets import simulated_target
 from tuner.sampler import Sampler
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"{task.name}: {progress(result)}", file=sys.stderr, flush=True)
         found.append(result)
-    validity = Validity(tuple(found))
+    validity = SpaceValidity(tuple(found))
     if args.json:
         print(json.dumps(document(validity)))
     else:
@@ -154,5 +154,5 @@ def _shares(total: int, sizes: Sequence[float]) -> list[int]:
     return shares
 
 
-def _wrong(made: Generated, point: Point, verdict: ScheduleResult) -> Wrong:
-    return Wrong(point={v.name: point[v.name] for v in made.space.tunables}, verdict=verdict)
+def _wrong(made: Generated, point: Point, verdict: ScheduleResult) -> WrongPoint:
+    return WrongPoint(point={v.name: point[v.name] for v in made.space.tunables}, verdict=verdict)

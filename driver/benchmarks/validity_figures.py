@@ -15,7 +15,7 @@ WANTED_SHARE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
+class WrongPoint:
     """A point that did not do as promised: its tunables, and how it ended."""
 
     point: Mapping[str, int]
@@ -37,15 +37,15 @@ class LayerValidity:
 
     name: str
     valid: int = 0
-    wrong: tuple[Wrong, ...] = ()
+    wrong: tuple[WrongPoint, ...] = ()
     forbidden: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
-    working: tuple[tuple[str, Wrong], ...] = ()
+    working: tuple[tuple[str, WrongPoint], ...] = ()
     crashed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Validity:
+class SpaceValidity:
     """All layers together."""
 
     layers: tuple[LayerValidity, ...]
@@ -75,7 +75,7 @@ class Validity:
         return self.right == self.valid and fails and not crashed
 
 
-def tables(validity: Validity) -> Iterator[str]:
+def tables(validity: SpaceValidity) -> Iterator[str]:
     """Layers, then constraints, then what is not as promised."""
     rows = [_layer_row(layer) for layer in validity.layers]
     yield from text_table(("layer", "valid", "right", "forbidden", "failing"), rows)
@@ -98,7 +98,7 @@ def tables(validity: Validity) -> Iterator[str]:
     )
 
 
-def _complaints(validity: Validity) -> Iterator[str]:
+def _complaints(validity: SpaceValidity) -> Iterator[str]:
     for layer in validity.layers:
         if layer.crashed:
             yield f"{layer.name}: {layer.crashed}"
@@ -114,7 +114,7 @@ def _complaints(validity: Validity) -> Iterator[str]:
                 yield f"{layer.name}: {name} forbids a point that works: {dict(wrong.point)}"
 
 
-def document(validity: Validity) -> dict[str, Any]:
+def document(validity: SpaceValidity) -> dict[str, Any]:
     """Everything as JSON can say it."""
     layers = [asdict(layer) for layer in validity.layers]
     for layer in layers:

@@ -10,7 +10,7 @@ from tilefarm.command_line import EXIT_INTERRUPTED
 from tilefarm.printable import printable
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
-from driver.jobs.responses import Job
+from driver.jobs.responses import RayJob
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _outcome(job: Job) -> str:
+def _outcome(job: RayJob) -> str:
     """How the job ended, which may have been before it was cancelled, and what comes next."""
     if job.status == "SUCCEEDED":
         return f"{job.status} before; `tilefarm fetch {job.id}` brings what it made"

@@ -19,8 +19,8 @@ from tilefarm.quiet import quiet_libraries
 from driver.commands.options.networks import MODEL, SEEDED, add_network_options, source_of
 
 if TYPE_CHECKING:
+    from driver.commands.validation.checked_steps import StepCheck
     from driver.commands.validation.checking import Checked
-    from driver.commands.validation.conformance import StepCheck
     from driver.network import Noise
 
 _IMAGES = 2

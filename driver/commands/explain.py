@@ -113,6 +113,7 @@ def _document(told: Explanation) -> dict[str, Any]:
 def _layer(layer: ExplainedLayer) -> dict[str, Any]:
     """A layer as JSON can say it: no ratio where nothing differs."""
     document = asdict(layer)
+    document |= document.pop("scales")
     ratio = layer.noise.ratio_db if layer.noise else math.inf
     document["sqnr_db"] = ratio if math.isfinite(ratio) else None
     document["noise_shares"] = layer.sources.shares() if layer.sources else None

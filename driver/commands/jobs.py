@@ -12,7 +12,7 @@ from tilefarm.clock import SystemClock
 from tilefarm.printable import printable, printable_words
 
 from driver.commands.cluster_options import add_cluster_options, dashboard_of
-from driver.jobs.responses import Job
+from driver.jobs.responses import RayJob
 from driver.jobs.shipping import RUN_KEY, title_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def table(jobs: list[Job], *, now_seconds: float) -> Table:
+def table(jobs: list[RayJob], *, now_seconds: float) -> Table:
     """A row for each job."""
     from rich.table import Table
     from rich.text import Text

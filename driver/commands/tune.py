@@ -13,7 +13,8 @@ from driver.commands.options.farm import add_farm_options, farm_settings, given
 from driver.commands.options.judging import add_judge_option, add_promise_option
 from driver.commands.options.networks import MODEL, add_network_options
 from driver.commands.options.quantizing import quantization
-from driver.tune.settings import DEFAULT_TRIALS, TuneSettings
+from driver.tune.settings import DEFAULT_PROPOSER, DEFAULT_TRIALS, TuneSettings
+from tuner import PROPOSERS
 from tuner.lookahead import USUAL
 
 _EPILOG = """\
@@ -78,7 +79,8 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"candidates to measure over all workloads (default: {DEFAULT_TRIALS})",
     )
-    option("--proposer", metavar="NAME", help="random, grid, evolution or guided (the default)")
+    names = ", ".join(PROPOSERS)
+    option("--proposer", metavar="NAME", help=f"{names} (default: {DEFAULT_PROPOSER})")
     option("--seed", type=int, metavar="N", help="of everything random (default: 0)")
     option(
         "--lookahead",

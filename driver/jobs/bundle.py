@@ -1,4 +1,4 @@
-"""Parcels: files in one archive whose bytes depend on nothing but their names and contents."""
+"""Bundles: files in one archive whose bytes depend on nothing but their names and contents."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ def unpack(content: bytes, digest: Digest, folder: Path) -> list[Path]:
     """Write the files of an archive below a folder, each whole or not at all; their paths.
 
     Raises:
-        CorruptBlobError: the bytes are not those that the digest promises, or no parcel.
+        CorruptBlobError: the bytes are not those that the digest promises, or no bundle.
         OutputError: the folder cannot be written.
     """
     if Digest.of(content) != digest:
-        raise CorruptBlobError(f"parcel {digest.short} arrived as another one", "fetch it again")
+        raise CorruptBlobError(f"bundle {digest.short} arrived as another one", "fetch it again")
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
     except zipfile.BadZipFile:
-        raise CorruptBlobError(f"parcel {digest.short} is no archive") from None
+        raise CorruptBlobError(f"bundle {digest.short} is no archive") from None
     with archive:
         names = archive.namelist()
         for name in names:
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts:
-                raise CorruptBlobError(f"parcel {digest.short} has a file {name!r}, not below it")
+                raise CorruptBlobError(f"bundle {digest.short} has a file {name!r}, not below it")
         for name in names:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / name, archive.read(name))

@@ -23,7 +23,7 @@ from tilefarm.errors import (
     UnreachableError,
 )
 
-from driver.jobs.responses import Cluster, Job, cluster_of, job_of, jobs_of
+from driver.jobs.responses import Cluster, RayJob, cluster_of, job_of, jobs_of
 
 _T = TypeVar("_T")
 
@@ -97,12 +97,12 @@ class Dashboard:
         }
         self._json("POST", "/api/jobs/", json.dumps(body).encode())
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[RayJob]:
         """The submitted ones that it remembers, oldest first."""
         jobs = self._understood(jobs_of, self._json("GET", "/api/jobs/"))
         return sorted(jobs, key=lambda job: job.began_seconds or 0.0)
 
-    def job(self, job: str) -> Job:
+    def job(self, job: str) -> RayJob:
         """One of them.
 
         Raises:

@@ -15,7 +15,7 @@ _WORKER_COMMAND: Final = "--python_worker_command="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class RayJob:
     """One job as Ray knows it.
 
     Attributes:
@@ -67,15 +67,15 @@ def cluster_of(answer: Any) -> Cluster:
     )
 
 
-def jobs_of(answer: Any) -> list[Job]:
+def jobs_of(answer: Any) -> list[RayJob]:
     """The jobs of a list that were submitted; others are programs that joined."""
     return [job_of(found) for found in answer if found.get("submission_id")]
 
 
-def job_of(found: Mapping[str, Any]) -> Job:
+def job_of(found: Mapping[str, Any]) -> RayJob:
     """One job."""
     began, ended = found.get("start_time"), found.get("end_time")
-    return Job(
+    return RayJob(
         id=str(found["submission_id"]),
         status=str(found["status"]),
         message=str(found.get("message") or ""),

@@ -16,7 +16,7 @@ from tilefarm.interpreter import python_command
 
 from driver.jobs.bundle import packed, unpack
 from driver.jobs.dashboard import Dashboard, UnreadyError
-from driver.jobs.responses import Cluster, Job
+from driver.jobs.responses import Cluster, RayJob
 from driver.jobs.spec import JobSpec
 from driver.jobs.transfer import content_of
 
@@ -120,7 +120,9 @@ def interpreter(cluster: Cluster, chosen: str | None) -> str:
     return python
 
 
-def fetch(dashboard: Dashboard, job: Job, out: Path, *, fetch_job: str, clock: Clock) -> list[Path]:
+def fetch(
+    dashboard: Dashboard, job: RayJob, out: Path, *, fetch_job: str, clock: Clock
+) -> list[Path]:
     """Bring what a job has made into a folder; the paths.
 
     Args:
@@ -157,7 +159,7 @@ def fetch(dashboard: Dashboard, job: Job, out: Path, *, fetch_job: str, clock: C
     return unpack(content, digest, out)
 
 
-def title_of(job: Job) -> str:
+def title_of(job: RayJob) -> str:
     """The model that a job tunes; empty if it is none of ours."""
     return job.metadata.get(TITLE_KEY, "")
 

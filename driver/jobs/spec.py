@@ -166,11 +166,11 @@ class JobSpec:
             "install one version on both sides",
         )
 
-    def tune_settings(self, parcel: Path, inputs: Path, out: Path) -> TuneSettings:
+    def tune_settings(self, bundle: Path, inputs: Path, out: Path) -> TuneSettings:
         """The settings of the run, on the machine that runs it.
 
         Args:
-            parcel: the folder with its files, by digest.
+            bundle: the folder with its files, by digest.
             inputs: gets them under their names.
             out: the run's output folder.
 
@@ -180,10 +180,10 @@ class JobSpec:
             SettingsError: they are impossible here.
         """
         paths: dict[str, Any] = {
-            field: _placed(sent, parcel, inputs / field) for field, sent in self.files.items()
+            field: _placed(sent, bundle, inputs / field) for field, sent in self.files.items()
         }
         for name, digest in self.beside.items():
-            _placed(SentFile(name, digest), parcel, paths["model"].parent)
+            _placed(SentFile(name, digest), bundle, paths["model"].parent)
         try:
             farm = dict(self.settings["farm"])
             farm["labels"] = tuple((key, value) for key, value in farm["labels"])
@@ -258,10 +258,10 @@ def _digest_of(path: Path) -> Digest:
         raise unreadable(path, error, "name a file that you can read") from None
 
 
-def _placed(sent: SentFile, parcel: Path, folder: Path) -> Path:
-    """A file of the parcel, verified, under its name."""
+def _placed(sent: SentFile, bundle: Path, folder: Path) -> Path:
+    """A file of the bundle, verified, under its name."""
     try:
-        content = (parcel / sent.digest.hex).read_bytes()
+        content = (bundle / sent.digest.hex).read_bytes()
     except OSError:
         content = b""
     if Digest.of(content) != sent.digest:

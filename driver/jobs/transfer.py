@@ -47,16 +47,16 @@ def content_of(log: str) -> tuple[Digest, bytes]:
     """The digest that a log promises and the bytes that are in it, which the caller compares.
 
     Raises:
-        CorruptBlobError: there is no whole parcel in it.
+        CorruptBlobError: there is no whole bundle in it.
     """
     lines = iter(log.splitlines())
     headline = next((line for line in lines if line.startswith(f"{_BEGIN} ")), None)
     body = list(lines)
     if headline is None or _END not in body:
-        raise CorruptBlobError("the cluster's answer ends before its parcel does", "fetch it again")
+        raise CorruptBlobError("the cluster's answer ends before its bundle does", "fetch it again")
     try:
         digest = Digest(headline.removeprefix(f"{_BEGIN} "))
         encoded = body[: body.index(_END)]
         return digest, b"".join(base64.b64decode(line, validate=True) for line in encoded)
     except (ValueError, binascii.Error) as error:
-        raise CorruptBlobError(f"the cluster's answer is no parcel: {error}") from None
+        raise CorruptBlobError(f"the cluster's answer is no bundle: {error}") from None

@@ -9,7 +9,7 @@ from tilefarm.clock import Clock
 from tilefarm.errors import InfraError
 
 from driver.jobs.dashboard import Dashboard
-from driver.jobs.responses import Job
+from driver.jobs.responses import RayJob
 from driver.jobs.shipping import last_line
 
 _POLL_SECONDS: Final = 0.5
@@ -18,7 +18,7 @@ _STEADY_SECONDS: Final = 4.0
 """A job that another version of tilefarm refuses has ended by then."""
 
 
-def begun(dashboard: Dashboard, job: str, clock: Clock) -> Job:
+def begun(dashboard: Dashboard, job: str, clock: Clock) -> RayJob:
     """The job, once it has run for a moment, or stands in line behind others.
 
     Raises:
@@ -53,7 +53,7 @@ def followed(dashboard: Dashboard, job: str, clock: Clock) -> Iterator[str]:
         clock.sleep(_POLL_SECONDS)
 
 
-def stopped(dashboard: Dashboard, job: str, clock: Clock) -> Job:
+def stopped(dashboard: Dashboard, job: str, clock: Clock) -> RayJob:
     """The job, once it has ended; it is asked to, if it has not.
 
     Raises:

@@ -6,14 +6,26 @@ A run knows one of the two; they are never compared or added, and 0 is neither.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 _Number = TypeVar("_Number", int, float)
 
 
-def cost(cycles: int | None, seconds: float | None) -> float | None:
-    """The one that is known, to be compared with others of the same run."""
-    return float(cycles) if cycles else seconds or None
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a kernel takes: one of the two; neither where it is not known."""
+
+    cycles: int | None = None
+    seconds: float | None = None
+
+    @property
+    def number(self) -> float | None:
+        """To be compared with others of the same run."""
+        return float(self.cycles) if self.cycles else self.seconds or None
+
+
+NOT_KNOWN: Final = Cost()
 
 
 def gain(before: float | None, after: float | None) -> float | None:
@@ -21,8 +33,16 @@ def gain(before: float | None, after: float | None) -> float | None:
     return before / after if before and after else None
 
 
-def total(rows: Iterable[tuple[int, _Number | None]]) -> _Number | None:
-    """Sum of count * cost; None when one is unknown, or there are none."""
+def total(rows: Iterable[tuple[int, Cost]]) -> Cost:
+    """Sum of count * cost; not known when one is not, or there are none."""
+    each = list(rows)
+    return Cost(
+        _sum((count, cost.cycles) for count, cost in each),
+        _sum((count, cost.seconds) for count, cost in each),
+    )
+
+
+def _sum(rows: Iterable[tuple[int, _Number | None]]) -> _Number | None:
     result: _Number | None = None
     for count, each in rows:
         if each is None:

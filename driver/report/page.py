@@ -7,13 +7,13 @@ from typing import Final
 from tilefarm.printable import page_text as escape
 
 from driver.network import value_text
-from driver.report.arena import arena_chart
+from driver.report.arena_chart import arena_chart
 from driver.report.cost import microseconds
-from driver.report.gantt import gantt_chart
-from driver.report.noise import noise_chart
-from driver.report.plans import plan_chart
+from driver.report.gantt_chart import gantt_chart
+from driver.report.noise_chart import noise_chart
+from driver.report.plan_chart import plan_chart
 from driver.report.profile_chart import profile_section
-from driver.report.progress import progress_chart
+from driver.report.progress_chart import progress_chart
 from driver.report.summary import RunSummary
 from driver.report.tables import (
     accuracy_table,
@@ -23,10 +23,11 @@ from driver.report.tables import (
     plan_table,
     session_table,
     table,
+    taken,
     times,
     workload_table,
 )
-from driver.report.timeline import timeline_chart
+from driver.report.timeline_chart import timeline_chart
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#111827;background:#fff;max-width:1180px;
@@ -59,7 +60,7 @@ _TRIAL_KINDS: Final = ("propose", "compile", "transfer", "run")
 
 def page(summary: RunSummary) -> str:
     """The whole report. Every name in it is escaped: models are untrusted text."""
-    title = escape(summary.title)
+    title = escape(summary.run.title)
     sections = "".join(f"<h2>{escape(name)}</h2>{body}" for name, body in _sections(summary))
     return (
         "<!doctype html><html lang=en><head><meta charset=utf-8>"
@@ -120,7 +121,7 @@ def _sections(summary: RunSummary) -> list[tuple[str, str]]:
 
 def _subtitle(summary: RunSummary) -> str:
     stopped = " · stopped before its budget was spent" if summary.interrupted else ""
-    return escape(f"tilefarm · target {summary.target} · {summary.began}{stopped}")
+    return escape(f"tilefarm · target {summary.run.target} · {summary.run.began}{stopped}")
 
 
 def _tiles(summary: RunSummary) -> str:
@@ -137,17 +138,16 @@ def _tiles(summary: RunSummary) -> str:
         first = summary.accuracy.compared[0]
         tiles.append((value_text(first.unit, first.device), f"{first.title}, on the device"))
         tiles.append((str(summary.accuracy.differing), "samples differ from the reference"))
-    if summary.trials_per_second is not None:
-        tiles.append((f"{summary.trials_per_second:.1f}", "trials a second"))
+    if summary.session.trials_per_second is not None:
+        tiles.append((f"{summary.session.trials_per_second:.1f}", "trials a second"))
     cells = "".join(f"<div class=tile><b>{b}</b><span>{escape(s)}</span></div>" for b, s in tiles)
     remark = f"<p class=sub>{escape(summary.remark)}</p>" if summary.remark else ""
     return f"<div class=tiles>{cells}</div>{remark}"
 
 
 def _kernels(summary: RunSummary) -> tuple[str, str]:
-    if summary.best_seconds is None:
-        return count(summary.best_cycles), "cycles in kernels"
-    return microseconds(summary.best_seconds), "in kernels"
+    best = summary.best
+    return taken(best), "cycles in kernels" if best.seconds is None else "in kernels"
 
 
 def _spent(summary: RunSummary, kind: str) -> float:
@@ -156,17 +156,18 @@ def _spent(summary: RunSummary, kind: str) -> float:
 
 
 def _facts(summary: RunSummary) -> list[tuple[str, str]]:
+    run, session = summary.run, summary.session
     facts = [
-        ("model digest", summary.model_digest),
-        ("target digest", summary.target_digest),
-        ("proposer", summary.proposer),
-        ("seed", str(summary.seed)),
-        ("seconds in all, this session", f"{summary.total_seconds:.1f}"),
-        ("seconds of search, this session", f"{summary.search_seconds:.1f}"),
+        ("model digest", run.model_digest),
+        ("target digest", run.target_digest),
+        ("proposer", run.proposer),
+        ("seed", str(run.seed)),
+        ("seconds in all, this session", f"{session.total_seconds:.1f}"),
+        ("seconds of search, this session", f"{session.search_seconds:.1f}"),
     ]
-    if summary.first_measured_seconds is not None:
+    if session.first_measured_seconds is not None:
         facts.append(
-            ("seconds to the first measured kernel", f"{summary.first_measured_seconds:.1f}")
+            ("seconds to the first measured kernel", f"{session.first_measured_seconds:.1f}")
         )
     facts.append(
         (

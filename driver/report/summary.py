@@ -14,8 +14,8 @@ from typing import Any
 from tilefarm.measurement import TimelineEvent
 
 from driver.network import AnswerKind, Compared, Judgement, RemedyPlan
-from driver.report.cost import cost, gain, total
-from driver.report.noise import NoiseRow
+from driver.report.cost import NOT_KNOWN, Cost, gain, total
+from driver.report.noise_chart import NoiseRow
 from driver.report.profile import Profile, remark_on_whole
 from driver.run_events import Span, TimeBreakdown
 
@@ -48,7 +48,7 @@ class TrialRow:
     @property
     def cost(self) -> float | None:
         """What it took, by the run's clock."""
-        return cost(self.cycles, self.kernel_seconds)
+        return Cost(self.cycles, self.kernel_seconds).number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +76,8 @@ class WorkloadRow:
         count: how often the network runs it.
         macs: useful multiply-accumulates of one run.
         ideal_cycles: MACs by the hardware's MACs per cycle.
-        default_cycles, default_seconds: of the untuned schedule; None when it has no good
-            measurement.
-        best_cycles, best_seconds: of the best trial; None when no trial ended well.
+        default: of the untuned schedule, if it has a good measurement.
+        best: of the best trial, if one ended well.
         failures: (status, how many) of the trials that did not end well.
         best_point: tunables of the best trial.
     """
@@ -89,26 +88,27 @@ class WorkloadRow:
     count: int
     macs: int
     ideal_cycles: int
-    default_cycles: int | None
-    best_cycles: int | None
     trials: int
+    default: Cost = NOT_KNOWN
+    best: Cost = NOT_KNOWN
     failures: tuple[tuple[str, int], ...] = ()
     best_point: tuple[tuple[str, int], ...] = ()
-    default_seconds: float | None = None
-    best_seconds: float | None = None
 
     @property
     def utilisation(self) -> float | None:
         """Ideal by best cycles, 0 to 1; None where no cycles are known."""
-        return self.ideal_cycles / self.best_cycles if self.best_cycles else None
+        return self.ideal_cycles / self.best.cycles if self.best.cycles else None
 
     @property
     def speedup(self) -> float | None:
         """Default by best."""
-        return gain(
-            cost(self.default_cycles, self.default_seconds),
-            cost(self.best_cycles, self.best_seconds),
-        )
+        return gain(self.default.number, self.best.number)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON can say it."""
+        document = asdict(self)
+        del document["default"], document["best"]
+        return document | _costs(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,30 +117,51 @@ class LayerRow:
 
     Attributes:
         place: "accelerator" or "cpu"; `why` says why it is there.
-        workload: name of the `WorkloadRow`, empty for the CPU.
-        cycles, kernel_seconds: of its best schedule; None on the CPU.
+        workload: what it runs there; None on the CPU.
     """
 
     name: str
     operator: str
     place: str
     why: str
-    workload: str
     shape: str
     macs: int
-    ideal_cycles: int
-    default_cycles: int | None
-    cycles: int | None
     output_nbytes: int
-    default_seconds: float | None = None
-    kernel_seconds: float | None = None
+    workload: WorkloadRow | None = None
+
+    @property
+    def best(self) -> Cost:
+        """Of its best schedule; not known on the CPU."""
+        return self.workload.best if self.workload else NOT_KNOWN
 
     @property
     def speedup(self) -> float | None:
         """Default by best."""
-        return gain(
-            cost(self.default_cycles, self.default_seconds), cost(self.cycles, self.kernel_seconds)
-        )
+        return self.workload.speedup if self.workload else None
+
+    def document(self) -> dict[str, Any]:
+        """As JSON can say it."""
+        row = self.workload
+        costs = _costs(row)
+        return asdict(self) | {
+            "workload": row.name if row else "",
+            "ideal_cycles": row.ideal_cycles if row else 0,
+            "default_cycles": costs["default_cycles"],
+            "cycles": costs["best_cycles"],
+            "default_seconds": costs["default_seconds"],
+            "kernel_seconds": costs["best_seconds"],
+        }
+
+
+def _costs(row: WorkloadRow | RunSummary | None) -> dict[str, Any]:
+    """Default and best by four names, as documents have them."""
+    default, best = (row.default, row.best) if row else (NOT_KNOWN, NOT_KNOWN)
+    return {
+        "default_cycles": default.cycles,
+        "best_cycles": best.cycles,
+        "default_seconds": default.seconds,
+        "best_seconds": best.seconds,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,25 +225,12 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
-    """One run of `tilefarm tune`, complete.
+class RunOrigin:
+    """What a run was made from, and when.
 
     Attributes:
         title: name of the model, as the user gave it (untrusted text).
         began: wall time in ISO 8601, UTC.
-        trials: all trials known, earlier sessions' first.
-        spans: of all sessions, in seconds since the first one began.
-        sessions: all that there were, the first one first.
-        network_cycles: accelerator cycles of one image through the assembled program.
-        network_seconds: by the clock, where that tells what kernels take; all of the program's.
-        profile: what the layers of the assembled program take on a device, one by one.
-        network_time: what they take at the clock of the target's board, in words.
-        trials_per_second: of this session's search; None when it measured nothing.
-        first_measured_seconds: from the start of the command to its first measured kernel.
-        noise: of every layer, if the promise was broken at first.
-        plans: what was tried to keep it, see `driver.network.accuracy.plans`.
-        facts: (name, value) of anything else worth a line: versions, seed, host.
-        interrupted: whether the search was stopped before its budget was spent.
     """
 
     title: str
@@ -232,19 +240,53 @@ class RunSummary:
     began: str
     seed: int
     proposer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFigures:
+    """What this session took, and how fast it searched.
+
+    Attributes:
+        first_measured_seconds: from the start of the command to its first measured kernel.
+        trials_per_second: of its search; None when it measured nothing.
+        split: where the seconds of its trials went.
+    """
+
     total_seconds: float
     search_seconds: float
     first_measured_seconds: float | None
     trials_per_second: float | None
     trials_this_session: int
     split: TimeBreakdown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """One run of `tilefarm tune`, complete.
+
+    Attributes:
+        trials: all trials known, earlier sessions' first.
+        spans: of all sessions, in seconds since the first one began.
+        sessions: all that there were, the first one first.
+        network_cycles: accelerator cycles of one image through the assembled program.
+        network_seconds: by the clock, where that tells what kernels take; all of the program's.
+        profile: what the layers of the assembled program take on a device, one by one.
+        network_time: what they take at the clock of the target's board, in words.
+        noise: of every layer, if the promise was broken at first.
+        plans: what was tried to keep it, see `driver.network.accuracy.plans`.
+        facts: (name, value) of anything else worth a line: versions, seed, host.
+        interrupted: whether the search was stopped before its budget was spent.
+    """
+
+    run: RunOrigin
+    session: SessionFigures
     workloads: tuple[WorkloadRow, ...]
     layers: tuple[LayerRow, ...]
     trials: tuple[TrialRow, ...]
     spans: tuple[Span, ...]
-    arena: ArenaPlan | None
-    timeline: KernelTimeline | None
-    accuracy: Accuracy | None
+    arena: ArenaPlan | None = None
+    timeline: KernelTimeline | None = None
+    accuracy: Accuracy | None = None
     network_cycles: int | None = None
     network_seconds: float | None = None
     network_time: str = ""
@@ -259,7 +301,7 @@ class RunSummary:
     def network_by_kernels(self) -> float | None:
         """What the whole program takes, by what its parts take one by one; None if not known."""
         if self.network_cycles is not None:
-            return gain(float(self.network_cycles), self.best_cycles)
+            return gain(float(self.network_cycles), self.best.cycles)
         layers = self.profile.layers_cost if self.profile else None
         return gain(self.network_seconds, layers)
 
@@ -269,32 +311,19 @@ class RunSummary:
         return remark_on_whole(self.network_by_kernels)
 
     @property
-    def default_cycles(self) -> int | None:
-        """Cycles of all accelerator kernels with the untuned schedules, counts included."""
-        return total((w.count, w.default_cycles) for w in self.workloads)
+    def default(self) -> Cost:
+        """Of all accelerator kernels with the untuned schedules, counts included."""
+        return total((w.count, w.default) for w in self.workloads)
 
     @property
-    def best_cycles(self) -> int | None:
-        """Cycles of all accelerator kernels with the best schedules, counts included."""
-        return total((w.count, w.best_cycles) for w in self.workloads)
-
-    @property
-    def default_seconds(self) -> float | None:
-        """As `default_cycles`, by the clock."""
-        return total((w.count, w.default_seconds) for w in self.workloads)
-
-    @property
-    def best_seconds(self) -> float | None:
-        """As `best_cycles`, by the clock."""
-        return total((w.count, w.best_seconds) for w in self.workloads)
+    def best(self) -> Cost:
+        """Of all accelerator kernels with the best schedules, counts included."""
+        return total((w.count, w.best) for w in self.workloads)
 
     @property
     def speedup(self) -> float | None:
         """Default by best, over the network."""
-        return gain(
-            cost(self.default_cycles, self.default_seconds),
-            cost(self.best_cycles, self.best_seconds),
-        )
+        return gain(self.default.number, self.best.number)
 
 
 def brief(summary: RunSummary) -> Mapping[str, Any]:
@@ -302,6 +331,9 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
     document = asdict(summary)
     for key in ("spans", "trials", "arena", "timeline", "noise", "profile"):
         del document[key]
+    document |= document.pop("run") | document.pop("session")
+    document["workloads"] = [row.document() for row in summary.workloads]
+    document["layers"] = [row.document() for row in summary.layers]
     if summary.accuracy:
         document["accuracy"]["compared"] = [row.document() for row in summary.accuracy.compared]
         found = summary.accuracy.judgement
@@ -321,13 +353,13 @@ def brief(summary: RunSummary) -> Mapping[str, Any]:
         }
         for plan in summary.plans
     ]
-    return document | {
-        "default_cycles": summary.default_cycles,
-        "best_cycles": summary.best_cycles,
-        "default_seconds": summary.default_seconds,
-        "best_seconds": summary.best_seconds,
-        "speedup": summary.speedup,
-        "network_by_kernels": summary.network_by_kernels,
-        "remark": summary.remark,
-        "arena_nbytes": summary.arena.nbytes if summary.arena else None,
-    }
+    return (
+        document
+        | _costs(summary)
+        | {
+            "speedup": summary.speedup,
+            "network_by_kernels": summary.network_by_kernels,
+            "remark": summary.remark,
+            "arena_nbytes": summary.arena.nbytes if summary.arena else None,
+        }
+    )

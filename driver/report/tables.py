@@ -8,7 +8,7 @@ from tilefarm.plural import form, plural
 from tilefarm.printable import page_text as escape
 
 from driver.network import CYCLES_ARE, RemedyPlan, Unit, value_text
-from driver.report.cost import microseconds
+from driver.report.cost import Cost, microseconds
 from driver.report.summary import Accuracy, LayerRow, RunSummary, SessionRow, WorkloadRow
 
 
@@ -45,8 +45,8 @@ def _workload_row(w: WorkloadRow) -> tuple[str, ...]:
         str(w.count),
         count(w.macs),
         count(w.ideal_cycles),
-        taken(w.default_cycles, w.default_seconds),
-        f"<b>{taken(w.best_cycles, w.best_seconds)}</b>",
+        taken(w.default),
+        f"<b>{taken(w.best)}</b>",
         times(w.speedup),
         share_bar(w.utilisation),
         str(w.trials),
@@ -70,7 +70,7 @@ def _layer_row(number: int, layer: LayerRow) -> tuple[str, ...]:
         f'<span class="{place}" title="{why}">{place}</span>',
         escape(layer.shape),
         count(layer.macs),
-        taken(layer.cycles, layer.kernel_seconds),
+        taken(layer.best),
         times(layer.speedup),
         count(layer.output_nbytes),
     )
@@ -180,9 +180,9 @@ def count(value: int | None) -> str:
     return "–" if value is None else f"{value:,}".replace(",", "\u202f")
 
 
-def taken(cycles: int | None, seconds: float | None) -> str:
+def taken(cost: Cost) -> str:
     """What kernels take: cycles, or microseconds where none are counted."""
-    return count(cycles) if seconds is None else microseconds(seconds)
+    return count(cost.cycles) if cost.seconds is None else microseconds(cost.seconds)
 
 
 def times(value: float | None) -> str:

@@ -52,7 +52,7 @@ from driver.network import (
     wide_result_reasons,
     with_measured_cycles,
 )
-from driver.report.noise import NoiseRow
+from driver.report.noise_chart import NoiseRow
 from driver.tune.answers import Answers, Hear
 from driver.tune.files import Files
 from driver.tune.plan_kernels import simulated

@@ -22,7 +22,7 @@ from driver.farm.run_resources import Folders, RunResources
 from driver.farm.scratch import scratch_folder
 from driver.program.arena import Arena, plan_arena
 from driver.report import write_report
-from driver.report.summary import RunSummary
+from driver.report.summary import RunOrigin, RunSummary, SessionFigures
 from driver.report.terminal.ended import Ended, Listener
 from driver.report.terminal.interrupts import Interrupts
 from driver.report.trace import chrome_trace
@@ -219,19 +219,23 @@ class _Pipeline:
         target = prepared.network.target
         cycles = done.network_cycles if done else None
         return RunSummary(
-            title=readable(settings.model.name),
-            model_digest=prepared.files.model_digest.hex,
-            target=target.name,
-            target_digest=target.digest.hex,
-            began=datetime.fromtimestamp(stages.wall_origin, UTC).isoformat(timespec="seconds"),
-            seed=settings.seed,
-            proposer=settings.proposer,
-            total_seconds=stages.now,
-            search_seconds=result.seconds,
-            first_measured_seconds=result.first_measured_seconds,
-            trials_per_second=result.trials / result.seconds if result.trials else None,
-            trials_this_session=result.trials,
-            split=result.split,
+            run=RunOrigin(
+                title=readable(settings.model.name),
+                model_digest=prepared.files.model_digest.hex,
+                target=target.name,
+                target_digest=target.digest.hex,
+                began=datetime.fromtimestamp(stages.wall_origin, UTC).isoformat(timespec="seconds"),
+                seed=settings.seed,
+                proposer=settings.proposer,
+            ),
+            session=SessionFigures(
+                total_seconds=stages.now,
+                search_seconds=result.seconds,
+                first_measured_seconds=result.first_measured_seconds,
+                trials_per_second=result.trials / result.seconds if result.trials else None,
+                trials_this_session=result.trials,
+                split=result.split,
+            ),
             workloads=tuple(rows.values()),
             layers=layer_rows(prepared.network, rows),
             trials=trial_rows(tasks, store.trials(), stages.wall_origin),

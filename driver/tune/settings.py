@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from driver.network import Extents
 
 DEFAULT_TRIALS: Final = 240
+DEFAULT_PROPOSER: Final = "guided"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class TuneSettings:
     judge: AnswerKind | None = None
     max_loss: float | None = None
     trials: int = DEFAULT_TRIALS
-    proposer: str = "guided"
+    proposer: str = DEFAULT_PROPOSER
     seed: int = 0
     lookahead: int | None = None
     farm: FarmSettings = field(default_factory=FarmSettings)

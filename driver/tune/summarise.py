@@ -14,6 +14,7 @@ from tilefarm.workload import Workload
 from driver.campaign.measuring import Task
 from driver.network import Network
 from driver.report.aligned import free_lane
+from driver.report.cost import NOT_KNOWN, Cost
 from driver.report.summary import LayerRow, SessionRow, TrialRow, WorkloadRow
 from driver.run_events import KnownWorkload, Span
 from tuner.run_off import RunOff, winner
@@ -36,14 +37,16 @@ def workload_row(task: Task, trials: Sequence[Trial], run_off: RunOff | None = N
         count=task.count,
         macs=task.macs,
         ideal_cycles=task.ideal_cycles,
-        default_cycles=default.cycles if default else None,
-        best_cycles=best.cycles if best else None,
-        default_seconds=default.cost_seconds if default else None,
-        best_seconds=best.cost_seconds if best else None,
+        default=_cost(default),
+        best=_cost(best),
         trials=len(trials),
         failures=tuple(sorted(failures.items())),
         best_point=_tunables(task, best) if best else (),
     )
+
+
+def _cost(trial: Trial | None) -> Cost:
+    return Cost(trial.cycles, trial.cost_seconds) if trial else NOT_KNOWN
 
 
 def standing(task: Task, trials: Sequence[Trial]) -> KnownWorkload:
@@ -52,36 +55,28 @@ def standing(task: Task, trials: Sequence[Trial]) -> KnownWorkload:
     return KnownWorkload(
         trials=row.trials,
         failed=sum(count for _, count in row.failures),
-        default_cycles=row.default_cycles,
-        best_cycles=row.best_cycles,
-        default_seconds=row.default_seconds,
-        best_seconds=row.best_seconds,
+        default_cycles=row.default.cycles,
+        best_cycles=row.best.cycles,
+        default_seconds=row.default.seconds,
+        best_seconds=row.best.seconds,
     )
 
 
 def layer_rows(network: Network, rows: Mapping[str, WorkloadRow]) -> tuple[LayerRow, ...]:
     """The network's kernel calls in order; `rows` are the workloads' by name."""
-    layers = []
-    for step in network.steps:
-        row = rows.get(step.workload.name) if step.place == "accelerator" else None
-        layers.append(
-            LayerRow(
-                name=step.name,
-                operator=step.workload.operator,
-                place=step.place,
-                why=step.why,
-                workload=row.name if row else "",
-                shape=shape_text(step.workload),
-                macs=step.macs,
-                ideal_cycles=row.ideal_cycles if row else 0,
-                default_cycles=row.default_cycles if row else None,
-                cycles=row.best_cycles if row else None,
-                default_seconds=row.default_seconds if row else None,
-                kernel_seconds=row.best_seconds if row else None,
-                output_nbytes=sum(t.nbytes for t in step.workload.outputs),
-            )
+    return tuple(
+        LayerRow(
+            name=step.name,
+            operator=step.workload.operator,
+            place=step.place,
+            why=step.why,
+            shape=shape_text(step.workload),
+            macs=step.macs,
+            output_nbytes=sum(t.nbytes for t in step.workload.outputs),
+            workload=rows.get(step.workload.name) if step.place == "accelerator" else None,
         )
-    return tuple(layers)
+        for step in network.steps
+    )
 
 
 def trial_rows(

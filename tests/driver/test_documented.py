@@ -84,6 +84,16 @@ def test_sources_in_readmes_exist(readme: Path) -> None:
         assert any(path.endswith(f"/{name}") for path in files), name
 
 
+def test_the_drivers_map_is_short_and_has_all_rooms() -> None:
+    driver = ROOT / "driver"
+    text = (driver / "README.md").read_text()
+    rooms = {path.parent.name for path in driver.glob("*/__init__.py")}
+    assert len(rooms) <= 10
+    listed = re.findall(r"^\| `(\w+)/` \|", text.partition("## Where is")[0], flags=re.M)
+    assert sorted(listed) == sorted(rooms)
+    assert len(text.splitlines()) <= 150
+
+
 def test_targets_of_make_in_readmes_exist() -> None:
     made = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
     for readme in READMES:

@@ -1,4 +1,4 @@
-"""What the README shows how to add works as it is written there."""
+"""What READMEs show how to add works as it is written there."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tilefarm.machine import HLS_MAX_SHIFT, Board, Host
 from driver.benchmarks.figures import Figure
 from driver.targets import usable_target
 
-README: Final = Path(__file__).resolve().parents[2] / "driver" / "README.md"
+DRIVER: Final = Path(__file__).resolve().parents[2] / "driver"
 
 
-def example(language: str, word: str) -> str:
-    """The one block of the README in this language that has this word in it."""
-    blocks = re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
+def example(readme: Path, language: str, word: str) -> str:
+    """The one block of a README in this language that has this word in it."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", readme.read_text(), re.DOTALL)
     (found,) = [str(block) for block in blocks if word in block]
     return found
 
 
 def test_a_board(tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
-    file.write_text(example("json", "mine"))
+    file.write_text(example(DRIVER / "README.md", "json", "mine"))
     board = usable_target(str(file))
     assert board.board == Board(model="mine", design="hls", runtime="original", clock_mhz=200)
     assert board.limits.max_shift == HLS_MAX_SHIFT
@@ -40,7 +40,7 @@ def test_a_board(tmp_path: Path) -> None:
 
 def test_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
-    exec(example("python", "tilefarm bench"), names)
+    exec(example(DRIVER / "benchmarks" / "README.md", "python", "tilefarm bench"), names)
     module = SimpleNamespace(**names)
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)

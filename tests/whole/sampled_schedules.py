@@ -6,8 +6,8 @@ import numpy as np
 from tilefarm.target import Target
 
 from compile_worker.space import generate
-from driver.benchmarks.kinds import workloads
 from driver.benchmarks.sandboxed import Sandbox
+from driver.benchmarks.workloads import workloads
 from tuner.sampler import Sampler
 
 
@@ -15,7 +15,7 @@ def assert_bits_of_numpy(name: str, target: Target, *, points: int = 4) -> None:
     """The default schedule and random ones give what the reference in NumPy gives.
 
     Args:
-        name: a workload of `driver.benchmarks.kinds`.
+        name: a workload of `driver.benchmarks.workloads`.
         target: with what it is simulated.
         points: how many schedules are drawn.
     """

@@ -14,8 +14,8 @@ from tilefarm.target import TARGETS, Target
 
 from compile_worker.space import generate, lower_bound_cycles
 from device_server.vta.library.library import VtaLibrary
-from driver.benchmarks.measuring import Bench
-from driver.commands.validation.conformance import checked_steps
+from driver.benchmarks.workload_runner import WorkloadRunner
+from driver.commands.validation.checked_steps import checked_steps
 from driver.network.integer.reference import run_network
 from driver.program.vta.layers import (
     BIASED,
@@ -55,7 +55,7 @@ def test_a_border_costs_two_percent_at_most(target: Target, layer: Convolution) 
     cycles, errors = [], []
     for work in (plain, bordered):
         made = generate(work, target)
-        measured = Bench(VtaLibrary(), work, target, 0).cycles(made.trace(point))
+        measured = WorkloadRunner(VtaLibrary(), work, target, 0).cycles(made.trace(point))
         assert isinstance(measured, int)
         predicted = made.completed(point)["predicted_quarter_cycles"] / 4
         cycles.append(measured)

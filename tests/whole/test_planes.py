@@ -20,8 +20,8 @@ from compile_worker.lowering import lower
 from compile_worker.schedule import replay
 from compile_worker.space import generate
 from compile_worker.te import nest_of
-from driver.benchmarks.kinds import workloads
 from driver.benchmarks.tuning import Tuned, TuningTask, tune_workload
+from driver.benchmarks.workloads import workloads
 from driver.network.integer.reference import run_workload
 from driver.network.integer.samples import sample_inputs
 

@@ -13,7 +13,7 @@ from tilefarm.target import TARGETS
 from compile_worker.compiler import compile_kernel
 from compile_worker.space import generate
 from device_server.vta.library.library import VtaLibrary
-from driver.benchmarks.kinds import workloads
+from driver.benchmarks.workloads import workloads
 from driver.network.integer.samples import sample_inputs
 from tuner.sampler import Sampler
 

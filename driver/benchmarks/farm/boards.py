@@ -12,7 +12,7 @@ from typing import Final
 from tilefarm.clock import Clock
 
 from driver.benchmarks.farm.busy import TimeShares, shares
-from driver.benchmarks.farm.devices import Devices
+from driver.benchmarks.farm.devices import SleepingDevices
 from driver.benchmarks.farm.proofs import Proofs
 from driver.benchmarks.farm.run_environment import search_with
 from driver.benchmarks.farm.served import own_tracker
@@ -35,7 +35,7 @@ def measure_boards(trials: int, *, tls: bool, scratch: Path, clock: Clock) -> Ti
     proofs = Proofs.create(scratch, tls=tls, clock=clock)
     with (
         own_tracker("127.0.0.1:0", proofs) as (_, address),
-        Devices(
+        SleepingDevices(
             BOARDS,
             tracker=address,
             proofs=proofs,

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tilefarm.measurement import Trial
 
-from driver.benchmarks.farm.searching import Searched
+from driver.benchmarks.farm.searching import FarmSearch
 from driver.run_events import Span
 
 _Change: TypeAlias = tuple[float, int, int, int]
@@ -32,7 +32,7 @@ class TimeShares:
     of_all: float
 
 
-def shares(done: Searched) -> TimeShares:
+def shares(done: FarmSearch) -> TimeShares:
     """From the moment when all devices were there to the end of the search.
 
     A device that has no candidate is idle only while a compiled one waits; without anything to
@@ -56,7 +56,7 @@ def shares(done: Searched) -> TimeShares:
     return TimeShares(in_hand=held / total, running=ran / total, of_all=of_all)
 
 
-def runs_per_second(done: Searched) -> float:
+def runs_per_second(done: FarmSearch) -> float:
     """Runs that ended while all devices were there and the search had not."""
     ends = [span.end_seconds for span in done.spans if span.kind == "run"]
     return sum(done.began <= end <= done.ended for end in ends) / (done.ended - done.began)
@@ -102,7 +102,7 @@ class TrialSeconds:
         return self.propose + self.transfer + self.run - self.kernel
 
 
-def path(done: Searched) -> TrialSeconds:
+def path(done: FarmSearch) -> TrialSeconds:
     """The mean over the runs of a search; there is at least one."""
     sums = dict.fromkeys(("propose", "compile", "transfer", "run"), 0.0)
     for trial in done.trials:

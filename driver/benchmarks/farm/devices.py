@@ -38,7 +38,7 @@ _READY: Final = "ready"
 _REGISTERED: Final = "registered"
 
 
-class Devices(Closing):
+class SleepingDevices(Closing):
     """Some processes that serve `count` devices together; a context manager.
 
     Args:

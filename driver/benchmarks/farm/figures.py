@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from driver.benchmarks.farm.busy import TimeShares, TrialSeconds, runs_per_second
+from driver.benchmarks.farm.busy import TimeShares, TrialSeconds, path, runs_per_second, shares
 from driver.benchmarks.farm.real import RealFigures
 from driver.benchmarks.farm.scale import FarmScale, ScaleFigures
 from driver.benchmarks.farm.uploading import UploadFigures
@@ -59,7 +59,8 @@ def upload_figures(uploads: UploadFigures) -> Iterator[Figure]:
 def scale_figures(found: ScaleFigures) -> Iterator[Figure]:
     """Of the farm whose kernels sleep."""
     needed, saturated, done = found.needed, found.saturated, found.done
-    peak = found.tracker_peak_nbytes / _MIB
+    tracker, busy = found.tracker, shares(done)
+    peak = tracker.peak_nbytes / _MIB
     yield Figure(name="registration storm", value=found.storm_seconds, unit="s", goal=10)
     yield Figure(name="leases, as needed", value=needed.per_second, unit="/s")
     yield Figure(name="  median", value=1000 * needed.percentile(50), unit="ms")
@@ -68,18 +69,18 @@ def scale_figures(found: ScaleFigures) -> Iterator[Figure]:
     yield Figure(name="  median of those", value=1000 * saturated.percentile(50), unit="ms")
     yield Figure(name="  99 of 100 of those", value=1000 * saturated.percentile(99), unit="ms")
     yield Figure(name="tracker's memory", value=peak, unit="MiB", goal=_TRACKER_NBYTES / _MIB)
-    yield Figure(name="tracker, heartbeats", value=100 * found.beating.share, unit="% of a core")
-    yield Figure(name="tracker, leases", value=100 * found.leasing.share, unit="% of a core")
+    yield Figure(name="tracker, heartbeats", value=100 * tracker.beating.share, unit="% of a core")
+    yield Figure(name="tracker, leases", value=100 * tracker.leasing.share, unit="% of a core")
     yield Figure(
-        name="tracker, as many as can be", value=100 * found.saturating.share, unit="% of a core"
+        name="tracker, as many as can be", value=100 * tracker.saturating.share, unit="% of a core"
     )
-    yield Figure(name="tracker, search", value=100 * found.searching.share, unit="% of a core")
-    yield Figure(name="devices with a candidate", value=100 * found.shares.in_hand, unit="%")
-    yield Figure(name="devices in a run", value=100 * found.shares.running, unit="%")
-    yield Figure(name="devices in a run, of all time", value=100 * found.shares.of_all, unit="%")
+    yield Figure(name="tracker, search", value=100 * tracker.searching.share, unit="% of a core")
+    yield Figure(name="devices with a candidate", value=100 * busy.in_hand, unit="%")
+    yield Figure(name="devices in a run", value=100 * busy.running, unit="%")
+    yield Figure(name="devices in a run, of all time", value=100 * busy.of_all, unit="%")
     yield Figure(name="trials", value=runs_per_second(done), unit="/s")
-    yield from _parts(found.path)
-    for kind, seconds in sorted(done.thread_seconds.items()):
+    yield from _parts(path(done))
+    for kind, seconds in sorted(done.processor.threads.items()):
         value = 1000 * seconds / done.candidates
         yield Figure(name=f"driver's processor, {kind}", value=value, unit="ms/candidate")
 
@@ -91,12 +92,13 @@ def limits(scale: FarmScale, found: ScaleFigures) -> list[Limit]:
     The driver's (its Python threads share one core) and the compile workers are used by candidates;
     a device takes one for as long as a kernel runs.
     """
-    used = found.tracker_peak_nbytes - found.tracker_start_nbytes
-    room = _TRACKER_NBYTES - found.tracker_start_nbytes
-    driver_seconds = found.done.process_seconds / found.done.candidates
+    tracker = found.tracker
+    used = tracker.peak_nbytes - tracker.start_nbytes
+    room = _TRACKER_NBYTES - tracker.start_nbytes
+    driver_seconds = found.done.processor.driver / found.done.candidates
     workers = scale.workers * scale.kernel_seconds / scale.compile_seconds
     found_limits = [
-        Limit(resource="a core for the tracker", devices=scale.devices / found.searching.share),
+        Limit(resource="a core for the tracker", devices=scale.devices / tracker.searching.share),
         Limit(resource="200 MiB for the tracker", devices=scale.devices * room / max(1, used)),
         Limit(resource="a core for the driver", devices=scale.kernel_seconds / driver_seconds),
         Limit(resource=f"{scale.workers} compile workers", devices=workers),
@@ -104,14 +106,14 @@ def limits(scale: FarmScale, found: ScaleFigures) -> list[Limit]:
     return sorted(found_limits, key=lambda limit: limit.devices)
 
 
-def _parts(path: TrialSeconds) -> Iterator[Figure]:
+def _parts(mean: TrialSeconds) -> Iterator[Figure]:
     """Where the wall time of a trial goes."""
     parts = {
-        "propose": path.propose,
-        "compile": path.compile,
-        "transfer": path.transfer,
-        "run, without the kernel": path.run - path.kernel,
-        "kernel": path.kernel,
+        "propose": mean.propose,
+        "compile": mean.compile,
+        "transfer": mean.transfer,
+        "run, without the kernel": mean.run - mean.kernel,
+        "kernel": mean.kernel,
     }
     for name, seconds in parts.items():
         yield Figure(name=f"  {name}", value=1000 * seconds, unit="ms/trial")

@@ -24,7 +24,7 @@ class RealFigures:
     """A search on two simulators and two compile processes.
 
     Attributes:
-        trials: how many ended, in `seconds` from `Searched.began` on.
+        trials: how many ended, in `seconds` from `FarmSearch.began` on.
         driver_seconds: processor seconds of the driver, a trial.
         farm_seconds: of tracker, devices and runners, a trial; the kernel is part of it.
         kernel_seconds: of a kernel: the median of what runs took. A child has one thread that
@@ -68,7 +68,7 @@ def measure_real(trials: int, *, tls: bool, scratch: Path, clock: Clock) -> Real
         seconds=done.ended - done.began,
         shares=shares(done),
         path=path(done),
-        driver_seconds=done.process_seconds / done.told,
-        farm_seconds=done.farm_seconds / done.told,
+        driver_seconds=done.processor.driver / done.told,
+        farm_seconds=done.processor.farm / done.told,
         kernel_seconds=median(done.kernels),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from tilefarm.clock import Clock
 
 from driver.benchmarks.farm.devices import TARGET
-from driver.benchmarks.farm.searching import Searched, SearchSetup, asleep, layer_tasks, search
+from driver.benchmarks.farm.searching import FarmSearch, SearchSetup, asleep, layer_tasks, search
 from driver.farm.run_resources import Folders, RunResources
 from driver.farm.settings import FarmSettings
 
@@ -20,7 +20,7 @@ def search_with(
     clock: Clock,
     farm: tuple[int, ...] = (),
     are_asleep: bool = False,
-) -> Searched:
+) -> FarmSearch:
     """Search for so many trials; logs and scratch files lie beside the records.
 
     The work of the processes `farm` counts as the farm's. Devices that `are_asleep` run nothing.

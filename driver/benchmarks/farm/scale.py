@@ -13,11 +13,10 @@ from tilefarm.errors import InfraError
 
 from compile_worker.compiler import compile_kernel
 from driver.benchmarks.farm.asleep import SleepingPlace
-from driver.benchmarks.farm.busy import TimeShares, TrialSeconds, path, shares
 from driver.benchmarks.farm.clients import LeaseLoad, arriving_load, saturating_load
-from driver.benchmarks.farm.devices import TARGET, Devices
+from driver.benchmarks.farm.devices import TARGET, SleepingDevices
 from driver.benchmarks.farm.proofs import Proofs
-from driver.benchmarks.farm.searching import Searched, SearchSetup, layer_tasks, search
+from driver.benchmarks.farm.searching import FarmSearch, SearchSetup, layer_tasks, search
 from driver.benchmarks.farm.served import own_tracker
 from driver.benchmarks.farm.usage import peak_nbytes, processor_seconds, resident_nbytes
 from driver.campaign.measuring import Task
@@ -75,29 +74,35 @@ class TrackerLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrackerFigures:
+    """What the tracker needed: what it holds when it begins to serve, the most that it ever held,
+    and what it did under each load.
+    """
+
+    start_nbytes: int
+    peak_nbytes: int
+    beating: TrackerLoad
+    leasing: TrackerLoad
+    saturating: TrackerLoad
+    searching: TrackerLoad
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleFigures:
     """What came of it.
 
     Attributes:
         storm_seconds: from the start of a tracker that knows nobody until every device, which had
             been calling it all the while, is registered.
-        tracker_start_nbytes: what the tracker holds when it begins to serve.
-        tracker_peak_nbytes: the most that it ever held.
         needed, saturated: of leases at the rate that the devices need, and as many as there can be.
+        done: the search.
     """
 
     storm_seconds: float
-    tracker_start_nbytes: int
-    tracker_peak_nbytes: int
-    beating: TrackerLoad
-    leasing: TrackerLoad
+    tracker: TrackerFigures
     needed: LeaseLoad
-    saturating: TrackerLoad
     saturated: LeaseLoad
-    searching: TrackerLoad
-    done: Searched
-    shares: TimeShares
-    path: TrialSeconds
+    done: FarmSearch
 
 
 def measure_scale(scale: FarmScale, *, tls: bool, scratch: Path, clock: Clock) -> ScaleFigures:
@@ -110,7 +115,7 @@ def measure_scale(scale: FarmScale, *, tls: bool, scratch: Path, clock: Clock) -
     shown = proofs.shown()
     with own_tracker("127.0.0.1:0", proofs) as (_, address):
         pass  # It was there for a free port only: devices call it before the one to measure starts.
-    with Devices(
+    with SleepingDevices(
         scale.devices,
         tracker=address,
         proofs=proofs,
@@ -142,17 +147,17 @@ def measure_scale(scale: FarmScale, *, tls: bool, scratch: Path, clock: Clock) -
             done = _search(scale, RemoteFarm(address, shown), scratch, clock)
             return ScaleFigures(
                 storm_seconds=storm_seconds,
-                tracker_start_nbytes=start_nbytes,
-                tracker_peak_nbytes=peak_nbytes(tracker.pid),
-                beating=beating,
-                leasing=leasing,
+                tracker=TrackerFigures(
+                    start_nbytes=start_nbytes,
+                    peak_nbytes=peak_nbytes(tracker.pid),
+                    beating=beating,
+                    leasing=leasing,
+                    saturating=saturating,
+                    searching=watch.lap(),
+                ),
                 needed=needed,
-                saturating=saturating,
                 saturated=saturated,
-                searching=watch.lap(),
                 done=done,
-                shares=shares(done),
-                path=path(done),
             )
 
 
@@ -172,7 +177,7 @@ class _Watch:
         return load
 
 
-def _search(scale: FarmScale, farm: RemoteFarm, scratch: Path, clock: Clock) -> Searched:
+def _search(scale: FarmScale, farm: RemoteFarm, scratch: Path, clock: Clock) -> FarmSearch:
     tasks = layer_tasks(TARGET)
     template = _template(next(iter(tasks.values())))
 

@@ -59,34 +59,41 @@ class SearchSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class ProcessorSeconds:
+    """What a search used of processors since it began.
+
+    Attributes:
+        threads: of the driver's threads, by kind; driver: of all of them.
+        farm: of tracker, devices and runners.
+    """
+
+    threads: Mapping[str, float]
+    driver: float
+    farm: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FarmSearch:
     """One search. Times of day are wall seconds.
 
     Attributes:
         trials: that ended.
         spans: what was done when.
         built: when the driver heard of each candidate that had compiled.
-        seconds: from its begin to its end.
         began: when as many devices had joined as were asked for, and of each task a candidate had
             compiled: its space is known by then. One may join again later.
         ended: when it was told to begin nothing new, or ended by itself.
         kernels: what devices say that each run took, in seconds.
-        thread_seconds: processor seconds of the driver's threads since it began, by kind.
-        process_seconds: of all of them.
-        farm_seconds: processor seconds of tracker, devices and runners since it began.
     """
 
     devices: int
     trials: tuple[Trial, ...]
     spans: tuple[Span, ...]
     built: tuple[float, ...]
-    seconds: float
     began: float
     ended: float
     kernels: tuple[float, ...]
-    thread_seconds: Mapping[str, float]
-    process_seconds: float
-    farm_seconds: float
+    processor: ProcessorSeconds
 
     @property
     def candidates(self) -> int:
@@ -132,7 +139,7 @@ def search(
     records: Path,
     clock: Clock,
     farm: Callable[[], Iterable[int]] = tuple,
-) -> Searched:
+) -> FarmSearch:
     """Search until the plan's end, with the driver's own loop and a file of records.
 
     `farm` gives the processes whose work counts as the farm's, with all below them.
@@ -153,21 +160,22 @@ def search(
         with threads:
             result = loop.run(seen.stop)
         seen.broken.check()
-        farm_seconds = tree_seconds(farm()) - seen.farm_seconds
+        used = ProcessorSeconds(
+            threads=threads.by_kind(),
+            driver=threads.process_seconds,
+            farm=tree_seconds(farm()) - seen.farm_seconds,
+        )
     if result.error is not None:
         raise result.error
-    return Searched(
+    return FarmSearch(
         devices=plan.devices,
         trials=tuple(seen.trials),
         spans=tuple(loop.spans),
         built=tuple(seen.built),
-        seconds=result.seconds,
         began=seen.began,
         ended=seen.stopped or clock.wall_seconds(),
         kernels=tuple(metered.run_seconds),
-        thread_seconds=threads.by_kind(),
-        process_seconds=threads.process_seconds,
-        farm_seconds=farm_seconds,
+        processor=used,
     )
 
 

@@ -16,8 +16,8 @@ from tilefarm.target import Target
 from tilefarm.watch.operations import UNWATCHED
 
 from driver.benchmarks.zoo.attempt import in_reals
-from driver.benchmarks.zoo.recipes import Recipe
-from driver.benchmarks.zoo.samples import Noise, Samples, read
+from driver.benchmarks.zoo.recipes import ZooRecipe
+from driver.benchmarks.zoo.samples import RandomInputs, Samples, read
 from driver.network import (
     Arrays,
     Blamed,
@@ -57,7 +57,7 @@ class Wanted:
 
     name: str
     model: Path
-    recipe: Recipe
+    recipe: ZooRecipe
     data: Path
     points: float
     most: int
@@ -169,7 +169,7 @@ def _kept(wanted: Wanted, scratch: Path, clock: Clock) -> PromiseResult:
 def _parts(wanted: Wanted) -> tuple[Samples, Samples, Samples]:
     """What calibrates, and every second of the rest each: to choose by, and to judge."""
     source = wanted.recipe.data
-    if isinstance(source, Noise):
+    if isinstance(source, RandomInputs):
         raise ValueError("recipes of promises have data")
     every = read(source, wanted.data)
     rest = every.after(wanted.recipe.calibrate)

@@ -18,9 +18,9 @@ from tilefarm.target import Target
 
 from driver.benchmarks.zoo.device import FIRST_RUNS, OnDevice, on_device
 from driver.benchmarks.zoo.onnx_runtime import peer_outputs, quantized_by_peer
-from driver.benchmarks.zoo.recipes import WITHIN_OF_PEER, Recipe
-from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
-from driver.benchmarks.zoo.samples import Noise, Samples, read
+from driver.benchmarks.zoo.recipes import WITHIN_OF_PEER, ZooRecipe
+from driver.benchmarks.zoo.records import AcceleratorUse, Attempt, RefusedNetwork, Tried
+from driver.benchmarks.zoo.samples import RandomInputs, Samples, read
 from driver.benchmarks.zoo.scores import METRICS
 from driver.commands.validation.explaining import crossings
 from driver.network import (
@@ -94,7 +94,7 @@ def _labelled(task: Attempt) -> _Labelled | None:
     Raises:
         DataError: they cannot be read, or are too few.
     """
-    if isinstance(task.recipe.data, Noise):
+    if isinstance(task.recipe.data, RandomInputs):
         return None
     every, held = read(task.recipe.data, task.data), task.recipe.calibrate
     if len(every.labels) <= held:
@@ -170,7 +170,7 @@ def _made_up(task: Attempt, graph: Graph, runs: int, seed: int) -> Dataset:
     return seeded_data(graph, runs * graph.batch, seed)
 
 
-def in_reals(samples: Samples, recipe: Recipe, graph: Graph, path: Path) -> Dataset:
+def in_reals(samples: Samples, recipe: ZooRecipe, graph: Graph, path: Path) -> Dataset:
     """(x - mean) * factor in float32, in the network's layout."""
     x = (samples.x.astype(np.float32) - np.float32(recipe.mean)) * np.float32(recipe.factor)
     return dataset_of({"x": x}, graph, path)
@@ -222,15 +222,13 @@ def _tried(task: Attempt, data: _Labelled | None, answers: _Answers, seconds: fl
     peer = score(answers.peer)
     return Tried(
         name=task.name,
-        task=recipe.task,
-        metric=recipe.metric,
+        recipe=recipe,
         labels=0 if labels is None else len(labels),
         samples=answers.scored.samples,
         is_seeded=data is None,
         floats=score(answers.floats),
         integers=score(answers.integers),
         device=score(device.outputs),
-        published=recipe.published,
         peer=peer,
         peer_db=None if answers.peer is None else _worst_db(answers.peer, answers.integers),
         peer_int8=score(answers.peer_int8),
@@ -243,17 +241,19 @@ def _tried(task: Attempt, data: _Labelled | None, answers: _Answers, seconds: fl
         compared=judge.compared(answers.integers, answers.device.outputs),
         differing=_differing(device, answers.integers),
         sqnr_db=_worst_db(answers.floats, answers.integers),
-        share=_share(answers.network),
-        crossings=len(crossings(answers.network)),
-        plain_cycles=device.plain_cycles,
-        predicted_cycles=device.predicted_cycles,
-        ready_seconds=device.ready_seconds,
+        use=AcceleratorUse(
+            share=_share(answers.network),
+            crossings=len(crossings(answers.network)),
+            plain_cycles=device.plain_cycles,
+            predicted_cycles=device.predicted_cycles,
+            ready_seconds=device.ready_seconds,
+        ),
         seconds=seconds,
     )
 
 
 def _score(
-    recipe: Recipe, data: Dataset, outputs: Arrays, labels: NDArray[np.int64] | None
+    recipe: ZooRecipe, data: Dataset, outputs: Arrays, labels: NDArray[np.int64] | None
 ) -> float | None:
     """By the first output; None where there are no labels."""
     if labels is None:
@@ -271,7 +271,7 @@ def _differing(device: OnDevice, integers: Arrays) -> int:
     )
 
 
-def _gate(recipe: Recipe, measured: float | None) -> float | None:
+def _gate(recipe: ZooRecipe, measured: float | None) -> float | None:
     """The least score; that of a network quantized before follows from ONNX Runtime's."""
     if recipe.peer is None:
         return recipe.gate or None

@@ -16,7 +16,7 @@ from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.goals import goals
 from driver.benchmarks.zoo.onnx_runtime import check_peer
-from driver.benchmarks.zoo.recipes import NAMED_TOPOLOGIES, RECIPES, TOPOLOGY, UNKNOWN, Recipe
+from driver.benchmarks.zoo.recipes import NAMED_TOPOLOGIES, RECIPES, TOPOLOGY, UNKNOWN, ZooRecipe
 from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
 from driver.benchmarks.zoo.tables import document, tables
 from driver.commands.options.quantizing import add_quantization_options, quantization
@@ -132,9 +132,9 @@ def _chosen(args: argparse.Namespace) -> tuple[list[Attempt], dict[str, str]]:
     return tasks, {name: why for name, why in skipped.items() if not args.names or name in wanted}
 
 
-def _models(folder: Path | None) -> tuple[dict[str, tuple[str, Recipe]], dict[str, str]]:
+def _models(folder: Path | None) -> tuple[dict[str, tuple[str, ZooRecipe]], dict[str, str]]:
     """Model and recipe by name of what can be tried, and the reasons of what cannot."""
-    there: dict[str, tuple[str, Recipe]] = {}
+    there: dict[str, tuple[str, ZooRecipe]] = {}
     skipped: dict[str, str] = {}
     if folder is not None:
         files = {path.stem: path for path in _files(folder)}

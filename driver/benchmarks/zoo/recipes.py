@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from driver.benchmarks.zoo.samples import Archive, Idx, Noise, Sheets, Source, Windows
+from driver.benchmarks.zoo.samples import Archive, ClipWindows, Idx, RandomInputs, Sheets, Source
 from driver.network import SMALL_TOPOLOGIES, ZOO_PREFIX
 
 WITHIN_OF_PEER: Final = 0.005
@@ -22,7 +22,7 @@ Metric = Literal["accuracy", "auc"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class ZooRecipe:
     """How a network is tried.
 
     Attributes:
@@ -40,7 +40,7 @@ class Recipe:
     """
 
     task: str
-    data: Source | Noise
+    data: Source | RandomInputs
     mean: float = 0.0
     factor: float = 1.0
     metric: Metric = "accuracy"
@@ -59,23 +59,23 @@ _PEOPLE: Final = Sheets("vww01", 96)
 _GREY_PEOPLE: Final = Sheets("vww01", 96, grey=True)
 _GREY_STEP: Final = 0.0078431
 _PHOTOGRAPHS: Final = Archive("in01_imagenet_200_128.npz")
-_SOUNDS: Final = Windows(file="ad01_0.npz", values=640, stride=128, per_clip=196)
+_SOUNDS: Final = ClipWindows(file="ad01_0.npz", values=640, stride=128, per_clip=196)
 
-RECIPES: Final[Mapping[str, Recipe]] = {
-    "resnet8_f32_float": Recipe(
+RECIPES: Final[Mapping[str, ZooRecipe]] = {
+    "resnet8_f32_float": ZooRecipe(
         task="CIFAR-10 images",
         data=_IMAGES,
         calibrate=50,
         gate=0.835,
         published="85.5 %",
     ),
-    "resnet8_int8_qdq": Recipe(
+    "resnet8_int8_qdq": ZooRecipe(
         task="CIFAR-10 images",
         data=_IMAGES,
         published="84.5 %",
         peer=0.845,
     ),
-    "kws_int8_float": Recipe(
+    "kws_int8_float": ZooRecipe(
         task="keyword spotting",
         data=_WORDS,
         mean=83,
@@ -84,7 +84,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         gate=0.89,
         published="90.2 %",
     ),
-    "kws_int8_qdq": Recipe(
+    "kws_int8_qdq": ZooRecipe(
         task="keyword spotting",
         data=_WORDS,
         mean=83,
@@ -92,7 +92,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         published="90.2 %",
         peer=0.902,
     ),
-    "vww_f32_float": Recipe(
+    "vww_f32_float": ZooRecipe(
         task="person or not",
         data=_PEOPLE,
         factor=1 / 255,
@@ -100,14 +100,14 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         gate=0.83,
         published="85.3 % of 1000",
     ),
-    "vww_int8_qdq": Recipe(
+    "vww_int8_qdq": ZooRecipe(
         task="person or not",
         data=_PEOPLE,
         factor=1 / 255,
         published="85.2 % of 1000",
         peer=0.85,
     ),
-    "ad_f32_float": Recipe(
+    "ad_f32_float": ZooRecipe(
         task="odd sounds",
         data=_SOUNDS,
         metric="auc",
@@ -115,21 +115,21 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         gate=0.85,
         published="0.903 of 248 clips",
     ),
-    "ad_int8_qdq": Recipe(
+    "ad_int8_qdq": ZooRecipe(
         task="odd sounds",
         data=_SOUNDS,
         metric="auc",
         gate=0.816,  # half a point below ONNX Runtime's on the same clips
         published="0.859 of 248 clips",
     ),
-    "mnist-8": Recipe(
+    "mnist-8": ZooRecipe(
         task="digits",
         data=Idx("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"),
         calibrate=200,
         gate=0.985,
         published="98.91 %",
     ),
-    "person_detect_float": Recipe(
+    "person_detect_float": ZooRecipe(
         task="person or not",
         data=_GREY_PEOPLE,
         mean=127,
@@ -137,14 +137,14 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         calibrate=50,
         published="74.0 %",
     ),
-    "person_detect_qdq": Recipe(
+    "person_detect_qdq": ZooRecipe(
         task="person or not",
         data=_GREY_PEOPLE,
         mean=127,
         factor=_GREY_STEP,
         published="73.7 %",
     ),
-    "mobilenet_v1_0.25_128_quant_float": Recipe(
+    "mobilenet_v1_0.25_128_quant_float": ZooRecipe(
         task="ImageNet",
         data=_PHOTOGRAPHS,
         mean=127.5,
@@ -152,14 +152,14 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         calibrate=32,
         published="43.0 %",
     ),
-    "mobilenet_v1_0.25_128_quant_qdq": Recipe(
+    "mobilenet_v1_0.25_128_quant_qdq": ZooRecipe(
         task="ImageNet",
         data=_PHOTOGRAPHS,
         mean=127.5,
         factor=1 / 127.5,
         published="41.0 %",
     ),
-    "ultraface_RFB-320_simplified": Recipe(
+    "ultraface_RFB-320_simplified": ZooRecipe(
         task="face detection",
         data=Sheets("vww01", 96, into=(240, 320)),
         mean=127,
@@ -168,13 +168,13 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         calibrate=50,
         most=24,
     ),
-    "attn_core_2048x48x256": Recipe(task="attention core", data=Noise()),
-    "sd_block_tiny_8x8x64": Recipe(task="transformer block", data=Noise()),
+    "attn_core_2048x48x256": ZooRecipe(task="attention core", data=RandomInputs()),
+    "sd_block_tiny_8x8x64": ZooRecipe(task="transformer block", data=RandomInputs()),
 }
 """By the name of the model's file without its suffix."""
 
-TOPOLOGY: Final = Recipe(task="topology, random weights", data=Noise())
-UNKNOWN: Final = Recipe(task="not in the table", data=Noise())
+TOPOLOGY: Final = ZooRecipe(task="topology, random weights", data=RandomInputs())
+UNKNOWN: Final = ZooRecipe(task="not in the table", data=RandomInputs())
 
 NAMED_TOPOLOGIES: Final = tuple(f"{ZOO_PREFIX}{name}" for name in SMALL_TOPOLOGIES)
 """Networks that need no folder."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilefarm.plural import plural
 
-from driver.benchmarks.zoo.recipes import LEAST_SHARE, Metric, Recipe
+from driver.benchmarks.zoo.recipes import LEAST_SHARE, ZooRecipe
 from driver.benchmarks.zoo.scores import score_text
 from driver.network import AnswerKind, Compared, Quantization
 
@@ -28,13 +28,30 @@ class Attempt:
 
     name: str
     model: str
-    recipe: Recipe
+    recipe: ZooRecipe
     data: Path
-    samples: int | None
     how: Quantization
     target: str
-    with_peer: bool
-    says: bool
+    samples: int | None = None
+    with_peer: bool = False
+    says: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceleratorUse:
+    """What a network needed of the target.
+
+    Attributes:
+        share: of the multiply-accumulates that are on the accelerator.
+        crossings: tensors that go from there to the processor, or back.
+        plain_cycles, predicted_cycles, ready_seconds: see `OnDevice`.
+    """
+
+    share: float
+    crossings: int
+    plain_cycles: int
+    predicted_cycles: int | None
+    ready_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +61,7 @@ class Tried:
     Attributes:
         samples: that were scored; labels: how many they have.
         is_seeded: they are random.
-        floats, integers, device: scores by `metric`; None where there are no labels.
-        published: ONNX Runtime's score by the zoo's README, in words.
+        floats, integers, device: scores by the recipe's metric; None where there are no labels.
         peer: ONNX Runtime's score on these samples, if it ran here.
         peer_db: signal to difference between ONNX Runtime's worst output and the integers', dB.
         peer_int8, peer_int8_db: score of ONNX Runtime's own int8 of a float network, calibrated by
@@ -56,36 +72,28 @@ class Tried:
         compared: all measures of that kind, against labels and against the float network.
         differing: samples whose outputs on the device are not the integer reference's.
         sqnr_db: signal to quantization noise of the worst output; None where nothing differs.
-        share: of the multiply-accumulates that are on the accelerator.
-        plain_cycles, predicted_cycles, ready_seconds: see `OnDevice`.
     """
 
     name: str
-    task: str
-    metric: Metric
-    labels: int
+    recipe: ZooRecipe
     samples: int
-    is_seeded: bool
-    floats: float | None
-    integers: float | None
-    device: float | None
-    published: str
-    peer: float | None
-    peer_db: float | None
-    peer_int8: float | None
-    peer_int8_db: float | None
-    was_quantized: bool
-    gate: float | None
     kind: AnswerKind
     compared: tuple[Compared, ...]
     differing: int
-    sqnr_db: float | None
-    share: float
-    crossings: int
-    plain_cycles: int
-    predicted_cycles: int | None
-    ready_seconds: float
+    use: AcceleratorUse
     seconds: float
+    labels: int = 0
+    is_seeded: bool = False
+    floats: float | None = None
+    integers: float | None = None
+    device: float | None = None
+    peer: float | None = None
+    peer_db: float | None = None
+    peer_int8: float | None = None
+    peer_int8_db: float | None = None
+    was_quantized: bool = False
+    gate: float | None = None
+    sqnr_db: float | None = None
 
     @property
     def against_float(self) -> Compared:
@@ -102,10 +110,12 @@ class Tried:
             samples = plural(self.samples, "sample")
             yield f"{self.differing} of {samples} differ from the integer reference"
         if self.gate is not None and self.device is not None and not self.device >= self.gate:
-            device, gate = (score_text(self.metric, each) for each in (self.device, self.gate))
+            device, gate = (
+                score_text(self.recipe.metric, each) for each in (self.device, self.gate)
+            )
             yield f"{device} on the device is below the gate of {gate}"
-        if self.share < LEAST_SHARE:
-            share = f"{100 * self.share:.1f} %"
+        if self.use.share < LEAST_SHARE:
+            share = f"{100 * self.use.share:.1f} %"
             yield f"only {share} of the multiply-accumulates are on the accelerator"
 
 

@@ -54,7 +54,7 @@ class Sheets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Windows:
+class ClipWindows:
     """Runs of `values` values of each clip in an .npz file, `per_clip` of them `stride` apart."""
 
     file: str
@@ -64,11 +64,11 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class RandomInputs:
     """No data: seeded random inputs."""
 
 
-Source: TypeAlias = Archive | Idx | Sheets | Windows
+Source: TypeAlias = Archive | Idx | Sheets | ClipWindows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +107,7 @@ def read(source: Source, folder: Path) -> Samples:
             labels = _numbers(folder / name / "labels.txt")
             x = _scaled(_tiles(folder / name, pixels)[: len(labels)], into)
             x = _grey(x) if grey else x
-        case Windows(file=file):
+        case ClipWindows(file=file):
             clips, labels = _labelled(folder / file)
             x = _windows(clips, source, folder / file)
     if not len(labels) or len(x) % len(labels):
@@ -183,7 +183,7 @@ def _scaled(images: NDArray[np.uint8], into: tuple[int, int] | None) -> NDArray[
     return images[:, rows][:, :, columns]
 
 
-def _windows(clips: NDArray[Any], cut: Windows, path: Path) -> NDArray[Any]:
+def _windows(clips: NDArray[Any], cut: ClipWindows, path: Path) -> NDArray[Any]:
     """The windows [clips * per_clip, values]."""
     flat = clips.reshape(len(clips), -1)
     if flat.shape[1] < cut.values + (cut.per_clip - 1) * cut.stride:

@@ -45,18 +45,23 @@ def document(
 ) -> dict[str, Any]:
     """Everything as JSON can say it."""
     return {
-        "networks": [
-            {
-                **asdict(row),
-                "compared": [each.document() for each in row.compared],
-                "findings": row.findings,
-                "figures": [figure.row() for figure in goals(row)],
-            }
-            for row in rows
-        ],
+        "networks": [_row_document(row) for row in rows],
         "refused": {each.name: each.why for each in refused},
         "skipped": dict(skipped),
         "passes": not refused and not any(row.findings for row in rows),
+    }
+
+
+def _row_document(row: Tried) -> dict[str, Any]:
+    document = asdict(row)
+    recipe = document.pop("recipe")
+    return {
+        **document,
+        **document.pop("use"),
+        **{name: recipe[name] for name in ("task", "metric", "published")},
+        "compared": [each.document() for each in row.compared],
+        "findings": row.findings,
+        "figures": [figure.row() for figure in goals(row)],
     }
 
 
@@ -88,7 +93,7 @@ _MACHINE = (
 
 def _accuracy(row: Tried) -> tuple[str, ...]:
     def text(score: float | None) -> str:
-        return score_text(row.metric, score)
+        return score_text(row.recipe.metric, score)
 
     like = row.against_float
     here = text(row.peer) if row.labels else "-" if row.peer_db is None else f"{row.peer_db:.1f} dB"
@@ -97,7 +102,7 @@ def _accuracy(row: Tried) -> tuple[str, ...]:
         str(row.labels or row.samples),
         *(text(score) for score in (row.floats, row.integers, row.device, row.gate)),
         f"{value_text(like.unit, like.device)} {like.name}",
-        row.published or "-",
+        row.recipe.published or "-",
         here,
         text(row.peer_int8),
         str(row.differing),
@@ -105,25 +110,26 @@ def _accuracy(row: Tried) -> tuple[str, ...]:
 
 
 def _machine(row: Tried) -> tuple[str, ...]:
+    use = row.use
     return (
         row.name,
-        f"{100 * row.share:.1f} %",
-        str(row.crossings),
+        f"{100 * use.share:.1f} %",
+        str(use.crossings),
         "exact" if row.sqnr_db is None else f"{row.sqnr_db:.1f}",
         "-" if row.peer_int8_db is None else f"{row.peer_int8_db:.1f}",
-        str(row.plain_cycles),
-        str(row.predicted_cycles or "-"),
-        f"{row.ready_seconds:.1f} s",
+        str(use.plain_cycles),
+        str(use.predicted_cycles or "-"),
+        f"{use.ready_seconds:.1f} s",
         f"{row.seconds:.1f} s",
     )
 
 
 def _notes(rows: Sequence[Tried]) -> Iterator[str]:
-    if any(row.published for row in rows):
+    if any(row.recipe.published for row in rows):
         yield "ORT: ONNX Runtime's score of the same file, as the README of the zoo has it"
     if any(row.peer_int8_db is not None for row in rows):
         yield "ORT int8: its own symmetric int8, a scale a channel, calibrated by the same data"
-    if any(row.metric == "auc" for row in rows):
+    if any(row.recipe.metric == "auc" for row in rows):
         yield "samples of the autoencoder are clips; its score is the area under the ROC curve"
     if any(row.labels and row.gate is None for row in rows):
         yield "where there is no gate, too few samples were scored to judge"

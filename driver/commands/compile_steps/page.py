@@ -13,7 +13,7 @@ from driver.program.vta.cycle_breakdown import CAUSES
 from driver.report.steps_page import PageStep, steps_page
 from driver.report.summary import KernelTimeline
 from driver.report.tables import count
-from driver.report.timeline import timeline_chart
+from driver.report.timeline_chart import timeline_chart
 
 _GROUPS: Final = {
     "nest": "tensor expressions",

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from typing import TypeAlias
 
 from driver.commands.options.farm import given
 from driver.network import AS_USUAL, DEFAULT_METHOD, DEFAULT_PERCENT, Quantization
+
+_Option: TypeAlias = Callable[..., object]
 
 
 def add_quantization_options(parser: argparse.ArgumentParser) -> None:
     """The options of `Quantization`."""
     option = parser.add_argument_group("quantization").add_argument
+    _add_scale_options(option)
+    _add_rounding_options(option)
+    _add_precision_options(option)
+
+
+def _add_scale_options(option: _Option) -> None:
+    """How tensors become int8."""
     option(
         "--calibration",
         metavar="METHOD",
@@ -42,6 +53,16 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         " where no channel shows it, and where there is hardly any noise)",
     )
     option(
+        "--requantize",
+        metavar="SCHEME",
+        help="shift, or mul: sums are multiplied before they are shifted, and weights use all of"
+        f" int8; for targets whose ALU has MUL (default: {AS_USUAL.requantize})",
+    )
+
+
+def _add_rounding_options(option: _Option) -> None:
+    """How rounding errors are made up for."""
+    option(
         "--correct-bias",
         action=argparse.BooleanOptionalAction,
         default=None,
@@ -55,12 +76,10 @@ def add_quantization_options(parser: argparse.ArgumentParser) -> None:
         help="round the weights of a layer to fit one another, by what they meet in the calibration"
         " data, instead of each to the nearest (default: where it shows)",
     )
-    option(
-        "--requantize",
-        metavar="SCHEME",
-        help="shift, or mul: sums are multiplied before they are shifted, and weights use all of"
-        f" int8; for targets whose ALU has MUL (default: {AS_USUAL.requantize})",
-    )
+
+
+def _add_precision_options(option: _Option) -> None:
+    """Which layers have more than 8 bits, or stay in float."""
     option(
         "--keep-float",
         type=_names,

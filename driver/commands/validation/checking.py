@@ -14,8 +14,8 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
-from driver.commands.validation.conformance import Compile, StepCheck, checked_steps
-from driver.commands.validation.noise import noise_of
+from driver.commands.validation.checked_steps import Compile, StepCheck, checked_steps
+from driver.commands.validation.layer_noise import noise_of
 from driver.network import Dataset, Forms, Network, Noise, Origin, run_integer
 from driver.program.evaluate import differing_samples
 from driver.program.parts import filled

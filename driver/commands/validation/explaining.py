@@ -28,10 +28,26 @@ from driver.network import (
     Real,
     TensorNoise,
 )
-from driver.report.noise import NoiseRow
+from driver.report.noise_chart import NoiseRow
 
 IN_PLACE = "nothing to do"
 _NO_STEP = "the bytes stay where they are, or the next layer's weights follow their order"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerScales:
+    """What the integers of a layer stand for.
+
+    Attributes:
+        scale_in: real value of 1 of each operand; scale: that of the result; None for float32.
+        zero: the integer that stands for the real 0.
+        shift: how sums become int8, in words; empty where nothing is shifted.
+    """
+
+    scale_in: tuple[float | None, ...] = ()
+    scale: float | None = None
+    zero: int = 0
+    shift: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +59,6 @@ class ExplainedLayer:
         why: the reason for the place.
         made_from: nodes of the ONNX file that it is, none for what quantization adds.
         kernels: operators of its steps.
-        scale_in: real value of 1 of each operand, scale: that of the result; None for float32.
-        zero: the integer that stands for the real 0.
-        shift: how sums become int8, in words; empty where nothing is shifted.
         macs: useful multiply-accumulates.
         noise: against the float network, where that has the tensor.
         sources: where it comes from, as far as that is known.
@@ -57,12 +70,9 @@ class ExplainedLayer:
     why: str
     made_from: tuple[Origin, ...]
     kernels: tuple[str, ...]
-    scale_in: tuple[float | None, ...]
-    scale: float | None
-    zero: int
-    shift: str
+    scales: LayerScales
     macs: int
-    noise: Noise | None
+    noise: Noise | None = None
     sources: NoiseSources | None = None
 
 
@@ -257,10 +267,12 @@ def _layer(
         why=main.why if main else _NO_STEP,
         made_from=made_from.get(node.output, ()),
         kernels=tuple(step.workload.operator for step in steps),
-        scale_in=tuple(quantized.tensors[name].scale for name in node.inputs),
-        scale=result.scale,
-        zero=round(-result.middle / result.scale) if result.scale else 0,
-        shift=shift_words(node.op, network.target.lanes.block),
+        scales=LayerScales(
+            scale_in=tuple(quantized.tensors[name].scale for name in node.inputs),
+            scale=result.scale,
+            zero=round(-result.middle / result.scale) if result.scale else 0,
+            shift=shift_words(node.op, network.target.lanes.block),
+        ),
         macs=sum(step.macs for step in steps),
         noise=off.noise if off else None,
         sources=off.sources if off else None,

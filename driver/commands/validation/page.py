@@ -7,9 +7,9 @@ import math
 from tilefarm.plural import plural
 from tilefarm.printable import page_text as escape
 
-from driver.commands.validation.explaining import ExplainedLayer, Explanation
+from driver.commands.validation.explaining import ExplainedLayer, Explanation, LayerScales
 from driver.commands.validation.text_report import principal
-from driver.report.noise import noise_chart
+from driver.report.noise_chart import noise_chart
 from driver.report.page import STYLE
 from driver.report.tables import bar, count, share_bar, table
 
@@ -67,8 +67,9 @@ def _tiles(told: Explanation) -> str:
     return f"<div class=tiles>{cells}</div>"
 
 
-def _zero(layer: ExplainedLayer) -> str:
-    return f"<small>real 0 is {layer.zero}</small>" if layer.zero else ""
+def _scale(scales: LayerScales) -> str:
+    zero = f"<small>real 0 is {scales.zero}</small>" if scales.zero else ""
+    return "" if scales.scale is None else f"{scales.scale:.4g}{zero}"
 
 
 def _cells(layer: ExplainedLayer, macs: int) -> tuple[str, ...]:
@@ -84,6 +85,6 @@ def _cells(layer: ExplainedLayer, macs: int) -> tuple[str, ...]:
         count(layer.macs) if layer.macs else "",
         share_bar(layer.macs / macs if layer.macs else None),
         "" if ratio is None else bar(ratio / _BEST_DB, "exact" if exact else f"{ratio:.1f}"),
-        "" if layer.scale is None else f"{layer.scale:.4g}" + _zero(layer),
-        escape(layer.shift),
+        _scale(layer.scales),
+        escape(layer.scales.shift),
     )

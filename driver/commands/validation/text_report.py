@@ -58,7 +58,7 @@ def lines(told: Explanation) -> Iterator[str]:
     )
     if dynamic := sum(_is_dynamic(layer) for layer in told.layers):
         yield f"layers whose scales data decide in the file, and calibration here: {dynamic}"
-    if zeros := [f"{layer.name} {layer.zero}" for layer in told.layers if layer.zero]:
+    if zeros := [f"{layer.name} {layer.scales.zero}" for layer in told.layers if layer.scales.zero]:
         yield from _wrapped(f"layers whose real 0 is another integer: {', '.join(zeros)}")
     yield f"SQNR: signal to quantization noise in dB, over {plural(told.samples, 'sample')}"
 
@@ -120,8 +120,8 @@ def _cells(layer: ExplainedLayer, macs: int, letter: str) -> tuple[str, ...]:
         str(layer.macs or ""),
         f"{100 * layer.macs / macs:.1f}" if layer.macs else "",
         _ratio(layer) if layer.noise else "",
-        "" if layer.scale is None else f"{layer.scale:.3g}",
-        layer.shift,
+        "" if layer.scales.scale is None else f"{layer.scales.scale:.3g}",
+        layer.scales.shift,
         "+".join(origin.operator for origin in principal(layer.made_from)),
     )
 

@@ -13,7 +13,7 @@ from typing import Final
 from tilefarm.errors import DataError, SettingsError
 
 from driver.jobs.nightly.nights import NETWORK, read_night
-from driver.jobs.nightly.verdicts import TOLERANCE_PERCENT, Judged, Night, Verdict, judged
+from driver.jobs.nightly.verdicts import TOLERANCE_PERCENT, JudgedRow, Night, NightlyVerdict, judged
 from driver.report.terminal.text_table import text_table
 
 EXIT_SLOWER: Final = 1
@@ -77,18 +77,18 @@ def _require_something_in_common(old: Path, before: Night, new: Path, now: Night
         )
 
 
-def _lines(rows: Sequence[Judged]) -> Iterator[str]:
+def _lines(rows: Sequence[JudgedRow]) -> Iterator[str]:
     """A table of what is not the same, those that fail first; and how many of each kind."""
-    other = [row for row in rows if row.verdict is not Verdict.SAME]
+    other = [row for row in rows if row.verdict is not NightlyVerdict.SAME]
     if other:
         other.sort(key=lambda row: not row.verdict.fails)
         yield from text_table(("what", "old", "new", "change", "verdict"), list(map(_cells, other)))
         yield ""
     counts = Counter(row.verdict for row in rows)
-    yield ", ".join(f"{counts[each]} {each}" for each in Verdict if counts[each])
+    yield ", ".join(f"{counts[each]} {each}" for each in NightlyVerdict if counts[each])
 
 
-def _cells(row: Judged) -> tuple[str, ...]:
+def _cells(row: JudgedRow) -> tuple[str, ...]:
     old, new = ("-" if n is None else f"{n:,}".replace(",", " ") for n in (row.old, row.new))
     change = row.change_percent
     return row.name, old, new, "-" if change is None else f"{change:+.2f} %", row.verdict.value

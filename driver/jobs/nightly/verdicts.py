@@ -14,7 +14,7 @@ from typing import TypeAlias
 TOLERANCE_PERCENT = 0.5
 
 
-class Verdict(StrEnum):
+class NightlyVerdict(StrEnum):
     """How a row of the new night stands to the old one."""
 
     SAME = "same"
@@ -28,7 +28,7 @@ class Verdict(StrEnum):
     @property
     def fails(self) -> bool:
         """Whether somebody has to look."""
-        return self in (Verdict.SLOWER, Verdict.LOST)
+        return self in (NightlyVerdict.SLOWER, NightlyVerdict.LOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,41 +44,41 @@ Night: TypeAlias = Mapping[str, Cycles]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedRow:
     """One row of both nights; None where a night lacks it."""
 
     name: str
     old: int | None
     new: int | None
-    verdict: Verdict
+    verdict: NightlyVerdict
 
     @property
     def change_percent(self) -> float | None:
         """Of the cycles; None where they cannot be compared."""
-        if not self.old or self.new is None or self.verdict is Verdict.DEVICE_CHANGED:
+        if not self.old or self.new is None or self.verdict is NightlyVerdict.DEVICE_CHANGED:
             return None
         return 100.0 * (self.new - self.old) / self.old
 
 
-def judged(old: Night, new: Night, tolerance_percent: float) -> Iterator[Judged]:
+def judged(old: Night, new: Night, tolerance_percent: float) -> Iterator[JudgedRow]:
     """Every name of either night, the new one's order first."""
     nothing = Cycles(cycles=None)
     for name in dict.fromkeys((*new, *old)):
         before, now = old.get(name, nothing), new.get(name, nothing)
         verdict = _verdict(before, now, tolerance_percent)
-        yield Judged(name=name, old=before.cycles, new=now.cycles, verdict=verdict)
+        yield JudgedRow(name=name, old=before.cycles, new=now.cycles, verdict=verdict)
 
 
-def _verdict(before: Cycles, now: Cycles, tolerance_percent: float) -> Verdict:
+def _verdict(before: Cycles, now: Cycles, tolerance_percent: float) -> NightlyVerdict:
     if before.cycles is None:
-        return Verdict.INSUFFICIENT_HISTORY
+        return NightlyVerdict.INSUFFICIENT_HISTORY
     if now.cycles is None:
-        return Verdict.LOST
+        return NightlyVerdict.LOST
     if before.device != now.device:
-        return Verdict.DEVICE_CHANGED
+        return NightlyVerdict.DEVICE_CHANGED
     if now.cycles == before.cycles:
-        return Verdict.SAME
+        return NightlyVerdict.SAME
     if now.cycles < before.cycles:
-        return Verdict.FASTER
+        return NightlyVerdict.FASTER
     slower = 100 * (now.cycles - before.cycles) > tolerance_percent * before.cycles
-    return Verdict.SLOWER if slower else Verdict.A_LITTLE_SLOWER
+    return NightlyVerdict.SLOWER if slower else NightlyVerdict.A_LITTLE_SLOWER

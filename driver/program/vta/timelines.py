@@ -7,7 +7,7 @@ from typing import Final
 from tilefarm.digest import canonical_json
 
 from driver.report.summary import KernelTimeline
-from driver.report.timeline import timeline_chart
+from driver.report.timeline_chart import timeline_chart
 
 _STYLE: Final = (
     "<style>text{font:11px sans-serif;fill:#374151}.tick{fill:#6b7280}.grid{stroke:#e5e7eb}</style>"

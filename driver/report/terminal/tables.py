@@ -11,7 +11,7 @@ from tilefarm.plural import form, plural
 from tilefarm.printable import printable
 
 from driver.network import value_text
-from driver.report.cost import microseconds
+from driver.report.cost import Cost, microseconds
 from driver.report.summary import Accuracy, RunSummary, WorkloadRow
 
 _TITLES: Final = (
@@ -99,9 +99,9 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}".replace(",", " ")
 
 
-def taken(cycles: int | None, seconds: float | None) -> str:
+def taken(cost: Cost) -> str:
     """What kernels take: cycles, or microseconds where none are counted."""
-    return number(cycles) if seconds is None else microseconds(seconds)
+    return number(cost.cycles) if cost.seconds is None else microseconds(cost.seconds)
 
 
 def ratio(value: float | None) -> str:
@@ -120,8 +120,8 @@ def _cells(row: WorkloadRow) -> tuple[str, ...]:
         str(row.count),
         number(row.macs),
         number(row.ideal_cycles),
-        taken(row.default_cycles, row.default_seconds),
-        taken(row.best_cycles, row.best_seconds),
+        taken(row.default),
+        taken(row.best),
         ratio(row.speedup),
         share(row.utilisation),
         str(row.trials),
@@ -135,8 +135,8 @@ def _sums(summary: RunSummary) -> tuple[str, ...]:
         str(sum(w.count for w in summary.workloads)),
         number(sum(w.count * w.macs for w in summary.workloads)),
         number(sum(w.count * w.ideal_cycles for w in summary.workloads)),
-        taken(summary.default_cycles, summary.default_seconds),
-        taken(summary.best_cycles, summary.best_seconds),
+        taken(summary.default),
+        taken(summary.best),
         ratio(summary.speedup),
         share(_utilisation(summary)),
         str(sum(w.trials for w in summary.workloads)),
@@ -146,4 +146,4 @@ def _sums(summary: RunSummary) -> tuple[str, ...]:
 
 def _utilisation(summary: RunSummary) -> float | None:
     ideal = sum(w.count * w.ideal_cycles for w in summary.workloads)
-    return ideal / summary.best_cycles if summary.best_cycles else None
+    return ideal / summary.best.cycles if summary.best.cycles else None

@@ -16,8 +16,8 @@ from tilefarm.printable import printable
 
 from driver.report.cost import gain, microseconds
 from driver.report.summary import RunSummary, brief
-from driver.report.terminal.board import SearchBoard, WorkloadLine
 from driver.report.terminal.ended import Ended, Shown
+from driver.report.terminal.search_status import SearchStatus, WorkloadLine
 from driver.report.terminal.tables import (
     accuracy_table,
     fitting_table,
@@ -109,7 +109,7 @@ class PlainLines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._board = SearchBoard()
+        self._status = SearchStatus()
         self._said_at = 0.0
 
     def __enter__(self) -> Self:
@@ -121,14 +121,14 @@ class PlainLines:
     def __call__(self, event: Shown | Span) -> None:
         if isinstance(event, Span):
             return
-        self._board.take(event)
+        self._status.take(event)
         for line in _lines(event):
             self._say(line)
         if isinstance(event, TrialEnded) and (
             event.seconds - self._said_at >= _PLAIN_SECONDS or event.number == event.total
         ):
             self._said_at = event.seconds
-            self._say(f"{event.seconds:7.1f} s  {self._board.line()}")
+            self._say(f"{event.seconds:7.1f} s  {self._status.line()}")
         if isinstance(event, Ended):
             console = Console(file=self._stream, width=120, highlight=False)
             console.print(_final(event, console.width))
@@ -143,7 +143,7 @@ class LiveTable:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._board = SearchBoard()
+        self._status = SearchStatus()
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -155,7 +155,7 @@ class LiveTable:
     def __call__(self, event: Shown | Span) -> None:
         if isinstance(event, Span):
             return
-        self._board.take(event)
+        self._status.take(event)
         match event:
             case SearchBegan():
                 self._live = Live(
@@ -184,12 +184,12 @@ class LiveTable:
             self._live = None
 
     def _table(self) -> RenderableType:
-        rows = [_live_cells(name, row) for name, row in self._board.rows.items()]
+        rows = [_live_cells(name, row) for name, row in self._status.rows.items()]
         table = fitting_table(
             _LIVE_TITLES, rows, width=self._console.width, spare=("failed", "count", "default")
         )
         table.pad_edge = False
-        return Group(table, Text(self._board.line(), style="bold"))
+        return Group(table, Text(self._status.line(), style="bold"))
 
 
 def _live_cells(name: str, row: WorkloadLine) -> tuple[str, ...]:
@@ -198,9 +198,9 @@ def _live_cells(name: str, row: WorkloadLine) -> tuple[str, ...]:
         str(row.count),
         str(row.trials),
         str(row.failed or ""),
-        taken(row.default_cycles, row.default_seconds),
-        taken(row.best_cycles, row.best_seconds),
-        ratio(gain(row.default, row.best)) if row.default and row.best else "",
+        taken(row.default),
+        taken(row.best),
+        "" if (faster := gain(row.default.number, row.best.number)) is None else ratio(faster),
     )
 
 
@@ -238,17 +238,17 @@ def _final(event: Ended, width: int) -> RenderableType:
 
 
 def _verdict(summary: RunSummary) -> str:
-    words = [plural(summary.trials_this_session, "trial")]
-    if summary.trials_per_second:
-        words.append(f"{summary.trials_per_second:.1f} a second")
-    if summary.first_measured_seconds is not None:
-        words.append(f"first measured after {summary.first_measured_seconds:.1f} s")
-    words.append(f"{summary.total_seconds:.1f} s in all")
+    session = summary.session
+    words = [plural(session.trials_this_session, "trial")]
+    if session.trials_per_second:
+        words.append(f"{session.trials_per_second:.1f} a second")
+    if session.first_measured_seconds is not None:
+        words.append(f"first measured after {session.first_measured_seconds:.1f} s")
+    words.append(f"{session.total_seconds:.1f} s in all")
     text = ", ".join(words)
     if summary.speedup is not None:
-        default = taken(summary.default_cycles, summary.default_seconds)
-        best = taken(summary.best_cycles, summary.best_seconds)
-        unit = " cycles" if summary.best_seconds is None else ""
+        default, best = taken(summary.default), taken(summary.best)
+        unit = " cycles" if summary.best.seconds is None else ""
         text += f"\nkernels {default} -> {best}{unit}: {summary.speedup:.2f}x"
     if summary.network_seconds is not None:
         text += f"\none image through the program: {microseconds(summary.network_seconds)}"

@@ -9,12 +9,12 @@ import pytest
 
 from driver import cli
 from driver.benchmarks import board
-from driver.benchmarks.board import Searched, board_figures
+from driver.benchmarks.board import BoardSearch, board_figures
 
 
 def values(simulator: int, *runs: int) -> dict[str, tuple[float, bool]]:
-    searches = [Searched(cycles=cycles, seconds=3.0) for cycles in runs]
-    figures = board_figures(Searched(cycles=simulator, seconds=9.0), searches)
+    searches = [BoardSearch(cycles=cycles, seconds=3.0) for cycles in runs]
+    figures = board_figures(BoardSearch(cycles=simulator, seconds=9.0), searches)
     return {f.name.strip(): (round(f.value, 6), f.is_met) for f in figures}
 
 
@@ -42,10 +42,10 @@ def test_the_command_searches_on_both_and_fails_where_the_goal_is_missed(
 ) -> None:
     asked: list[tuple[int, int, bool]] = []
 
-    def searched(out: Path, trials: int, seed: int, *, on_board: bool = False) -> Searched:
+    def searched(out: Path, trials: int, seed: int, *, on_board: bool = False) -> BoardSearch:
         asked.append((trials, seed, on_board))
         assert not out.exists()
-        return Searched(cycles=2000 if on_board else 1000, seconds=1.0)
+        return BoardSearch(cycles=2000 if on_board else 1000, seconds=1.0)
 
     monkeypatch.setattr(board, "searched", searched)
     words = ["bench", "board", "--runs", "2", "--trials", "50", "--seed", "3"]

@@ -18,25 +18,22 @@ from driver.benchmarks.farm.busy import TimeShares, TrialSeconds, path, runs_per
 from driver.benchmarks.farm.clients import LeaseLoad, percentile
 from driver.benchmarks.farm.figures import board_figures, limits, real_figures
 from driver.benchmarks.farm.real import RealFigures
-from driver.benchmarks.farm.scale import FarmScale, ScaleFigures, TrackerLoad
-from driver.benchmarks.farm.searching import Searched
+from driver.benchmarks.farm.scale import FarmScale, ScaleFigures, TrackerFigures, TrackerLoad
+from driver.benchmarks.farm.searching import FarmSearch, ProcessorSeconds
 from driver.benchmarks.farm.usage import tree_seconds
 from driver.cli import main
 from driver.run_events import Span
 
 TRIAL = Trial(workload=Digest.of(b"w"), trace=Digest.of(b"t"), point=(), status=Status.OK)
-SEARCHED = Searched(
+SEARCHED = FarmSearch(
     devices=1,
     trials=(),
     spans=(),
     built=(),
-    seconds=10.0,
     began=0.0,
     ended=10.0,
     kernels=(0.0,),
-    thread_seconds={},
-    process_seconds=1.0,
-    farm_seconds=0.0,
+    processor=ProcessorSeconds(threads={}, driver=1.0, farm=0.0),
 )
 PATH = TrialSeconds(propose=0.001, compile=0.1, transfer=0.002, run=0.01, kernel=0.009)
 
@@ -121,17 +118,17 @@ def test_the_scarcest_resource_comes_first() -> None:
     half = TrackerLoad(processor_seconds=5.0, seconds=10.0)
     found = ScaleFigures(
         storm_seconds=1.0,
-        tracker_start_nbytes=40 << 20,
-        tracker_peak_nbytes=48 << 20,
-        beating=half,
-        leasing=half,
+        tracker=TrackerFigures(
+            start_nbytes=40 << 20,
+            peak_nbytes=48 << 20,
+            beating=half,
+            leasing=half,
+            saturating=half,
+            searching=half,
+        ),
         needed=LeaseLoad(acquire_seconds=(0.01,), seconds=1.0),
-        saturating=half,
         saturated=LeaseLoad(acquire_seconds=(0.01,), seconds=1.0),
-        searching=half,
         done=replace(SEARCHED, built=(-1.0,) + (0.0,) * 100),
-        shares=TimeShares(in_hand=1.0, running=1.0, of_all=1.0),
-        path=PATH,
     )
     assert [(limit.resource, round(limit.devices)) for limit in limits(scale, found)] == [
         ("a core for the tracker", 200),

@@ -16,11 +16,11 @@ from compile_worker.space import generate
 from device_server.vta.library.library import VtaLibrary
 from driver import cli
 from driver.benchmarks import kernels, network
-from driver.benchmarks.kernels import LayerFigures
-from driver.benchmarks.measuring import Bench, Failed, Measured
+from driver.benchmarks.kernels import KernelFigures
 from driver.benchmarks.network import NetworkFigures, StepFigures
 from driver.benchmarks.search import best_point
 from driver.benchmarks.tuning import TuningTask, tune_workload
+from driver.benchmarks.workload_runner import FailedSchedule, KernelMeasurement, WorkloadRunner
 from driver.program.simulated import WholeRun
 from driver.program.vta.cycle_breakdown import CycleBreakdown
 from driver.program.vta.layers import RESNET18, Epilogue
@@ -28,9 +28,9 @@ from driver.program.vta.layers import RESNET18, Epilogue
 SIM = TARGETS["sim"]
 
 
-def measured(cycles: int) -> Measured:
+def measured(cycles: int) -> KernelMeasurement:
     spent = CycleBreakdown(gemm=cycles - 10, idle=10)
-    return Measured(
+    return KernelMeasurement(
         spent=spent, instructions=1, read_nbytes=2, written_nbytes=3, is_right=True, streams=1
     )
 
@@ -89,7 +89,7 @@ def test_options_are_checked(
 
 
 def test_tables_of_layers() -> None:
-    layer = LayerFigures(
+    layer = KernelFigures(
         name="C2", ideal=900, bound=1000, old=1100, given_old=1060, best=measured(1050), point={},
         trials=5, failed=1,
     )  # fmt: skip
@@ -117,7 +117,7 @@ def test_a_search_is_seeded_and_counts_its_trials() -> None:
     told: list[tuple[int, int]] = []
     finds = []
     for _ in range(2):
-        bench = Bench(VtaLibrary(), workload, SIM, 0)
+        bench = WorkloadRunner(VtaLibrary(), workload, SIM, 0)
         finds.append(
             best_point(made, bench, trials=12, seed=4, told=lambda *args: told.append(args))
         )
@@ -129,9 +129,9 @@ def test_a_search_is_seeded_and_counts_its_trials() -> None:
 
 def test_a_schedule_that_fails_is_not_a_time() -> None:
     workload = RESNET18["C10"].workload(SIM, Epilogue())
-    bench = Bench(VtaLibrary(), workload, SIM, 0)
+    bench = WorkloadRunner(VtaLibrary(), workload, SIM, 0)
     refused = bench.cycles(Trace((Step("split", ("out_co", 3)),)))
-    assert isinstance(refused, Failed)
+    assert isinstance(refused, FailedSchedule)
     assert "step 1, split('out_co', 3)" in refused.why
 
 
@@ -142,7 +142,7 @@ def test_starts_are_measured_first() -> None:
     found = tune_workload(
         TuningTask(workload=workload, target=SIM, trials=1, seed=0, starts=(start,))
     )
-    assert not isinstance(found, Failed)
+    assert not isinstance(found, FailedSchedule)
     assert found.point == start
     assert found.measured.is_right
     assert found.bound <= found.measured.cycles

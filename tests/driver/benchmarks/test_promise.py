@@ -14,10 +14,10 @@ from kit.networks.onnx_models import model, node, saved
 from driver import cli
 from driver.benchmarks.promise.command import document, figures, tables
 from driver.benchmarks.promise.keeping import Broken, PromiseResult, Wanted, Way, keep
-from driver.benchmarks.zoo.recipes import Recipe
+from driver.benchmarks.zoo.recipes import ZooRecipe
 from driver.benchmarks.zoo.samples import Archive
 
-ROWS = Recipe(task="rows", data=Archive("rows.npz"), calibrate=20)
+ROWS = ZooRecipe(task="rows", data=Archive("rows.npz"), calibrate=20)
 
 
 @pytest.fixture(autouse=True)

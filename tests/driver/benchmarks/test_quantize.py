@@ -9,13 +9,13 @@ import pytest
 
 from driver import cli
 from driver.benchmarks import quantize
-from driver.benchmarks.quantize import PLAINEST, Compared, Seconds, in_turns
+from driver.benchmarks.quantize import PLAINEST, QuantizationTimes, Seconds, in_turns
 from driver.network.quantize.options import AS_USUAL, Quantization
 
 
-def compared(ratio: float, plainest: float = 2.0) -> Compared:
+def compared(ratio: float, plainest: float = 2.0) -> QuantizationTimes:
     plain, usual = (Seconds(wall=s, processor=2 * s) for s in (plainest, plainest * ratio))
-    return Compared(plainest=plain, usual=usual, how="minmax")
+    return QuantizationTimes(plainest=plain, usual=usual, how="minmax")
 
 
 def test_ways_take_turns_and_the_least_counts() -> None:
@@ -54,7 +54,7 @@ def test_the_plainest_way_leaves_nothing_open() -> None:
 )
 def test_a_goal_is_met_or_missed(
     name: str,
-    found: Compared,
+    found: QuantizationTimes,
     cycles: float,
     missed: list[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -12,14 +12,14 @@ import pytest
 
 from driver import cli
 from driver.benchmarks import seed
-from driver.benchmarks.seed import Searched, seed_figures
+from driver.benchmarks.seed import SeededSearch, seed_figures
 
-SEARCHED = Searched(
+SEARCHED = SeededSearch(
     best=(("w", "t1"),), trials=(("w", "t1", "ok", 7), ("w", "t2", "ok", 9)), kills=0, seconds=0.5
 )
 
 
-def values(*searches: Searched) -> dict[str, tuple[float, bool]]:
+def values(*searches: SeededSearch) -> dict[str, tuple[float, bool]]:
     return {f.name: (f.value, f.is_met) for f in seed_figures(searches)}
 
 
@@ -48,7 +48,7 @@ def test_the_command_kills_every_second_search_and_fails_where_they_differ(
 ) -> None:
     asked: list[Sequence[int]] = []
 
-    def searched(out: Path, trials: int, chosen: int, kills: Sequence[int]) -> Searched:
+    def searched(out: Path, trials: int, chosen: int, kills: Sequence[int]) -> SeededSearch:
         asked.append(kills)
         assert (trials, chosen) == (50, 3)
         return replace(SEARCHED, kills=len(kills), best=(("w", f"t{len(asked)}"),))

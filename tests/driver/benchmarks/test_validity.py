@@ -13,10 +13,16 @@ from tilefarm.target import TARGETS
 from compile_worker.space import generate, has_space
 from driver import cli
 from driver.benchmarks.forbidden import forbidden_points
-from driver.benchmarks.kinds import workloads
 from driver.benchmarks.sandboxed import ScheduleResult
 from driver.benchmarks.validity import LayerTask, check_layer
-from driver.benchmarks.validity_figures import LayerValidity, Validity, Wrong, document, tables
+from driver.benchmarks.validity_figures import (
+    LayerValidity,
+    SpaceValidity,
+    WrongPoint,
+    document,
+    tables,
+)
+from driver.benchmarks.workloads import workloads
 from tuner.sampler import Sampler
 
 SIM = TARGETS["sim"]
@@ -54,23 +60,23 @@ def test_every_kind_keeps_its_promise(name: str) -> None:
     assert len(found.working) <= 1
 
 
-def wrong() -> Wrong:
-    return Wrong(
+def wrong() -> WrongPoint:
+    return WrongPoint(
         point={"tile": 2}, verdict=ScheduleResult(status=Status.RUN_CRASH, why="it fell\nover")
     )
 
 
 def test_what_is_not_as_promised_is_told() -> None:
     good = LayerValidity(name="good", valid=3, forbidden=("acc_sram",) * 20)
-    assert Validity((good,)).holds
+    assert SpaceValidity((good,)).holds
     bad = LayerValidity(name="bad", valid=2, wrong=(wrong(),), forbidden=("inp_sram",) * 20)
     strict = LayerValidity(
         name="strict", valid=1, forbidden=("acc_sram",) * 4, working=(("acc_sram", wrong()),)
     )
     crashed = LayerValidity(name="gone", crashed="the process ended")
     for layer in (bad, strict, crashed):
-        assert not Validity((layer,)).holds
-    everything = Validity((good, bad, strict, crashed))
+        assert not SpaceValidity((layer,)).holds
+    everything = SpaceValidity((good, bad, strict, crashed))
     text = "\n".join(tables(everything))
     assert "bad: run_crash: it fell: {'tile': 2}" in text
     assert "strict: acc_sram forbids a point that works" in text

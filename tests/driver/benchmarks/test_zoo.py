@@ -26,9 +26,9 @@ from driver import cli
 from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.goals import goals
 from driver.benchmarks.zoo.images import read_image
-from driver.benchmarks.zoo.recipes import Recipe
+from driver.benchmarks.zoo.recipes import ZooRecipe
 from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
-from driver.benchmarks.zoo.samples import Archive, Idx, Noise, Sheets, Windows, read
+from driver.benchmarks.zoo.samples import Archive, ClipWindows, Idx, RandomInputs, Sheets, read
 from driver.benchmarks.zoo.scores import accuracy, auc, score_text
 from driver.benchmarks.zoo.tables import document, tables
 from driver.network.graph.float_run import run_float
@@ -36,7 +36,7 @@ from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
 from driver.network.quantize.options import AS_USUAL
 
-IMAGES = Recipe(task="images", data=Archive("images.npz"), calibrate=15, gate=0.9)
+IMAGES = ZooRecipe(task="images", data=Archive("images.npz"), calibrate=15, gate=0.9)
 
 
 def png(image: NDArray[np.uint8]) -> bytes:
@@ -108,7 +108,7 @@ def test_grey_images_have_one_channel_of_whole_numbers(tmp_path: Path) -> None:
 
 def test_windows_of_clips(tmp_path: Path) -> None:
     np.savez(tmp_path / "c.npz", X=np.arange(40.0).reshape(2, 5, 4), Y=np.array([0, 1]))
-    samples = read(Windows(file="c.npz", values=8, stride=4, per_clip=3), tmp_path)
+    samples = read(ClipWindows(file="c.npz", values=8, stride=4, per_clip=3), tmp_path)
     assert samples.x[:, 0].tolist() == [0, 4, 8, 20, 24, 28]
     assert samples.per_label == 3
     assert samples.after(1).x[:, 0].tolist() == [20, 24, 28]
@@ -162,7 +162,7 @@ def test_data_that_are_not_there(source: Archive | Idx | Sheets, tmp_path: Path)
 )
 def test_arrays_that_are_no_samples(arrays: dict[str, NDArray[Any]], tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", allow_pickle=True, **arrays)
-    for source in (Archive("a.npz"), Windows(file="a.npz", values=2, stride=1, per_clip=1)):
+    for source in (Archive("a.npz"), ClipWindows(file="a.npz", values=2, stride=1, per_clip=1)):
         with pytest.raises(DataError, match=r"not numbers \[samples, \.\.\.\] and integers"):
             read(source, tmp_path)
 
@@ -185,7 +185,7 @@ def small_model(folder: Path) -> Path:
     return saved(made, folder, "small.onnx")
 
 
-def task(folder: Path, recipe: Recipe = IMAGES, model: str = "") -> Attempt:
+def task(folder: Path, recipe: ZooRecipe = IMAGES, model: str = "") -> Attempt:
     """Sixty images that all say 0."""
     x = np.random.default_rng(4).integers(0, 256, (60, 4, 4, 3)).astype(np.uint8)
     np.savez(folder / "images.npz", X=x, Y=np.zeros(60, np.uint8))
@@ -207,9 +207,9 @@ def test_a_network_is_scored_on_what_did_not_calibrate_it(tmp_path: Path) -> Non
     assert isinstance(row, Tried)
     assert (row.samples, row.labels, row.differing, row.gate) == (45, 45, 0, 0.9)
     assert row.device == row.integers
-    assert row.share == 1.0
-    assert row.predicted_cycles is not None
-    assert row.predicted_cycles < row.plain_cycles
+    assert row.use.share == 1.0
+    assert row.use.predicted_cycles is not None
+    assert row.use.predicted_cycles < row.use.plain_cycles
     assert row.compared[0].title == "top-1 of labels"
     assert row.compared[0].device == pytest.approx(100 * (row.device or 0))
     assert row.findings == (
@@ -224,7 +224,7 @@ def test_a_network_is_scored_on_what_did_not_calibrate_it(tmp_path: Path) -> Non
     assert replace(good, differing=2).findings == (
         "2 of 45 samples differ from the integer reference",
     )
-    assert replace(good, share=0.5).findings == (
+    assert replace(good, use=replace(good.use, share=0.5)).findings == (
         "only 50.0 % of the multiply-accumulates are on the accelerator",
     )
 
@@ -295,7 +295,7 @@ def test_a_network_that_onnx_runtime_does_not_quantize_is_told(
 
     monkeypatch.setattr("driver.benchmarks.zoo.attempt.peer_outputs", runs)
     small = replace(task(tmp_path), with_peer=True, says=True)
-    row = attempt(replace(small, recipe=replace(IMAGES, data=Noise())))
+    row = attempt(replace(small, recipe=replace(IMAGES, data=RandomInputs())))
     assert isinstance(row, Tried)
     assert row.peer_int8_db is None
     why = "there are no data to calibrate it"
@@ -374,6 +374,6 @@ def test_impossible_options(
 
 
 def test_noise_is_no_file(tmp_path: Path) -> None:
-    row = attempt(task(tmp_path, Recipe(task="images", data=Noise())))
+    row = attempt(task(tmp_path, ZooRecipe(task="images", data=RandomInputs())))
     assert isinstance(row, Tried)
-    assert (row.device, row.labels, row.predicted_cycles) == (None, 0, None)
+    assert (row.device, row.labels, row.use.predicted_cycles) == (None, 0, None)

@@ -26,7 +26,7 @@ from device_server.tracker.client import TrackerClient
 from driver import cli
 from driver.doctor import Finding
 from driver.jobs import shipping
-from driver.jobs.responses import Job
+from driver.jobs.responses import RayJob
 from driver.report.terminal.views import view_for
 from driver.run_events import DeviceJoined, DeviceLeft, Notice, SearchBegan, StepEnded
 
@@ -201,7 +201,7 @@ def test_jobs_and_what_they_print(
     token.chmod(0o600)
     folder = tmp_path / "cluster"
     folder.mkdir()
-    job = Job(
+    job = RayJob(
         id=words,
         status=words,
         message=words,

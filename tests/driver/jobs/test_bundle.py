@@ -17,7 +17,7 @@ from driver.jobs.bundle import packed, unpack
 from driver.jobs.transfer import content_of, lines_of
 
 
-def test_a_parcel_is_a_function_of_names_and_contents(tmp_path: Path) -> None:
+def test_a_bundle_is_a_function_of_names_and_contents(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"1" * 1000)
     two.write_bytes(b"2")
@@ -38,7 +38,7 @@ def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:
         unpack(b"abc", Digest.of(b"abc"), tmp_path)
 
 
-def test_a_parcel_that_would_be_too_large_is_not_made(tmp_path: Path) -> None:
+def test_a_bundle_that_would_be_too_large_is_not_made(tmp_path: Path) -> None:
     noise, gap = tmp_path / "noise", tmp_path / "gap"
     noise.write_bytes(random.Random(0).randbytes(3 << 20))
     with gap.open("wb") as stream:
@@ -69,9 +69,9 @@ def test_a_folder_travels_as_lines_of_a_log(tmp_path: Path) -> None:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.namelist() == ["log/x", "records.sqlite", "report.html"]
     assert digest == Digest.of(content)
-    with pytest.raises(CorruptBlobError, match="ends before its parcel does"):
+    with pytest.raises(CorruptBlobError, match="ends before its bundle does"):
         content_of("\n".join(lines[:-2]))
-    with pytest.raises(CorruptBlobError, match="is no parcel"):
+    with pytest.raises(CorruptBlobError, match="is no bundle"):
         content_of("\n".join([*lines[:2], "?", *lines[2:]]))
 
 

@@ -17,7 +17,7 @@ from kit.networks.onnx_models import saved_beside
 from tilefarm.digest import Digest
 
 from driver import cli
-from driver.jobs.responses import Job
+from driver.jobs.responses import RayJob
 from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 
 Said = Callable[..., str]
@@ -197,7 +197,7 @@ def test_cancelling_a_job_that_has_ended_says_what_comes_next(
     said: Said,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    job = Job(
+    job = RayJob(
         id="job-1",
         status=status,
         message="",

@@ -19,13 +19,13 @@ from driver.network.accuracy.plans import RemedyPlan
 from driver.network.accuracy.promise import Promise
 from driver.network.accuracy.remedies import Remedy
 from driver.report import page, write_report
-from driver.report.gantt import busy_seconds
-from driver.report.noise import NoiseRow
+from driver.report.gantt_chart import busy_seconds
+from driver.report.noise_chart import NoiseRow
 from driver.report.profile import Profile
-from driver.report.progress import progress_chart
+from driver.report.progress_chart import progress_chart
 from driver.report.summary import brief
 from driver.report.svg import AxisScale, short
-from driver.report.timeline import drawable, merged
+from driver.report.timeline_chart import drawable, merged
 from driver.report.trace import chrome_trace
 from driver.run_events import Span
 
@@ -136,9 +136,11 @@ def test_names_are_escaped() -> None:
 
 
 def test_a_run_without_anything_still_has_a_report() -> None:
+    full = a_summary()
+    session = replace(full.session, trials_per_second=None, first_measured_seconds=None)
     empty = replace(
-        a_summary(), workloads=(), layers=(), trials=(), spans=(), arena=None, timeline=None,
-        accuracy=None, trials_per_second=None, first_measured_seconds=None,
+        full, workloads=(), layers=(), trials=(), spans=(), arena=None, timeline=None,
+        accuracy=None, session=session,
     )  # fmt: skip
     HTMLParser().feed(page(empty))
 
@@ -231,8 +233,8 @@ def test_the_trace_has_an_event_per_span_and_instruction() -> None:
 
 def test_a_program_that_takes_many_times_its_kernels_is_told_everywhere() -> None:
     usual = a_summary()
-    assert usual.best_cycles is not None
-    odd = replace(usual, network_cycles=40 * usual.best_cycles)
+    assert usual.best.cycles is not None
+    odd = replace(usual, network_cycles=40 * usual.best.cycles)
     said = "the whole program takes 40.0 times what its parts take one by one"
     assert said in page(odd)
     assert said not in page(usual)

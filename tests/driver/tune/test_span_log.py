@@ -10,7 +10,7 @@ from kit.reports.summaries import a_summary
 from tilefarm.rpc.served import Exchange, Phase, Served
 from tilefarm.watch.work import Work
 
-from driver.report.gantt import gantt_chart
+from driver.report.gantt_chart import gantt_chart
 from driver.report.trace import chrome_trace
 from driver.run_events import Span
 from driver.tune.span_log import SpanLog

@@ -52,7 +52,7 @@ def test_the_default_is_found_by_what_was_chosen_alone() -> None:
 
 def test_a_workload_in_one_row() -> None:
     row = workload_row(TASK, TRIALS)
-    assert (row.default_cycles, row.best_cycles, row.trials) == (1000, 250, 5)
+    assert (row.default.cycles, row.best.cycles, row.trials) == (1000, 250, 5)
     assert row.failures == (("run_timeout", 2),)
     assert row.best_point == (("inner", 4),)
     assert row.speedup == 4
@@ -67,15 +67,15 @@ def test_seconds_take_the_place_of_cycles() -> None:
     ]
     assert winner([*trials, replace(trials[0], wall_time=None, cycles=0)], None) == trials[2]
     row = workload_row(TASK, trials)
-    assert (row.default_seconds, row.best_seconds) == pytest.approx((1e-4, 2.5e-5))
-    assert (row.default_cycles, row.best_cycles, row.utilisation) == (None, None, None)
+    assert (row.default.seconds, row.best.seconds) == pytest.approx((1e-4, 2.5e-5))
+    assert (row.default.cycles, row.best.cycles, row.utilisation) == (None, None, None)
     assert row.speedup == pytest.approx(4)
     assert trial_rows({TASK.name: TASK}, trials, 0.0)[0].cost == pytest.approx(1e-4)
 
 
 def test_a_workload_without_a_good_trial_has_no_ratio() -> None:
     row: WorkloadRow = workload_row(TASK, [trial(2, None)])
-    assert (row.speedup, row.utilisation, row.best_cycles) == (None, None, None)
+    assert (row.speedup, row.utilisation, row.best.cycles) == (None, None, None)
 
 
 def test_trials_of_earlier_sessions_have_no_time() -> None:

@@ -10,13 +10,16 @@ from tilefarm.measurement import TimelineEvent
 from driver.network.accuracy.judgement import Judgement
 from driver.network.accuracy.judging import Compared
 from driver.network.accuracy.promise import Promise
+from driver.report.cost import Cost
 from driver.report.summary import (
     Accuracy,
     ArenaPlan,
     ArenaRect,
     KernelTimeline,
     LayerRow,
+    RunOrigin,
     RunSummary,
+    SessionFigures,
     TrialRow,
     WorkloadRow,
 )
@@ -26,6 +29,7 @@ from driver.run_events import Span, TimeBreakdown
 def a_summary(title: str = "digits.onnx", name: str = "conv2d_1x2x8x8") -> RunSummary:
     """Two workloads, 20 trials of which one timed out, two devices, three tensors."""
     other = "dense_1x4"
+    conv = _workload(name, 2, 9000, 3000)
     trials = tuple(
         TrialRow(
             number=n,
@@ -40,23 +44,27 @@ def a_summary(title: str = "digits.onnx", name: str = "conv2d_1x2x8x8") -> RunSu
         for n in range(1, 21)
     )
     return RunSummary(
-        title=title,
-        model_digest="ab" * 32,
-        target="sim",
-        target_digest="cd" * 32,
-        began="2026-01-02T03:04:05Z",
-        seed=7,
-        proposer="guided",
-        total_seconds=12.0,
-        search_seconds=6.0,
-        first_measured_seconds=2.5,
-        trials_per_second=3.3,
-        trials_this_session=20,
-        split=TimeBreakdown(
-            propose_seconds=0.1, compile_seconds=2, transfer_seconds=0.2, run_seconds=1.5
+        run=RunOrigin(
+            title=title,
+            model_digest="ab" * 32,
+            target="sim",
+            target_digest="cd" * 32,
+            began="2026-01-02T03:04:05Z",
+            seed=7,
+            proposer="guided",
         ),
-        workloads=(_workload(name, 2, 9000, 3000), _workload(other, 1, 2000, None)),
-        layers=(_layer("conv_1", "accelerator", name, 3000), _layer("pool", "cpu", "", None)),
+        session=SessionFigures(
+            total_seconds=12.0,
+            search_seconds=6.0,
+            first_measured_seconds=2.5,
+            trials_per_second=3.3,
+            trials_this_session=20,
+            split=TimeBreakdown(
+                propose_seconds=0.1, compile_seconds=2, transfer_seconds=0.2, run_seconds=1.5
+            ),
+        ),
+        workloads=(conv, _workload(other, 1, 2000, None)),
+        layers=(_layer("conv_1", "accelerator", conv), _layer("pool", "cpu", None)),
         trials=trials,
         spans=tuple(
             Span(
@@ -141,26 +149,15 @@ def by_the_clock(summary: RunSummary) -> RunSummary:
     def seconds(cycles: int | None) -> float | None:
         return None if cycles is None else 1e-7 * cycles
 
+    def timed(row: WorkloadRow) -> WorkloadRow:
+        default, best = (Cost(seconds=seconds(each.cycles)) for each in (row.default, row.best))
+        return replace(row, default=default, best=best)
+
     return replace(
         summary,
-        workloads=tuple(
-            replace(
-                w,
-                default_cycles=None,
-                best_cycles=None,
-                default_seconds=seconds(w.default_cycles),
-                best_seconds=seconds(w.best_cycles),
-            )
-            for w in summary.workloads
-        ),
+        workloads=tuple(map(timed, summary.workloads)),
         layers=tuple(
-            replace(
-                each,
-                default_cycles=None,
-                cycles=None,
-                default_seconds=seconds(each.default_cycles),
-                kernel_seconds=seconds(each.cycles),
-            )
+            replace(each, workload=timed(each.workload)) if each.workload else each
             for each in summary.layers
         ),
         trials=tuple(
@@ -180,25 +177,22 @@ def _workload(name: str, count: int, default: int, best: int | None) -> Workload
         count=count,
         macs=589_824,
         ideal_cycles=2304,
-        default_cycles=default,
-        best_cycles=best or 600,
+        default=Cost(default),
+        best=Cost(best or 600),
         trials=10,
         failures=(("run_timeout", 1),),
         best_point=(("tile_h", 4), ("tile_w", 8)),
     )
 
 
-def _layer(name: str, place: str, workload: str, cycles: int | None) -> LayerRow:
+def _layer(name: str, place: str, workload: WorkloadRow | None) -> LayerRow:
     return LayerRow(
         name=name,
         operator="conv2d",
         place=place,
         why="the GEMM unit has it",
-        workload=workload,
         shape="32→32 8x8",
         macs=589_824,
-        ideal_cycles=2304,
-        default_cycles=9000 if cycles else None,
-        cycles=cycles,
         output_nbytes=2048,
+        workload=workload,
     )

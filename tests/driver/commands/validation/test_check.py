@@ -19,8 +19,8 @@ from tilefarm.workload import Workload
 from compile_worker.compiler import compile_kernel
 from driver import cli
 from driver.commands.check import row, verdict
+from driver.commands.validation.checked_steps import checked_steps, first_difference
 from driver.commands.validation.checking import EQUAL, checked, schedules
-from driver.commands.validation.conformance import checked_steps, first_difference
 from driver.network.examples import DEMO_CALIBRATION
 from driver.network.forms import Forms, NetworkSource
 

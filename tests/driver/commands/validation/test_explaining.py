@@ -18,7 +18,12 @@ from kit.networks.random_networks import window
 from tilefarm.target import TARGETS
 
 from driver import cli
-from driver.commands.validation.explaining import ExplainedLayer, Explanation, shift_words
+from driver.commands.validation.explaining import (
+    ExplainedLayer,
+    Explanation,
+    LayerScales,
+    shift_words,
+)
 from driver.commands.validation.text_report import lines, principal
 from driver.network.examples import DEMO_TEST
 from driver.network.forms import NetworkSource, forms_of
@@ -172,10 +177,7 @@ def test_long_names_and_infinite_noise_fit() -> None:
         why="w",
         made_from=(Origin("a", "BatchNormalization"), Origin("b", "Relu")),
         kernels=("conv2d",),
-        scale_in=(None,),
-        scale=1e-9,
-        zero=-127,
-        shift=">>10..22 by channel",
+        scales=LayerScales(scale_in=(None,), scale=1e-9, zero=-127, shift=">>10..22 by channel"),
         macs=99_999_999_999,
         noise=Noise(signal=1.0),
     )
@@ -197,12 +199,8 @@ def test_many_reasons_and_long_names_fit() -> None:
             why=f"reason {number}",
             made_from=(),
             kernels=(),
-            scale_in=(),
-            scale=None,
-            zero=0,
-            shift="",
+            scales=LayerScales(),
             macs=7,
-            noise=None,
         )
         for number in range(40)
     )

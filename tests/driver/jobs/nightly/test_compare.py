@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driver import cli
-from driver.jobs.nightly.verdicts import Cycles, Verdict, judged
+from driver.jobs.nightly.verdicts import Cycles, NightlyVerdict, judged
 
 
 def zoo(**cycles: tuple[int, int | None]) -> dict[str, Any]:
@@ -59,25 +59,29 @@ def nights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Nights:
 @pytest.mark.parametrize(
     ("old", "new", "verdict"),
     [
-        (Cycles(cycles=1000), Cycles(cycles=1000), Verdict.SAME),
-        (Cycles(cycles=1000), Cycles(cycles=999), Verdict.FASTER),
-        (Cycles(cycles=1000), Cycles(cycles=1005), Verdict.A_LITTLE_SLOWER),
-        (Cycles(cycles=1000), Cycles(cycles=1006), Verdict.SLOWER),
-        (Cycles(cycles=1000), Cycles(cycles=None), Verdict.LOST),
-        (Cycles(cycles=None), Cycles(cycles=1000), Verdict.INSUFFICIENT_HISTORY),
-        (Cycles(cycles=9, device="a"), Cycles(cycles=99, device="b"), Verdict.DEVICE_CHANGED),
+        (Cycles(cycles=1000), Cycles(cycles=1000), NightlyVerdict.SAME),
+        (Cycles(cycles=1000), Cycles(cycles=999), NightlyVerdict.FASTER),
+        (Cycles(cycles=1000), Cycles(cycles=1005), NightlyVerdict.A_LITTLE_SLOWER),
+        (Cycles(cycles=1000), Cycles(cycles=1006), NightlyVerdict.SLOWER),
+        (Cycles(cycles=1000), Cycles(cycles=None), NightlyVerdict.LOST),
+        (Cycles(cycles=None), Cycles(cycles=1000), NightlyVerdict.INSUFFICIENT_HISTORY),
+        (
+            Cycles(cycles=9, device="a"),
+            Cycles(cycles=99, device="b"),
+            NightlyVerdict.DEVICE_CHANGED,
+        ),
     ],
 )
-def test_a_row_is_judged(old: Cycles, new: Cycles, verdict: Verdict) -> None:
+def test_a_row_is_judged(old: Cycles, new: Cycles, verdict: NightlyVerdict) -> None:
     (row,) = judged({"k": old}, {"k": new}, 0.5)
     assert row.verdict is verdict
-    assert verdict.fails == (verdict in (Verdict.SLOWER, Verdict.LOST))
+    assert verdict.fails == (verdict in (NightlyVerdict.SLOWER, NightlyVerdict.LOST))
 
 
 @given(st.dictionaries(st.text(), st.integers(min_value=1)))
 def test_a_night_is_as_good_as_itself(cycles: dict[str, int]) -> None:
     night = {name: Cycles(cycles=n) for name, n in cycles.items()}
-    assert all(row.verdict is Verdict.SAME for row in judged(night, night, 0.0))
+    assert all(row.verdict is NightlyVerdict.SAME for row in judged(night, night, 0.0))
 
 
 def test_what_is_only_in_one_night_is_not_forgotten(nights: Nights) -> None:

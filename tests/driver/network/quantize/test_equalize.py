@@ -20,7 +20,7 @@ from kit.networks.random_networks import (
 )
 from tilefarm.errors import DataError
 
-from driver.commands.validation.noise import noise_of
+from driver.commands.validation.layer_noise import noise_of
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import (
     Add,

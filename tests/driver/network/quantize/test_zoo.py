@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilefarm.target import TARGETS
 
 from driver.benchmarks.zoo.samples import Idx, read
-from driver.commands.validation.noise import noise_of
+from driver.commands.validation.layer_noise import noise_of
 from driver.network import import_model, load_data
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Add, Conv2d

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from tilefarm.printable import page_text as escape
 
-from driver.report.cost import cost
 from driver.report.summary import RunSummary, TrialRow, WorkloadRow
 from driver.report.svg import AxisScale, axes, box, colour, drawing, element, label, short, steps
 
@@ -47,7 +46,7 @@ def progress_chart(summary: RunSummary) -> str:
 
 
 def _curve(workload: WorkloadRow, trials: tuple[TrialRow, ...]) -> Iterator[tuple[float, float]]:
-    first = cost(workload.default_cycles, workload.default_seconds)
+    first = workload.default.number
     best: float | None = None
     for trial in trials:
         if trial.workload != workload.name or trial.cost is None:

@@ -23,7 +23,7 @@ _ENTRY = "kernel"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class KernelMeasurement:
     """A kernel that ran: its cycles by cause, instructions, bytes moved, and whether it is right.
 
     Attributes:
@@ -43,7 +43,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedSchedule:
     """A schedule that did not become a kernel that ran: where it ended, and why."""
 
     stage: str
@@ -51,7 +51,7 @@ class Failed:
     constraint: str = ""
 
 
-class Bench:
+class WorkloadRunner:
     """Compiles and runs schedules of one workload, on operands that stay the same.
 
     Nothing is isolated: a kernel that crashes takes the process along, and every kernel stays
@@ -67,18 +67,18 @@ class Bench:
         self._wanted: dict[str, bytes] = {}
         library.configure(target)
 
-    def cycles(self, trace: Trace) -> int | Failed:
+    def cycles(self, trace: Trace) -> int | FailedSchedule:
         """The exact cycles of a schedule; its result is not looked at."""
         code = self._compiled(trace)
-        if isinstance(code, Failed):
+        if isinstance(code, FailedSchedule):
             return code
         result = self._run(code)
-        return result if isinstance(result, Failed) else result.counters.cycles
+        return result if isinstance(result, FailedSchedule) else result.counters.cycles
 
-    def measured(self, trace: Trace) -> Measured | Failed:
+    def measured(self, trace: Trace) -> KernelMeasurement | FailedSchedule:
         """The schedule's cycles by cause, and its result against the reference's."""
         code = self._compiled(trace)
-        if isinstance(code, Failed):
+        if isinstance(code, FailedSchedule):
             return code
         self._library.record(True)
         try:
@@ -86,19 +86,19 @@ class Bench:
             streams = self._library.recorded()
         finally:
             self._library.record(False)
-        if isinstance(result, Failed):
+        if isinstance(result, FailedSchedule):
             return result
         return self._explained(result, streams)
 
-    def _compiled(self, trace: Trace) -> bytes | Failed:
+    def _compiled(self, trace: Trace) -> bytes | FailedSchedule:
         job = CompileJob(workload=self.workload, trace=trace, target=self.target, symbol=_ENTRY)
         match compile_kernel(job):
             case Artifact(code=code):
                 return code
             case BuildFailure() as failure:
-                return Failed(failure.stage, failure.why, failure.constraint)
+                return FailedSchedule(failure.stage, failure.why, failure.constraint)
 
-    def _run(self, code: bytes) -> EntryResult | Failed:
+    def _run(self, code: bytes) -> EntryResult | FailedSchedule:
         buffers: list[bytes | int] = [
             self._inputs[spec.name].tobytes() for spec in self.workload.inputs
         ]
@@ -109,9 +109,11 @@ class Bench:
             try:
                 return self._library.run_entry(artifact, _ENTRY, buffers)
             except TilefarmError as error:
-                return Failed("run", str(error))
+                return FailedSchedule("run", str(error))
 
-    def _explained(self, result: EntryResult, streams: tuple[RecordedStream, ...]) -> Measured:
+    def _explained(
+        self, result: EntryResult, streams: tuple[RecordedStream, ...]
+    ) -> KernelMeasurement:
         total = CycleBreakdown()
         for stream in streams:
             again = self._library.run_stream(stream.instructions, stream.before, timeline=True)
@@ -122,7 +124,7 @@ class Bench:
                 )
             total += spent(disassemble(stream.instructions, self._isa), again.spans, again.counters)
         counters = result.counters
-        return Measured(
+        return KernelMeasurement(
             spent=total,
             instructions=counters.instructions,
             read_nbytes=counters.inp_load_nbytes

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tilefarm.printable import printable
 
-from driver.report.cost import cost, gain, total
+from driver.report.cost import NOT_KNOWN, Cost, gain, total
 from driver.report.terminal.ended import Shown
 from driver.run_events import DeviceJoined, DeviceLeft, KnownWorkload, SearchBegan, TrialEnded
 
@@ -18,20 +18,8 @@ class WorkloadLine:
     count: int
     trials: int = 0
     failed: int = 0
-    default_cycles: int | None = None
-    best_cycles: int | None = None
-    default_seconds: float | None = None
-    best_seconds: float | None = None
-
-    @property
-    def default(self) -> float | None:
-        """What the untuned schedule takes, by the clock of the run."""
-        return cost(self.default_cycles, self.default_seconds)
-
-    @property
-    def best(self) -> float | None:
-        """What the best one takes."""
-        return cost(self.best_cycles, self.best_seconds)
+    default: Cost = NOT_KNOWN
+    best: Cost = NOT_KNOWN
 
 
 def _row(count: int, standing: KnownWorkload | None) -> WorkloadLine:
@@ -41,15 +29,13 @@ def _row(count: int, standing: KnownWorkload | None) -> WorkloadLine:
         count,
         trials=standing.trials,
         failed=standing.failed,
-        default_cycles=standing.default_cycles,
-        best_cycles=standing.best_cycles,
-        default_seconds=standing.default_seconds,
-        best_seconds=standing.best_seconds,
+        default=Cost(standing.default_cycles, standing.default_seconds),
+        best=Cost(standing.best_cycles, standing.best_seconds),
     )
 
 
 @dataclass(slots=True)
-class SearchBoard:
+class SearchStatus:
     """Rows of workloads, devices, and how far the trials are."""
 
     rows: dict[str, WorkloadLine] = field(default_factory=dict)
@@ -73,9 +59,8 @@ class SearchBoard:
                 row = self.rows[event.workload]
                 row.trials += 1
                 row.failed += event.status != "ok"
-                row.best_cycles, row.best_seconds = event.best_cycles, event.best_seconds
-                row.default_cycles = event.default_cycles
-                row.default_seconds = event.default_seconds
+                row.default = Cost(event.default_cycles, event.default_seconds)
+                row.best = Cost(event.best_cycles, event.best_seconds)
                 self.done, self.total, self.now = event.number, event.total, event.seconds
             case DeviceJoined():
                 self.devices[event.device] = event.sandbox
@@ -85,7 +70,7 @@ class SearchBoard:
                 pass
 
     def line(self) -> str:
-        """Shown in one line."""
+        """Progress in one line."""
         elapsed = self.now - self.began
         fresh = self.done - self.earlier
         rate = f"{fresh / elapsed:.1f}/s" if elapsed > 0 and fresh else "-"
@@ -99,6 +84,6 @@ class SearchBoard:
         """Default by best over the network so far."""
         rows = self.rows.values()
         return gain(
-            total((row.count, row.default) for row in rows),
-            total((row.count, row.best) for row in rows),
+            total((row.count, row.default) for row in rows).number,
+            total((row.count, row.best) for row in rows).number,
         )
