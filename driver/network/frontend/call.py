@@ -92,6 +92,14 @@ Result: TypeAlias = Lowered | Array
 """What becomes of one output of a node: operators, or a value that is known at import."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeConstant:
+    """Integers less their zero point, and scales that broadcast over them."""
+
+    steps: NDArray[np.int64]
+    scale: FloatArray
+
+
 @dataclass(slots=True)
 class Scope:
     """Everything known so far: constants, activations by their current names, nodes made.
@@ -100,7 +108,12 @@ class Scope:
     What refused nodes would have made is `unknown`; some of it has a shape nevertheless. `grids`
     has the names of quantized activations, `ranges` the reach of the tensors that hold them, and
     `pairs` which tensor has another one's values on a grid. `readings` has what a tensor that was
-    made on one grid is on another. `units` is explained in `frontend.integers.dynamic_scales`.
+    made on one grid is on another.`units` is explained in `frontend.integers.dynamic_scales`.
+
+    Where the network `keeps_integers`, it has the file's own arithmetic, see
+    `frontend.integers.whole_weights`: `whole` are the constants that integers stand for, `rounded`
+    the tensors that hold nothing between the reals of a grid, and `dynamic` those whose grid is the
+    data's.
     """
 
     constants: dict[str, Array]
@@ -116,6 +129,10 @@ class Scope:
     readings: dict[tuple[str, Grid, Grid], str] = field(default_factory=dict)
     units: dict[str, tuple[str, ...]] = field(default_factory=dict)
     batch: int = 1
+    keeps_integers: bool = False
+    whole: dict[str, WholeConstant] = field(default_factory=dict)
+    rounded: dict[str, Grid] = field(default_factory=dict)
+    dynamic: set[str] = field(default_factory=set)
 
     def resolved(self, name: str) -> str:
         """The tensor that an ONNX name stands for."""

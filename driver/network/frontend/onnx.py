@@ -35,6 +35,7 @@ from driver.network.frontend.graph_inputs_and_outputs import (
 from driver.network.frontend.integer_inputs import open_doors
 from driver.network.frontend.integers import grids
 from driver.network.frontend.integers.plain_integers import as_integers
+from driver.network.frontend.integers.whole_weights import pass_on_whole
 from driver.network.frontend.order import needed_in_order
 from driver.network.frontend.reasons import Reasons
 from driver.network.frontend.rules import COMPOSITIONS, SEVERAL_OUTPUTS, check_supported, rule_of
@@ -43,17 +44,21 @@ from driver.network.frontend.shape_inference import inferred_shapes
 from driver.network.frontend.steps import Steps
 from driver.network.graph.ir import Graph, GraphInput, GraphNode, Reshape, Shape
 from driver.network.graph.shapes import graph_of
-from driver.network.rewrites.fold import fold
+from driver.network.rewrites.fold import fold, tidied
 
 _REFUSAL_HINT: Final = "export without these, or put what is equal in their place"
 
 
-def import_model(path: Path, extents: Extents | None = None) -> Graph:
+def import_model(
+    path: Path, extents: Extents | None = None, *, keeps_integers: bool = False
+) -> Graph:
     """The network in an ONNX file, folded, with static shapes.
 
     Args:
         path: the file.
         extents: of inputs and dimensions that the file leaves open.
+        keeps_integers: whether what is quantized in the file keeps its own arithmetic: rounding is
+            `FakeQuantize`, layers have whole weights and `ScaleSums`, and nothing is folded.
 
     Raises:
         SettingsError: the extents contradict the file.
@@ -65,16 +70,19 @@ def import_model(path: Path, extents: Extents | None = None) -> Graph:
     fix_extents(model, extents or {})
     readings = [Reasons() for _ in batches(model.graph)]
     for batch, reasons in zip(batches(model.graph), readings, strict=True):
-        graph = _read(model, path, batch, reasons)
+        graph = _read(model, path, batch, reasons, keeps_integers=keeps_integers)
         if graph is not None:
             return graph
     raise readings[0].error(path)
 
 
-def _read(model: onnx.ModelProto, path: Path, batch: int, reasons: Reasons) -> Graph | None:
+def _read(
+    model: onnx.ModelProto, path: Path, batch: int, reasons: Reasons, *, keeps_integers: bool
+) -> Graph | None:
     """The network, if a batch of so many samples can be seen in it."""
     opset = opset_of(model, reasons)
     scope = _opening(model.graph, path, batch, reasons)
+    scope.keeps_integers = keeps_integers
     nodes, stuck = needed_in_order(model.graph, reasons)
     scope.unknown.update(name for node in stuck for name in node.output)
     scope.readers = _reader_counts(model.graph, [*nodes, *stuck])
@@ -87,7 +95,8 @@ def _read(model: onnx.ModelProto, path: Path, batch: int, reasons: Reasons) -> G
     scope.constants.clear()  # What is needed of them is in the nodes, often in another order.
     inputs = list(scope.inputs.values())
     with np.errstate(over="ignore", invalid="ignore"):
-        graph = fold(graph_of(readable(path.stem), inputs, outputs, scope.nodes))
+        graph = graph_of(readable(path.stem), inputs, outputs, scope.nodes)
+        graph = tidied(graph) if keeps_integers else fold(graph)
     ranges = {name: reach for name, reach in scope.ranges.items() if name in graph.shapes}
     for node in _infinite(graph):
         reasons.add(f"{node.name}: its folded weights leave float32", _REFUSAL_HINT)
@@ -177,6 +186,7 @@ def _compute(call: OnnxCall, scope: Scope) -> None:
         values = computed(call, scope, _compute)
     if values is not None:
         scope.constants.update(zip(call.outputs, values, strict=False))
+        pass_on_whole(call, scope)
     else:
         _emit_all(call, _results(call, scope), scope)
     grids.pass_on(call, scope)

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from driver.network.frontend.call import OnnxCall, RefusedError, Result, Scope
 from driver.network.frontend.constants import CONSTANT_OPERATORS
 from driver.network.frontend.integers import layers, qdq_pairs, qlinear
+from driver.network.frontend.integers.whole_weights import in_whole_numbers
 from driver.network.frontend.operators import (
     arithmetic,
     attention,
@@ -43,21 +44,21 @@ RULES: Final[Mapping[str, Rule]] = {
     "CastLike": arithmetic.cast_like,
     "Clip": arithmetic.clip,
     "Concat": joining.concat,
-    "Conv": also_of_lines(windows.conv),
-    "ConvTranspose": also_of_lines(transposed.conv_transpose),
+    "Conv": in_whole_numbers(also_of_lines(windows.conv)),
+    "ConvTranspose": in_whole_numbers(also_of_lines(transposed.conv_transpose)),
     "DepthToSpace": moves.depth_to_space,
     "Div": binary.divide,
     "Dropout": arithmetic.dropout,
     "Einsum": matrices.einsum,
     "Expand": moves.expand,
     "Flatten": reshapes.flatten,
-    "Gemm": matrices.gemm,
+    "Gemm": in_whole_numbers(matrices.gemm),
     "GatherElements": moves.gather_elements,
     "GlobalAveragePool": also_of_lines(windows.global_average_pool),
     "GlobalMaxPool": also_of_lines(windows.global_max_pool),
     "Identity": arithmetic.same,
     "LogSoftmax": reductions.log_softmax,
-    "MatMul": matrices.matmul,
+    "MatMul": in_whole_numbers(matrices.matmul),
     "Max": binary.larger,
     "MaxPool": also_of_lines(windows.max_pool),
     "Mean": binary.mean,

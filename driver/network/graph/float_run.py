@@ -17,6 +17,7 @@ from driver.network.graph.columns import (
     taken,
 )
 from driver.network.graph.functions import evaluate
+from driver.network.graph.grid import on_own_grid
 from driver.network.graph.ir import (
     Add,
     Affine,
@@ -26,6 +27,7 @@ from driver.network.graph.ir import (
     Conv2d,
     ConvTranspose2d,
     Dense,
+    FakeQuantize,
     FloatArray,
     Gather,
     Graph,
@@ -38,6 +40,7 @@ from driver.network.graph.ir import (
     Reduce,
     ReduceKind,
     Reshape,
+    ScaleSums,
     Slice,
     Slopes,
     Softmax,
@@ -141,6 +144,12 @@ def apply(op: Operator, *operands: FloatArray) -> FloatArray:
         case Softmax(axis=axis):
             powers = np.exp(x - x.max(axis=axis, keepdims=True))
             return np.asarray(powers / powers.sum(axis=axis, keepdims=True), np.float32)
+        case FakeQuantize(grid=grid):
+            return on_own_grid(x) if grid is None else grid.reals(grid.integers(x))
+        case ScaleSums(bias=whole, scale=factor, step=step):
+            lanes = (-1, *(1,) * (x.ndim - 2))
+            sums = x / np.float32(step or 1) + whole.reshape(lanes)
+            return np.asarray(sums * factor.reshape(lanes), np.float32)
 
 
 _REDUCTIONS: Final[Mapping[ReduceKind, Callable[..., FloatArray]]] = {

@@ -84,3 +84,30 @@ class Grid:
 
     def __str__(self) -> str:
         return f"{self.dtype} with scale {self.scale:.6g} and zero point {self.zero}"
+
+
+def own_grid(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Scale and zero point of every sample [N, 1, ...], as ONNX's DynamicQuantizeLinear makes them.
+
+    They are of uint8 over the range of the sample with 0; of a sample of zeros the scale is 1.
+    """
+    axes = tuple(range(1, x.ndim))
+    lowest = np.minimum(x.min(axis=axes, keepdims=True), np.float32(0))
+    highest = np.maximum(x.max(axis=axes, keepdims=True), np.float32(0))
+    steps = np.float32(BOUNDS["uint8"][1])
+    scale = np.where(lowest == highest, np.float32(1), (highest - lowest) / steps)
+    zero = np.rint(np.clip(np.float32(0) - lowest / scale, 0, steps))
+    return np.asarray(scale, np.float32), zero.astype(np.int32)
+
+
+def steps_on_own_grid(x: NDArray[np.float32]) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
+    """The integers of every sample less their zero point, and their scale."""
+    scale, zero = own_grid(x)
+    steps = np.clip(np.rint(x / scale), -zero, BOUNDS["uint8"][1] - zero)
+    return steps.astype(np.int16), scale
+
+
+def on_own_grid(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The nearest reals on the grid of each sample."""
+    steps, scale = steps_on_own_grid(x)
+    return steps.astype(np.float32) * scale

@@ -257,6 +257,29 @@ class Softmax:
     axis: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeQuantize:
+    """The nearest real of a grid: what QuantizeLinear and DequantizeLinear make of x.
+
+    Without a grid it is that of DynamicQuantizeLinear: uint8, over the range of each sample.
+    """
+
+    grid: Grid | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScaleSums:
+    """(x / step + bias [C]) * scale [C] of what a layer with whole weights made of reals on a grid.
+
+    `step` is the grid's scale, so x / step are sums of integers; None where the data decide it:
+    then there is no bias, and the sums stay in its unit.
+    """
+
+    bias: NDArray[np.int32]
+    scale: FloatArray
+    step: float | None
+
+
 Operator: TypeAlias = (
     Conv2d
     | ConvTranspose2d
@@ -279,6 +302,8 @@ Operator: TypeAlias = (
     | Reduce
     | Normalize
     | Softmax
+    | FakeQuantize
+    | ScaleSums
 )
 Layer: TypeAlias = Conv2d | ConvTranspose2d | Dense
 """The operators with weights [Co, ...] and a bias [Co]."""

@@ -16,6 +16,7 @@ from driver.network.graph.ir import (
     Conv2d,
     ConvTranspose2d,
     Dense,
+    FakeQuantize,
     Gather,
     Graph,
     GraphInput,
@@ -28,6 +29,7 @@ from driver.network.graph.ir import (
     Product,
     Reduce,
     Reshape,
+    ScaleSums,
     Shape,
     Slice,
     Slopes,
@@ -179,6 +181,8 @@ def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
             _require_axes(x, axes)
         case Softmax(axis=axis):
             _require_axes(x, (axis,))
-        case Clip() | SubtractZeroPoint() | Unary():
+        case ScaleSums(scale=scale):
+            _require_channels(x, scale.shape[0])
+        case Clip() | SubtractZeroPoint() | Unary() | FakeQuantize():
             pass
     return x

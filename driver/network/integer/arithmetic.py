@@ -158,9 +158,9 @@ def rescale(x: Int8Array, *, mul: int, shift: int) -> Int8Array:
     return requantized(total, np.asarray(half(shift)), shift, INT8_MIN, INT8_MAX)
 
 
-def max_pool2d(x: Int8Array, *, window: Window) -> Int8Array:
-    """int8 [N, C, OH, OW]."""
-    return np.asarray(pooled(padded(x, window, INT8_MIN), window, np.maximum), np.int8)
+def max_pool2d(x: NDArray[Any], *, window: Window) -> NDArray[Any]:
+    """[N, C, OH, OW] of int8 or uint8; padding is the least of the type."""
+    return np.asarray(pooled(padded(x, window, np.iinfo(x.dtype).min), window, np.maximum))
 
 
 def avg_pool2d(

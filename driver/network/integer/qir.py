@@ -8,6 +8,9 @@ they are quantized so that no product leaves int32, whatever the input. Weights 
 256 + low with two int8 in the network that runs; such a layer has no factor, and neither is there a
 convolution in groups with such weights. Between convolutions and dense layers tensors may be of
 int16 too: those that are clipped at bounds beyond int8 (`result_type`).
+
+That is for machines that shift sums. For those that multiply in float32 a network has the operators
+of `integer.qlinear` instead.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from driver.network.graph.ir import (
     Shape,
     Window,
 )
+from driver.network.integer.qlinear import QLinearOperator
 
 Int8Array: TypeAlias = NDArray[np.int8]
 Int16Array: TypeAlias = NDArray[np.int16]
@@ -158,7 +162,7 @@ class QGather:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QMaxPool2d:
-    """The largest element under the window; padding is -128."""
+    """The largest element under the window; padding is the least of the type."""
 
     window: Window
 
@@ -248,6 +252,7 @@ QuantOperator: TypeAlias = (
     | Quantize
     | Dequantize
     | Real
+    | QLinearOperator
 )
 
 
@@ -266,7 +271,8 @@ class QuantTensor:
     """Logical shape and element type; `scale` is the real value of 1, None for float32.
 
     `middle` is what the file's tensor has more than this one: the real value of 0. `largest` is the
-    largest magnitude of an element: sums of layers that read it stay within int32 up to there.
+    largest magnitude of an element: sums of layers that read it stay within int32 up to there. In
+    ONNX's own arithmetic the integer `zero` stands for 0.
     """
 
     shape: Shape
@@ -274,6 +280,7 @@ class QuantTensor:
     scale: float | None = None
     middle: float = 0.0
     largest: int = -INT8_MIN
+    zero: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

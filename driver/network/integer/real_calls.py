@@ -23,6 +23,7 @@ from driver.network.graph.ir import (
     Conv2d,
     ConvTranspose2d,
     Dense,
+    FakeQuantize,
     FloatArray,
     Gather,
     IndexArray,
@@ -33,6 +34,7 @@ from driver.network.graph.ir import (
     Product,
     Reduce,
     Reshape,
+    ScaleSums,
     Shape,
     Slice,
     Slopes,
@@ -147,8 +149,8 @@ class _Calls:
                 self._along("real_normalize", axes, attrs)
             case Softmax(axis=axis):
                 self._along("real_softmax", (axis,), {})
-            case Reshape():
-                raise TypeError("reshaping moves nothing: it needs no call")
+            case Reshape() | FakeQuantize() | ScaleSums():
+                raise TypeError(f"{type(op).__name__} has no call: it moves nothing, or has a grid")
 
     def _call(
         self,

@@ -42,6 +42,8 @@ from driver.network.integer.qir import (
     QuantOperator,
     Real,
 )
+from driver.network.integer.qlinear import QLinearOperator
+from driver.network.integer.qlinear_arithmetic import apply_qlinear
 from driver.network.integer.real_run import run_real
 
 Array: TypeAlias = NDArray[Any]
@@ -113,6 +115,8 @@ def apply(op: QuantOperator, *operands: Array) -> Array:
     """The result of one integer operator on logical tensors."""
     if isinstance(op, Real):
         return run_real(op.op, operands)
+    if isinstance(op, QLinearOperator):
+        return apply_qlinear(op, *operands)
     return _KERNELS[type(op)](
         *operands, **{each.name: getattr(op, each.name) for each in fields(op)}
     )

@@ -20,6 +20,7 @@ from driver.network.integer.qir import (
     QuantNode,
     Real,
 )
+from driver.network.integer.qlinear import QLinearOperator
 
 
 def never_negative(graph: QuantGraph) -> frozenset[str]:
@@ -45,4 +46,4 @@ def _is_never_negative(node: QuantNode, known: set[str]) -> bool:
             return all(name in known for name in node.inputs)
         case QAvgPool2d():
             return node.op.lo >= 0 or node.inputs[0] in known
-    return node.op.lo >= 0
+    return not isinstance(node.op, QLinearOperator) and node.op.lo >= 0

@@ -52,6 +52,8 @@ def has_no_kernel(op: ir.Operator) -> str:
     """Why an operator has no form in float32 with the same bits everywhere; empty if it has one."""
     if isinstance(op, ir.Unary) and not is_exact(op.function, op.parameters):
         return f"{op.function} has no fixed order of float32 operations"
+    if isinstance(op, ir.FakeQuantize | ir.ScaleSums):
+        return "it is the file's own arithmetic, which is of integers"
     return "" if not isinstance(op, ir.Reshape) else "reshaping computes nothing"
 
 

@@ -31,6 +31,11 @@ def fold(graph: Graph) -> Graph:
     return with_names_apart(with_scales_in_products(with_padding_in_windows(graph)))
 
 
+def tidied(graph: Graph) -> Graph:
+    """The graph without idle and dead nodes: every operator that is left computes as before."""
+    return with_names_apart(without_idle_nodes(without_dead_nodes(graph)))
+
+
 def with_names_apart(graph: Graph) -> Graph:
     """The graph where every node has a name of its own, which moving and joining nodes may cost."""
     taken: set[str] = set()

@@ -36,6 +36,7 @@ from driver.network.integer.qir import (
     QuantOperator,
     Real,
 )
+from driver.network.integer.qlinear import QLinearOperator
 
 CHANNELS: Final = st.sampled_from([1, 3, 8, 15, 16, 17, 33])
 _EXTENTS: Final = st.integers(1, 7)
@@ -295,4 +296,5 @@ STRATEGIES: Final[Mapping[type, Callable[[np.random.Generator], st.SearchStrateg
     Real: _real,
 }
 
-OPERATORS: Final = get_args(QuantOperator)
+OPERATORS: Final = {*get_args(QuantOperator)} - {*get_args(QLinearOperator)}
+"""Those that accelerators have kernels for."""

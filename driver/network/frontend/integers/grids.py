@@ -56,6 +56,19 @@ def pass_on(call: OnnxCall, scope: Scope) -> None:
         grid = _moved_grid(call, scope)
     if grid is not None:
         scope.grids |= dict.fromkeys(call.outputs, grid)
+    if call.operator in dynamic_scales.MOVES:
+        _pass_on_rounding(call, scope)
+
+
+def _pass_on_rounding(call: OnnxCall, scope: Scope) -> None:
+    """Notes that what is moved stays as rounded as it was."""
+    moved = {scope.resolved(name) for name in _moved(call)}
+    grids = {scope.rounded.get(name) for name in moved}
+    made = [scope.resolved(name) for name in call.outputs]
+    if len(grids) == 1 and (grid := grids.pop()) is not None:
+        scope.rounded |= dict.fromkeys(made, grid)
+    if moved <= scope.dynamic:
+        scope.dynamic.update(made)
 
 
 def _moved_grid(call: OnnxCall, scope: Scope) -> Grid | None:
@@ -97,6 +110,7 @@ def read_as(call: OnnxCall, scope: Scope, index: int, grid: Grid) -> str:
     name, before = scope.activation(call, index), grid_at(call, scope, index)
     grid = replace(grid, dtype=before.dtype)
     if grid == before:
+        scope.rounded[name] = grid
         return name
     if (name, before, grid) not in scope.readings:
         factor = grid.scale / before.scale
@@ -108,6 +122,7 @@ def read_as(call: OnnxCall, scope: Scope, index: int, grid: Grid) -> str:
         )
         made = scope.beside(f"read{index}", scaled, call)
         scope.readings[name, before, grid] = made
+        scope.rounded[made] = grid
         give_range(scope, made, grid)
     return scope.readings[name, before, grid]
 

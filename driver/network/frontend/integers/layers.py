@@ -12,6 +12,11 @@ import onnx
 from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.integers.grids import grid_at, noted, read_as
 from driver.network.frontend.integers.plain_integers import truncated, wrapped
+from driver.network.frontend.integers.whole_weights import (
+    dynamically_rounded,
+    is_dynamic,
+    with_sums,
+)
 from driver.network.frontend.operators import arithmetic, matrices, windows
 from driver.network.frontend.operators.comparisons import truth
 from driver.network.graph.grid import BOUNDS, Grid
@@ -20,14 +25,15 @@ from driver.network.graph.grid import BOUNDS, Grid
 def dynamic_quantize_linear(call: OnnxCall, scope: Scope) -> Lowered:
     """DynamicQuantizeLinear: the reals themselves, in units of a scale that is taken as 1.
 
-    Their range is calibrated as any other, so the scale becomes static.
+    Their range is calibrated as any other, so the scale becomes static; where the network keeps the
+    file's integers, the scale is that of each sample.
     """
     scope.grids[call.outputs[0]] = Grid(1.0, 0, "uint8")
     origin = call.outputs[:1]
     for name, value in zip(call.outputs[1:], (np.float32(1), np.uint8(0)), strict=False):
         scope.constants[name] = np.asarray(value)
         scope.units[name] = origin
-    return Lowered((), (scope.activation(call),))
+    return Lowered((), (dynamically_rounded(call, scope),))
 
 
 def conv_integer(call: OnnxCall, scope: Scope) -> Lowered:
@@ -120,8 +126,11 @@ def _summed(
     scale: float,
 ) -> Lowered:
     """A layer on reals, whose results stand for sums of 32 bits in steps of `scale`."""
+    lowered = rule(replace(call, inputs=inputs), scope)
+    if scope.keeps_integers:
+        lowered, scale = with_sums(lowered, step=None if is_dynamic(call, scope) else scale), 1.0
     scope.grids[call.outputs[0]] = Grid(scale, 0, "int32")
-    return rule(replace(call, inputs=inputs), scope)
+    return lowered
 
 
 RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {

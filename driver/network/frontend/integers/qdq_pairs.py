@@ -56,6 +56,9 @@ def on_grid(call: OnnxCall, scope: Scope, grid: Grid, name: str) -> Lowered:
     made = scope.pairs.get((name, grid))
     if made is not None:
         return Lowered((), (made,))
+    if scope.keeps_integers:
+        scope.pairs[name, grid] = result
+        return Lowered((clip_onto(result, scope, grid),), (name,))
     if _is_within(name, scope, grid):
         give_range(scope, name, grid)
         scope.pairs[name, grid] = name
@@ -64,11 +67,17 @@ def on_grid(call: OnnxCall, scope: Scope, grid: Grid, name: str) -> Lowered:
     return Lowered((clip_onto(result, scope, grid),), (name,))
 
 
-def clip_onto(result: str, scope: Scope, grid: Grid) -> ir.Clip:
-    """What brings values into a grid, and the note that the tensor `result` holds them."""
+def clip_onto(result: str, scope: Scope, grid: Grid) -> ir.Clip | ir.FakeQuantize:
+    """What brings values into a grid, and the note that the tensor `result` holds them.
+
+    Where the network keeps the file's integers it is rounding too.
+    """
     scope.grids[result] = grid
     scope.pairs[result, grid] = result
     give_range(scope, result, grid)
+    if scope.keeps_integers:
+        scope.rounded[result] = grid
+        return ir.FakeQuantize(grid=grid)
     return ir.Clip(lo=grid.lo, hi=grid.hi)
 
 

@@ -13,10 +13,17 @@ from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
+from driver.network.frontend.call import (
+    Lowered,
+    OnnxCall,
+    RefusedError,
+    Scope,
+    WholeConstant,
+)
 from driver.network.frontend.integers import qdq_pairs as quantized
 from driver.network.frontend.integers.grids import grid_at, noted, read_as
 from driver.network.frontend.integers.stored import dequantized
+from driver.network.frontend.integers.whole_weights import in_whole_numbers, note_whole
 from driver.network.frontend.operators import matrices, windows
 
 _CONV_BIAS: Final = 8
@@ -28,13 +35,14 @@ def conv(call: OnnxCall, scope: Scope) -> Lowered:
         raise RefusedError("channels_last is not supported")
     x = operand(call, scope, 0)
     weight = weights(call, scope, 3, axis=0)
-    return between_grids(call, scope, windows.conv, [x, weight, *bias(call, scope, _CONV_BIAS)], 6)
+    rule = in_whole_numbers(windows.conv)
+    return between_grids(call, scope, rule, [x, weight, *bias(call, scope, _CONV_BIAS)], 6)
 
 
 def matmul(call: OnnxCall, scope: Scope) -> Lowered:
     """QLinearMatMul(a, scale, zero, b, scale, zero, scale, zero)."""
     factors = [operand(call, scope, 0), operand(call, scope, 3, axis=-1)]
-    return between_grids(call, scope, matrices.matmul, factors, 6)
+    return between_grids(call, scope, in_whole_numbers(matrices.matmul), factors, 6)
 
 
 def between_grids(
@@ -71,7 +79,9 @@ def weights(call: OnnxCall, scope: Scope, index: int, axis: int) -> str:
         operands.append(scope.constant(call, index + 2, "zero point"))
     names = call.inputs[index : index + 3]
     meant = replace(call, operator="DequantizeLinear", inputs=names, attrs={"axis": axis})
-    return noted(call, scope, f"constant{index}", dequantized(meant, operands))
+    made = noted(call, scope, f"constant{index}", dequantized(meant, operands))
+    note_whole(made, meant, operands, scope)
+    return made
 
 
 def bias(call: OnnxCall, scope: Scope, index: int) -> list[str]:
@@ -87,7 +97,9 @@ def bias(call: OnnxCall, scope: Scope, index: int) -> list[str]:
     scale = quantized.positive_scale(call, scope, 1) * quantized.positive_scale(call, scope, 4)
     alpha = call.number("alpha", 1.0)
     reals = np.asarray(steps * scale.reshape(-1) * alpha, np.float32)
-    return [noted(call, scope, "bias", reals)]
+    made = noted(call, scope, "bias", reals)
+    scope.whole[made] = WholeConstant(steps.astype(np.int64), scale.reshape(-1) * np.float32(alpha))
+    return [made]
 
 
 RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {

@@ -90,8 +90,13 @@ def positive(scale: FloatArray, shown: str) -> FloatArray:
 
 def dequantized(call: OnnxCall, operands: list[Array]) -> Array:
     """DequantizeLinear of a constant."""
+    return parameters_of(call, operands).reals(operands[0])
+
+
+def parameters_of(call: OnnxCall, operands: list[Array]) -> QuantizationParameters:
+    """The steps of the constant of a DequantizeLinear."""
     values, scale, zero = _operands(operands)
-    return steps_of(call, scale, zero, values.shape, values.dtype.name).reals(values)
+    return steps_of(call, scale, zero, values.shape, values.dtype.name)
 
 
 def quantized(call: OnnxCall, operands: list[Array]) -> Array:

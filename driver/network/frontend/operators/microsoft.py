@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
 from driver.network.frontend.integers import qdq_pairs
 from driver.network.frontend.integers.qlinear import between_grids, bias, conv, operand, weights
+from driver.network.frontend.integers.whole_weights import dynamically_rounded, in_whole_numbers
 from driver.network.frontend.operators import (
     binary,
     functions,
@@ -22,6 +23,8 @@ from driver.network.graph.ir import Clip, Operator, Unary
 
 Rule: TypeAlias = Callable[[OnnxCall, Scope], Lowered]
 
+_GEMM: Final = in_whole_numbers(matrices.gemm)
+
 
 def gemm(call: OnnxCall, scope: Scope) -> Lowered:
     """QGemm(a, scale, zero, b, scale, zero[, c, scale, zero]); without the last two it is real."""
@@ -29,8 +32,8 @@ def gemm(call: OnnxCall, scope: Scope) -> Lowered:
     weight = weights(call, scope, 3, axis=0 if call.integer("transB", 0) else -1)
     inputs = [x, weight, *bias(call, scope, 6)]
     if call.has_input(7):
-        return between_grids(call, scope, matrices.gemm, inputs, 7)
-    return matrices.gemm(replace(call, inputs=tuple(inputs)), scope)
+        return between_grids(call, scope, _GEMM, inputs, 7)
+    return _GEMM(replace(call, inputs=tuple(inputs)), scope)
 
 
 def of_one(rule: Rule, operator: str) -> Rule:
@@ -69,7 +72,7 @@ def softmax(call: OnnxCall, scope: Scope) -> Lowered:
 def dynamic_matmul(call: OnnxCall, scope: Scope) -> Lowered:
     """DynamicQuantizeMatMul(a, b, scale[, zero, bias]) of a real a, whose range is calibrated."""
     weight = weights(_reading(call, 1, 2, 3), scope, 0, axis=-1)
-    return _biased_matmul(call, scope, scope.activation(call), weight, 4)
+    return _biased_matmul(call, scope, dynamically_rounded(call, scope), weight, 4)
 
 
 def matmul_to_float(call: OnnxCall, scope: Scope) -> Lowered:
@@ -102,7 +105,7 @@ def _reading(call: OnnxCall, *indices: int) -> OnnxCall:
 
 
 def _biased_matmul(call: OnnxCall, scope: Scope, a: str, b: str, bias_index: int) -> Lowered:
-    product = matrices.matmul(replace(call, inputs=(a, b)), scope)
+    product = in_whole_numbers(matrices.matmul)(replace(call, inputs=(a, b)), scope)
     if not call.has_input(bias_index):
         return product
     name = scope.beside("product", product, call)

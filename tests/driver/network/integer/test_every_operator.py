@@ -15,7 +15,7 @@ from driver.program.evaluate import differing_samples
 
 
 def test_every_operator_has_cases() -> None:
-    assert set(STRATEGIES) == set(OPERATORS)
+    assert set(STRATEGIES) == OPERATORS
 
 
 def agrees(operator: type, target: Target, data: st.DataObject) -> None:
