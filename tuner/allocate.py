@@ -23,10 +23,10 @@ _HOPELESS: Final = 4
 class TaskWeight:
     """What a task is worth: how often its workload runs, and what it surely cannot go below.
 
-    A bound in seconds is known only where the accelerator's clock rate is.
+    0 is no bound. One in seconds is known only where the accelerator's clock rate is.
     """
 
-    weight: int
+    weight: int = 1
     lower_bound_cycles: int = 0
     lower_bound_seconds: float = 0.0
 

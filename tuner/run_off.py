@@ -50,11 +50,11 @@ class RunOff:
 def finalists(trials: Iterable[Trial]) -> list[Trial]:
     """The trials of one workload that may be the best, as far as a noisy clock tells; best first.
 
-    Where cycles are counted nothing is in doubt, and there are none.
+    Where cycles are counted no time is uncertain, and there are none.
     """
     timed = [(cost, at, t) for at, t in enumerate(trials) if (cost := t.cost_seconds) is not None]
     timed.sort(key=lambda each: each[:2])
-    return [t for cost, _, t in timed[:_MOST] if cost <= timed[0][0] * (1 + _doubt(t))]
+    return [t for cost, _, t in timed[:_MOST] if cost <= timed[0][0] * (1 + _uncertainty(t))]
 
 
 def is_decided(trials: Iterable[Trial], run_off: RunOff | None) -> bool:
@@ -85,7 +85,7 @@ def winner(trials: Sequence[Trial], run_off: RunOff | None) -> Trial | None:
     return replace(best, wall_time=_together(run_off.times[best.trace]))
 
 
-def _doubt(trial: Trial) -> float:
+def _uncertainty(trial: Trial) -> float:
     """By what share its time may be off."""
     return max(_DRIFT, trial.wall_time.spread if trial.wall_time else 0.0)
 

@@ -155,15 +155,15 @@ class Search:
         return after if len(alive) == after.count else after.kept(alive)
 
     def _finished(self, partial: PartialPoints) -> tuple[Rows, NDArray[np.intp]]:
-        """Partial points with every variable branched over; doubtful ones checked exactly."""
+        """Partial points with every variable branched over; unsure ones are checked exactly."""
         if not partial.count:
             return np.empty((0, len(self.index)), dtype=np.int64), partial.owner
         open_or_huge = (partial.lower != partial.upper) | (np.abs(partial.lower) >= EXACT)
-        doubtful = open_or_huge.any(axis=0) | (not self.levels)
+        unsure = open_or_huge.any(axis=0) | (not self.levels)
         rows: Rows = partial.lower.T.astype(np.int64)
-        if doubtful.any():
+        if unsure.any():
             good = np.asarray(
-                [not d or self._holds(row) for d, row in zip(doubtful, rows, strict=True)]
+                [not d or self._holds(row) for d, row in zip(unsure, rows, strict=True)]
             )
             return rows[good], partial.owner[good]
         return rows, partial.owner

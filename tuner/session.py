@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from tilefarm.digest import Digest
 from tilefarm.measurement import Status, Trial
@@ -26,16 +26,11 @@ _ALIKE: Final = 20
 """Failures of one task for one cause, and nothing else, after which it is given up."""
 
 
-class WeightedSpace(NamedTuple):
-    """One distinct workload: its space, how often the network runs it, bounds on its cost.
-
-    Costs are told in cycles or seconds; 0 is no bound.
-    """
+@dataclass(frozen=True, slots=True)
+class WeightedSpace(TaskWeight):
+    """One distinct workload: its space, and what it is worth."""
 
     space: SearchSpace
-    weight: int = 1
-    lower_bound_cycles: int = 0
-    lower_bound_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +115,7 @@ class TuningSession:
         self.lookahead = lookahead
         self._budget = max(trials, len(tasks))
         self._scheduler = TaskScheduler(
-            {
-                name: TaskWeight(
-                    weight=task.weight,
-                    lower_bound_cycles=task.lower_bound_cycles,
-                    lower_bound_seconds=task.lower_bound_seconds,
-                )
-                for name, task in tasks.items()
-            },
-            warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(tasks))))),
+            tasks, warm_up=max(1, min(_WARM_UP, trials // (2 * max(1, len(tasks)))))
         )
         self._earlier = 0
         self._asked: list[str] = []

@@ -121,7 +121,7 @@ def _searched(task: Task) -> WeightedSpace:
     rate = 1e6 * task.target.board.clock_mhz
     return WeightedSpace(
         task.space,
-        task.count,
+        weight=task.count,
         lower_bound_cycles=task.ideal_cycles,
         lower_bound_seconds=task.ideal_cycles / rate if rate else 0.0,
     )

@@ -19,8 +19,8 @@ from device_server.device.client import DeviceClient
 from device_server.device.known_kernel import ENTRY
 from device_server.tenancy import OWN, Tenancy
 
-from .doubtful_search import CANDIDATES, KERNEL, CountingRunner, searched
 from .fault_rows import Stopwatch
+from .wrong_device_search import CANDIDATES, KERNEL, CountingRunner, searched
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from device_server.tracker.client import TrackerClient
 from driver.run_events import DeviceLeft, Notice
 from tuner.store import TrialStore
 
-from .doubtful_search import (
+from .wrong_device_search import (
     CANDIDATES,
     KERNEL,
     RIGHT_CYCLES,

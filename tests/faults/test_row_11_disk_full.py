@@ -17,8 +17,8 @@ from device_server.device.settings import DeviceSettings
 from device_server.device.watch import WatchLimits
 from tuner.store import TrialStore
 
-from .doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
 from .tuning import tuning
+from .wrong_device_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
 
 
 def test_a_devices_disk(real_farm: RealFarm) -> None:

@@ -11,7 +11,7 @@ from tilefarm.measurement import Status
 from device_server.device.settings import DeviceSettings
 from device_server.device.watch import WatchLimits
 
-from .doubtful_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
+from .wrong_device_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched
 
 
 def warm(runner: CountingRunner, runs: int) -> None:

@@ -28,11 +28,11 @@ TRIALS = 70
 def tasks() -> dict[str, WeightedSpace]:
     """Some that are large, one that soon has no more, one without points, one that only fails."""
     return {
-        "small": WeightedSpace(conv_like_space(14, 14, 2, 2, 3), 1),
-        "hopeless": WeightedSpace(conv_like_space(28, 28, 4, 4, 1), 4),
+        "small": WeightedSpace(conv_like_space(14, 14, 2, 2, 3), weight=1),
+        "hopeless": WeightedSpace(conv_like_space(28, 28, 4, 4, 1), weight=4),
         "few": WeightedSpace(pair_space()),
         "none": WeightedSpace(empty_space()),
-        "large": WeightedSpace(conv_like_space(28, 28, 2, 2, 3), 3, 1),
+        "large": WeightedSpace(conv_like_space(28, 28, 2, 2, 3), weight=3, lower_bound_cycles=1),
     }
 
 

@@ -23,9 +23,9 @@ from tuner.session import Proposal, TuningSession, WeightedSpace
 
 def small_tasks() -> dict[str, WeightedSpace]:
     return {
-        "a": WeightedSpace(conv_like_space(14, 14, 2, 2, 3), 1),
-        "b": WeightedSpace(conv_like_space(28, 28, 2, 2, 3), 3),
-        "c": WeightedSpace(conv_like_space(28, 28, 4, 4, 1), 1),
+        "a": WeightedSpace(conv_like_space(14, 14, 2, 2, 3), weight=1),
+        "b": WeightedSpace(conv_like_space(28, 28, 2, 2, 3), weight=3),
+        "c": WeightedSpace(conv_like_space(28, 28, 4, 4, 1), weight=1),
     }
 
 

@@ -287,7 +287,10 @@ def _loop(
 ) -> Loop:
     limits = WorkLimits(workers=plan.workers)
     session = TuningSession(
-        {name: WeightedSpace(t.space, t.count, t.ideal_cycles) for name, t in tasks.items()},
+        {
+            name: WeightedSpace(t.space, weight=t.count, lower_bound_cycles=t.ideal_cycles)
+            for name, t in tasks.items()
+        },
         trials=plan.trials,
         proposer=_PROPOSER,
         seed=_SEED,

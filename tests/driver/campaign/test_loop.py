@@ -338,9 +338,9 @@ def test_one_that_costs_every_device_is_found_though_it_came_with_others() -> No
     # A call of several without an answer is followed by one for its first, under the same id.
     calls = [[one.split("-")[2] for one in call] for call in devices.calls]
     silent = [n for n, (one, following) in enumerate(pairwise(calls)) if following == one[:1]]
-    doubtful = {number: n for n in silent[::-1] if len(calls[n]) > 1 for number in calls[n]}
-    assert len(doubtful) > len(lost), "some were innocent"
-    for number, at in doubtful.items():
+    blamed = {number: n for n in silent[::-1] if len(calls[n]) > 1 for number in calls[n]}
+    assert len(blamed) > len(lost), "some were innocent"
+    for number, at in blamed.items():
         assert all(call == [number] for call in calls[at + 1 :] if number in call)
 
 

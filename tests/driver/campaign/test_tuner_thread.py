@@ -22,7 +22,7 @@ class Heard(TuningSession):
     def __init__(self, lookahead: int = 32) -> None:
         task = toy_task()
         super().__init__(
-            {"toy": WeightedSpace(task.space, 1)},
+            {"toy": WeightedSpace(task.space, weight=1)},
             trials=20,
             proposer="random",
             lookahead=Lookahead(lookahead),

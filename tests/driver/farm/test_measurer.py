@@ -221,7 +221,7 @@ def test_what_a_device_says_itself_is_about_the_first(numbers: tuple[int, ...]) 
 LEAST = Bounds(least_cycles=64)
 
 
-def doubtful(*numbers: int) -> list[Order]:
+def bounded(*numbers: int) -> list[Order]:
     """Orders of kernels of their own, each of which takes 64 cycles at least."""
     return [
         replace(
@@ -239,7 +239,7 @@ def one_cycle(number: int) -> Measurement:
 
 def test_what_cannot_be_is_done_again_and_the_device_proves_itself() -> None:
     device = Device(outcome=one_cycle(4))
-    (done,) = device.measurer().run(doubtful(4))
+    (done,) = device.measurer().run(bounded(4))
     assert isinstance(done.result, RunFailure)
     assert done.result.status is Status.IMPLAUSIBLE
     assert done.result.why == (
@@ -254,7 +254,7 @@ def test_a_device_that_is_wrong_as_well_is_suspect() -> None:
     device = Device(outcome=one_cycle(4), wrong=True)
     measurer = device.measurer()
     with pytest.raises(SuspectError, match="not right any more"):
-        measurer.run(doubtful(4))
+        measurer.run(bounded(4))
     assert measurer.number == 4
 
 
@@ -262,23 +262,23 @@ def test_the_same_kernel_again_is_held_against_no_device() -> None:
     device = Device(outcome=one_cycle(4))
     measurer = device.measurer()
     for _ in range(3):
-        assert measurer.run(doubtful(4))[0].is_implausible
+        assert measurer.run(bounded(4))[0].is_implausible
 
 
 def test_a_device_that_says_so_of_another_kernel_too_is_not_believed() -> None:
     device = Device(outcome=one_cycle(4))
     measurer = device.measurer()
-    measurer.run(doubtful(4))
+    measurer.run(bounded(4))
     device.outcome = one_cycle(5)
     with pytest.raises(ImplausibleError, match=r"device d says 1 cycle.* of another kernel"):
-        measurer.run(doubtful(5))
+        measurer.run(bounded(5))
     assert measurer.number == 5
 
 
 def test_an_answer_that_is_none_is_implausible_too() -> None:
     nonsense = AnswerError("device d answered Run out of protocol: Counters.cycles is 2^63")
     device = Device(outcome=one_cycle(4), faults=[nonsense])
-    (done,) = device.measurer().run(doubtful(4))
+    (done,) = device.measurer().run(bounded(4))
     assert done.is_implausible
     assert isinstance(done.result, RunFailure)
     assert "out of protocol" in done.result.why

@@ -50,7 +50,7 @@ class Scene:
         toys = (toy_task(lanes, self.extent) for lanes in (1, 2))
         tasks = {t.name: replace(t, least_cycles=self.least_cycles) for t in toys}
         session = TuningSession(
-            {name: WeightedSpace(task.space, task.count) for name, task in tasks.items()},
+            {name: WeightedSpace(task.space, weight=task.count) for name, task in tasks.items()},
             trials=self.trials,
             proposer="random",
             lookahead=Lookahead(self.lookahead),
