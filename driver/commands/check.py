@@ -7,21 +7,27 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilefarm.clock import SystemClock
 from tilefarm.errors import SettingsError
 from tilefarm.plural import form, plural
 from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
+from tilefarm.target import Target
 
+from driver.commands.options.farm import add_device_options, farm_settings
 from driver.commands.options.networks import MODEL, SEEDED, add_network_options, source_of
 
 if TYPE_CHECKING:
     from driver.commands.validation.checked_steps import StepCheck
     from driver.commands.validation.checking import Checked
-    from driver.network import Noise
+    from driver.commands.validation.step_executor import StepExecutor
+    from driver.farm.settings import FarmSettings
+    from driver.network import Dataset, Forms, Noise
 
 _IMAGES = 2
 EXIT_DIFFERS = 1
@@ -31,16 +37,18 @@ examples:
   tilefarm check zoo:digits
   tilefarm check net.onnx --data data.npz --images 8
   tilefarm check net.onnx --data data.npz --out tilefarm-out/net --json
+  tilefarm check net.onnx --data data.npz --target pynq-z1 --tracker farm:9190 --token-file t
 
 Two comparisons, a row a step. The float network with the integer reference: signal to quantization
 noise in dB and the largest difference, where the step's result is a tensor of the file. The
-integer reference with the device (the simulator), bit for bit, on the reference's own operands;
-with the plain schedules, or with --out those that a run found best. Last the whole program. The
-first step that differs is named with its nodes of the file and the tile: n, c-block, h, w, row of
-the batch, lane.
+integer reference with the device, bit for bit, on the reference's own operands; with the plain
+schedules, or with --out those that a run found best. Last the whole program. The device is the
+simulator, step by step; with --tracker, --runtime or --devices those of a farm, of a VTA library,
+or so many simulated ones, which get all steps at once. The first step that differs is named with
+its nodes of the file and the tile: n, c-block, h, w, row of the batch, lane.
 
 exit codes: 0 all bits agree; 1 a step or the program differs, or does not compile or run;
-2 something given cannot be used
+2 something given cannot be used; 3 no device
 """
 
 
@@ -60,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
     option("--json", action="store_true", help="one JSON document")
     add_network_options(parser)
+    add_device_options(parser, "step")
     parser.epilog = _EPILOG
 
 
@@ -67,26 +76,56 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     if args.images < 1:
         raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
+    settings = farm_settings(args)
     quiet_libraries()
-    from driver.commands.validation.checking import checked
     from driver.network import forms_of
-    from driver.targets import playable_target
+    from driver.targets import playable_target, usable_target
 
+    target = (usable_target if settings.tracker else playable_target)(args.target)
     args.calibrate = args.calibrate or args.data
-    forms = forms_of(source_of(args), playable_target(args.target))
+    forms = forms_of(source_of(args), target)
     if forms.is_seeded:
         print(SEEDED, file=sys.stderr)
     data = forms.samples(args.data, args.images)
+    with _executor(args, settings, target) as executor:
+        found = _checked(args, forms, data, executor)
+    return 0 if found.is_right else EXIT_DIFFERS
+
+
+@contextmanager
+def _executor(
+    args: argparse.Namespace, settings: FarmSettings, target: Target
+) -> Iterator[StepExecutor]:
+    """Where steps are run: in the sandbox, unless an option is about devices."""
+    from driver.commands.validation.step_executor import SandboxExecutor, on_devices
+    from driver.farm.scratch import scratch_folder
+
+    if settings.tracker is None and settings.runtime is None and args.devices is None:
+        yield SandboxExecutor(target)
+        return
+    with (
+        scratch_folder() as folder,
+        on_devices(settings, target, folder, SystemClock()) as executor,
+    ):
+        yield executor
+
+
+def _checked(
+    args: argparse.Namespace, forms: Forms, data: Dataset, executor: StepExecutor
+) -> Checked:
+    """The comparison, printed as it goes on, or as a document."""
+    from driver.commands.validation.checking import checked
+
     if args.json:
-        found = checked(forms, data, best_of=args.best_of)
+        found = checked(forms, data, best_of=args.best_of, executor=executor)
         how = {"quantization": str(forms.how), "notes": list(forms.notes)}
         print(json.dumps({**_document(found), **how}))
-    else:
-        print(*forms.quantized_words(), "", HEAD, sep="\n")
-        found = checked(forms, data, best_of=args.best_of, watch=_print_row)
-        for line in verdict(found):
-            print(printable_lines(line))
-    return 0 if found.is_right else EXIT_DIFFERS
+        return found
+    print(*forms.quantized_words(), "", HEAD, sep="\n")
+    found = checked(forms, data, best_of=args.best_of, executor=executor, watch=_print_row)
+    for line in verdict(found):
+        print(printable_lines(line))
+    return found
 
 
 HEAD = f"{'step':32} {'operator':18} place {'SQNR':>6} {'largest':>10} {'cycles':>10}  device"

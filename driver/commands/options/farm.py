@@ -51,9 +51,8 @@ def _add_ray_options(option: Callable[..., object]) -> None:
 def add_device_options(parser: argparse.ArgumentParser, what: str) -> None:
     """Those of `FarmSettings` that say where each `what` is run, and for how long at most."""
     default = FarmSettings()
-    option = parser.add_argument_group("farm").add_argument
+    option = add_tracker_options(parser, "use a running farm, not simulated devices here")
     option("--devices", type=int, metavar="N", help=f"devices (default: {default.devices})")
-    option("--tracker", metavar="HOST:PORT", help="use a running farm, not simulated devices here")
     option(
         "--runtime",
         type=Path,
@@ -61,8 +60,6 @@ def add_device_options(parser: argparse.ArgumentParser, what: str) -> None:
         help="the devices here load this VTA library (default: the simulator);"
         " see `tilefarm device --help`",
     )
-    option("--token-file", type=Path, metavar="FILE", help="the farm's secret (with --tracker)")
-    option("--tls", type=Path, metavar="DIR", help="your certificates (with --tracker)")
     option("--signing-key", type=Path, metavar="FILE", help="the farm's key (with --tracker)")
     add_label_option(option, "wanted of a device (with --tracker)")
     add_sandbox_option(
@@ -85,12 +82,20 @@ def add_device_options(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def add_tracker_options(parser: argparse.ArgumentParser) -> None:
-    """Those of a command that asks a tracker."""
+def add_tracker_options(
+    parser: argparse.ArgumentParser, what: str = "the farm to ask"
+) -> Callable[..., object]:
+    """Those that say which farm, and who asks it; others of the group may follow."""
     option = parser.add_argument_group("farm").add_argument
-    option("--tracker", metavar="HOST:PORT")
-    option("--token-file", type=Path, metavar="FILE", help="your token, or the farm's secret")
-    option("--tls", type=Path, metavar="DIR", help="your certificates")
+    option("--tracker", metavar="HOST:PORT", help=what)
+    option(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="your token, or the farm's secret (with --tracker)",
+    )
+    option("--tls", type=Path, metavar="DIR", help="your certificates (with --tracker)")
+    return option
 
 
 def farm_settings(args: argparse.Namespace) -> FarmSettings:

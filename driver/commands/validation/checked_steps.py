@@ -1,4 +1,4 @@
-"""Every step of a network on the simulator against the integer reference, bit for bit.
+"""Every step of a network on a device against the integer reference, bit for bit.
 
 Each step gets the reference's own operands, so one that is wrong cannot hide behind another: if
 every step gives the reference's bits, so does the whole program.
@@ -6,10 +6,9 @@ every step gives the reference's bits, so does the whole program.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from compile_worker.compiler import compile_kernel
-from device_server.runner.runner import Runner
+from driver.commands.validation.step_executor import SandboxExecutor, StepExecutor, StepJob
 from driver.network import Network, NetworkStep, StepRun, step_runs
 
 Array: TypeAlias = NDArray[Any]
@@ -81,36 +80,63 @@ def checked_steps(
     traces: Mapping[Workload, Trace],
     inputs: Mapping[str, Array],
     *,
+    executor: StepExecutor | None = None,
     compile_with: Compile = compile_kernel,
     most_nbytes: int = _MOST_NBYTES,
 ) -> Iterator[StepCheck]:
-    """Every step of the network in order, run in the sandbox on the reference's operands.
+    """Every step of the network in order, run on the reference's operands.
 
     Args:
         traces: schedules of the accelerator's workloads.
         inputs: float32 [samples, ...] in whole batches.
+        executor: where steps are run; None: in the sandbox.
         compile_with: what makes kernels.
         most_nbytes: operands and results of the reference that are held at once; more samples than
             fit are checked a part at a time.
     """
-    made: dict[Workload, Artifact | BuildFailure] = {}
+    executor = executor or SandboxExecutor(network.target)
+    kernels = _Kernels(network, traces, compile_with)
     found: dict[str, StepCheck] = {}
     parts = _parts(network, inputs, most_nbytes)
-    with (
-        tempfile.TemporaryDirectory(prefix="tilefarm-check-") as folder,
-        Runner(target=network.target) as runner,
-    ):
-        for part in parts:
-            runs = _by_step(network, inputs, part)
-            for step, samples in zip(network.steps, runs, strict=True):
-                if step.workload not in made:
-                    made[step.workload] = compile_with(_job(step, traces, network))
-                if step.name not in found or found[step.name].is_right:
-                    found[step.name] = _checked(
-                        step, made[step.workload], samples, part.start, network, runner, folder
-                    )
+    for part in parts:
+        runs = list(zip(network.steps, _by_step(network, inputs, part), strict=True))
+        jobs = (
+            _step_job(step, made, samples, network)
+            for step, samples in runs
+            if isinstance(made := kernels.of(step), Artifact) and _is_right(found, step)
+        )
+        with closing(executor.steps(jobs)) as results:
+            for step, samples in runs:
+                made = kernels.of(step)
+                if isinstance(made, BuildFailure):
+                    why = f"does not compile: {made.status.value} in {made.stage}: {made.why}"
+                    found[step.name] = _step_check(step, failure=why)
+                elif _is_right(found, step):
+                    found[step.name] = _compared(step, next(results), samples, part.start)
                 if part is parts[-1]:
                     yield found[step.name]
+
+
+@dataclass(slots=True)
+class _Kernels:
+    """Kernels of steps, each workload compiled once, when the first one asks."""
+
+    network: Network
+    traces: Mapping[Workload, Trace]
+    compile_with: Compile
+    made: dict[Workload, Artifact | BuildFailure] = field(default_factory=dict)
+
+    def of(self, step: NetworkStep) -> Artifact | BuildFailure:
+        if step.workload not in self.made:
+            trace = self.traces.get(step.workload, Trace())
+            job = CompileJob(workload=step.workload, trace=trace, target=self.network.target)
+            self.made[step.workload] = self.compile_with(job)
+        return self.made[step.workload]
+
+
+def _is_right(found: Mapping[str, StepCheck], step: NetworkStep) -> bool:
+    """Whether nothing was wrong with it until now."""
+    return step.name not in found or found[step.name].is_right
 
 
 def _parts(network: Network, inputs: Mapping[str, Array], most_nbytes: int) -> list[range]:
@@ -137,31 +163,46 @@ def _by_step(network: Network, inputs: Mapping[str, Array], runs: range) -> list
     return found
 
 
-def _job(step: NetworkStep, traces: Mapping[Workload, Trace], network: Network) -> CompileJob:
-    trace = traces.get(step.workload, Trace())
-    return CompileJob(workload=step.workload, trace=trace, target=network.target)
+def _step_job(
+    step: NetworkStep, artifact: Artifact, samples: Sequence[StepRun], network: Network
+) -> StepJob:
+    """Constants once, what is computed for every sample."""
+    buffers, blobs = [], {Digest.of(artifact.code): artifact.code}
+    for spec, name in zip(step.workload.inputs, step.inputs, strict=True):
+        fixed = network.tensors[name].kind == "constant"
+        seen = samples[:1] if fixed else samples
+        content = b"".join(each.inputs[spec.name].tobytes() for each in seen)
+        digest = Digest.of(content)
+        role = Role.CONSTANT if fixed else Role.INPUT
+        buffers.append(BufferSpec(name=spec.name, role=role, nbytes=spec.nbytes, content=digest))
+        blobs[digest] = content
+    for spec in step.workload.outputs:
+        buffers.append(BufferSpec(name=spec.name, role=Role.OUTPUT, nbytes=spec.nbytes, fetch=True))
+    job = RunJob(
+        artifact=Digest.of(artifact.code),
+        entry=artifact.symbols[0],
+        buffers=tuple(buffers),
+        samples=len(samples),
+        timeout_seconds=_SECONDS_PER_SAMPLE * len(samples),
+    )
+    return StepJob(job=job, blobs=blobs)
 
 
-def _checked(
-    step: NetworkStep,
-    artifact: Artifact | BuildFailure,
-    samples: Sequence[StepRun],
-    first: int,
-    network: Network,
-    runner: Runner,
-    folder: str,
+def _compared(
+    step: NetworkStep, done: Measurement | RunFailure, samples: Sequence[StepRun], first: int
 ) -> StepCheck:
-    """What a step makes of samples, of which the first has the number `first`."""
-    offence, failure, cycles = None, "", 0
-    if isinstance(artifact, BuildFailure):
-        failure = f"does not compile: {artifact.status.value} in {artifact.stage}: {artifact.why}"
-    else:
-        done = _run(step, artifact, samples, network, runner, Path(folder))
-        if isinstance(done, Measurement):
-            cycles = done.sample_cycles[-1] if done.sample_cycles else 0
-            offence = _first_offence(step.workload, done, samples, first)
-        else:
-            failure = f"does not run: {done.status.value}: {done.why}"
+    """What a step made of samples, of which the first has the number `first`."""
+    if isinstance(done, RunFailure):
+        return _step_check(step, failure=f"does not run: {done.status.value}: {done.why}")
+    cycles = done.sample_cycles[-1] if done.sample_cycles else 0
+    return _step_check(
+        step, cycles=cycles, offence=_first_offence(step.workload, done, samples, first)
+    )
+
+
+def _step_check(
+    step: NetworkStep, *, cycles: int = 0, offence: Difference | None = None, failure: str = ""
+) -> StepCheck:
     return StepCheck(
         name=step.name,
         workload=step.workload.name,
@@ -172,46 +213,6 @@ def _checked(
         offence=offence,
         failure=failure,
     )
-
-
-def _run(
-    step: NetworkStep,
-    artifact: Artifact,
-    samples: Sequence[StepRun],
-    network: Network,
-    runner: Runner,
-    folder: Path,
-) -> Measurement | RunFailure:
-    """One job: constants once, what is computed for every sample."""
-    buffers, blobs = [], [artifact.code]
-    for spec, name in zip(step.workload.inputs, step.inputs, strict=True):
-        fixed = network.tensors[name].kind == "constant"
-        seen = samples[:1] if fixed else samples
-        content = b"".join(each.inputs[spec.name].tobytes() for each in seen)
-        role = Role.CONSTANT if fixed else Role.INPUT
-        buffers.append(
-            BufferSpec(name=spec.name, role=role, nbytes=spec.nbytes, content=Digest.of(content))
-        )
-        blobs.append(content)
-    for spec in step.workload.outputs:
-        buffers.append(BufferSpec(name=spec.name, role=Role.OUTPUT, nbytes=spec.nbytes, fetch=True))
-
-    def lies(digest: Digest) -> Path:
-        return folder / digest.hex
-
-    for content in blobs:
-        lies(Digest.of(content)).write_bytes(content)
-    job = RunJob(
-        artifact=Digest.of(artifact.code),
-        entry=artifact.symbols[0],
-        buffers=tuple(buffers),
-        samples=len(samples),
-        timeout_seconds=_SECONDS_PER_SAMPLE * len(samples),
-    )
-    done = runner.run(job, lies)
-    for content in blobs:
-        lies(Digest.of(content)).unlink(missing_ok=True)
-    return done
 
 
 def _first_offence(

@@ -16,10 +16,11 @@ from tilefarm.workload import Workload
 from compile_worker.compiler import compile_kernel
 from driver.commands.validation.checked_steps import Compile, StepCheck, checked_steps
 from driver.commands.validation.layer_noise import noise_of
+from driver.commands.validation.step_executor import SandboxExecutor, StepExecutor
 from driver.network import Dataset, Forms, Network, Noise, Origin, run_integer
 from driver.program.evaluate import differing_samples
 from driver.program.parts import filled
-from driver.program.simulated import answers_of, assembled
+from driver.program.simulated import assembled
 from driver.program.vta.schedules import Choice, trace_of
 
 Watch: TypeAlias = Callable[[StepCheck, Noise | None], None]
@@ -58,6 +59,7 @@ def checked(
     data: Dataset,
     *,
     best_of: Path | None = None,
+    executor: StepExecutor | None = None,
     compile_with: Compile = compile_kernel,
     watch: Watch = _look_away,
 ) -> Checked:
@@ -65,6 +67,7 @@ def checked(
 
     Args:
         best_of: the output folder of a run, whose best schedules are taken; None: the plain ones.
+        executor: where steps and program are run; None: in the sandbox, with the simulator.
         compile_with: what makes the kernels of single steps.
         watch: is told of every step as soon as it is checked, with the noise of its result.
 
@@ -72,11 +75,14 @@ def checked(
         DataError: the folder has no schedule of a workload.
     """
     network = forms.network
+    executor = executor or SandboxExecutor(network.target)
     inputs = {name: filled(values, network.batch) for name, values in data.inputs.items()}
     traces = schedules(network, best_of)
     noise = noise_of(forms.graph, forms.quantized, data.inputs)
     steps = []
-    for step in checked_steps(network, traces, inputs, compile_with=compile_with):
+    for step in checked_steps(
+        network, traces, inputs, executor=executor, compile_with=compile_with
+    ):
         watch(step, noise.get(step.result))
         steps.append(step)
     right = all(step.is_right for step in steps)
@@ -86,7 +92,7 @@ def checked(
         steps=tuple(steps),
         noise=noise,
         made_from=forms.made_from,
-        whole=_whole(forms, traces, inputs) if right else _NOT_RUN,
+        whole=_whole(forms, traces, inputs, executor) if right else _NOT_RUN,
     )
 
 
@@ -103,11 +109,14 @@ def schedules(network: Network, best_of: Path | None) -> dict[Workload, Trace]:
 
 
 def _whole(
-    forms: Forms, traces: Mapping[Workload, Trace], inputs: Mapping[str, NDArray[Any]]
+    forms: Forms,
+    traces: Mapping[Workload, Trace],
+    inputs: Mapping[str, NDArray[Any]],
+    executor: StepExecutor,
 ) -> str:
     """All samples through the network as one program, in words."""
     try:
-        answers = answers_of(assembled(forms.network, traces), inputs).outputs
+        answers = executor.answers(assembled(forms.network, traces), inputs).outputs
     except InfraError as error:
         return error.what
     differing = differing_samples(answers, run_integer(forms.quantized, inputs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from kit.networks.forms_once import forms_once
 from tilefarm.artifact import Artifact, BuildFailure, CompileJob
-from tilefarm.measurement import Status
+from tilefarm.measurement import RunFailure, Status
 from tilefarm.target import TARGETS
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
@@ -21,6 +22,7 @@ from driver import cli
 from driver.commands.check import row, verdict
 from driver.commands.validation.checked_steps import checked_steps, first_difference
 from driver.commands.validation.checking import EQUAL, checked, schedules
+from driver.commands.validation.step_executor import Results, SandboxExecutor, StepJob
 from driver.network.examples import DEMO_CALIBRATION
 from driver.network.forms import Forms, NetworkSource
 
@@ -63,6 +65,29 @@ def test_all_is_right(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["program"] == EQUAL
     assert all(step["right"] for step in found["steps"])
     assert min(step["sqnr_db"] for step in found["steps"] if step["sqnr_db"]) > 20
+
+
+def test_devices_are_checked_like_the_simulator(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--data", str(DEMO_CALIBRATION), "--images", "1", "--runtime", "stand-in", "--json"]
+    assert cli.main(["check", "zoo:digits", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["right"]
+    assert found["program"] == EQUAL
+    assert {step["cycles"] for step in found["steps"]} == {0}, "this library counts none"
+
+
+class Lies(SandboxExecutor):
+    """Says that every step has failed."""
+
+    def steps(self, jobs: Iterable[StepJob]) -> Results:
+        for each in jobs:
+            yield RunFailure(artifact=each.job.artifact, status=Status.RUN_TIMEOUT, why="no answer")
+
+
+def test_what_an_executor_says_is_what_is_told(digits: Forms) -> None:
+    executor = Lies(digits.network.target)
+    found = checked(digits, digits.samples(None, 1), executor=executor, compile_with=compiled)
+    assert {step.failure for step in found.steps} == {"does not run: run_timeout: no answer"}
 
 
 def test_a_wrong_kernel_is_named_with_its_tile(digits: Forms) -> None:
@@ -162,6 +187,8 @@ def test_the_first_difference_by_axis() -> None:
         (("zoo:digits", "--data", "absent.npz"), "cannot read absent.npz"),
         (("zoo:digits", "--out", "absent"), "absent: no records of a run"),
         (("net.onnx",), "cannot read net.onnx"),
+        (("zoo:digits", "--tracker", "farm:9190"), "--tracker needs --token-file"),
+        (("zoo:digits", "--token-file", "t"), "--token-file is for a farm that somebody serves"),
     ],
 )
 def test_bad_input(
