@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from driver.network.accuracy.plans import CYCLES_ARE, PlanCost, RemedyPlan, plans_for
     from driver.network.accuracy.price import estimated_cycles
     from driver.network.accuracy.promise import DEFAULT_POINTS, Promise
-    from driver.network.accuracy.remedies import SHARED_SHIFTS, Remedy, remedies
+    from driver.network.accuracy.remedies import SHARED_SHIFTS, Remedy
     from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL, DEMO_TEST
     from driver.network.examples.topologies import (
         LARGE_TOPOLOGIES,
@@ -103,14 +103,16 @@ if TYPE_CHECKING:
     from driver.network.quantize.fitting import Fitted, fit_quantization, quantize_for
     from driver.network.quantize.float_form import float_form
     from driver.network.quantize.floats import has_no_kernel
-    from driver.network.quantize.integer_bias import has_wide_weights
+    from driver.network.quantize.layer_remedies import (
+        readers_of_wide_results,
+        remedies_for,
+        wide_weights_possible,
+        with_remedies,
+    )
     from driver.network.quantize.methods import DEFAULT_METHOD, DEFAULT_PERCENT
     from driver.network.quantize.options import AS_USUAL, DATA_NEEDED, Quantization
     from driver.network.quantize.quantizer import require_layers
     from driver.network.quantize.ranges import ranges_of, tensors_without_range
-    from driver.network.quantize.wide_activations import wide_result_reasons
-    from driver.network.quantize.wide_weights import has_no_wide_form
-    from driver.network.quantize.zero_points import copied_tensors
 else:
     NAMES = {
         "accuracy.blame": "Blamed blamed",
@@ -126,7 +128,7 @@ else:
         "accuracy.plans": "CYCLES_ARE PlanCost RemedyPlan plans_for",
         "accuracy.price": "estimated_cycles",
         "accuracy.promise": "DEFAULT_POINTS Promise",
-        "accuracy.remedies": "SHARED_SHIFTS Remedy remedies",
+        "accuracy.remedies": "SHARED_SHIFTS Remedy",
         "examples": "DEMO_CALIBRATION DEMO_MODEL DEMO_TEST",
         "examples.topologies": (
             "LARGE_TOPOLOGIES SMALL_TOPOLOGIES TOPOLOGIES random_images write_topology"
@@ -167,14 +169,13 @@ else:
         "quantize.fitting": "Fitted fit_quantization quantize_for",
         "quantize.float_form": "float_form",
         "quantize.floats": "has_no_kernel",
-        "quantize.integer_bias": "has_wide_weights",
+        "quantize.layer_remedies": (
+            "readers_of_wide_results remedies_for wide_weights_possible with_remedies"
+        ),
         "quantize.methods": "DEFAULT_METHOD DEFAULT_PERCENT",
         "quantize.options": "AS_USUAL DATA_NEEDED Quantization",
         "quantize.quantizer": "require_layers",
         "quantize.ranges": "ranges_of tensors_without_range",
-        "quantize.wide_activations": "wide_result_reasons",
-        "quantize.wide_weights": "has_no_wide_form",
-        "quantize.zero_points": "copied_tensors",
     }
     """By the module that defines them; the same as above, which is for the type checker."""
 

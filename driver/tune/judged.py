@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tilefarm.dtype import DType
 from tilefarm.errors import SettingsError
 from tilefarm.plural import form, plural
 from tilefarm.target import Target
@@ -31,13 +30,9 @@ from driver.network import (
     TensorNoise,
     blamed,
     chance_accuracy,
-    copied_tensors,
     estimated_cycles,
     expected_loss,
     float_form,
-    has_no_kernel,
-    has_no_wide_form,
-    has_wide_weights,
     is_chance,
     judge_of,
     judgement,
@@ -46,11 +41,13 @@ from driver.network import (
     plans_for,
     points_text,
     quantize_for,
-    remedies,
+    readers_of_wide_results,
+    remedies_for,
     run_float,
     run_integer,
-    wide_result_reasons,
+    wide_weights_possible,
     with_measured_cycles,
+    with_remedies,
 )
 from driver.report.noise_chart import NoiseRow
 from driver.tune.answers import Answers, Hear
@@ -243,7 +240,7 @@ class _Judging:
         most = min(_NOISE_SAMPLES, max(1, _MACS // per_sample))
         seen = self._files.evaluation.first(most)
         noise = noise_sources(graph, self._quantized, seen.inputs)
-        return noise, blamed(noise, self._quantized, self._network)
+        return noise, blamed(noise, self._quantized, self._network.macs_by_layer())
 
     def _warned(self, judged: JudgedNetwork) -> JudgedNetwork:
         """The promise is the default: nobody asked for less speed."""
@@ -264,15 +261,11 @@ class _Judging:
 
     def _wider(self, layers: Sequence[Blamed]) -> str:
         """What helps those of the layers whose weights, or rounding, add most of their noise."""
-        graph, nodes = self._files.graph, self._quantized.nodes
-        able = {n.name for n in graph.nodes if not has_no_wide_form(n.op)}
-        able -= {n.name for n in nodes if has_wide_weights(n.op)}
-        may_be = {name for name, reason in wide_result_reasons(graph).items() if not reason}
-        may_be -= {n.name for n in nodes if self._quantized.tensors[n.output].dtype is DType.INT16}
+        networks = self._files.graph, self._quantized
         words = ""
         for option, source, what, names in (
-            ("--wide-weights", "weights", "weights", able),
-            ("--wide-activations", "rounding", "results", may_be),
+            ("--wide-weights", "weights", "weights", wide_weights_possible(*networks)),
+            ("--wide-activations", "rounding", "results", readers_of_wide_results(*networks, {})),
         ):
             bad = [each.name for each in layers if each.source == source and each.name in names]
             if bad:
@@ -342,7 +335,8 @@ class _Judging:
 
         may_share = self._files.calibration is not None and self._how.share_shifts is None
         savings = (SHARED_SHIFTS,) if may_share else ()
-        return plans_for(self._remedies(layers), judge, self._promise.limit, savings=savings)
+        found = remedies_for(self._files.graph, self._quantized, self._network, self._how, layers)
+        return plans_for(found, judge, self._promise.limit, savings=savings)
 
     def _unkept(self, judged: JudgedNetwork, plans: Sequence[RemedyPlan]) -> SettingsError:
         nearest = min(plans, key=lambda plan: (plan.points, plan.cycles))
@@ -371,54 +365,16 @@ class _Judging:
         expected = expected_loss(floats[name][which], answers[name][which], known)
         return max(found.points, 100 * expected)
 
-    def _remedies(self, layers: Sequence[Blamed]) -> list[Remedy]:
-        """What can be done about the layers, the best first."""
-        nodes = self._files.graph.nodes
-        is_wide = {n.name for n in self._quantized.nodes if has_wide_weights(n.op)}
-        lanes = self._target.lanes
-        copied = copied_tensors(self._files.graph)
-        elements = sum(math.prod(self._files.graph.shapes[name]) for name in copied)
-        return remedies(
-            layers,
-            wide={n.name for n in nodes if not has_no_wide_form(n.op)} - is_wide,
-            results=self._macs_of_readers(layers),
-            floats={n.name for n in nodes if not has_no_kernel(n.op)},
-            macs=self._network.macs,
-            macs_per_cycle=lanes.batch * lanes.block**2,
-            borders=None if self._how.activations == "asymmetric" or not copied else elements,
-        )
-
-    def _macs_of_readers(self, layers: Sequence[Blamed]) -> dict[str, int]:
-        """Of the layers whose results can have 16 bits."""
-        graph, tensors = self._files.graph, self._quantized.tensors
-        macs = {each.name: each.macs for each in layers}
-        users, lacking = graph.users(), wide_result_reasons(graph)
-        return {
-            node.name: sum(macs.get(user.name, 0) for user in users[node.output])
-            for node in graph.nodes
-            if not lacking[node.name] and tensors[node.output].dtype.nbytes == 1
-        }
-
     def _with(self, chosen: tuple[Remedy, ...]) -> _Form:
         """The network with these remedies."""
         if not chosen:
             return _Form(self._quantized, self._network, self._integers)
-        plan = RemedyPlan(remedies=chosen, points=0.0, cycles=0)
-        how = replace(
-            self._how,
-            wide=(*(self._how.wide or ()), *plan.wide),
-            wide_activations=(*(self._how.wide_activations or ()), *plan.wide_results),
-        )
-        if plan.is_asymmetric:
-            how = replace(how, activations="asymmetric")
-        if plan.shares_shifts:
-            how = replace(how, share_shifts=True)
         calibration = self._files.calibration
         quantized = quantize_for(
             self._target,
             self._files.graph,
             None if calibration is None else calibration.inputs,
-            how.with_float(plan.floats),
+            with_remedies(self._how, chosen),
         )
         integers = _integers(quantized, self._files)
         return _Form(quantized, partition_network(quantized, self._target), integers)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from driver.network.accuracy.noise_sources import TensorNoise
-from driver.network.integer.network import Network
 from driver.network.integer.qir import QuantGraph
 
 
@@ -34,17 +33,17 @@ class Blamed:
 
 
 def blamed(
-    noise: Mapping[str, TensorNoise], quantized: QuantGraph, network: Network
+    noise: Mapping[str, TensorNoise], quantized: QuantGraph, macs: Mapping[str, int]
 ) -> list[Blamed]:
     """The layers that add noise, the worst first.
 
     What a layer adds by its signal goes through the network much as it is: the ratio of a tensor is
     that of what it was made from, and some more. So these shares say what to mend first.
+
+    Args:
+        macs: multiply-accumulates of each layer.
     """
     names = {node.output: node.name for node in quantized.nodes}
-    macs: dict[str, int] = {}
-    for step in network.steps:
-        macs[step.name] = macs.get(step.name, 0) + step.macs
     added = {
         output: each.sources.own / each.noise.signal
         for output, each in noise.items()

@@ -94,6 +94,13 @@ class Network:
         """Useful multiply-accumulates of one run."""
         return sum(step.macs for step in self.steps)
 
+    def macs_by_layer(self) -> dict[str, int]:
+        """The same of each layer, by its name."""
+        found: dict[str, int] = {}
+        for step in self.steps:
+            found[step.name] = found.get(step.name, 0) + step.macs
+        return found
+
     @property
     def batch(self) -> int:
         """Samples that one run takes."""

@@ -9,8 +9,8 @@ and judged on a few samples, which costs a tenth of what that does:
 * Where there is much noise, or many answers are expected to change (`accuracy.changes`),
   ranges by other methods and equalized channels are tried: each network is quantized by two thirds
   of some samples and judged by the noise on the other third. Another way than the usual one must
-  be clearly better there, as few samples say little. If far too many change even so, the
-  fewest layers get weights or results of 16 bits with which few do (`widening`): each costs cycles.
+  be clearly better there, as few samples say little. If far too many change even so, the fewest
+  layers get weights or results of 16 bits with which few do (`layer_remedies`): each costs cycles.
 * Where there is so little noise that more would not show, all channels of a block share a shift,
   which takes fewer cycles, if there is at most twice as much then.
 
@@ -20,6 +20,7 @@ The same data give the same answer: samples are chosen by their places.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from tilefarm.plural import plural
 
 from driver.network.accuracy.changes import changed_share
+from driver.network.accuracy.remedies import Remedy
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
@@ -37,9 +39,9 @@ from driver.network.integer.qir import QuantGraph
 from driver.network.integer.reference import run_integer
 from driver.network.quantize.float_form import float_form
 from driver.network.quantize.integer_bias import Biased, has_wide_weights
+from driver.network.quantize.layer_remedies import fewest, widenings, with_remedies
 from driver.network.quantize.observed import Observed, spread
 from driver.network.quantize.options import Quantization
-from driver.network.quantize.widening import Widening, fewest, widenings, with_widenings
 
 Quantizer: TypeAlias = Callable[[Arrays, Quantization], QuantGraph]
 """From calibration data and a way to the integer network."""
@@ -246,26 +248,25 @@ class _Trial:
 
     def widened(self, chosen: Chosen) -> Chosen:
         """With 16 bits where these are enough, if far too many answers change."""
-        known: dict[tuple[Widening, ...], float] = {(): self.changed(chosen.how)}
+        known: dict[tuple[Remedy, ...], float] = {(): self.changed(chosen.how)}
         if known[()] <= _FAR_TOO_MANY:
             return chosen
 
-        def changed(some: tuple[Widening, ...]) -> float:
-            known[some] = self.changed(with_widenings(chosen.how, some))
+        def changed(some: tuple[Remedy, ...]) -> float:
+            known[some] = self.changed(with_remedies(chosen.how, some))
             return known[some]
 
         graph = float_form(self.graph, self.calibration, chosen.how)
-        is_open = {
-            "weights": chosen.how.wide is None,
-            "results": chosen.how.wide_activations is None,
-        }
+        given = {"wide": chosen.how.wide, "results": chosen.how.wide_activations}
         found = [
-            each for each in widenings(graph, chosen.quantized, self.rest) if is_open[each.part]
+            each
+            for each in widenings(graph, chosen.quantized, self.rest)
+            if given[each.kind] is None
         ]
         wide = fewest(found, changed, known[()], _MANY)
         if not wide:
             return chosen
-        how = with_widenings(chosen.how, wide)
+        how = with_remedies(chosen.how, wide)
         why = (
             f"{_counted(wide)}: {100 * known[wide]:.1f} % of answers are expected to"
             f" change, with 8 bits {100 * known[()]:.1f} %"
@@ -277,9 +278,10 @@ class _Trial:
         )
 
 
-def _counted(wide: Sequence[Widening]) -> str:
+def _counted(wide: Sequence[Remedy]) -> str:
     """What has 16 bits, in few words."""
-    counts = {part: sum(each.part == part for each in wide) for part in ("weights", "results")}
+    kinds = Counter(each.kind for each in wide)
+    counts = {"weights": kinds["wide"], "results": kinds["results"]}
     parts = (
         f"{part} of 16 bits in {plural(count, 'layer')}" for part, count in counts.items() if count
     )

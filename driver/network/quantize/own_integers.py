@@ -17,6 +17,7 @@ from tilefarm.plural import plural
 
 from driver.network.accuracy.choosing import kind_of
 from driver.network.accuracy.fewest import first_enough
+from driver.network.accuracy.remedies import Remedy
 from driver.network.graph.float_run import run_float
 from driver.network.graph.ir import Graph
 from driver.network.graph.parts import Arrays
@@ -24,10 +25,10 @@ from driver.network.integer.noise import noise_between
 from driver.network.integer.qir import QuantGraph
 from driver.network.integer.reference import run_integer
 from driver.network.quantize.float_form import float_form
+from driver.network.quantize.layer_remedies import widenings, with_remedies
 from driver.network.quantize.observed import spread
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.synthetic_inputs import made_up_inputs
-from driver.network.quantize.widening import Widening, widenings, with_widenings
 
 _MAY_BE: Final = 1.25
 """By how much the noise may be more than that of the model's own integers: a decibel."""
@@ -75,16 +76,16 @@ def keeps_own_integers(
     found = [
         each
         for each in widenings(float_form(graph, calibration, how), usual, inputs)
-        if each.part == "weights"
+        if each.kind == "wide"
     ]
     before = _noise(floats, run_integer(usual, inputs))
-    own = noise(with_widenings(how, found)) if found else before
+    own = noise(with_remedies(how, found)) if found else before
     if not before > _MAY_BE * own:
         return None
     known: dict[int, float] = {len(found): own}
 
-    def is_enough(some: tuple[Widening, ...]) -> bool:
-        known[len(some)] = noise(with_widenings(how, some))
+    def is_enough(some: tuple[Remedy, ...]) -> bool:
+        known[len(some)] = noise(with_remedies(how, some))
         return known[len(some)] <= _MAY_BE * own
 
     wide = first_enough(found, is_enough)
@@ -92,7 +93,7 @@ def keeps_own_integers(
         f"weights of 16 bits in {plural(len(wide), 'layer')}: {_db(known[len(wide)])} dB of signal"
         f" to noise, {_db(before)} without, {_db(own)} by the model's own integers"
     )
-    return WidenedWeights(how=with_widenings(how, wide), why=why)
+    return WidenedWeights(how=with_remedies(how, wide), why=why)
 
 
 def _samples(graph: Graph, calibration: Arrays | None) -> Arrays | None:

@@ -181,7 +181,9 @@ def test_promises_and_kinds_that_there_are_not(tune: Callable[..., str]) -> None
 def test_a_promise_that_cannot_be_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("driver.tune.judged.has_no_kernel", lambda _op: "for this test")
+    monkeypatch.setattr(
+        "driver.network.quantize.layer_remedies.has_no_kernel", lambda _op: "for this test"
+    )
     out, few = tmp_path / "out", tmp_path / "few.npz"
     with np.load(DEMO_TEST) as data:
         np.savez(few, **{name: values[:40] for name, values in data.items()})

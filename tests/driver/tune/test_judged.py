@@ -228,7 +228,9 @@ def test_layers_that_go_to_float_leave_their_wide_weights(judge: Judge) -> None:
 def test_what_cannot_be_kept_says_what_comes_nearest(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("driver.tune.judged.has_no_kernel", lambda _op: "for this test")
+    monkeypatch.setattr(
+        "driver.network.quantize.layer_remedies.has_no_kernel", lambda _op: "for this test"
+    )
     with pytest.raises(SettingsError, match=r"cannot be kept: .* nearest comes .* with ") as caught:
         judge(HALVED, max_loss=0.5)
     assert "--max-loss" in caught.value.hint

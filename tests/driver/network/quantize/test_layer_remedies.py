@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from kit.networks.random_networks import Builder, conv, dense, samples_for, window
 
+from driver.network.accuracy.remedies import Remedy
+from driver.network.quantize.layer_remedies import fewest, widenings, with_remedies
 from driver.network.quantize.options import Quantization
 from driver.network.quantize.quantizer import quantize
-from driver.network.quantize.widening import Widening, fewest, widenings, with_widenings
 
 
-def some(layers: str) -> list[Widening]:
-    return [Widening("weights", layer) for layer in layers]
+def some(layers: str) -> list[Remedy]:
+    return [Remedy(layer=layer, kind="wide") for layer in layers]
 
 
 @pytest.mark.parametrize("needed", range(1, 8))
@@ -20,7 +21,7 @@ def test_the_fewest_that_are_enough(needed: int) -> None:
     layers = some("abcdefg")
     tried: list[int] = []
 
-    def changed(names: tuple[Widening, ...]) -> float:
+    def changed(names: tuple[Remedy, ...]) -> float:
         tried.append(len(names))
         return 0.01 if len(names) >= needed else 0.5
 
@@ -29,9 +30,9 @@ def test_the_fewest_that_are_enough(needed: int) -> None:
 
 
 def test_none_where_all_of_them_hardly_help() -> None:
-    tried: list[tuple[Widening, ...]] = []
+    tried: list[tuple[Remedy, ...]] = []
 
-    def changed(names: tuple[Widening, ...]) -> float:
+    def changed(names: tuple[Remedy, ...]) -> float:
         tried.append(names)
         return 0.4
 
@@ -56,9 +57,9 @@ def test_what_adds_much_noise_for_little_work_comes_first() -> None:
     data = samples_for(graph, 0, 12)
     first, middle, last = (node.name for node in graph.nodes)
     found = widenings(graph, quantize(graph, data), data)
-    of_weights = [each.layer for each in found if each.part == "weights"]
+    of_weights = [each.layer for each in found if each.kind == "wide"]
     assert of_weights == [last, middle, first], "one channel a group is a sixteenth of the work"
-    of_results = {each.layer for each in found if each.part == "results"}
+    of_results = {each.layer for each in found if each.kind == "results"}
     assert of_results == {first, middle}, "the last one is an output"
 
 
@@ -73,7 +74,7 @@ def test_what_has_16_bits_already_is_left_out() -> None:
 
 
 def test_they_come_to_what_a_way_has_already() -> None:
-    more = [*some("b"), Widening("results", "a")]
-    how = with_widenings(Quantization(wide=("a",)), more)
+    more = [*some("b"), Remedy(layer="a", kind="results")]
+    how = with_remedies(Quantization(wide=("a",)), more)
     assert (how.wide, how.wide_activations) == (("a", "b"), ("a",))
-    assert with_widenings(Quantization(), some("b")).wide_activations is None
+    assert with_remedies(Quantization(), some("b")).wide_activations is None
