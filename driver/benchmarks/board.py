@@ -22,10 +22,10 @@ from tilefarm.interpreter import python_command
 
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, add_number, gated
+from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.program.deployed import read_program
 from driver.program.simulated import on_simulator
-from driver.tune.machine import machine
 
 _RUNS: Final = 10
 _TRIALS: Final = 200

@@ -20,10 +20,10 @@ from compile_worker.lowering import MACHINES
 from compile_worker.space import generate
 from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, processor_seconds
 from driver.benchmarks.compiler_workers import WorkerMemory, rate, worker_memory
+from driver.environment import machine
 from driver.program.vta.layers import RESNET18, Convolution, Epilogue
 from driver.report.terminal.text_table import text_table
 from driver.targets import accelerated_target
-from driver.tune.machine import machine
 from tuner.sampler import Sampler
 
 POINTS: Final = 16

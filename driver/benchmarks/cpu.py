@@ -29,10 +29,10 @@ from compile_worker.emit import Kernel, kernel_object, scalar_object
 from compile_worker.isa import isa_of
 from device_server.runner.runner import Runner, RunnerLimits
 from driver.benchmarks.cpu_operators import OPERATORS
+from driver.environment import machine
 from driver.network import run_workload, sample_inputs
 from driver.report.terminal.text_table import text_table
 from driver.targets import usable_target
-from driver.tune.machine import machine
 
 _REPEATS: Final = 51
 _SEED: Final = 0

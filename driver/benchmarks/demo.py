@@ -17,7 +17,7 @@ from tilefarm.errors import InfraError
 from tilefarm.interpreter import python_command
 
 from driver.benchmarks.process_watch import ProcessWatch
-from driver.tune.machine import machine
+from driver.environment import machine
 
 _RUNS: Final = 3
 _OF_SUMMARY: Final = (

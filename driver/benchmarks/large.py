@@ -19,6 +19,7 @@ from tilefarm.plural import plural
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.process_watch import ProcessWatch
+from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.network import (
     LARGE_TOPOLOGIES,
@@ -26,7 +27,6 @@ from driver.network import (
     random_images,
     write_topology,
 )
-from driver.tune.machine import machine
 
 _TRIALS: Final = 300
 _SAMPLES: Final = 16

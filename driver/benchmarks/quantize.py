@@ -25,6 +25,7 @@ from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.zoo.attempt import in_reals
 from driver.benchmarks.zoo.recipes import RECIPES
 from driver.benchmarks.zoo.samples import RandomInputs, read
+from driver.environment import machine
 from driver.network import (
     AS_USUAL,
     DEFAULT_METHOD,
@@ -44,7 +45,6 @@ from driver.network import (
     random_images,
 )
 from driver.targets import accelerated_target
-from driver.tune.machine import machine
 
 _SAMPLES: Final = 32
 _TURNS: Final = 7

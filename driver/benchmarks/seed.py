@@ -19,10 +19,10 @@ from tilefarm.plural import plural
 
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, add_number, gated
+from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.processes import kill_descendants
-from driver.tune.machine import machine
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 _RUNS: Final = 30
 _TRIALS: Final = 120

@@ -20,10 +20,10 @@ from tilefarm.target import TARGETS, Target
 from compile_worker.space import generate
 from device_server.vta.library.library import VtaLibrary
 from device_server.vta.programs.program import Bytes, Program, write_program
+from driver.environment import machine
 from driver.program.vta.footprint import footprint
 from driver.program.vta.layers import RESNET18, RESNET18_COUNTS, Convolution, predicted_best
 from driver.program.vta.recording import record_workload
-from driver.tune.machine import machine
 
 SCALAR: Final = "scalar"
 """The vector path that does one product at a time: what the others are measured against."""

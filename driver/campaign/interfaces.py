@@ -10,7 +10,7 @@ from tilefarm.measurement import Trial
 
 from driver.campaign.campaign import WorkLimits
 from driver.run_events import TimeBreakdown
-from tuner.store import TrialPosition
+from tuner.trial_store import TrialPosition
 
 
 class Records(Protocol):

@@ -19,8 +19,8 @@ from tilefarm.plural import plural
 
 from driver.campaign.campaign import Campaign, WorkLimits
 from driver.campaign.commands import Command, Dispatch, EndCampaign, Tell
+from driver.campaign.device_slots import DeviceSlots
 from driver.campaign.events import Event, JobId, Outcome
-from driver.campaign.slots import Slots
 from driver.campaign.step import step
 from driver.farm.device_messages import Confirm, Message, Order, RunEnded
 from driver.farm.device_thread import rest_seconds
@@ -69,7 +69,7 @@ class JobRunner:
             Exception: whatever a thread died of; a fault of ours.
         """
         messages: queue.SimpleQueue[Message | Exception] = queue.SimpleQueue()
-        slots = Slots(
+        slots = DeviceSlots(
             self._source,
             devices=min(self.devices, len(orders)),
             wait_seconds=self._wait_seconds,
@@ -100,7 +100,7 @@ class _Runs:
     def __init__(
         self,
         orders: Sequence[Order],
-        slots: Slots,
+        slots: DeviceSlots,
         wait_seconds: float,
         clock: Clock,
         watch: Callable[[RunEnded], None] | None,

@@ -20,13 +20,13 @@ from driver.campaign import commands, events
 from driver.campaign.campaign import Campaign
 from driver.campaign.candidate import Candidate
 from driver.campaign.commands import Command
+from driver.campaign.device_slots import DeviceSlots
 from driver.campaign.events import Event, JobId
 from driver.campaign.frozen_gc import gc_frozen
 from driver.campaign.interfaces import Records, SearchResult, SearchSettings
 from driver.campaign.live import JobStage
 from driver.campaign.measuring import Task
 from driver.campaign.scores import Scores
-from driver.campaign.slots import Slots
 from driver.campaign.starvation import Starvation
 from driver.campaign.step import step
 from driver.campaign.time_profile import TimeProfile
@@ -92,7 +92,7 @@ class Loop:
         self._listen = listen
         self._campaign = Campaign(limits=settings.limits, lookahead=session.lookahead)
         self._candidates: dict[JobId, Candidate] = {}
-        self._slots = Slots(
+        self._slots = DeviceSlots(
             devices,
             devices=settings.devices,
             wait_seconds=settings.device_wait_seconds,

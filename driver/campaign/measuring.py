@@ -18,7 +18,7 @@ from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
 from driver.farm.device_messages import Order
-from driver.farm.plausible import Bounds
+from driver.farm.plausible import RunBounds
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -90,14 +90,14 @@ class Task:
         """What a compile worker needs for a candidate."""
         return CompileJob(workload=self.workload, trace=trace, target=self.target)
 
-    def bounds(self, artifact: Artifact) -> Bounds:
+    def bounds(self, artifact: Artifact) -> RunBounds:
         """What no answer of a device can be beyond that has run the artifact."""
         return kernel_bounds(artifact, self.target, self.least_cycles)
 
     def believed(self, trial: Trial) -> Trial:
         """A trial out of records, which versions before this one may have written unseen."""
         seconds = trial.wall_time.minimum_seconds if trial.wall_time else math.inf
-        least = Bounds(least_cycles=self.least_cycles, clock_mhz=self.target.board.clock_mhz)
+        least = RunBounds(least_cycles=self.least_cycles, clock_mhz=self.target.board.clock_mhz)
         if not (trial.cycles or math.inf) < least.least_cycles and not (
             seconds < least.least_seconds(least.least_cycles)
         ):
@@ -140,11 +140,11 @@ class Task:
         )
 
 
-def kernel_bounds(artifact: Artifact, target: Target, least_cycles: int) -> Bounds:
+def kernel_bounds(artifact: Artifact, target: Target, least_cycles: int) -> RunBounds:
     """What is known of a kernel's run: that of its workload, and what its compiler has counted."""
     counted = dict(artifact.features)
     slow_memory = max(1.0, target.timing.dram_delay_cycles / Timing().dram_delay_cycles)
-    return Bounds(
+    return RunBounds(
         least_cycles=least_cycles,
         most_cycles=round(_MOST_TIMES * slow_memory * counted.get("serial_cycles", 0.0)),
         clock_mhz=target.board.clock_mhz,

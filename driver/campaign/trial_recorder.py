@@ -13,7 +13,7 @@ from driver.campaign.interfaces import Records, SearchSettings
 from driver.campaign.scores import Scores
 from driver.campaign.tuner_thread import TunerThread
 from driver.run_events import TrialEnded
-from tuner.store import TrialPosition
+from tuner.trial_store import TrialPosition
 
 
 class TrialRecorder:

@@ -52,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
     settings = replace(settings, farm=replace(settings.farm, ray_address="auto"))
     quiet_libraries()
     from driver.report.terminal.views import stdout_view
-    from driver.tune.pipeline import tune
+    from driver.tune.tuning_run import tune
 
     with stdout_view(as_json=False) as view:
         return tune(settings, view, began=began)

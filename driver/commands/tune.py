@@ -114,7 +114,7 @@ def tune_with(args: argparse.Namespace) -> int:
     began = SystemClock().wall_seconds()
     quiet_libraries()
     from driver.report.terminal.views import stdout_view
-    from driver.tune.pipeline import tune
+    from driver.tune.tuning_run import tune
 
     with stdout_view(as_json=args.json) as view:
         return tune(settings, view, began=began)

@@ -13,7 +13,7 @@ from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.lease import Lease
 from tilefarm.measurement import DeviceClock, Measurement, RunFailure, RunJob, Status, is_spoiled
 
-from driver.farm.plausible import UNKNOWN, Bounds
+from driver.farm.plausible import UNKNOWN, RunBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Order:
     candidate: str = ""
     alone: bool = False
     clock: DeviceClock | None = None
-    bounds: Bounds = UNKNOWN
+    bounds: RunBounds = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

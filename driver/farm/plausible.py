@@ -37,7 +37,7 @@ another, and the first call alone loads its micro-ops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class RunBounds:
     """What is known of a run before it is made; what nobody knows is not held against anybody.
 
     Attributes:
@@ -59,11 +59,11 @@ class Bounds:
         return cycles / (1e6 * (self.clock_mhz * _OVERCLOCKED or _FASTEST_MHZ))
 
 
-UNKNOWN: Final = Bounds()
+UNKNOWN: Final = RunBounds()
 
 
 def implausibility(
-    outcome: Measurement | RunFailure, job: RunJob, bounds: Bounds, *, waited_seconds: float
+    outcome: Measurement | RunFailure, job: RunJob, bounds: RunBounds, *, waited_seconds: float
 ) -> str:
     """Why this cannot have come of the job, in words; empty if it can.
 
@@ -77,7 +77,7 @@ def implausibility(
 
 
 def _reasons(
-    outcome: Measurement | RunFailure, job: RunJob, bounds: Bounds, waited_seconds: float
+    outcome: Measurement | RunFailure, job: RunJob, bounds: RunBounds, waited_seconds: float
 ) -> Iterator[str]:
     if outcome.artifact != job.artifact:
         yield f"what became of artifact {outcome.artifact.short}, not of {job.artifact.short}"
@@ -113,7 +113,7 @@ def _too_few(cycles: int, least: int) -> Iterator[str]:
         yield f"{plural(cycles, 'cycle')}, where no schedule takes fewer than {least}"
 
 
-def _of_counters(counters: Counters, bounds: Bounds) -> Iterator[str]:
+def _of_counters(counters: Counters, bounds: RunBounds) -> Iterator[str]:
     """A library that counts nothing says 0 everywhere."""
     cycles = counters.cycles
     if not cycles:
@@ -140,7 +140,7 @@ def _spent(counters: Counters) -> Iterator[tuple[str, int]]:
 
 
 def _of_samples(
-    cycles: Sequence[int], last_cycles: int, job: RunJob, bounds: Bounds
+    cycles: Sequence[int], last_cycles: int, job: RunJob, bounds: RunBounds
 ) -> Iterator[str]:
     if not any(cycles):
         return
@@ -153,7 +153,7 @@ def _of_samples(
 
 
 def _of_clock(
-    time: WallTime, bounds: Bounds, least_cycles: int, waited_seconds: float
+    time: WallTime, bounds: RunBounds, least_cycles: int, waited_seconds: float
 ) -> Iterator[str]:
     least = bounds.least_seconds(least_cycles)
     if time.minimum_seconds < least:

@@ -20,9 +20,9 @@ from tilefarm.readable import readable
 from tilefarm.sandbox import SandboxLevel
 from tilefarm.system_errors import unreadable
 
+from driver.environment import versions
 from driver.farm.settings import FarmSettings
 from driver.network import Quantization
-from driver.tune.machine import versions
 from driver.tune.settings import TuneSettings
 
 _PATHS: Final = ("token_file", "tls", "signing_key")

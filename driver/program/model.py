@@ -24,7 +24,7 @@ from tilefarm.target import Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from driver.farm.plausible import Bounds
+from driver.farm.plausible import RunBounds
 from driver.network import Grid, Network
 
 _LEAST_ALIGNMENT: Final = 256
@@ -106,13 +106,13 @@ class NetworkProgram:
         return self.inputs[0].shape[0]
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> RunBounds:
         """What no run of a batch can be beyond.
 
         Layers overlap, so that the busiest module of each does not add up; multiplications do.
         """
         ideal = tuple(call.ideal_cycles for call in self.calls)
-        return Bounds(
+        return RunBounds(
             least_cycles=sum(ideal),
             least_profile_cycles=ideal,
             clock_mhz=self.target.board.clock_mhz,

@@ -22,7 +22,7 @@ from driver.tune.summarise import default_trial
 from tuner.lookahead import USUAL, Lookahead
 from tuner.run_off import winner
 from tuner.session import OtherOrderError, TuningSession, WeightedSpace
-from tuner.store import TrialPosition, TrialStore
+from tuner.trial_store import TrialPosition, TrialStore
 
 LOOKAHEAD: Final = "lookahead"
 """What a run's description calls it."""

@@ -11,6 +11,7 @@ from tilefarm.plural import form, plural
 
 from driver.campaign.job_runner import JobRunner
 from driver.campaign.measuring import Task
+from driver.environment import versions
 from driver.farm.compiling.once import compiled
 from driver.farm.compiling.reproducers import Reproducer, Reproducers
 from driver.farm.device_messages import RunEnded
@@ -25,12 +26,11 @@ from driver.report.summary import Accuracy, KernelTimeline
 from driver.report.terminal.profile_text import against_the_whole
 from driver.run_events import Span
 from driver.tune.judged import judge_samples
-from driver.tune.machine import versions
 from driver.tune.output import OutputFolder
 from driver.tune.prepared import Prepared, best_of, trials_of
-from driver.tune.stages import Stages
+from driver.tune.run_context import RunContext
 from tuner.sampler import Sampler
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 _PATIENCE: Final = 20.0
 """How much longer the whole network may take than its kernels took, one by one: what the processor
@@ -71,12 +71,12 @@ class FinalSteps:
     """Assembles, times and checks; each method is a step or a piece of one."""
 
     def __init__(
-        self, stages: Stages, prepared: Prepared, store: TrialStore, resources: RunResources
+        self, context: RunContext, prepared: Prepared, store: TrialStore, resources: RunResources
     ) -> None:
-        self._stages = stages
+        self._context = context
         self._prepared = prepared
         self._resources = resources
-        self._farm_settings = stages.settings.farm
+        self._farm_settings = context.settings.farm
         self._store = store
         self._best: dict[str, Trial] = {}
 
@@ -104,7 +104,7 @@ class FinalSteps:
 
     def _assemble(self, arena: Arena, kept: Reproducers) -> NetworkProgram:
         network = self._prepared.network
-        with self._stages.step("assemble") as say:
+        with self._context.step("assemble") as say:
             traces = {
                 task.workload: task.trace(dict(self._best[name].point))
                 for name, task in self._prepared.tasks.items()
@@ -137,12 +137,12 @@ class FinalSteps:
         (artifact,) = compiled(self._resources.executor, [compile_job])
         order = task.order(
             artifact,
-            f"{self._stages.run_id}-timeline",
+            f"{self._context.run_id}-timeline",
             timeout_seconds=self._farm_settings.run_timeout_seconds,
             timeline=True,
         )
         runner = self._runner()
-        with self._stages.watch.waiting(runner.waits_for):
+        with self._context.watch.waiting(runner.waits_for):
             (done,) = runner.run([order])
         if not isinstance(done.result, Measurement) or done.result.cycles is None:
             return None
@@ -157,9 +157,9 @@ class FinalSteps:
     def _evaluate(self, program: NetworkProgram) -> tuple[Accuracy, int | None]:
         judged, files = self._prepared.judged, self._prepared.files
         data = files.evaluation
-        with self._stages.step("evaluate") as say:
+        with self._context.step("evaluate") as say:
             inputs, at = data.inputs, _Place(of=data.samples)
-            with self._stages.watch.waiting(at.words):
+            with self._context.watch.waiting(at.words):
                 floats = judged.floats.first(data.samples, at.done)
                 at.begin("integer reference")
                 integers = judged.integers.first(data.samples, at.done)
@@ -174,7 +174,7 @@ class FinalSteps:
                     inputs,
                     self._runner(),
                     limit_seconds=self._limit_seconds(),
-                    run_id=self._stages.run_id,
+                    run_id=self._context.run_id,
                     watch=watch,
                 )
             differing = differing_samples(answer.outputs, integers)
@@ -189,7 +189,7 @@ class FinalSteps:
             differing=differing,
         )
         if not files.is_seeded:
-            found = judge_samples(self._stages, files, floats, integers, files.held_out)
+            found = judge_samples(self._context, files, floats, integers, files.held_out)
             accuracy = replace(accuracy, judgement=found)
         return accuracy, (answer.cycles[-1] or None) if answer.cycles else None
 
@@ -202,17 +202,17 @@ class FinalSteps:
 
     def _profile(self, program: NetworkProgram) -> Profile | None:
         """What the layers take on a device; a run whose program is right does not fail for it."""
-        with self._stages.step("profile") as say:
+        with self._context.step("profile") as say:
             runner = self._runner()
             try:
-                with self._stages.watch.waiting(runner.waits_for):
+                with self._context.watch.waiting(runner.waits_for):
                     profile = profiled(
                         program,
                         self._prepared.files.evaluation.inputs,
                         runner,
                         by_clock=self._is_clocked,
                         limit_seconds=self._limit_seconds(),
-                        run_id=self._stages.run_id,
+                        run_id=self._context.run_id,
                     )
             except TilefarmError as error:
                 say(f"none: {error.what}")
@@ -232,12 +232,12 @@ class FinalSteps:
             self._resources.leases,
             devices=self._farm_settings.devices,
             wait_seconds=self._farm_settings.device_wait_seconds,
-            clock=self._stages.clock,
+            clock=self._context.clock,
         )
 
     def _note_network_run(self, done: RunEnded) -> None:
-        origin = self._stages.wall_origin
-        self._stages.listen(
+        origin = self._context.wall_origin
+        self._context.listen(
             Span(
                 lane=done.device,
                 kind="network",

@@ -53,7 +53,7 @@ from driver.report.noise_chart import NoiseRow
 from driver.tune.answers import Answers, Hear
 from driver.tune.files import Files
 from driver.tune.plan_kernels import simulated
-from driver.tune.stages import Stages
+from driver.tune.run_context import RunContext
 
 _MACS: Final = 10_000_000_000
 """Multiply-accumulates of the samples that are judged before the search where nobody asked for a
@@ -115,33 +115,33 @@ def require_samples(promise: Promise, files: Files) -> None:
 
 
 def judge_promise(
-    stages: Stages, files: Files, target: Target, fitted: Fitted, network: Network
+    context: RunContext, files: Files, target: Target, fitted: Fitted, network: Network
 ) -> JudgedNetwork:
     """Judge it, and keep it by wide weights and layers in float where that is needed and wanted.
 
     Raises:
         SettingsError: the user asked for a promise that cannot be kept.
     """
-    with stages.step("judge") as say:
-        judging = _Judging(stages, files, target, fitted, network, say)
-        with stages.watch.waiting(judging.doing):
+    with context.step("judge") as say:
+        judging = _Judging(context, files, target, fitted, network, say)
+        with context.watch.waiting(judging.doing):
             return judging.run()
 
 
 class _Judging:
     def __init__(
         self,
-        stages: Stages,
+        context: RunContext,
         files: Files,
         target: Target,
         fitted: Fitted,
         network: Network,
         say: Callable[[str], None],
     ) -> None:
-        self._stages, self._files, self._target = stages, files, target
+        self._context, self._files, self._target = context, files, target
         self._quantized, self._how = fitted.quantized, fitted.how
         self._network, self._say = network, say
-        self._promise = stages.settings.promise
+        self._promise = context.settings.promise
         self._floats = Answers(
             lambda part, heard: run_float(files.graph, part, heard=heard), files.evaluation.inputs
         )
@@ -161,7 +161,7 @@ class _Judging:
             self._say("not judged: the samples are random")
             return judged
         if self._files.evaluation.samples < 2:
-            self._stages.say(
+            self._context.say(
                 "1 sample to evaluate says next to nothing about accuracy\n"
                 "  try: --evaluate DATA.npz with more, better hundreds of them"
             )
@@ -191,7 +191,7 @@ class _Judging:
         """On the samples that are looked at before the search."""
         samples = self._samples
         floats, found = self._floats.first(samples), integers.first(samples)
-        return judge_samples(self._stages, self._files, floats, found, self._fresh)
+        return judge_samples(self._context, self._files, floats, found, self._fresh)
 
     @property
     def _samples(self) -> int:
@@ -207,7 +207,7 @@ class _Judging:
         points, samples = self._promise.points, int(self._fresh.sum())
         needed = math.ceil(100 * _LEAST_DECIDING / points) if points else 0
         if self._promise.is_said and self._files.kind == "classes" and samples < needed:
-            self._stages.say(
+            self._context.say(
                 f"each of {plural(samples, 'sample')} is {points_text(100 / samples)}: a promise"
                 f" of {points_text(points)} hangs on single ones\n"
                 f"  try: --evaluate DATA.npz with {needed} or more"
@@ -225,7 +225,7 @@ class _Judging:
         first = judge.compared(floats)[0]
         if first.floats is not None and is_chance(first.floats, likely, samples):
             guess, remedy = CHANCE_WORDS[kind]
-            self._stages.say(
+            self._context.say(
                 f"the float network has {first.floats:.1f} % {first.title}, {guess}"
                 f" ({likely:.1f} %): labels are left aside\n"
                 f"  try: {remedy}"
@@ -256,7 +256,7 @@ class _Judging:
                 f"--max-loss {self._promise.points:g} finds the cheapest that is enough;"
                 f" --keep-float {names} runs {price} on the processor"
             )
-        self._stages.say("\n".join(lines))
+        self._context.say("\n".join(lines))
         return judged
 
     def _wider(self, layers: Sequence[Blamed]) -> str:
@@ -281,7 +281,7 @@ class _Judging:
         made: dict[tuple[Remedy, ...], _Form] = {}
         if not is_kept:
             points = points_text(max(self._points(self._integers), 0))
-            self._stages.say(
+            self._context.say(
                 f"accuracy: {judged.judgement.verdict() if judged.judgement else ''}; a loss of"
                 f" {points} is expected: layers are tried with 16 bits and in float,"
                 " each plan one more network"
@@ -293,7 +293,7 @@ class _Judging:
                 [made[plan.remedies].network for plan in plans],
                 self._promise.limit,
                 measure,
-                self._stages.clock,
+                self._context.clock,
                 heard=self._measured,
             )
         if (best := priced.best) is None:
@@ -386,7 +386,7 @@ def _judged_samples(fresh: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]
 
 
 def judge_samples(
-    stages: Stages, files: Files, floats: Arrays, integers: Arrays, fresh: NDArray[np.bool_]
+    context: RunContext, files: Files, floats: Arrays, integers: Arrays, fresh: NDArray[np.bool_]
 ) -> Judgement | None:
     """What the integers lose on those samples that are fresh, or on all where none is.
 
@@ -400,7 +400,7 @@ def judge_samples(
     known = None if labels is None else labels[:samples][which]
     judge = judge_of(files.kind, files.graph, _part(floats, which), known)
     return judgement(
-        stages.settings.promise,
+        context.settings.promise,
         judge.compared(_part(integers, which)),
         samples=int(which.sum()),
         is_held_out=bool(fresh[:samples].any()),

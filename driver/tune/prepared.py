@@ -12,7 +12,7 @@ from driver.network import Network
 from driver.tune.files import Files
 from driver.tune.judged import JudgedNetwork
 from tuner.run_off import winner
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Final
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
-from driver.campaign.preparing import tasks_of
+from driver.campaign.tasks import tasks_of
 from driver.network import (
     calibration_notes,
     fit_quantization,
@@ -24,20 +24,20 @@ from driver.network import (
 from driver.tune.files import Files
 from driver.tune.judged import judge_promise, require_samples
 from driver.tune.prepared import Prepared
-from driver.tune.stages import Stages
+from driver.tune.run_context import RunContext
 
 _SEEDED_RUNS: Final = 4
 
 
-def read(stages: Stages) -> Files:
+def read(context: RunContext) -> Files:
     """Import the model, and load or make the data.
 
     Raises:
         UserError: a file cannot be read, the model is not one that is known here, or it lacks a
             layer that the user names.
     """
-    settings = stages.settings
-    with stages.step("import") as say:
+    settings = context.settings
+    with context.step("import") as say:
         graph = import_model(settings.model, settings.extents)
         digest = model_digest(settings.model)
         say(f"{graph.name}, {plural(len(graph.nodes), 'operator')}")
@@ -58,7 +58,7 @@ def read(stages: Stages) -> Files:
             say("no data were given: the samples are random")
         for path, given in ((settings.calibrate, calibration), (settings.evaluate, evaluation)):
             for note in given.notes if path is not None and given is not None else ():
-                stages.say(f"{path}: {note}")
+                context.say(f"{path}: {note}")
         kind = kind_of(graph, evaluation.labels, settings.judge)
         say(f"{evaluation.samples} to evaluate")
     files = Files(
@@ -74,14 +74,14 @@ def read(stages: Stages) -> Files:
     return files
 
 
-def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
+def prepare(context: RunContext, files: Files, target: Target) -> Prepared:
     """Quantize the network for a target, divide it into kernels, and give each a space.
 
     Raises:
         SettingsError: a promise cannot be kept, see `driver.tune.judged`.
     """
-    settings, graph, calibration = stages.settings, files.graph, files.calibration
-    with stages.step("quantize") as say:
+    settings, graph, calibration = context.settings, files.graph, files.calibration
+    with context.step("quantize") as say:
         data = None if calibration is None else calibration.inputs
         fitted = fit_quantization(target, graph, data, settings.quantization)
         quantized = fitted.quantized
@@ -90,18 +90,18 @@ def prepare(stages: Stages, files: Files, target: Target) -> Prepared:
         if calibration is not None:
             say(f"int8 by {plural(calibration.samples, 'sample')}, {fitted.how}")
     for note in fitted.notes:
-        stages.say(f"quantization: {note}")
+        context.say(f"quantization: {note}")
     if calibration is not None:
         for note in calibration_notes(calibration.inputs, calibration.labels):
-            stages.say(f"calibration: {note}")
-    with stages.step("partition") as say:
+            context.say(f"calibration: {note}")
+    with context.step("partition") as say:
         network = partition_network(quantized, target)
         on_accelerator = sum(s.place == "accelerator" for s in network.steps)
         say(f"{plural(on_accelerator, 'kernel')} on the accelerator")
         say(f"{len(network.steps) - on_accelerator} on the CPU")
         say(f"{network.macs / 1e6:.2f} million MACs")
-    judged = judge_promise(stages, files, target, fitted, network)
-    with stages.step("spaces") as say:
+    judged = judge_promise(context, files, target, fitted, network)
+    with context.step("spaces") as say:
         tasks = tasks_of(judged.network, settings.seed)
         say(f"{len(tasks)} distinct workloads")
     return Prepared(files=files, judged=judged, tasks=tasks)

@@ -21,9 +21,9 @@ from driver.farm.device_messages import RunEnded
 from driver.farm.lease_source import LeaseSource
 from driver.run_events import Span
 from driver.tune.prepared import trials_of
-from driver.tune.stages import Stages
+from driver.tune.run_context import RunContext
 from tuner.run_off import RunOff, finalists, is_decided
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 _ROUNDS: Final = 5
 _ATTEMPTS: Final = 3
@@ -31,7 +31,7 @@ _ATTEMPTS: Final = 3
 
 
 def run_offs(
-    stages: Stages,
+    context: RunContext,
     tasks: Mapping[str, Task],
     store: TrialStore,
     *,
@@ -52,9 +52,9 @@ def run_offs(
     }
     if not due:
         return
-    with stages.step("run-off") as say:
+    with context.step("run-off") as say:
         for name, trials in due.items():
-            found = _RunOff(stages, tasks[name], trials, executor, leases).run()
+            found = _RunOff(context, tasks[name], trials, executor, leases).run()
             if found is not None:
                 store.insert_run_off(found)
         count = sum(map(len, due.values()))
@@ -66,13 +66,13 @@ class _RunOff:
 
     def __init__(
         self,
-        stages: Stages,
+        context: RunContext,
         task: Task,
         trials: Sequence[Trial],
         executor: Executor,
         leases: LeaseSource,
     ) -> None:
-        self._stages = stages
+        self._context = context
         self._task = task
         self._trials = trials
         self._executor = executor
@@ -93,16 +93,16 @@ class _RunOff:
                 return RunOff(
                     workload=self._task.digest, device=devices.pop(), times=self._times(done)
                 )
-        self._stages.say(f"{self._task.name}: no device could time all finalists, so none is sure")
+        self._context.say(f"{self._task.name}: no device could time all finalists, so none is sure")
         return None
 
     def _timed(self, artifacts: Sequence[Artifact], attempt: int) -> list[RunEnded]:
         """A B C A B C …, each as a run, on one device as long as it lives."""
-        settings = self._stages.settings.farm
+        settings = self._context.settings.farm
         orders = [
             self._task.order(
                 artifact,
-                f"{self._stages.run_id}-{self._task.digest.short}-{attempt}-{turn}-{at}",
+                f"{self._context.run_id}-{self._task.digest.short}-{attempt}-{turn}-{at}",
                 timeout_seconds=settings.run_timeout_seconds,
                 precision=CLOSE_LOOK,
                 clock=DeviceClock.SECONDS,
@@ -114,14 +114,14 @@ class _RunOff:
             self._leases,
             devices=1,
             wait_seconds=settings.device_wait_seconds,
-            clock=self._stages.clock,
+            clock=self._context.clock,
         )
-        with self._stages.watch.waiting(runner.waits_for):
+        with self._context.watch.waiting(runner.waits_for):
             return runner.run(orders, self._note)
 
     def _note(self, done: RunEnded) -> None:
-        origin = self._stages.wall_origin
-        self._stages.listen(
+        origin = self._context.wall_origin
+        self._context.listen(
             Span(
                 lane=done.device,
                 kind="rerun",

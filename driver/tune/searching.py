@@ -12,19 +12,19 @@ from driver.farm.run_resources import RunResources
 from driver.run_events import SearchBegan
 from driver.tune.continued import LOOKAHEAD, Continued, continued
 from driver.tune.prepared import Prepared
-from driver.tune.stages import Stages
+from driver.tune.run_context import RunContext
 from driver.tune.summarise import standing
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 
 def search(
-    stages: Stages, prepared: Prepared, store: TrialStore, resources: RunResources, story: Sink
+    context: RunContext, prepared: Prepared, store: TrialStore, resources: RunResources, story: Sink
 ) -> SearchResult:
     """Measure candidates until there are enough, or it is stopped; `story` is the search's log."""
-    settings = stages.settings
-    with stages.watch.waiting(lambda: resources.waits_for):
+    settings = context.settings
+    with context.watch.waiting(lambda: resources.waits_for):
         workers = resources.workers
-    with stages.watch.waiting(lambda: "the tuner asks anew for what was measured before"):
+    with context.watch.waiting(lambda: "the tuner asks anew for what was measured before"):
         earlier = continued(
             prepared.tasks,
             store,
@@ -35,26 +35,26 @@ def search(
         )
     resources.leases.keep_to_one_clock(earlier.clock)
     known = earlier.session.told
-    loop = _loop(stages, prepared, store, resources, earlier, story, workers)
-    _announce(stages, prepared, store, earlier)
+    loop = _loop(context, prepared, store, resources, earlier, story, workers)
+    _announce(context, prepared, store, earlier)
 
     def waits_for() -> str:
         return "; ".join(filter(None, (loop.waits_for(), resources.waits_for)))
 
-    with stages.step("search") as say, stages.watch.waiting(waits_for):
-        result = loop.run(stages.stop)
+    with context.step("search") as say, context.watch.waiting(waits_for):
+        result = loop.run(context.stop)
         say(f"{plural(result.trials, 'trial')} in {result.seconds:.1f} s")
         if known:
             say(f"{known} from earlier sessions")
         if earlier.is_another:
             say("which asked in another order")
         say(f"compiled on {resources.compiled_on}")
-    store.end_run(stages.run_id, result.why, ended=stages.clock.wall_seconds())
+    store.end_run(context.run_id, result.why, ended=context.clock.wall_seconds())
     return result
 
 
 def _loop(
-    stages: Stages,
+    context: RunContext,
     prepared: Prepared,
     store: TrialStore,
     resources: RunResources,
@@ -62,7 +62,7 @@ def _loop(
     story: Sink,
     workers: int,
 ) -> Loop:
-    settings = stages.settings
+    settings = context.settings
     return Loop(
         tasks=prepared.tasks,
         session=earlier.session,
@@ -74,33 +74,35 @@ def _loop(
             limits=WorkLimits(workers=workers),
             device_wait_seconds=settings.farm.device_wait_seconds,
             run_timeout_seconds=settings.farm.run_timeout_seconds,
-            run_id=stages.run_id,
-            wall_origin=stages.wall_origin,
+            run_id=context.run_id,
+            wall_origin=context.wall_origin,
             proposer=settings.proposer,
             search=earlier.search,
         ),
-        clock=stages.clock,
-        listen=stages.listen,
+        clock=context.clock,
+        listen=context.listen,
         log=LineLog("search", story, style=settings.operations.style),
         scores=earlier.scores(prepared.tasks),
     )
 
 
-def _announce(stages: Stages, prepared: Prepared, store: TrialStore, earlier: Continued) -> None:
+def _announce(
+    context: RunContext, prepared: Prepared, store: TrialStore, earlier: Continued
+) -> None:
     """Note in records that a search begins, and tell whoever listens what is known already."""
     session, tasks = earlier.session, prepared.tasks
     description = {
         "model": prepared.files.model_digest.hex,
-        "seed": stages.settings.seed,
+        "seed": context.settings.seed,
         LOOKAHEAD: session.lookahead.most,
     }
-    store.begin_run(stages.run_id, description, begun=stages.clock.wall_seconds())
-    stages.listen(
+    store.begin_run(context.run_id, description, begun=context.clock.wall_seconds())
+    context.listen(
         SearchBegan(
             workloads=tuple((task.name, task.count) for task in tasks.values()),
             standings={name: standing(task, earlier.known[name]) for name, task in tasks.items()},
             trials=session.budget,
             done=session.told,
-            seconds=stages.now,
+            seconds=context.now,
         )
     )

@@ -18,7 +18,7 @@ from driver.report.cost import NOT_KNOWN, Cost
 from driver.report.summary import LayerRow, SessionRow, TrialRow, WorkloadRow
 from driver.run_events import KnownWorkload, Span
 from tuner.run_off import RunOff, winner
-from tuner.store import RunRecord
+from tuner.trial_store import RunRecord
 
 
 def default_trial(task: Task, trials: Iterable[Trial]) -> Trial | None:

@@ -10,7 +10,7 @@ from tilefarm.errors import InfraError
 from device_server.vta.library import native
 from driver import cli, doctor
 from driver.doctor import Finding
-from driver.tune.machine import machine, versions
+from driver.environment import machine, versions
 
 
 def test_machine_and_versions_are_words() -> None:

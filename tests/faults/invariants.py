@@ -12,7 +12,7 @@ from kit.farm.bounds import memory
 from kit.farm.real_farm import gone
 from tilefarm.measurement import Status, Trial
 
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 from .fault_rows import STALL_SECONDS
 from .harassed import Harassed

@@ -15,7 +15,7 @@ from device_server.device.known_kernel import ENTRY
 from device_server.tenancy import OWN, Tenancy
 from device_server.tracker.client import TrackerClient
 from driver.run_events import DeviceLeft, Notice
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 from .wrong_device_search import (
     CANDIDATES,

@@ -15,7 +15,7 @@ from kit.networks.onnx_models import model, node, saved
 from tilefarm.measurement import Trial
 
 from driver.campaign.campaign import WorkLimits
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 from .fault_rows import Stopwatch
 from .tuning import Tuning, tuning

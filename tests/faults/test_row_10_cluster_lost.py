@@ -15,7 +15,7 @@ from kit.farm.machines import Machines
 from kit.farm.ray_cluster import RayCluster
 from tilefarm.errors import ClusterLostError
 
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 from .fault_rows import Stopwatch
 

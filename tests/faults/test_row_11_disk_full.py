@@ -15,7 +15,7 @@ from tilefarm.measurement import Measurement, Status
 
 from device_server.device.settings import DeviceSettings
 from device_server.device.watch import WatchLimits
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 from .tuning import tuning
 from .wrong_device_search import CANDIDATES, KERNEL, RIGHT_CYCLES, CountingRunner, searched

@@ -14,7 +14,7 @@ from tilefarm.errors import ProtocolError
 from tilefarm.measurement import Measurement, Status, Trial
 from tilefarm.names import CountingIds
 
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 
 def test_a_run_that_is_asked_for_many_times_runs_once(real_farm: RealFarm) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from kit.farm.real_farm import RealFarm, gone
 
 from driver.processes import descendants
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 from .fault_rows import Stopwatch
 from .tuning import tuning

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kit.farm.real_farm import CLI, RealFarm
 
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 from .tuning import tuning
 

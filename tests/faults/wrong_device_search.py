@@ -28,7 +28,7 @@ from driver.farm.leases import Leases
 from driver.run_events import RunEvent, TrialEnded
 from driver.stop_token import StopToken
 from driver.tune.continued import LOOKAHEAD, continued
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 KERNEL: Final = known_kernel(SIM, b"an artifact that nobody loads")
 RIGHT_CYCLES: Final = 100

@@ -32,7 +32,7 @@ from driver.program.deployed import read_program
 from driver.program.folder import CODE_FILE, CONSTANTS_FILE, MANIFEST_FILE
 from driver.program.model import NetworkProgram, Parameter
 from driver.tune.output import OutputFolder
-from tuner.store import TrialPosition, TrialStore
+from tuner.trial_store import TrialPosition, TrialStore
 
 CORPUS: Final = Path(__file__).resolve().with_name("corpus")
 PRESENT: Final = CORPUS / str(PROTOCOL)

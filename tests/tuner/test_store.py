@@ -20,8 +20,8 @@ from tilefarm.errors import DiskError, OutputError
 from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
 from tuner.run_off import RunOff
-from tuner.store import TrialPosition, TrialStore
-from tuner.store_file import _MIGRATIONS, writing
+from tuner.trial_database import _MIGRATIONS, writing
+from tuner.trial_store import TrialPosition, TrialStore
 
 
 @pytest.fixture
@@ -234,8 +234,8 @@ def test_trials_survive_a_kill(path: Path) -> None:
 import os, sys, signal
 from pathlib import Path
 from kit.search.toy_spaces import trial_of
-from tuner.store import TrialStore
-from tuner.store_file import writing
+from tuner.trial_store import TrialStore
+from tuner.trial_database import writing
 store = TrialStore(Path(sys.argv[1]))
 store.begin_run("r", {}, begun=0.0)
 for x in range(5):
@@ -274,7 +274,7 @@ def test_a_file_that_cannot_be_written_is_not_called_damaged(
     def refused(_: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
-    monkeypatch.setattr("tuner.store_file._migrate", refused)
+    monkeypatch.setattr("tuner.trial_database._migrate", refused)
     with pytest.raises(OutputError, match=r"cannot write .*readonly database") as caught:
         TrialStore(path)
     assert "can be written" in caught.value.hint

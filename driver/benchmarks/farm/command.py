@@ -28,9 +28,9 @@ from driver.benchmarks.farm.scale import FarmScale, measure_scale
 from driver.benchmarks.farm.uploading import BLOB_NBYTES, measure_upload
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.gate import add_gate, gated
+from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.report.terminal.text_table import text_table
-from driver.tune.machine import machine
 
 _MOST: Final = 1e6
 _DEFAULT: Final = FarmScale(

@@ -21,16 +21,16 @@ from driver.campaign.campaign import WorkLimits
 from driver.campaign.interfaces import SearchSettings
 from driver.campaign.loop import Loop
 from driver.campaign.measuring import Task
-from driver.campaign.preparing import task_of
+from driver.campaign.tasks import task_of
 from driver.farm.compiling.executor import Executor
 from driver.farm.lease_source import LeaseSource
-from driver.farm.plausible import UNKNOWN, Bounds
+from driver.farm.plausible import UNKNOWN, RunBounds
 from driver.farm.retrying_client import Client
 from driver.program.vta.layers import Convolution
 from driver.run_events import DeviceJoined, RunEvent, Span
 from driver.stop_token import StopToken
 from tuner.session import TuningSession, WeightedSpace
-from tuner.store import TrialPosition, TrialStore
+from tuner.trial_store import TrialPosition, TrialStore
 
 LAYERS: Final = (
     Convolution(16, 16, 8, 8, 1, 1, 0),
@@ -121,7 +121,7 @@ class AsleepTask(Task):
 
     __slots__ = ()
 
-    def bounds(self, artifact: Artifact) -> Bounds:  # noqa: ARG002
+    def bounds(self, artifact: Artifact) -> RunBounds:  # noqa: ARG002
         return UNKNOWN
 
 

@@ -42,8 +42,8 @@ from driver.stop_token import StopToken
 from driver.targets import usable_target
 from driver.tune.files import Files
 from driver.tune.judged import JudgedNetwork, judge_promise
+from driver.tune.run_context import RunContext
 from driver.tune.settings import TuneSettings
-from driver.tune.stages import Stages
 from driver.tune.watched import watched
 
 _ROUNDING: Final = 1e-9
@@ -190,7 +190,7 @@ def _judged(
     with watched(
         UNWATCHED, lambda _event: None, run_id="promise", clock=clock, wall_origin=began
     ) as watch:
-        stages = Stages(
+        context = RunContext(
             settings=settings,
             clock=clock,
             watch=watch,
@@ -200,7 +200,7 @@ def _judged(
             wall_origin=began,
         )
         return judge_promise(
-            stages, files, target, fitted, partition_network(fitted.quantized, target)
+            context, files, target, fitted, partition_network(fitted.quantized, target)
         )
 
 

@@ -16,7 +16,7 @@ from tilefarm.workload import Workload
 from compile_worker.space import Generated, generate
 from driver.network import is_accelerated
 from driver.program.vta.layers import predicted_best
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 PLAIN: Final = "default"
 PREDICTED: Final = "predicted"

@@ -34,7 +34,7 @@ from tilefarm.trace import Trace
 
 from driver.campaign import loop
 from driver.campaign.campaign import WorkLimits
-from driver.campaign.slots import Slots
+from driver.campaign.device_slots import DeviceSlots
 from driver.run_events import DeviceLeft, Notice
 
 
@@ -369,7 +369,7 @@ def test_a_search_in_which_nothing_is_under_way_any_more_ends_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loop, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(Slots, "put", lambda *forgotten: None)
+    monkeypatch.setattr(DeviceSlots, "put", lambda *forgotten: None)
     with pytest.raises(RuntimeError, match=r"nothing is under way.*running"):
         Scene(StandInDevices(1)).play()
 

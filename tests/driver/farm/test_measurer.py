@@ -24,7 +24,7 @@ from tilefarm.measurement import Counters, DeviceClock, Measurement, RunFailure,
 from device_server.device.batch import Answer, Ask
 from driver.farm.device_messages import Order
 from driver.farm.measurer import MOST_TOGETHER, Measurer
-from driver.farm.plausible import Bounds
+from driver.farm.plausible import RunBounds
 from driver.farm.retrying_client import RetryingClient
 
 JOB = RunJob(artifact=Digest.of(b"code"), entry="kernel", buffers=(), timeout_seconds=1.0)
@@ -218,7 +218,7 @@ def test_what_a_device_says_itself_is_about_the_first(numbers: tuple[int, ...]) 
     assert (measurer.number, measurer.perhaps) == (4, ())
 
 
-LEAST = Bounds(least_cycles=64)
+LEAST = RunBounds(least_cycles=64)
 
 
 def bounded(*numbers: int) -> list[Order]:

@@ -21,7 +21,7 @@ from tilefarm.measurement import (
     WallTime,
 )
 
-from driver.farm.plausible import UNKNOWN, Bounds, implausibility
+from driver.farm.plausible import UNKNOWN, RunBounds, implausibility
 
 JOB = RunJob(
     artifact=Digest.of(b"code"),
@@ -31,7 +31,7 @@ JOB = RunJob(
     repeats=2,
     profile=("first", "second"),
 )
-BOUNDS = Bounds(
+BOUNDS = RunBounds(
     least_cycles=64,
     most_cycles=1 << 51,
     least_profile_cycles=(24, 40),
@@ -62,7 +62,7 @@ HONEST = Measurement(
 )
 
 
-def said(outcome: Measurement | RunFailure, bounds: Bounds = BOUNDS, job: RunJob = JOB) -> str:
+def said(outcome: Measurement | RunFailure, bounds: RunBounds = BOUNDS, job: RunJob = JOB) -> str:
     return implausibility(outcome, job, bounds, waited_seconds=WAITED_SECONDS)
 
 

@@ -18,7 +18,7 @@ from driver.farm.leases import Leases
 from driver.farm.measurer import Measurer
 from driver.tune.stall_reporter import StallReporter
 from tuner.session import TuningSession
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 WORDS = ("demo", "--json", "--no-ray", "--workers", "1", "--devices", "1", "--trials", "40")
 KNOWN = 3

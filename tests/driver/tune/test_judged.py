@@ -23,8 +23,8 @@ from driver.run_events import Notice, StepEnded
 from driver.stop_token import StopToken
 from driver.tune.judged import JudgedNetwork, judge_promise
 from driver.tune.preparing import read
+from driver.tune.run_context import RunContext
 from driver.tune.settings import TuneSettings
-from driver.tune.stages import Stages
 from driver.tune.watched import watched
 
 HALVED = Quantization(calibration="percentile:50")
@@ -90,7 +90,7 @@ def judging(tmp_path: Path, *, large: float = 1.0, outlier: float = 1.0) -> Judg
             watch = owned.enter_context(
                 watched(Operations(), told.append, run_id="t", clock=clock, wall_origin=0.0)
             )
-            stages = Stages(
+            context = RunContext(
                 settings=settings,
                 clock=clock,
                 watch=watch,
@@ -99,12 +99,12 @@ def judging(tmp_path: Path, *, large: float = 1.0, outlier: float = 1.0) -> Judg
                 run_id="t",
                 wall_origin=0.0,
             )
-            files = read(stages)
+            files = read(context)
             target = TARGETS["sim"]
             given_inputs = files.calibration.inputs if files.calibration else None
             fitted = fit_quantization(target, files.graph, given_inputs, how)
             network = partition_network(fitted.quantized, target)
-            judged = judge_promise(stages, files, target, fitted, network)
+            judged = judge_promise(context, files, target, fitted, network)
         words = [event.text for event in told if isinstance(event, Notice)]
         words += [e.detail for e in told if isinstance(e, StepEnded) and e.step == "judge"]
         return judged, words

@@ -10,7 +10,7 @@ from tilefarm.measurement import Status, Trial
 from driver.tune.continued import LOOKAHEAD, Continued, continued
 from tuner.lookahead import USUAL
 from tuner.session import Proposal
-from tuner.store import TrialPosition, TrialStore
+from tuner.trial_store import TrialPosition, TrialStore
 
 TASKS = {task.name: task for task in (toy_task(1, 720), toy_task(2, 720))}
 

@@ -15,8 +15,8 @@ from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.stop_token import StopToken
 from driver.tune.files import Files
 from driver.tune.preparing import read
+from driver.tune.run_context import RunContext
 from driver.tune.settings import TuneSettings
-from driver.tune.stages import Stages
 from driver.tune.watched import watched
 
 
@@ -26,7 +26,7 @@ def files_of(
     """What is read of a model and its data, and what the user is told meanwhile."""
     clock, told = SystemClock(), list[object]()
     with watched(Operations(), told.append, run_id="test", clock=clock, wall_origin=0.0) as watch:
-        stages = Stages(
+        context = RunContext(
             settings=TuneSettings(model=model, calibrate=calibrate, out=scratch),
             clock=clock,
             watch=watch,
@@ -35,7 +35,7 @@ def files_of(
             run_id="test",
             wall_origin=0.0,
         )
-        return read(stages), told
+        return read(context), told
 
 
 def digest_of(model: Path, scratch: Path) -> Digest:

@@ -29,11 +29,11 @@ from driver.network.examples import DEMO_CALIBRATION, DEMO_MODEL
 from driver.run_events import Notice, Span, StepEnded
 from driver.stop_token import StopToken
 from driver.tune.prepared import best_of
+from driver.tune.run_context import RunContext
 from driver.tune.run_offs import run_offs
 from driver.tune.settings import TuneSettings
-from driver.tune.stages import Stages
 from driver.tune.watched import watched
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 TASK = toy_task()
 INNERS = (1, 2, 3, 4, 6, 12)
@@ -79,10 +79,10 @@ def store(tmp_path: Path) -> Iterator[TrialStore]:
 
 
 @contextmanager
-def stages(folder: Path, told: list[object], wait_seconds: float) -> Iterator[Stages]:
+def context(folder: Path, told: list[object], wait_seconds: float) -> Iterator[RunContext]:
     clock = SystemClock()
     with watched(Operations(), told.append, run_id="test", clock=clock, wall_origin=0.0) as watch:
-        yield Stages(
+        yield RunContext(
             settings=TuneSettings(
                 model=DEMO_MODEL,
                 calibrate=DEMO_CALIBRATION,
@@ -103,7 +103,7 @@ def held(
 ) -> tuple[list[object], StandInExecutor]:
     """What is told of a run-off, and who has compiled for it."""
     told, executor = list[object](), StandInExecutor()
-    with stages(folder, told, wait_seconds) as world:
+    with context(folder, told, wait_seconds) as world:
         run_offs(world, {TASK.name: TASK}, store, executor=executor, leases=devices)
     return told, executor
 

@@ -16,7 +16,7 @@ from driver.run_events import RunEvent, TrialEnded
 from driver.stop_token import StopToken
 from tuner.lookahead import Lookahead
 from tuner.session import TuningSession, WeightedSpace
-from tuner.store import TrialPosition
+from tuner.trial_store import TrialPosition
 
 
 @dataclass

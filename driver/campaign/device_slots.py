@@ -22,7 +22,7 @@ from driver.farm.device_thread import DeviceThread, join_all
 from driver.farm.lease_source import LeaseSource
 
 
-class Slots:
+class DeviceSlots:
     """So many threads, each with a device, without one, or on its way to one.
 
     Args:

@@ -17,7 +17,7 @@ from driver.tune.watched import Watched
 
 
 @dataclass(slots=True, kw_only=True)
-class Stages:
+class RunContext:
     """The world of one run.
 
     Attributes:

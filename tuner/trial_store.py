@@ -14,7 +14,7 @@ from tilefarm.measurement import DeviceClock, Status, Trial, WallTime
 
 from tuner.backup import Backup
 from tuner.run_off import RunOff
-from tuner.store_file import DamagedError, Database, locked, opened, writing
+from tuner.trial_database import DamagedError, Database, locked, opened, writing
 
 _COLUMNS: Final = (
     "workload, trace, point, status, cycles, seconds, artifact, device, why, proposer, spans, "

@@ -18,6 +18,7 @@ from tilefarm.target import Target
 
 from driver.atomic_write import write_atomically
 from driver.campaign.interfaces import SearchResult
+from driver.environment import machine, versions
 from driver.farm.run_resources import Folders, RunResources
 from driver.farm.scratch import scratch_folder
 from driver.program.arena import Arena, plan_arena
@@ -29,14 +30,13 @@ from driver.report.trace import chrome_trace
 from driver.stop_token import StopToken
 from driver.targets import usable_target
 from driver.tune.finish import FinalSteps, Finished
-from driver.tune.machine import machine, versions
 from driver.tune.output import OutputFolder, RunIdentity
 from driver.tune.prepared import Prepared, best_of, trials_of
 from driver.tune.preparing import prepare, read
+from driver.tune.run_context import RunContext
 from driver.tune.run_offs import run_offs
 from driver.tune.searching import search
 from driver.tune.settings import TuneSettings
-from driver.tune.stages import Stages
 from driver.tune.summarise import (
     layer_rows,
     recorded_spans,
@@ -45,7 +45,7 @@ from driver.tune.summarise import (
     workload_row,
 )
 from driver.tune.watched import LogFile, watched
-from tuner.store import TrialStore
+from tuner.trial_store import TrialStore
 
 EXIT_INTERRUPTED: Final = 75
 _SWITCH_SECONDS: Final = 0.0005
@@ -79,7 +79,7 @@ def tune(
         scratch_folder() as scratch,
         Interrupts(stop, scratch) as interrupts,
     ):
-        stages = Stages(
+        context = RunContext(
             settings=settings,
             clock=clock,
             watch=watch,
@@ -89,48 +89,48 @@ def tune(
             wall_origin=origin,
         )
         try:
-            return _Pipeline(stages).run()
+            return _TuningRun(context).run()
         finally:
             interrupts.closing()
 
 
-class _Pipeline:
+class _TuningRun:
     """One run. Each method is a step or a piece of one."""
 
-    def __init__(self, stages: Stages) -> None:
-        self._stages = stages
-        self._settings = stages.settings
-        self._farm_settings = stages.settings.farm
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._settings = context.settings
+        self._farm_settings = context.settings.farm
 
     def run(self) -> int:
         target = usable_target(self._farm_settings.target)
-        files = read(self._stages)
+        files = read(self._context)
         folder = self._open(target, files.model_digest)
-        self._stages.watch.write_into(folder.log)
+        self._context.watch.write_into(folder.log)
         with TrialStore(folder.records) as store, self._resources(target, folder) as resources:
             if store.restored:
-                self._stages.say(store.restored)
-            prepared = prepare(self._stages, files, target)
+                self._context.say(store.restored)
+            prepared = prepare(self._context, files, target)
             result = self._search(prepared, store, resources, folder)
             arena = self._plan(prepared, store)
             done = None
             if result.why == "exhausted":
-                done = FinalSteps(self._stages, prepared, store, resources).run(arena, folder)
+                done = FinalSteps(self._context, prepared, store, resources).run(arena, folder)
             summary = self._summary(prepared, store, result, arena, done)
             paths = self._write(folder, summary, done)
-        self._stages.listen(Ended(summary=summary, paths=paths, seconds=self._stages.now))
+        self._context.listen(Ended(summary=summary, paths=paths, seconds=self._context.now))
         return self._exit_code(result, done)
 
     def _resources(self, target: Target, folder: OutputFolder) -> RunResources:
         folders = Folders(
-            scratch=self._stages.scratch, log=folder.log, kept=folder.kept, leases=folder.leases
+            scratch=self._context.scratch, log=folder.log, kept=folder.kept, leases=folder.leases
         )
         return RunResources(
             self._farm_settings,
             target,
             folders,
             owner=f"tune {readable(self._settings.model.name)}",
-            clock=self._stages.clock,
+            clock=self._context.clock,
             style=self._settings.operations.style,
         )
 
@@ -138,17 +138,17 @@ class _Pipeline:
         self, prepared: Prepared, store: TrialStore, resources: RunResources, folder: OutputFolder
     ) -> SearchResult:
         """Search, and time the finalists again unless it was stopped."""
-        self._stages.watch.spans.open(
+        self._context.watch.spans.open(
             folder.spans, recorded_spans(prepared.tasks.values(), store.trials())
         )
         with closing(LogFile()) as story:
             story.open(folder.search_log)
-            result = search(self._stages, prepared, store, resources, story)
+            result = search(self._context, prepared, store, resources, story)
         if result.error is not None and not store.count():
             raise result.error
         if result.why == "exhausted":
             run_offs(
-                self._stages,
+                self._context,
                 prepared.tasks,
                 store,
                 executor=resources.executor,
@@ -168,7 +168,7 @@ class _Pipeline:
                 "no device is left", "`tilefarm devices` says why; the same command continues"
             )
         if done is None:
-            self._stages.say("stopped; the same command continues where this one ended")
+            self._context.say("stopped; the same command continues where this one ended")
             return EXIT_INTERRUPTED
         if done.accuracy.differing:
             raise InfraError(
@@ -211,7 +211,7 @@ class _Pipeline:
         arena: Arena,
         done: Finished | None,
     ) -> RunSummary:
-        tasks, stages, settings = prepared.tasks, self._stages, self._settings
+        tasks, context, settings = prepared.tasks, self._context, self._settings
         rows = {
             name: workload_row(task, trials_of(task, store), store.run_off(task.digest))
             for name, task in tasks.items()
@@ -224,12 +224,14 @@ class _Pipeline:
                 model_digest=prepared.files.model_digest.hex,
                 target=target.name,
                 target_digest=target.digest.hex,
-                began=datetime.fromtimestamp(stages.wall_origin, UTC).isoformat(timespec="seconds"),
+                began=datetime.fromtimestamp(context.wall_origin, UTC).isoformat(
+                    timespec="seconds"
+                ),
                 seed=settings.seed,
                 proposer=settings.proposer,
             ),
             session=SessionFigures(
-                total_seconds=stages.now,
+                total_seconds=context.now,
                 search_seconds=result.seconds,
                 first_measured_seconds=result.first_measured_seconds,
                 trials_per_second=result.trials / result.seconds if result.trials else None,
@@ -238,8 +240,8 @@ class _Pipeline:
             ),
             workloads=tuple(rows.values()),
             layers=layer_rows(prepared.network, rows),
-            trials=trial_rows(tasks, store.trials(), stages.wall_origin),
-            spans=stages.watch.spans.spans(),
+            trials=trial_rows(tasks, store.trials(), context.wall_origin),
+            spans=context.watch.spans.spans(),
             sessions=session_rows(store.runs()),
             arena=arena.picture,
             timeline=done.timeline if done else None,
@@ -263,7 +265,7 @@ class _Pipeline:
     ) -> tuple[tuple[str, str], ...]:
         write_report(summary, folder.report)
         write_atomically(
-            folder.trace, chrome_trace(summary, self._stages.watch.spans.calls()).encode()
+            folder.trace, chrome_trace(summary, self._context.watch.spans.calls()).encode()
         )
         folder.write_summary(summary)
         paths = [
