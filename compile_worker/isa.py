@@ -22,25 +22,27 @@ class Isa:
         dot: the instruction that adds products of int8 pairs or quads to int32, see
             `codegen.dots`; "" where there is none.
         lanes: int32 lanes of one register.
+        registers: vectors that it holds.
         pixels: accumulators of sixteen lanes that stay in registers, next to what feeds them.
         exact_floats: vectors round as IEEE says; 32-bit NEON takes denormals for zero.
     """
 
     dot: str
     lanes: int
+    registers: int
     pixels: int
     exact_floats: bool = True
 
 
-SSE2: Final = Isa(dot="pmaddwd128", lanes=4, pixels=2)
-AVX2: Final = Isa(dot="pmaddwd256", lanes=8, pixels=4)
-AVX_VNNI: Final = Isa(dot="vpdpbusd256", lanes=8, pixels=5)
-AVX512: Final = Isa(dot="pmaddwd512", lanes=16, pixels=14)
-AVX512_VNNI: Final = Isa(dot="vpdpbusd512", lanes=16, pixels=14)
-NEON: Final = Isa(dot="saddlp", lanes=4, pixels=4)
-NEON_DOT: Final = Isa(dot="sdot", lanes=4, pixels=4)
-NEON32: Final = Isa(dot="vpaddl", lanes=4, pixels=2, exact_floats=False)
-SCALAR: Final = Isa(dot="", lanes=1, pixels=1, exact_floats=False)
+SSE2: Final = Isa(dot="pmaddwd128", lanes=4, registers=16, pixels=2)
+AVX2: Final = Isa(dot="pmaddwd256", lanes=8, registers=16, pixels=4)
+AVX_VNNI: Final = Isa(dot="vpdpbusd256", lanes=8, registers=16, pixels=5)
+AVX512: Final = Isa(dot="pmaddwd512", lanes=16, registers=32, pixels=14)
+AVX512_VNNI: Final = Isa(dot="vpdpbusd512", lanes=16, registers=32, pixels=14)
+NEON: Final = Isa(dot="saddlp", lanes=4, registers=32, pixels=4)
+NEON_DOT: Final = Isa(dot="sdot", lanes=4, registers=32, pixels=4)
+NEON32: Final = Isa(dot="vpaddl", lanes=4, registers=16, pixels=2, exact_floats=False)
+SCALAR: Final = Isa(dot="", lanes=1, registers=1, pixels=1, exact_floats=False)
 
 _CLIENTS: Final = """alderlake raptorlake meteorlake gracemont sierraforest grandridge arrowlake
     arrowlake-s lunarlake pantherlake clearwaterforest"""

@@ -15,6 +15,7 @@ from compile_worker.ir.verify import verify
 from compile_worker.machine import HOST, Machine, Machines, machine_of
 from compile_worker.machines.cpu.features import features_of as cpu_features
 from compile_worker.machines.cpu.pipeline import CPU_PASSES
+from compile_worker.machines.cpu.space import cpu_space
 from compile_worker.machines.vta.features import features_of as vta_features
 from compile_worker.machines.vta.pipeline import VTA_PASSES
 from compile_worker.machines.vta.space.bounds import bounds_of as vta_bounds
@@ -41,6 +42,7 @@ MACHINES: Final[Machines] = MappingProxyType(
             passes=CPU_PASSES,
             build=_host_object,
             features=cpu_features,
+            space=cpu_space,
         ),
         "vta": Machine(
             kind="vta",

@@ -1,0 +1,35 @@
+"""Search spaces of the processor: what may be chosen for the kernels that take most of its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tilefarm.target import Target
+from tilefarm.workload import Workload
+
+from compile_worker.draft import Emptied
+from compile_worker.errors import SpaceError
+from compile_worker.generated import Generated
+from compile_worker.machines.cpu.space.convolution import convolution_space
+from compile_worker.machines.cpu.space.depthwise import depthwise_space
+
+_SPACES: Final[Mapping[str, Callable[[Workload, Target], Generated]]] = {
+    "qlinear_conv2d": convolution_space,
+    "qlinear_depthwise2d": depthwise_space,
+}
+
+
+def cpu_space(workload: Workload, target: Target) -> Generated | None:
+    """The search space of a workload on the processor; None where there is nothing to choose.
+
+    Raises:
+        SpaceError: not one choice is valid; says which constraint is to blame.
+    """
+    space = _SPACES.get(workload.operator)
+    if space is None:
+        return None
+    try:
+        return space(workload, target)
+    except Emptied as emptied:
+        raise SpaceError(workload.name, target.name, *emptied.args) from None

@@ -1,0 +1,91 @@
+"""The space of `qlinear_conv2d`: register block, rows of a tile, padding, and what goes outside.
+
+    for rows of the output: for blocks of channels: for rows: for pixels:
+      sums of `pixels` x `blocks` vectors stay in registers over the whole reduction
+
+Each step of the reduction loads `blocks` vectors of weights, and a quad of data for each pixel.
+What is padded is copied to the stack: all channels of a tile, or a block of them before its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from typing import Final
+
+from tilefarm.space import Point
+from tilefarm.target import Target
+from tilefarm.trace import Step
+from tilefarm.workload import Workload
+
+from compile_worker.draft import Draft
+from compile_worker.generated import Generated
+from compile_worker.machines.cpu.space.windows import (
+    STACK,
+    declare_rows,
+    declare_sums,
+    first_valid,
+    is_padded,
+    most_first,
+    padded_row_nbytes,
+)
+from compile_worker.passes.flatten import LOCAL_NBYTES
+
+VERSION: Final = 1
+"""Changes when the points of old records would mean other schedules."""
+
+_ORDERS: Final = ("rows outside", "channels outside")
+_PADDINGS: Final = ("by tile", "by step")
+
+
+def convolution_space(workload: Workload, target: Target) -> Generated:
+    """The space of a convolution; its default is the block that is best as a rule."""
+    draft = Draft()
+    declare_sums(draft, workload, target, blocks=workload.outputs[0].shape[1])
+    declare_rows(draft, workload, kernel_h=workload.inputs[1].shape[2])
+    draft.tunable("order", range(len(_ORDERS)), _ORDERS)
+    if is_padded(workload):
+        _declare_padding(draft, workload)
+    space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft)))
+    return Generated(space, partial(_steps, is_padded(workload)))
+
+
+def _declare_padding(draft: Draft, workload: Workload) -> None:
+    """Where the image is padded, and that it fits the stack there."""
+    batch, blocks, *_ = workload.inputs[0].shape
+    row = padded_row_nbytes(workload)
+    draft.tunable("padding", range(len(_PADDINGS)), _PADDINGS)
+    draft.prod("tile_nbytes", "input_rows", coefficient=batch * blocks * row)
+    draft.constant("step_nbytes", 0)
+    draft.select("padded_nbytes", "padding", ("tile_nbytes", "step_nbytes"))
+    draft.at_most("stack", "padded_nbytes", LOCAL_NBYTES, why=STACK)
+
+
+def _wished(draft: Draft) -> Iterator[dict[str, int]]:
+    """Points from the one that is best as a rule: many sums, tall tiles, padded by tile."""
+    paddings = draft.domain("padding") if draft.has("padding") else (0,)
+    for padding, block, rows in product(
+        paddings, most_first(draft, "pixels", "blocks"), reversed(draft.domain("rows"))
+    ):
+        yield {**block, "rows": rows, "order": 0, "padding": padding}
+
+
+def _steps(padded: bool, point: Point) -> Iterator[Step]:
+    """The schedule of a point."""
+    outer = ("out_h_0", "out_co_0") if point["order"] == 0 else ("out_co_0", "out_h_0")
+    yield Step("split", ("out_co", point["blocks"]))
+    yield Step("split", ("out_w", point["pixels"]))
+    yield Step("split", ("out_h", point["rows"]))
+    yield Step("reorder", (*outer, "out_h_1", "out_w_0", "out_w_1", "out_co_1"))
+    yield Step("compute_at", ("conv", "out_w_0"))
+    yield Step("reorder", tuple(f"conv_{each}" for each in _REDUCTION))
+    for loop in ("conv_w", "conv_co", "out_w_1", "out_co_1"):
+        yield Step("unroll", (loop,))
+    if padded:
+        place = "out_h_0" if point["padding"] == 0 else "conv_ci"
+        yield Step("compute_at", ("padded", place))
+
+
+_REDUCTION: Final = ("ci", "kh", "kw", "q", "w", "co", "b", "j", "o")
+"""Loops of the sums from the outside: pixels before blocks, so that a quad is spread only once."""

@@ -1,0 +1,95 @@
+"""The space of `qlinear_depthwise2d`: pixels whose sums stay in registers, and rows of a tile.
+
+for blocks of channels: for rows of the output:
+  the image is padded, and its rows become quads of neighbouring taps
+  for rows: for pixels: sums over the window
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from typing import Final
+
+from tilefarm.space import Point
+from tilefarm.target import Target
+from tilefarm.trace import Step
+from tilefarm.workload import Workload
+
+from compile_worker.draft import Draft
+from compile_worker.generated import Generated
+from compile_worker.machines.cpu.space.windows import (
+    STACK,
+    declare_rows,
+    declare_sums,
+    first_valid,
+    is_padded,
+    padded_row_nbytes,
+    rows_seen,
+)
+from compile_worker.passes.flatten import LOCAL_NBYTES
+
+VERSION: Final = 1
+"""Changes when the points of old records would mean other schedules."""
+
+_QUAD: Final = 4
+_LOOPS: Final = ("taps outside", "pixels outside")
+_PLACES: Final = ("by tile", "by pixels")
+
+
+def depthwise_space(workload: Workload, target: Target) -> Generated:
+    """The space of a depthwise convolution; its default has the tallest tiles."""
+    draft = Draft()
+    declare_sums(draft, workload, target, blocks=1)
+    declare_rows(draft, workload, kernel_h=workload.inputs[1].shape[1])
+    draft.tunable("loops", range(len(_LOOPS)), _LOOPS)
+    draft.tunable("place", range(len(_PLACES)), _PLACES)
+    _declare_stack(draft, workload)
+    space = draft.space(workload.operator, VERSION, first_valid(draft, _wished(draft)))
+    return Generated(space, partial(_steps, is_padded(workload)))
+
+
+def _declare_stack(draft: Draft, workload: Workload) -> None:
+    """The quads, and what is padded, of a tile or of some pixels of a row fit the stack."""
+    _, kernel_h, kernel_w, lanes, _ = workload.inputs[1].shape
+    reach = rows_seen(workload, kernel_h)
+    vector = kernel_w * lanes * _QUAD
+    width = workload.outputs[0].shape[3]
+    draft.prod("quads_of_tile", "input_rows", coefficient=vector * width)
+    draft.prod("quads_of_pixels", "pixels", coefficient=vector * reach)
+    draft.select("quads_nbytes", "place", ("quads_of_tile", "quads_of_pixels"))
+    draft.at_most("stack_holds_quads", "quads_nbytes", LOCAL_NBYTES, why=STACK)
+    if is_padded(workload):
+        step, apart = workload.attr_ints("stride")[1], workload.attr_ints("dilation")[1]
+        taps = (kernel_w * _QUAD - 1) * apart + 1
+        pixel = reach * lanes
+        draft.prod("padded_of_tile", "input_rows", coefficient=padded_row_nbytes(workload))
+        draft.total("padded_of_pixels", {"pixels": pixel * step}, constant=pixel * (taps - step))
+        draft.select("padded_nbytes", "place", ("padded_of_tile", "padded_of_pixels"))
+        draft.at_most("stack_holds_padding", "padded_nbytes", LOCAL_NBYTES, why=STACK)
+
+
+def _wished(draft: Draft) -> Iterator[dict[str, int]]:
+    """Points from the one that is best as a rule."""
+    wished = ("place", 1), ("rows", -1), ("pixels", -1)
+    domains = (draft.domain(name)[::order] for name, order in wished)
+    for place, rows, pixels in product(*domains):
+        yield {"pixels": pixels, "blocks": 1, "rows": rows, "loops": 0, "place": place}
+
+
+def _steps(padded: bool, point: Point) -> Iterator[Step]:
+    """The schedule of a point."""
+    yield Step("split", ("out_w", point["pixels"]))
+    yield Step("split", ("out_h", point["rows"]))
+    yield Step("reorder", ("out_co", "out_h_0", "out_h_1", "out_w_0", "out_w_1"))
+    yield Step("compute_at", ("conv", "out_w_0"))
+    window, pixels = ("conv_kh", "conv_kw"), ("conv_w",)
+    loops = (*window, *pixels) if point["loops"] == 0 else (*pixels, *window)
+    yield Step("reorder", (*loops, "conv_b", "conv_j", "conv_o"))
+    for loop in ("conv_w", "conv_kh", "out_w_1", "quads_j"):
+        yield Step("unroll", (loop,))
+    place = "out_h_0" if point["place"] == 0 else "out_w_0"
+    yield Step("compute_at", ("quads", place))
+    if padded:
+        yield Step("compute_at", ("padded", place))

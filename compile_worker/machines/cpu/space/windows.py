@@ -1,0 +1,83 @@
+"""What the spaces of window operators share: sums in registers, and rows of a tile on the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from math import prod
+from typing import Final
+
+from tilefarm.target import Target
+from tilefarm.workload import Workload
+
+from compile_worker.draft import Draft, Emptied
+from compile_worker.isa import isa_of
+from compile_worker.passes.flatten import LOCAL_NBYTES
+
+_SPARE: Final = 4
+"""Vector registers that sums leave to what is multiplied."""
+
+_MOST_BLOCKS: Final = 8
+"""Blocks of channels at a time, at most: more leave too few registers for pixels."""
+
+STACK: Final = f"a local buffer has {LOCAL_NBYTES} bytes on the stack"
+
+
+def divisors(extent: int, most: int) -> list[int]:
+    """The divisors of an extent, up to a limit."""
+    return [each for each in range(1, min(extent, most) + 1) if extent % each == 0]
+
+
+def declare_sums(draft: Draft, workload: Workload, target: Target, blocks: int) -> None:
+    """How many `pixels` of a row, and `blocks` of channels, have their sums in registers."""
+    isa = isa_of(target.host)
+    width, lanes = workload.outputs[0].shape[3], workload.outputs[0].shape[-1]
+    vectors = -(-lanes // isa.lanes)
+    room = max(vectors, isa.registers - _SPARE)
+    draft.tunable("pixels", divisors(width, room))
+    draft.tunable("blocks", divisors(blocks, _MOST_BLOCKS))
+    draft.prod("sums", "pixels", "blocks", coefficient=vectors)
+    why = f"{isa.registers} vector registers hold sums, and {_SPARE} of them operands"
+    draft.at_most("registers", "sums", room, why=why)
+
+
+def declare_rows(draft: Draft, workload: Workload, kernel_h: int) -> None:
+    """How many `rows` of the output are a tile, which sees so many `input_rows`."""
+    height, step = workload.outputs[0].shape[2], workload.attr_ints("stride")[0]
+    draft.tunable("rows", divisors(height, height))
+    draft.total("input_rows", {"rows": step}, constant=rows_seen(workload, kernel_h) - step)
+
+
+def rows_seen(workload: Workload, kernel_h: int) -> int:
+    """Rows of the image that one row of the output sees."""
+    return (kernel_h - 1) * workload.attr_ints("dilation")[0] + 1
+
+
+def is_padded(workload: Workload) -> bool:
+    """Whether there is anything around the image."""
+    return any(workload.attr_ints("pad"))
+
+
+def padded_row_nbytes(workload: Workload) -> int:
+    """Bytes of one row of a block of the padded image."""
+    *_, width, batch, lanes = workload.inputs[0].shape
+    _, left, _, right = workload.attr_ints("pad")
+    return (left + width + right) * batch * lanes
+
+
+def first_valid(draft: Draft, points: Iterable[dict[str, int]]) -> dict[str, int]:
+    """The first of some points that is valid, with a value for every variable.
+
+    Raises:
+        Emptied: none of them is.
+    """
+    for point in points:
+        if draft.holds(full := draft.completed(point)):
+            return full
+    raise Emptied(*draft.blamed)
+
+
+def most_first(draft: Draft, *names: str) -> list[dict[str, int]]:
+    """All values of some variables: largest products first, of those the most alike factors."""
+    values = [dict(zip(names, each, strict=True)) for each in product(*map(draft.domain, names))]
+    return sorted(values, key=lambda each: (-prod(each.values()), max(each.values())))
