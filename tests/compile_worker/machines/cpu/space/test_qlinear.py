@@ -1,0 +1,141 @@
+"""Every point of the processor's spaces compiles and is right, on every vector unit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit.golden import Golden
+from kit.kernels import numpy_operators, qlinear
+from kit.kernels.nests import inputs_of
+from kit.kernels.runtime_double import call, outputs_like, runtime_double
+from kit.objects.hosts import ARM, X86, runs_here
+from tilefarm.dtype import DType
+from tilefarm.processors import X86_64, processor
+from tilefarm.space import Point, violations
+from tilefarm.target import Host
+from tilefarm.workload import Workload
+
+from compile_worker.emit import Kernel, kernel_object, kernel_text
+from compile_worker.generated import Generated
+from compile_worker.ir.interpret import interpret
+from compile_worker.isa import isa_of
+from compile_worker.lowering import lower
+from compile_worker.machines.cpu.space import cpu_space
+from compile_worker.schedule import replay
+from compile_worker.te import nest_of
+
+CPU = processor("cpu", Host(triple=X86_64, cpu="x86-64-v4"))
+VNNI = replace(CPU, host=X86["avx512vnni"][0])
+WORKS = {
+    **qlinear.EXAMPLES,
+    "prime": qlinear.convolution(2, 3, (5, 11), (3, 1), pad=(1, 0, 1, 0)),
+    "tall": qlinear.convolution(1, 4, (12, 6), (1, 1), (2, 2), (0, 0, 0, 0)),
+    "large_kernel": qlinear.depthwise(1, (7, 9), (7, 7), pad=(3, 3, 3, 3)),
+    "dilated_depthwise": qlinear.depthwise(1, (8, 8), pad=(2, 2, 2, 2), dilation=(2, 2)),
+}
+HOSTS = {**{name: host for name, (host, _) in X86.items()}, **ARM}
+
+
+def space_of(work: Workload, host: Host = VNNI.host) -> Generated:
+    made = cpu_space(work, replace(CPU, host=host))
+    assert made is not None
+    return made
+
+
+def points(made: Generated, count: int) -> Iterator[Point]:
+    """The default and other valid points, the same in every run."""
+    yield made.default
+    rng, seen = random.Random(1), {tuple(made.default.items())}
+    for _ in range(50 * count):
+        point = made.completed({v.name: rng.choice(v.domain) for v in made.space.tunables})
+        if len(seen) <= count and tuple(point.items()) not in seen:
+            seen.add(tuple(point.items()))
+            if not violations(made.space, point):
+                yield point
+
+
+def compare(work: Workload, host: str, count: int, folder: Path) -> None:
+    """Machine code of some points of a space against numpy."""
+    if not runs_here(host):
+        pytest.skip(f"this processor has no {host}")
+    target = replace(CPU, host=HOSTS[host])
+    made, arrays = space_of(work, target.host), inputs_of(work)
+    wanted = numpy_operators.run(work, arrays)
+    for number, point in enumerate(points(made, count)):
+        func = lower(replay(made.trace(point), nest_of(work, target), target), target)
+        kernel = folder / f"kernel{number}.so"
+        kernel.write_bytes(kernel_object(Kernel("entry", func), target))
+        out = outputs_like({"out": (wanted.shape, wanted.dtype)})["out"]
+        assert call(runtime_double(folder), kernel, "entry", [*arrays.values(), out]) == 0
+        np.testing.assert_array_equal(out, wanted, err_msg=f"{host} {point}")
+
+
+@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("host", ["sse", "avx512vnni"])
+def test_the_default_and_another_point_are_right(name: str, host: str, tmp_path: Path) -> None:
+    compare(WORKS[name], host, 1, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("host", X86)
+def test_points_are_right_on_every_vector_unit(name: str, host: str, tmp_path: Path) -> None:
+    compare(WORKS[name], host, 12, tmp_path)
+
+
+@pytest.mark.parametrize("name", qlinear.EXAMPLES)
+def test_lowering_keeps_the_meaning(name: str) -> None:
+    work = qlinear.EXAMPLES[name]
+    arrays, made = inputs_of(work), space_of(work)
+    for point in points(made, 2):
+        func = lower(replay(made.trace(point), nest_of(work, VNNI), VNNI), VNNI, check=True)
+        flat = {each: array.reshape(-1) for each, array in arrays.items()}
+        out = np.zeros(np.prod(work.outputs[0].shape), work.outputs[0].dtype.value)
+        found = interpret(func, {**flat, "out": out})["out"]
+        np.testing.assert_array_equal(found, numpy_operators.run(work, arrays).reshape(-1))
+
+
+@pytest.mark.parametrize("host", [name for name in HOSTS if name != "armv7"])
+def test_all_sums_fit_the_registers(host: str) -> None:
+    work = qlinear.convolution(4, 16, (14, 28), pad=(1, 1, 1, 1))
+    made = space_of(work, HOSTS[host])
+    isa = isa_of(HOSTS[host])
+    for point in points(made, 50):
+        assert point["pixels"] * point["blocks"] * 16 <= isa.registers * isa.lanes
+
+
+def test_the_dot_product_takes_unsigned_data_as_they_are() -> None:
+    made = space_of(work := WORKS["qlinear_conv2d"])
+    func = lower(replay(made.trace(made.default), nest_of(work, VNNI), VNNI), VNNI)
+    text = kernel_text(Kernel("entry", func), VNNI)
+    assert "vpdpbusd" in text
+    assert "xor" not in text
+
+
+def test_what_is_too_large_for_the_stack_is_padded_step_by_step() -> None:
+    wide = space_of(qlinear.convolution(64, 4, (56, 56)))
+    assert wide.default["padding"] == 1
+    assert space_of(qlinear.convolution(4, 4, (56, 56))).default["padding"] == 0
+    long_rows = space_of(qlinear.depthwise(1, (3, 4000)))
+    assert long_rows.default["place"] == 1
+
+
+def test_other_operators_have_nothing_to_choose() -> None:
+    work = replace(qlinear.EXAMPLES["qlinear_conv2d"], operator="softmax")
+    assert cpu_space(work, CPU) is None
+
+
+@pytest.mark.parametrize("name", ["qlinear_conv2d", "qlinear_depthwise2d"])
+def test_text(name: str, golden: Golden) -> None:
+    made = space_of(qlinear.EXAMPLES[name])
+    rows = [f"{v.name} in {list(v.domain)} {list(v.labels)}" for v in made.space.tunables]
+    golden("\n".join([*rows, *map(str, made.trace(made.default).steps)]))
+
+
+def test_signed_data_stay_signed() -> None:
+    assert WORKS["qlinear_conv2d_signed"].inputs[0].dtype is DType.INT8
