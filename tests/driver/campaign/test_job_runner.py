@@ -126,6 +126,47 @@ def test_what_a_device_cannot_confirm_in_the_end_is_done_again(count: int) -> No
     assert devices.released[0] == ("sim0", True)
 
 
+def test_what_a_lost_device_had_not_confirmed_is_done_again() -> None:
+    runs = 0
+
+    def lost_at_the_second(code: bytes, job: RunJob) -> Measurement:
+        nonlocal runs
+        runs += 1
+        if runs == 2:
+            raise DeviceLostError("pulled")
+        return cycles_of_tile(code, job)
+
+    seen: list[int] = []
+    devices = StandInDevices(1, lost_at_the_second, unchecked=1)
+    answers = runner(devices).run([order(1), order(2)], lambda done: seen.append(done.number))
+    assert cycles(answers) == [1000, 500]
+    assert [done.number for done in answers] == [1, 2]
+    assert sorted(seen) == [1, 1, 2], "the first one came twice"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_run_that_had_no_end_in_time_is_done_once_more(times: int) -> None:
+    runs: list[Digest] = []
+
+    def late(code: bytes, job: RunJob) -> Measurement | RunFailure:
+        runs.append(job.artifact)
+        if len(runs) <= times:
+            return RunFailure(artifact=job.artifact, status=Status.RUN_TIMEOUT, why="late")
+        return cycles_of_tile(code, job)
+
+    (done,) = runner(StandInDevices(1, late)).run([order(1)])
+    assert len(runs) == 2
+    assert isinstance(done.result, Measurement if times == 1 else RunFailure)
+
+
+def test_a_run_that_is_tried_again_after_a_pause_keeps_its_number_and_place() -> None:
+    devices = StandInDevices(1, losing_first(4))
+    seen: list[int] = []
+    answers = runner(devices).run([order(1), order(2)], lambda done: seen.append(done.number))
+    assert cycles(answers) == [1000, 500]
+    assert sorted(seen) == [1, 2]
+
+
 def test_answers_that_are_confirmed_with_the_last_run_need_no_more() -> None:
     devices = StandInDevices(1)
     runner(devices).run([order(1), order(2)])
