@@ -24,7 +24,6 @@ from driver.program.profile import profiled
 from driver.report.profile import Profile
 from driver.report.summary import Accuracy, KernelTimeline
 from driver.report.terminal.profile_text import against_the_whole
-from driver.run_events import Span
 from driver.tune.judged import judge_samples
 from driver.tune.output import OutputFolder
 from driver.tune.prepared import Prepared, best_of, trials_of
@@ -166,7 +165,7 @@ class FinalSteps:
                 at.begin("devices")
 
                 def watch(done: RunEnded, samples: int) -> None:
-                    self._note_network_run(done)
+                    self._context.note_run(done, "network", "the whole network")
                     at.done(samples)
 
                 answer = run_program(
@@ -228,24 +227,7 @@ class FinalSteps:
         return max(self._farm_settings.run_timeout_seconds, _PATIENCE * kernels)
 
     def _runner(self) -> JobRunner:
-        return JobRunner(
-            self._resources.leases,
-            devices=self._farm_settings.devices,
-            wait_seconds=self._farm_settings.device_wait_seconds,
-            clock=self._context.clock,
-        )
-
-    def _note_network_run(self, done: RunEnded) -> None:
-        origin = self._context.wall_origin
-        self._context.listen(
-            Span(
-                lane=done.device,
-                kind="network",
-                label="the whole network",
-                begin_seconds=done.began_seconds - origin,
-                end_seconds=done.ended_seconds - origin,
-            )
-        )
+        return self._context.runner(self._resources.leases, self._farm_settings.devices)
 
 
 def _best(task: Task, store: TrialStore) -> Trial:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from tilefarm.clock import Clock
 
+from driver.campaign.job_runner import JobRunner
+from driver.farm.device_messages import RunEnded
+from driver.farm.lease_source import LeaseSource
 from driver.report.terminal.ended import Listener
 from driver.run_events import Notice, Span, StepBegan, StepEnded
 from driver.stop_token import StopToken
@@ -56,6 +59,18 @@ class RunContext:
         self.listen(StepEnded(step=name, seconds=ended, detail=", ".join(detail)))
         self.listen(
             Span(lane="driver", kind=name, label=name, begin_seconds=began, end_seconds=ended)
+        )
+
+    def runner(self, leases: LeaseSource, devices: int) -> JobRunner:
+        """Runs a few things on that many devices at most."""
+        wait_seconds = self.settings.farm.device_wait_seconds
+        return JobRunner(leases, devices=devices, wait_seconds=wait_seconds, clock=self.clock)
+
+    def note_run(self, done: RunEnded, kind: str, label: str) -> None:
+        """A span of something that ran outside of the search."""
+        began, ended = (at - self.wall_origin for at in (done.began_seconds, done.ended_seconds))
+        self.listen(
+            Span(lane=done.device, kind=kind, label=label, begin_seconds=began, end_seconds=ended)
         )
 
     def say(self, text: str) -> None:

@@ -13,13 +13,11 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import DeviceClock, Measurement, Trial, WallTime
 from tilefarm.plural import plural
 
-from driver.campaign.job_runner import JobRunner
 from driver.campaign.measuring import CLOSE_LOOK, Task
 from driver.farm.compiling.executor import Executor
 from driver.farm.compiling.once import compiled
 from driver.farm.device_messages import RunEnded
 from driver.farm.lease_source import LeaseSource
-from driver.run_events import Span
 from driver.tune.prepared import trials_of
 from driver.tune.run_context import RunContext
 from tuner.run_off import RunOff, finalists, is_decided
@@ -110,26 +108,11 @@ class _RunOff:
             for turn in range(_ROUNDS)
             for at, artifact in enumerate(artifacts)
         ]
-        runner = JobRunner(
-            self._leases,
-            devices=1,
-            wait_seconds=settings.device_wait_seconds,
-            clock=self._context.clock,
-        )
+        runner = self._context.runner(self._leases, devices=1)
         with self._context.watch.waiting(runner.waits_for):
-            return runner.run(orders, self._note)
-
-    def _note(self, done: RunEnded) -> None:
-        origin = self._context.wall_origin
-        self._context.listen(
-            Span(
-                lane=done.device,
-                kind="rerun",
-                label=self._task.name,
-                begin_seconds=done.began_seconds - origin,
-                end_seconds=done.ended_seconds - origin,
+            return runner.run(
+                orders, lambda done: self._context.note_run(done, "rerun", self._task.name)
             )
-        )
 
     def _times(self, done: Sequence[RunEnded]) -> dict[Digest, tuple[WallTime, ...]]:
         """By trace; those that have not ended well each time have none."""
