@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from driver.network.graph import ir
 from driver.network.graph.columns import (
     correlate_groups,
     correlate_phases,
@@ -18,36 +19,7 @@ from driver.network.graph.columns import (
 )
 from driver.network.graph.functions import evaluate
 from driver.network.graph.grid import on_own_grid
-from driver.network.graph.ir import (
-    Add,
-    Affine,
-    AvgPool2d,
-    Clip,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    FakeQuantize,
-    FloatArray,
-    Gather,
-    Graph,
-    GraphNode,
-    MatMul,
-    MaxPool2d,
-    Normalize,
-    Operator,
-    Product,
-    Reduce,
-    ReduceKind,
-    Reshape,
-    ScaleSums,
-    Slice,
-    Slopes,
-    Softmax,
-    SubtractZeroPoint,
-    Take,
-    Unary,
-)
+from driver.network.graph.ir import FloatArray, Graph, GraphNode
 from driver.network.graph.parts import in_parts, samples_at_once, threads_for
 
 
@@ -91,68 +63,68 @@ def _run_part(
     return {output.name: values[output.tensor] for output in graph.outputs}
 
 
-def apply(op: Operator, *operands: FloatArray) -> FloatArray:
+def apply(op: ir.Operator, *operands: FloatArray) -> FloatArray:
     """The result of one operator on float32 operands."""
     x = operands[0]
     match op:
-        case Conv2d(weight=weight, bias=bias, window=window, groups=groups):
+        case ir.Conv2d(weight=weight, bias=bias, window=window, groups=groups):
             sums = correlate_groups(x, weight, window, groups)
             return _clip(sums + bias[:, None, None], op.lo, op.hi)
-        case ConvTranspose2d(weight=weight, bias=bias, pad=pad):
+        case ir.ConvTranspose2d(weight=weight, bias=bias, pad=pad):
             return _clip(correlate_phases(x, weight, pad) + bias[:, None, None], op.lo, op.hi)
-        case Dense(weight=weight, bias=bias):
+        case ir.Dense(weight=weight, bias=bias):
             return _clip(x @ weight.T + bias, op.lo, op.hi)
-        case MatMul(groups=groups, scale=scale):
+        case ir.MatMul(groups=groups, scale=scale):
             return np.asarray(multiplied(x, operands[1], groups) * np.float32(scale), np.float32)
-        case Add(subtracts=subtracts):
+        case ir.Add(subtracts=subtracts):
             total = x - operands[1] if subtracts else x + operands[1]
             return _clip(total, op.lo, op.hi)
-        case Affine(mul=mul, add=add):
+        case ir.Affine(mul=mul, add=add):
             lanes = (-1, *(1,) * (x.ndim - 2))
             return _clip(x * mul.reshape(lanes) + add.reshape(lanes), op.lo, op.hi)
-        case Clip():
+        case ir.Clip():
             return _clip(x, op.lo, op.hi)
-        case SubtractZeroPoint(middle=middle):
+        case ir.SubtractZeroPoint(middle=middle):
             return x - np.float32(middle)
-        case Unary(function=function, parameters=parameters):
+        case ir.Unary(function=function, parameters=parameters):
             return evaluate(function, x, parameters).astype(np.float32)
-        case Slopes(slope=slope):
+        case ir.Slopes(slope=slope):
             return np.where(x < 0, x * slope.reshape(-1, *(1,) * (x.ndim - 2)), x)
-        case Product(divides=divides):
+        case ir.Product(divides=divides):
             return x / operands[1] if divides else x * operands[1]
-        case Gather(index=index, fill=fill):
+        case ir.Gather(index=index, fill=fill):
             return gathered(x, index, fill)
-        case Take(table=table):
+        case ir.Take(table=table):
             return taken(x, operands[1] if table is None else table[None])
-        case MaxPool2d(window=window):
+        case ir.MaxPool2d(window=window):
             return pooled(padded(x, window, -np.inf), window, np.maximum)
-        case AvgPool2d(window=window, divisor=divisor):
+        case ir.AvgPool2d(window=window, divisor=divisor):
             total = pooled(padded(x, window), window, np.add)
             return _clip(total / divisor, op.lo, op.hi)
-        case Concat():
+        case ir.Concat():
             return np.concatenate(operands, axis=1)
-        case Slice(start=start, stop=stop):
+        case ir.Slice(start=start, stop=stop):
             return x[:, start:stop]
-        case Reshape(shape=shape):
+        case ir.Reshape(shape=shape):
             return x.reshape(x.shape[0], *shape)
-        case Reduce(kind=kind, axes=axes):
+        case ir.Reduce(kind=kind, axes=axes):
             return np.asarray(_REDUCTIONS[kind](x, axis=axes, keepdims=True), np.float32)
-        case Normalize(axes=axes, epsilon=epsilon, centered=centered):
+        case ir.Normalize(axes=axes, epsilon=epsilon, centered=centered):
             away = x - x.mean(axis=axes, keepdims=True) if centered else x
             spread = np.square(away).mean(axis=axes, keepdims=True) + np.float32(epsilon)
             return np.asarray(away / np.sqrt(spread), np.float32)
-        case Softmax(axis=axis):
+        case ir.Softmax(axis=axis):
             powers = np.exp(x - x.max(axis=axis, keepdims=True))
             return np.asarray(powers / powers.sum(axis=axis, keepdims=True), np.float32)
-        case FakeQuantize(grid=grid):
+        case ir.FakeQuantize(grid=grid):
             return on_own_grid(x) if grid is None else grid.reals(grid.integers(x))
-        case ScaleSums(bias=whole, scale=factor, step=step):
+        case ir.ScaleSums(bias=whole, scale=factor, step=step):
             lanes = (-1, *(1,) * (x.ndim - 2))
             sums = x / np.float32(step or 1) + whole.reshape(lanes)
             return np.asarray(sums * factor.reshape(lanes), np.float32)
 
 
-_REDUCTIONS: Final[Mapping[ReduceKind, Callable[..., FloatArray]]] = {
+_REDUCTIONS: Final[Mapping[ir.ReduceKind, Callable[..., FloatArray]]] = {
     "sum": np.sum,
     "mean": np.mean,
     "max": np.max,

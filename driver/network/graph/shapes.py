@@ -7,44 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from tilefarm.errors import ModelError
 
-from driver.network.graph.ir import (
-    Add,
-    Affine,
-    AvgPool2d,
-    Clip,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    FakeQuantize,
-    Gather,
-    Graph,
-    GraphInput,
-    GraphNode,
-    GraphOutput,
-    MatMul,
-    MaxPool2d,
-    Normalize,
-    Operator,
-    Product,
-    Reduce,
-    Reshape,
-    ScaleSums,
-    Shape,
-    Slice,
-    Slopes,
-    Softmax,
-    SubtractZeroPoint,
-    Take,
-    Unary,
-    Window,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import Graph, GraphInput, GraphNode, GraphOutput, Shape, Window
 
 _IMAGE_RANK = 4
 _MOST_ELEMENTS = 1 << 30
 
 
-def result_shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
+def result_shape(op: ir.Operator, shapes: Sequence[Shape]) -> Shape:
     """The shape of the result of `op` on operands of `shapes`.
 
     Raises:
@@ -130,59 +100,59 @@ def _slide(x: Shape, window: Window) -> tuple[int, int]:
     return rows, columns
 
 
-def _shape(op: Operator, shapes: Sequence[Shape]) -> Shape:
+def _shape(op: ir.Operator, shapes: Sequence[Shape]) -> Shape:
     x = shapes[0]
     match op:
-        case Conv2d(weight=weight, window=window, groups=groups):
+        case ir.Conv2d(weight=weight, window=window, groups=groups):
             _require_channels(x, weight.shape[1] * groups)
             return (x[0], weight.shape[0], *_slide(x, window))
-        case ConvTranspose2d(weight=weight, stride=stride):
+        case ir.ConvTranspose2d(weight=weight, stride=stride):
             _require_channels(x, weight.shape[3])
             rows, columns = _slide(x, op.window)
             return (x[0], weight.shape[0], rows * stride[0], columns * stride[1])
-        case Dense(weight=weight):
+        case ir.Dense(weight=weight):
             if len(x) != 2 or x[1] != weight.shape[1]:
                 raise ValueError(f"input {list(x)} does not fit weights [{weight.shape[1]} in]")
             return (x[0], weight.shape[0])
-        case MatMul(groups=groups, scale=scale):
+        case ir.MatMul(groups=groups, scale=scale):
             if not scale > 0:
                 raise ValueError(f"scales by {scale}, which is not positive")
             return _multiplied(x, shapes[1], groups)
-        case Add() | Product():
+        case ir.Add() | ir.Product():
             return _combined(shapes[0], shapes[1])
-        case Slopes(slope=slope):
+        case ir.Slopes(slope=slope):
             _require_channels(x, slope.shape[0])
-        case Gather(index=index):
+        case ir.Gather(index=index):
             if index.size and index.max() >= math.prod(x[1:]):
                 raise ValueError(f"takes element {index.max()} of {list(x)}")
             return (x[0], *index.shape)
-        case Take(table=table):
+        case ir.Take(table=table):
             return _taken(x, shapes[1] if table is None else (x[0], *table.shape))
-        case Concat():
+        case ir.Concat():
             if any((s[0], *s[2:]) != (x[0], *x[2:]) for s in shapes):
                 raise ValueError(f"joins {[list(s) for s in shapes]}; only channels may differ")
             return (x[0], sum(s[1] for s in shapes), *x[2:])
-        case Slice(start=start, stop=stop):
+        case ir.Slice(start=start, stop=stop):
             if not 0 <= start < stop <= x[1]:
                 raise ValueError(f"takes channels {start} to {stop} of {list(x)}")
             return (x[0], stop - start, *x[2:])
-        case Affine(mul=mul):
+        case ir.Affine(mul=mul):
             _require_channels(x, mul.shape[0])
-        case MaxPool2d(window=window) | AvgPool2d(window=window):
+        case ir.MaxPool2d(window=window) | ir.AvgPool2d(window=window):
             return (*x[:2], *_slide(x, window))
-        case Reshape(shape=shape):
+        case ir.Reshape(shape=shape):
             if math.prod(x[1:]) != math.prod(shape):
                 raise ValueError(f"cannot reshape {list(x)} to {[x[0], *shape]}")
             return (x[0], *shape)
-        case Reduce(axes=axes):
+        case ir.Reduce(axes=axes):
             _require_axes(x, axes)
             return tuple(1 if axis in axes else extent for axis, extent in enumerate(x))
-        case Normalize(axes=axes):
+        case ir.Normalize(axes=axes):
             _require_axes(x, axes)
-        case Softmax(axis=axis):
+        case ir.Softmax(axis=axis):
             _require_axes(x, (axis,))
-        case ScaleSums(scale=scale):
+        case ir.ScaleSums(scale=scale):
             _require_channels(x, scale.shape[0])
-        case Clip() | SubtractZeroPoint() | Unary() | FakeQuantize():
+        case ir.Clip() | ir.SubtractZeroPoint() | ir.Unary() | ir.FakeQuantize():
             pass
     return x

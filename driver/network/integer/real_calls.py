@@ -14,35 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tilefarm.workload import PARAMETERS, AttrValue
 
-from driver.network.graph.ir import (
-    Add,
-    Affine,
-    AvgPool2d,
-    Clip,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    FakeQuantize,
-    FloatArray,
-    Gather,
-    IndexArray,
-    MatMul,
-    MaxPool2d,
-    Normalize,
-    Operator,
-    Product,
-    Reduce,
-    Reshape,
-    ScaleSums,
-    Shape,
-    Slice,
-    Slopes,
-    Softmax,
-    Take,
-    Unary,
-    Window,
-)
+from driver.network.graph import ir
+from driver.network.graph.ir import FloatArray, IndexArray, Shape, Window
 from driver.network.graph.shapes import result_shape
 from driver.network.integer.real_views import flat, merged, places_of, with_last
 
@@ -73,7 +46,7 @@ class RealCall:
     macs: int = 0
 
 
-def real_calls_of(op: Operator, shapes: Sequence[Shape]) -> tuple[RealCall, ...]:
+def real_calls_of(op: ir.Operator, shapes: Sequence[Shape]) -> tuple[RealCall, ...]:
     """The calls that compute an operator on float32 operands of these shapes, in order.
 
     The last one makes the result.
@@ -91,65 +64,65 @@ class _Calls:
         self.calls: list[RealCall] = []
         self._first_result = len(shapes)
 
-    def lower(self, op: Operator) -> None:
+    def lower(self, op: ir.Operator) -> None:
         """Adds the calls of one operator on all operands."""
         x, wanted = self.shapes[0], result_shape(op, self.shapes)
         match op:
-            case Conv2d(weight=weight, bias=bias, window=window, groups=groups):
+            case ir.Conv2d(weight=weight, bias=bias, window=window, groups=groups):
                 self._conv(weight, bias, window, groups, _bounds(op))
-            case ConvTranspose2d():
+            case ir.ConvTranspose2d():
                 self._transposed(op, wanted)
-            case Dense(weight=weight, bias=bias):
+            case ir.Dense(weight=weight, bias=bias):
                 constants = {"b": weight.T[None], "bias": bias}
                 rows = {"a": (0, (1, *x))}
                 macs = math.prod(wanted) * weight.shape[1]
                 self._call("real_matmul", rows, (1, *wanted), _bounds(op), constants, macs)
-            case MatMul():
+            case ir.MatMul():
                 self._matmul(op, wanted)
-            case Add(subtracts=subtracts):
+            case ir.Add(subtracts=subtracts):
                 self._zip("sub" if subtracts else "add", wanted, _bounds(op))
-            case Product(divides=divides):
+            case ir.Product(divides=divides):
                 self._zip("div" if divides else "mul", wanted, {})
-            case Affine(mul=mul, add=add):
+            case ir.Affine(mul=mul, add=add):
                 scaled = self._by_channel("mul", 0, mul, {})
                 self._by_channel("add", scaled, add, _bounds(op))
-            case Slopes(slope=slope):
+            case ir.Slopes(slope=slope):
                 self._by_channel("slope", 0, slope, {})
-            case Clip():
+            case ir.Clip():
                 self._map("same", (), _bounds(op))
-            case Unary(function=function, parameters=parameters):
+            case ir.Unary(function=function, parameters=parameters):
                 self._map(function, parameters, {})
-            case Gather(index=index, fill=fill):
+            case ir.Gather(index=index, fill=fill):
                 self._gather(0, index, fill)
-            case Take(table=table):
+            case ir.Take(table=table):
                 places = {"places": (0, x)}
                 if table is None:
                     data = {**places, "x": (1, self.shapes[1])}
                     self._call("real_take", data, wanted)
                 else:
                     self._call("real_take", places, wanted, None, {"x": table[None]})
-            case Slice(start=start, stop=stop):
+            case ir.Slice(start=start, stop=stop):
                 self._gather(0, places_of(x)[start:stop])
-            case Concat():
+            case ir.Concat():
                 rows = {f"x{i}": (i, flat(shape)) for i, shape in enumerate(self.shapes)}
                 self._call("concat", rows, flat(wanted))
-            case MaxPool2d(window=window):
+            case ir.MaxPool2d(window=window):
                 self._pool("max", window, wanted)
-            case AvgPool2d(window=window, divisor=divisor):
+            case ir.AvgPool2d(window=window, divisor=divisor):
                 pooled = self._pool("sum", window, wanted)
                 seen = (math.prod(wanted[:2]), math.prod(wanted[2:]))
                 constants = {"b": divisor.reshape(1, -1)}
                 attrs = {"function": "div", **_bounds(op)}
                 self._call("real_zip", {"a": (pooled, seen)}, seen, attrs, constants)
-            case Reduce(kind=kind, axes=axes):
+            case ir.Reduce(kind=kind, axes=axes):
                 source, (a, r, b) = self._together(axes)
                 self._call("real_reduce", {"x": (source, (a, r, b))}, (a, b), {"kind": kind})
-            case Normalize(axes=axes, epsilon=epsilon, centered=centered):
+            case ir.Normalize(axes=axes, epsilon=epsilon, centered=centered):
                 attrs = {"epsilon": float(epsilon), "centered": int(centered)}
                 self._along("real_normalize", axes, attrs)
-            case Softmax(axis=axis):
+            case ir.Softmax(axis=axis):
                 self._along("real_softmax", (axis,), {})
-            case Reshape() | FakeQuantize() | ScaleSums():
+            case ir.Reshape() | ir.FakeQuantize() | ir.ScaleSums():
                 raise TypeError(f"{type(op).__name__} has no call: it moves nothing, or has a grid")
 
     def _call(
@@ -221,7 +194,7 @@ class _Calls:
         shape = (n, groups, co // groups, *pixels)
         return self._call("real_conv2d", data, shape, attrs, constants, macs)
 
-    def _transposed(self, op: ConvTranspose2d, wanted: Shape) -> None:
+    def _transposed(self, op: ir.ConvTranspose2d, wanted: Shape) -> None:
         """All phases as channels of one convolution, then brought to their pixels."""
         co, down, across, *rest = op.weight.shape
         phases = down * across
@@ -234,7 +207,7 @@ class _Calls:
         constants = {"index": np.ascontiguousarray(index).reshape(-1)}
         self._call("gather", {"x": (result, row)}, row, None, constants)
 
-    def _matmul(self, op: MatMul, wanted: Shape) -> None:
+    def _matmul(self, op: ir.MatMul, wanted: Shape) -> None:
         """The first operand's channels become columns; its rows are the result's channels."""
         (n, c, i), (_, _, j) = self.shapes
         k = c // op.groups
@@ -282,7 +255,7 @@ class _Calls:
 
 
 def _bounds(
-    op: Conv2d | ConvTranspose2d | Dense | Add | Affine | AvgPool2d | Clip,
+    op: ir.Conv2d | ir.ConvTranspose2d | ir.Dense | ir.Add | ir.Affine | ir.AvgPool2d | ir.Clip,
 ) -> Attrs:
     """The bounds that there are."""
     both = {"lo": float(op.lo), "hi": float(op.hi)}

@@ -15,33 +15,12 @@ from driver.network.graph.columns import gathered
 from driver.network.graph.ir import FloatArray
 from driver.network.graph.parts import in_parts, samples_at_once, threads_for
 from driver.network.integer import arithmetic as integer
+from driver.network.integer import qir
 from driver.network.integer.accelerated import ACCELERATED_KERNELS
 from driver.network.integer.borders import written
 from driver.network.integer.cpu_kernels import CPU_KERNELS
 from driver.network.integer.network import Network
-from driver.network.integer.qir import (
-    Dequantize,
-    QAdd,
-    QAffine,
-    QAvgPool2d,
-    QConcat,
-    QConv2d,
-    QConvTranspose2d,
-    QDense,
-    QGather,
-    QLookup,
-    QMatMul,
-    QMaxPool2d,
-    QProduct,
-    QRescale,
-    QReshape,
-    QSlice,
-    QSoftmax,
-    QuantGraph,
-    Quantize,
-    QuantOperator,
-    Real,
-)
+from driver.network.integer.qir import QuantGraph
 from driver.network.integer.qlinear import QLinearOperator
 from driver.network.integer.qlinear_arithmetic import apply_qlinear
 from driver.network.integer.real_run import run_real
@@ -88,32 +67,32 @@ def _run_part(
     return {**results, **values} if keep else results
 
 
-_KERNELS: Final[Mapping[type[QuantOperator], Callable[..., Array]]] = {
-    QConv2d: integer.conv2d,
-    QConvTranspose2d: integer.conv2d_transpose,
-    QDense: integer.dense,
-    QMatMul: integer.matmul,
-    QAdd: integer.add,
-    QAffine: integer.affine,
-    QRescale: integer.rescale,
-    QLookup: integer.lookup,
-    QProduct: integer.product,
-    QGather: gathered,
-    QMaxPool2d: integer.max_pool2d,
-    QAvgPool2d: integer.avg_pool2d,
-    QConcat: lambda *operands: np.concatenate(operands, axis=1),
-    QSlice: lambda x, start, stop: x[:, start:stop],
-    QReshape: lambda x, shape: x.reshape(x.shape[0], *shape),
-    QSoftmax: integer.softmax,
-    Quantize: integer.quantize,
-    Dequantize: integer.dequantize,
+_KERNELS: Final[Mapping[type[qir.QuantOperator], Callable[..., Array]]] = {
+    qir.QConv2d: integer.conv2d,
+    qir.QConvTranspose2d: integer.conv2d_transpose,
+    qir.QDense: integer.dense,
+    qir.QMatMul: integer.matmul,
+    qir.QAdd: integer.add,
+    qir.QAffine: integer.affine,
+    qir.QRescale: integer.rescale,
+    qir.QLookup: integer.lookup,
+    qir.QProduct: integer.product,
+    qir.QGather: gathered,
+    qir.QMaxPool2d: integer.max_pool2d,
+    qir.QAvgPool2d: integer.avg_pool2d,
+    qir.QConcat: lambda *operands: np.concatenate(operands, axis=1),
+    qir.QSlice: lambda x, start, stop: x[:, start:stop],
+    qir.QReshape: lambda x, shape: x.reshape(x.shape[0], *shape),
+    qir.QSoftmax: integer.softmax,
+    qir.Quantize: integer.quantize,
+    qir.Dequantize: integer.dequantize,
 }
 """What computes each operator: a function of its operands and, by their names, its fields."""
 
 
-def apply(op: QuantOperator, *operands: Array) -> Array:
+def apply(op: qir.QuantOperator, *operands: Array) -> Array:
     """The result of one integer operator on logical tensors."""
-    if isinstance(op, Real):
+    if isinstance(op, qir.Real):
         return run_real(op.op, operands)
     if isinstance(op, QLinearOperator):
         return apply_qlinear(op, *operands)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from driver.network.integer.qir import (
-    Dequantize,
-    QAvgPool2d,
-    QConcat,
-    QGather,
-    QLookup,
-    QMatMul,
-    QMaxPool2d,
-    QProduct,
-    QRescale,
-    QReshape,
-    QSlice,
-    QSoftmax,
-    QuantGraph,
-    Quantize,
-    QuantNode,
-    Real,
-)
+from typing import Final
+
+from driver.network.integer import qir
+from driver.network.integer.qir import QuantGraph, QuantNode
 from driver.network.integer.qlinear import QLinearOperator
+
+KEEP_SIGNS: Final = (
+    qir.QConcat,
+    qir.QGather,
+    qir.QMaxPool2d,
+    qir.QRescale,
+    qir.QReshape,
+    qir.QSlice,
+)
+"""Operators that make nothing negative of what is never negative."""
 
 
 def never_negative(graph: QuantGraph) -> frozenset[str]:
@@ -34,16 +30,16 @@ def never_negative(graph: QuantGraph) -> frozenset[str]:
 
 def _is_never_negative(node: QuantNode, known: set[str]) -> bool:
     match node.op:
-        case Quantize() | Dequantize() | QSoftmax() | Real():
+        case qir.Quantize() | qir.Dequantize() | qir.QSoftmax() | qir.Real():
             return False
-        case QLookup(table=table):
+        case qir.QLookup(table=table):
             return bool((table >= 0).all())
-        case QProduct():
+        case qir.QProduct():
             return False
-        case QGather(fill=fill) if fill < 0:
+        case qir.QGather(fill=fill) if fill < 0:
             return False
-        case QGather() | QMatMul() | QMaxPool2d() | QReshape() | QRescale() | QSlice() | QConcat():
+        case op if isinstance(op, (*KEEP_SIGNS, qir.QMatMul)):
             return all(name in known for name in node.inputs)
-        case QAvgPool2d():
+        case qir.QAvgPool2d():
             return node.op.lo >= 0 or node.inputs[0] in known
     return not isinstance(node.op, QLinearOperator) and node.op.lo >= 0

@@ -12,23 +12,8 @@ from tilefarm.errors import ModelError, SettingsError
 
 from driver.network.graph import ir
 from driver.network.graph.ir import FloatArray, Graph, GraphNode, Shape
-from driver.network.integer.qir import (
-    INT8_MAX,
-    Dequantize,
-    QConcat,
-    QConv2d,
-    QDense,
-    QGather,
-    QReshape,
-    QSoftmax,
-    QuantGraph,
-    Quantize,
-    QuantNode,
-    QuantOperator,
-    QuantTensor,
-    Real,
-    result_type,
-)
+from driver.network.integer import qir
+from driver.network.integer.qir import INT8_MAX, QuantGraph, QuantNode, QuantTensor, result_type
 from driver.network.integer.real_views import places_of
 from driver.network.quantize.float_form import FloatForm, form_of
 from driver.network.quantize.floats import float_nodes
@@ -216,13 +201,13 @@ class _Quantizer:
             return
         if node.name in self._floats:
             names = tuple(self._as_float(name) for name in node.inputs)
-            op = Real(op=node.op, why=self._floats[node.name])
+            op = qir.Real(op=node.op, why=self._floats[node.name])
             self._emit(node.name, op, names, node.output, None)
             return
         if isinstance(node.op, ir.Reshape):
             tensor = self._tensors[node.inputs[0]]
             self._emit(
-                node.name, QReshape(shape=node.op.shape), node.inputs, node.output, tensor.scale
+                node.name, qir.QReshape(shape=node.op.shape), node.inputs, node.output, tensor.scale
             )
             self._tensors[node.output] = replace(tensor, shape=self._tensors[node.output].shape)
             return
@@ -283,20 +268,20 @@ class _Quantizer:
                 self._emit(made, rule.op, (name,), made, scale)
                 name = made
             joined.append(name)
-        self._emit(node.name, QConcat(), tuple(joined), node.output, scale)
+        self._emit(node.name, qir.QConcat(), tuple(joined), node.output, scale)
 
     def _softmax(self, node: GraphNode, source: str) -> None:
         """Softmax reads [N, C]; trailing axes of extent 1 are dropped and put back."""
         scale, shape = self._scale(source), self._graph.shapes[node.output]
         table = np.exp(-np.arange(_SOFTMAX_ENTRIES) * scale).astype(np.float32)
-        op = QSoftmax(table=table)
+        op = qir.QSoftmax(table=table)
         if len(shape) == 2:
             self._emit(node.name, op, (source,), node.output, None)
             return
         flat, result = self._fresh(f"{node.output}.flat"), self._fresh(f"{node.output}.rows")
-        self._emit(flat, QReshape(shape=shape[1:2]), (source,), flat, scale)
+        self._emit(flat, qir.QReshape(shape=shape[1:2]), (source,), flat, scale)
         self._emit(node.name, op, (flat,), result, None)
-        self._emit(result, QReshape(shape=shape[1:]), (result,), node.output, None)
+        self._emit(result, qir.QReshape(shape=shape[1:]), (result,), node.output, None)
 
     def _centered(self, source: str, made: str, middle: float) -> None:
         """An input of the user's less its middle in int8, or a result with its middle in float."""
@@ -304,7 +289,7 @@ class _Quantizer:
         if scale is None:
             self._quantize(source, made, self._wanted_scale(made), middle)
         else:
-            op = Dequantize(scale=_float32(scale), offset=_float32(-middle))
+            op = qir.Dequantize(scale=_float32(scale), offset=_float32(-middle))
             self._emit(made, op, (source,), made, None)
 
     def _as_int8(self, name: str) -> str:
@@ -318,7 +303,7 @@ class _Quantizer:
 
     def _quantize(self, source: str, made: str, scale: float, middle: float = 0.0) -> None:
         """Makes int8 of a float32 tensor less its middle."""
-        op = Quantize(inv_scale=_float32(1.0 / scale), offset=_float32(-middle / scale))
+        op = qir.Quantize(inv_scale=_float32(1.0 / scale), offset=_float32(-middle / scale))
         self._emit(made, op, (source,), made, 1.0 / op.inv_scale)
 
     def _as_float(self, name: str) -> str:
@@ -328,7 +313,7 @@ class _Quantizer:
             return name
         if name not in self._float_of:
             made = self._fresh(f"{name}.float")
-            self._emit(made, Dequantize(scale=_float32(scale)), (name,), made, None)
+            self._emit(made, qir.Dequantize(scale=_float32(scale)), (name,), made, None)
             self._float_of[name] = made
         return self._float_of[name]
 
@@ -339,13 +324,13 @@ class _Quantizer:
             return name
         index = np.ascontiguousarray(np.broadcast_to(places_of(shape), wanted[1:]))
         made = self._fresh(f"{result}.of.{name}")
-        self._emit(made, QGather(index=index), (name,), made, self._scale(name))
+        self._emit(made, qir.QGather(index=index), (name,), made, self._scale(name))
         return made
 
     def _emit(
         self,
         name: str,
-        op: QuantOperator,
+        op: qir.QuantOperator,
         inputs: tuple[str, ...],
         output: str,
         scale: float | None,
@@ -354,7 +339,7 @@ class _Quantizer:
         shape, dtype, largest = self._shape_of(op, inputs[0], output), DType.INT8, LARGEST_INPUT
         if scale is None:
             dtype = DType.FLOAT32
-        elif isinstance(op, QConv2d | QDense) and result_type(op.lo, op.hi) is DType.INT16:
+        elif isinstance(op, qir.QConv2d | qir.QDense) and result_type(op.lo, op.hi) is DType.INT16:
             dtype, largest = DType.INT16, max(-op.lo, op.hi)
         self._tensors[output] = QuantTensor(shape=shape, dtype=dtype, scale=scale, largest=largest)
         if scale is not None and self._is_tied(output):
@@ -364,15 +349,15 @@ class _Quantizer:
     def _is_tied(self, name: str) -> bool:
         return name in self._graph.shapes and self._ties.is_joined(name)
 
-    def _shape_of(self, op: QuantOperator, source: str, output: str) -> Shape:
+    def _shape_of(self, op: qir.QuantOperator, source: str, output: str) -> Shape:
         """The graph's own shape, or that of a tensor which only the integer network has."""
         if output in self._graph.shapes:
             return self._graph.shapes[output]
         shape = self._tensors[source].shape
         match op:
-            case QReshape():
+            case qir.QReshape():
                 return (shape[0], *op.shape)
-            case QGather():
+            case qir.QGather():
                 return (shape[0], *op.index.shape)
         return shape
 

@@ -28,19 +28,9 @@ from numpy.typing import NDArray
 from driver.network.graph import float_run
 from driver.network.graph.ir import FloatArray, Graph, GraphNode
 from driver.network.graph.parts import samples_at_once
-from driver.network.integer import reference
-from driver.network.integer.qir import (
-    QAdd,
-    QAvgPool2d,
-    QConcat,
-    QGather,
-    QMaxPool2d,
-    QRescale,
-    QReshape,
-    QSlice,
-    QuantGraph,
-    QuantNode,
-)
+from driver.network.integer import qir, reference
+from driver.network.integer.qir import QuantGraph, QuantNode
+from driver.network.integer.signs import KEEP_SIGNS
 from driver.network.quantize.calibrate import by_name
 from driver.network.quantize.channel_weights import Weighted, addend_of, weight_of
 from driver.network.quantize.integer_bias import (
@@ -317,17 +307,14 @@ def _applied(node: QuantNode, operands: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-_PASS_ON: Final = (QGather, QMaxPool2d, QRescale, QReshape, QSlice, QConcat)
-
-
 def _never_negative(quantized: QuantGraph) -> frozenset[str]:
     """The tensors that stand for reals of at least zero, as ReLUs and grids from zero make them."""
     found: set[str] = set()
     for node in quantized.nodes:
         tensor = quantized.tensors[node.output]
-        if isinstance(node.op, _PASS_ON):
+        if isinstance(node.op, KEEP_SIGNS):
             is_positive = all(name in found for name in node.inputs)
-        elif isinstance(node.op, Biased | QAdd | QAvgPool2d) and tensor.scale:
+        elif isinstance(node.op, Biased | qir.QAdd | qir.QAvgPool2d) and tensor.scale:
             is_positive = (node.op.lo + 0.5) * tensor.scale + tensor.middle >= 0
         else:
             is_positive = False

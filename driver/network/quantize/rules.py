@@ -9,22 +9,7 @@ import numpy as np
 
 from driver.network.graph import ir
 from driver.network.graph.ir import FloatArray, Shape
-from driver.network.integer.qir import (
-    QAdd,
-    QAffine,
-    QAvgPool2d,
-    QConv2d,
-    QConvTranspose2d,
-    QDense,
-    QGather,
-    QLookup,
-    QMatMul,
-    QMaxPool2d,
-    QProduct,
-    QRescale,
-    QSlice,
-    QuantOperator,
-)
+from driver.network.integer import qir
 from driver.network.quantize.fixed_point_requantization import multiplied_parameters
 from driver.network.quantize.integer_weights import added_noise, exact_out_scales
 from driver.network.quantize.power_of_two_requantization import (
@@ -51,7 +36,7 @@ from driver.network.quantize.tables import factor_table, slopes_table, unary_tab
 class IntegerForm:
     """What became of one operator: its integer form and the scale of its result."""
 
-    op: QuantOperator
+    op: qir.QuantOperator
     scale: float | None
 
 
@@ -97,31 +82,31 @@ def rule_for(op: ir.Operator, at: RuleContext) -> IntegerForm:
             down, out_scale = product_parameters(
                 product_scale, at.in_shape[1] // groups, out_scale=at.wanted
             )
-            return IntegerForm(QMatMul(groups=groups, shift=down), out_scale)
+            return IntegerForm(qir.QMatMul(groups=groups, shift=down), out_scale)
         case ir.Add(lo=lo, hi=hi, subtracts=subtracts):
             total = sum_parameters(at.in_scales[0], at.in_scales[1], at.wanted)
             low, high = bounds(lo, hi, total.out_scale)
             mul_a, mul_b, shift = total.mul_a, total.mul_b, total.shift
             mul_b = -mul_b if subtracts else mul_b
-            sum_op = QAdd(mul_a=mul_a, mul_b=mul_b, shift=shift, lo=low, hi=high)
+            sum_op = qir.QAdd(mul_a=mul_a, mul_b=mul_b, shift=shift, lo=low, hi=high)
             return IntegerForm(sum_op, total.out_scale)
         case ir.Unary():
             return IntegerForm(
-                QLookup(table=unary_table(op, at.in_scales[0], at.wanted)), at.wanted
+                qir.QLookup(table=unary_table(op, at.in_scales[0], at.wanted)), at.wanted
             )
         case ir.Slopes():
             return IntegerForm(
-                QLookup(table=slopes_table(op, at.in_scales[0], at.wanted)), at.wanted
+                qir.QLookup(table=slopes_table(op, at.in_scales[0], at.wanted)), at.wanted
             )
         case ir.Product(divides=divides):
             factors, down = factor_table(
                 at.in_scales[0], at.in_scales[1], at.wanted, divides=divides
             )
-            return IntegerForm(QProduct(table=factors, shift=down), at.wanted)
+            return IntegerForm(qir.QProduct(table=factors, shift=down), at.wanted)
         case ir.Gather(index=index, fill=fill):
             (in_scale,) = at.in_scales
             whole, _ = bounds(fill, fill, in_scale)
-            return IntegerForm(QGather(index=index, fill=whole), in_scale)
+            return IntegerForm(qir.QGather(index=index, fill=whole), in_scale)
         case ir.AvgPool2d(window=window, divisor=divisor, lo=lo, hi=hi):
             muls, shift, scale = mean_parameters(
                 divisor,
@@ -131,19 +116,19 @@ def rule_for(op: ir.Operator, at: RuleContext) -> IntegerForm:
             )
             low, high = bounds(lo, hi, scale)
             return IntegerForm(
-                QAvgPool2d(window=window, mul=muls, shift=shift, lo=low, hi=high), scale
+                qir.QAvgPool2d(window=window, mul=muls, shift=shift, lo=low, hi=high), scale
             )
         case ir.MaxPool2d(window=window):
-            return IntegerForm(QMaxPool2d(window=window), at.in_scales[0])
+            return IntegerForm(qir.QMaxPool2d(window=window), at.in_scales[0])
         case ir.Slice(start=start, stop=stop):
-            return IntegerForm(QSlice(start=start, stop=stop), at.in_scales[0])
+            return IntegerForm(qir.QSlice(start=start, stop=stop), at.in_scales[0])
     raise TypeError(f"no quantization rule for {type(op).__name__}")
 
 
 def rescale_rule(in_scale: float, out_scale: float) -> IntegerForm:
     """The same values at another, larger scale, as nearly as a 7-bit multiplier has it."""
     mul, shift = rescale_parameters(in_scale, out_scale)
-    return IntegerForm(QRescale(mul=mul, shift=shift), out_scale)
+    return IntegerForm(qir.QRescale(mul=mul, shift=shift), out_scale)
 
 
 def _layer(op: ir.Conv2d | ir.ConvTranspose2d | ir.Dense, at: RuleContext) -> IntegerForm:
@@ -159,10 +144,10 @@ def _layer(op: ir.Conv2d | ir.ConvTranspose2d | ir.Dense, at: RuleContext) -> In
     }
     match op:
         case ir.Conv2d(window=window, groups=groups):
-            return IntegerForm(QConv2d(**common, window=window, groups=groups), scale)
+            return IntegerForm(qir.QConv2d(**common, window=window, groups=groups), scale)
         case ir.ConvTranspose2d(pad=pad):
-            return IntegerForm(QConvTranspose2d(**common, pad=pad), scale)
-    return IntegerForm(QDense(**common), scale)
+            return IntegerForm(qir.QConvTranspose2d(**common, pad=pad), scale)
+    return IntegerForm(qir.QDense(**common), scale)
 
 
 def _lanes(
@@ -171,7 +156,7 @@ def _lanes(
     layer, scale = _parameters(mul[:, None], add, at)
     lo, hi = bounds(op.lo, op.hi, scale)
     mul32 = layer.weight[:, 0].astype(np.int32)
-    affine = QAffine(
+    affine = qir.QAffine(
         mul=mul32, add=layer.bias, shift=layer.shift, factor=layer.factor, lo=lo, hi=hi
     )
     return IntegerForm(affine, scale)
