@@ -15,7 +15,6 @@ from tilefarm.clock import Clock
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, SelfTestError, TilefarmError
 from tilefarm.measurement import (
-    Counters,
     DeviceClock,
     Measurement,
     Precision,
@@ -241,11 +240,11 @@ class Canary:
             return None
         found, expected = measurement.counted, self._known.counters
         odd = [
-            f"{name} {getattr(found, name)}, not {value}"
-            for name in Counters.__dataclass_fields__
-            if (value := getattr(expected, name)) and getattr(found, name) != value
+            f"{name} {found[name]}, not {value}"
+            for name, value in expected.counts
+            if found[name] != value
         ]
-        least = self._known.counters.gemm_uops + self._known.counters.alu_uops
+        least = self._known.counters["gemm_uops"] + self._known.counters["alu_uops"]
         if cycles < least:
             odd.append(f"cycles {cycles} for {least} micro-ops")
         if set(measurement.sample_cycles) - {cycles}:

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Final, Protocol
 
 from tilefarm.errors import InfraError
+from tilefarm.machine import VTA_COUNTERS
 from tilefarm.measurement import (
     BufferSpec,
     CallTime,
@@ -23,7 +24,7 @@ from tilefarm.measurement import (
 )
 from tilefarm.plural import plural
 
-from device_server.vta.library.native import COUNTER_FIELDS, counters_from_words, timeline_event
+from device_server.vta.library.native import counters_from_words, timeline_event
 
 _ROLES: Final = {Role.CONSTANT: 0, Role.INPUT: 1, Role.OUTPUT: 2, Role.SCRATCH: 3}
 _OUTSIDE: Final = 0xFFFF_FFFF_FFFF_FFFF
@@ -266,7 +267,7 @@ def _ready(cursor: _Cursor) -> Ready:
 def _done(cursor: _Cursor) -> Done:
     (run_seconds,) = cursor.floats(1)
     (counts,) = cursor.numbers("B")
-    words = cursor.numbers(f"{len(COUNTER_FIELDS)}Q")
+    words = cursor.numbers(f"{len(VTA_COUNTERS)}Q")
     (samples,) = cursor.numbers("I")
     sample_cycles = cursor.numbers(f"{samples}Q")
     (repeats,) = cursor.numbers("I")
@@ -349,7 +350,7 @@ def _account(cursor: _Cursor) -> Account:
 
 
 def _calls(cursor: _Cursor) -> Calls:
-    calls, *words = cursor.numbers(f"{1 + len(COUNTER_FIELDS)}Q")
+    calls, *words = cursor.numbers(f"{1 + len(VTA_COUNTERS)}Q")
     return Calls(calls, counters_from_words(words))
 
 

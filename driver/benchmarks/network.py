@@ -163,7 +163,7 @@ def tables(figures: NetworkFigures) -> Iterator[str]:
     yield f"{plural(cycles, 'cycle')}, the steps one by one; {trials}, {figures.failed} failed"
     yield (
         f"{plural(counters.cycles, 'cycle')} as one program of"
-        f" {plural(counters.instructions, 'instruction')};"
+        f" {plural(counters['instructions'], 'instruction')};"
         f" {figures.whole.differing} output elements differ from the reference"
     )
     if time := figures.board.time_of(counters.cycles):

@@ -126,11 +126,11 @@ class WorkloadRunner:
         counters = result.counters
         return KernelMeasurement(
             spent=total,
-            instructions=counters.instructions,
-            read_nbytes=counters.inp_load_nbytes
-            + counters.wgt_load_nbytes
-            + counters.acc_load_nbytes,
-            written_nbytes=counters.out_store_nbytes,
+            instructions=counters["instructions"],
+            read_nbytes=counters["inp_load_nbytes"]
+            + counters["wgt_load_nbytes"]
+            + counters["acc_load_nbytes"],
+            written_nbytes=counters["out_store_nbytes"],
             is_right=self._agrees(result),
             streams=len(streams),
         )

@@ -121,14 +121,14 @@ def _of_counters(counters: Counters, bounds: RunBounds) -> Iterator[str]:
     yield from _too_few(cycles, bounds.least_cycles)
     if 0 < bounds.most_cycles < cycles:
         yield f"{plural(cycles, 'cycle')}, where there is work for {bounds.most_cycles} at most"
-    executed = counters.gemm_uops + counters.alu_uops
+    executed = counters["gemm_uops"] + counters["alu_uops"]
     if executed > cycles:
         yield f"{plural(cycles, 'cycle')} for {plural(executed, 'micro-op')}"
     for module, spent in _spent(counters):
         if spent > cycles:
             yield f"{plural(cycles, 'cycle')}, and {spent} that {module} was busy or stalled"
     for name, value in bounds.counts:
-        if (found := getattr(counters, name)) != value:
+        if (found := counters[name]) != value:
             yield f"{found} {name}, where the kernel has {value}"
 
 
@@ -136,7 +136,7 @@ def _spent(counters: Counters) -> Iterator[tuple[str, int]]:
     for module in ("load", "compute", "store"):
         stalls = (f"{module}_{cause}_stall_cycles" for cause in ("token", "queue", "memory"))
         names = (f"{module}_busy_cycles", *stalls)
-        yield module, sum(getattr(counters, name) for name in names)
+        yield module, sum(counters[name] for name in names)
 
 
 def _of_samples(

@@ -195,7 +195,7 @@ class FinalSteps:
     @property
     def _is_clocked(self) -> bool:
         """Whether the clock tells the times of the kernels, as nothing counts cycles."""
-        if not self._prepared.network.target.has_accelerator:
+        if not self._prepared.network.target.model.counts_cycles:
             return True
         return any(trial.clock is DeviceClock.SECONDS for trial in self._best.values())
 

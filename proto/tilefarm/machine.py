@@ -24,6 +24,37 @@ RUNTIMES: Final = ("tilefarm", "original")
 VTA: Final = "vta"
 """The kind of machine whose geometry a `VtaConfig` says."""
 
+VTA_COUNTERS: Final = (
+    "cycles",
+    "instructions",
+    "gemm_uops",
+    "alu_uops",
+    "load_busy_cycles",
+    "compute_busy_cycles",
+    "store_busy_cycles",
+    "inp_load_nbytes",
+    "wgt_load_nbytes",
+    "acc_load_nbytes",
+    "uop_load_nbytes",
+    "out_store_nbytes",
+    "load_token_stall_cycles",
+    "load_queue_stall_cycles",
+    "load_memory_stall_cycles",
+    "compute_token_stall_cycles",
+    "compute_queue_stall_cycles",
+    "compute_memory_stall_cycles",
+    "store_token_stall_cycles",
+    "store_queue_stall_cycles",
+    "store_memory_stall_cycles",
+)
+"""What VTA's library counts, in the order of `tilefarm_vta_counters`.
+
+Bytes moved by kind, padding excluded. Every cycle of a module (load, compute, store) is busy,
+stalled by a cause, or idle: between two instructions or after the last one. Causes: `token`, the
+next instruction waits for another module; `queue`, it is not fetched yet; `memory`, a started
+instruction waits for DRAM. So busy + stalls + idle = cycles.
+"""
+
 HLS_MAX_SHIFT: Final = 15
 """The HLS design takes shifts as signed numbers of five bits."""
 
@@ -103,6 +134,7 @@ class VtaConfig:
         return MachineModel(
             kind=VTA,
             lanes=self.lanes,
+            counters=VTA_COUNTERS,
             engines=tuple(Engine(name=name) for name in ("load", "compute", "store")),
             memories=(
                 Memory(

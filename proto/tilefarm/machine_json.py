@@ -30,11 +30,14 @@ def machine_from_document(document: object, reasons: list[str]) -> MachineModel 
         reasons.append("machine.kind: missing, or not a text")
     elif kind == VTA:
         reasons.append(f"machine.kind: {VTA} is described by the section vta alone")
-    for key in sorted(document.keys() - {"kind", "engines", "memories", "lanes"}):
+    for key in sorted(document.keys() - {"kind", "engines", "memories", "lanes", "counters"}):
         reasons.append(f"machine.{key}: unknown key")
     engines = _rows(Engine, document.get("engines", []), "machine.engines", reasons)
     memories = _rows(Memory, document.get("memories", []), "machine.memories", reasons)
     lanes = _rows(Lanes, [document.get("lanes", {})], "machine.lanes", reasons)
+    counters = document.get("counters", [])
+    if not isinstance(counters, list) or not all(_is_name(each) for each in counters):
+        reasons.append(f"machine.counters: {counters!r} is no list of names")
     if len(reasons) > before:
         return None
     return MachineModel(
@@ -42,6 +45,7 @@ def machine_from_document(document: object, reasons: list[str]) -> MachineModel 
         engines=tuple(Engine(**row) for row in engines),
         memories=tuple(Memory(**row) for row in memories),
         lanes=Lanes(**lanes[0]),
+        counters=tuple(counters),
     )
 
 
@@ -91,13 +95,17 @@ def _row(kind: type, row: dict[str, Any], where: str, reasons: list[str]) -> dic
     return made
 
 
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier()
+
+
 def _wrong(kind: str, value: object) -> str | None:
     """What a value is that a field of this type cannot be; None where it can."""
     if kind == "int":
         is_number = isinstance(value, int) and not isinstance(value, bool)
         return None if is_number and 0 <= int(str(value)) <= _LARGEST else "no sensible number"
     if kind == "str":
-        return None if isinstance(value, str) and value.isidentifier() else "no name"
+        return None if _is_name(value) else "no name"
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return "no list of names"
     known = {each.value for each in DType}

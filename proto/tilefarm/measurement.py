@@ -189,37 +189,31 @@ class RunJob:
         return tuple(dict.fromkeys([self.artifact, *contents]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Counters:
-    """What the accelerator did in one call of the entry, as its runtime reports it.
+    """What a machine did in one call of the entry, as its runtime reports it: numbers by name.
 
-    Bytes moved by kind, padding excluded. Every cycle of a module (load, compute, store) is busy,
-    stalled by a cause, or idle: between two instructions or after the last one. Causes: `token`,
-    the next instruction waits for another module; `queue`, it is not fetched yet; `memory`, a
-    started instruction waits for DRAM. So busy + stalls + idle = cycles.
+    Which names there are is the machine's, see `tilefarm.model`. What is not there is 0, and what
+    is 0 is not there.
     """
 
-    cycles: int = 0
-    instructions: int = 0
-    gemm_uops: int = 0
-    alu_uops: int = 0
-    load_busy_cycles: int = 0
-    compute_busy_cycles: int = 0
-    store_busy_cycles: int = 0
-    inp_load_nbytes: int = 0
-    wgt_load_nbytes: int = 0
-    acc_load_nbytes: int = 0
-    uop_load_nbytes: int = 0
-    out_store_nbytes: int = 0
-    load_token_stall_cycles: int = 0
-    load_queue_stall_cycles: int = 0
-    load_memory_stall_cycles: int = 0
-    compute_token_stall_cycles: int = 0
-    compute_queue_stall_cycles: int = 0
-    compute_memory_stall_cycles: int = 0
-    store_token_stall_cycles: int = 0
-    store_queue_stall_cycles: int = 0
-    store_memory_stall_cycles: int = 0
+    counts: tuple[tuple[str, int], ...]
+
+    def __init__(self, **counts: int) -> None:
+        there = sorted((name, count) for name, count in counts.items() if count)
+        object.__setattr__(self, "counts", tuple(there))
+
+    def __getitem__(self, name: str) -> int:
+        return next((count for each, count in self.counts if each == name), 0)
+
+    def but(self, **counts: int) -> Counters:
+        """The same with some of them changed."""
+        return Counters(**{**dict(self.counts), **counts})
+
+    @property
+    def cycles(self) -> int:
+        """The one that is compared; 0 where nothing counts any."""
+        return self["cycles"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

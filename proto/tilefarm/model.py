@@ -3,6 +3,7 @@
     engines   what runs by itself: a kind of unit, how many of it, and the queues that feed one
     memories  what is on the chip: how much, in which steps it is addressed, who reads and writes it
     lanes     in which blocks tensors lie in the memory that all share
+    counters  names of what it counts of a call, for `tilefarm.measurement.Counters`
 
 What all engines and the host share is "dram", and is not listed. A processor is a machine of the
 kind CPU: its engines are cores, its memories are caches, which nobody addresses. What the
@@ -71,6 +72,12 @@ class MachineModel:
     engines: tuple[Engine, ...] = ()
     memories: tuple[Memory, ...] = ()
     lanes: Lanes = Lanes()
+    counters: tuple[str, ...] = ()
+
+    @property
+    def counts_cycles(self) -> bool:
+        """Whether it tells time itself; the clock does of others."""
+        return "cycles" in self.counters
 
     def memory(self, name: str) -> Memory:
         """The memory of that name.
@@ -111,6 +118,8 @@ def contradictions(model: MachineModel) -> Iterator[str]:
     for name, lanes in (("batch", model.lanes.batch), ("block", model.lanes.block)):
         if not 1 <= lanes <= _LANES_MOST or lanes & (lanes - 1):
             yield f"machine.lanes.{name}: {lanes} is no power of two up to {_LANES_MOST}"
+    if len(set(model.counters)) < len(model.counters):
+        yield "machine.counters: a name is there twice"
     for engine in model.engines:
         if engine.instances < 1 or engine.queues < 1:
             yield f"machine: engine {engine.name} needs an instance and a queue"

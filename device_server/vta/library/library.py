@@ -15,13 +15,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from tilefarm.errors import DataError, InfraError, TargetError, TilefarmError
+from tilefarm.machine import VTA_COUNTERS
 from tilefarm.measurement import Counters
 from tilefarm.target import Target
 
 from device_server.vta.library import structures
 from device_server.vta.library.native import (
     BUILD_COMMAND,
-    COUNTER_FIELDS,
     TIMING_BASES,
     Strictness,
     TimingBasis,
@@ -339,7 +339,7 @@ class VtaLibrary:
 
 
 def _record(counters: structures.Counters) -> Counters:
-    return counters_from_words(getattr(counters, name) for name in COUNTER_FIELDS)
+    return counters_from_words(getattr(counters, name) for name in VTA_COUNTERS)
 
 
 def _entry_of(artifact: Path, entry: str) -> Any:

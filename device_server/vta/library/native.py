@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tilefarm.errors import InfraError
+from tilefarm.machine import VTA_COUNTERS
 from tilefarm.measurement import Counters, TimelineEvent
 from tilefarm.target import Target, VtaConfig
 
@@ -43,29 +44,6 @@ TIMING_FIELDS: Final = (
     "outstanding_bursts",
 )
 CHOICE_FIELDS: Final = ("functional_only", "strictness", "time_model", "features")
-COUNTER_FIELDS: Final = (
-    "cycles",
-    "instructions",
-    "gemm_uops",
-    "alu_uops",
-    "load_busy_cycles",
-    "compute_busy_cycles",
-    "store_busy_cycles",
-    "inp_load_nbytes",
-    "wgt_load_nbytes",
-    "acc_load_nbytes",
-    "uop_load_nbytes",
-    "out_store_nbytes",
-    "load_token_stall_cycles",
-    "load_queue_stall_cycles",
-    "load_memory_stall_cycles",
-    "compute_token_stall_cycles",
-    "compute_queue_stall_cycles",
-    "compute_memory_stall_cycles",
-    "store_token_stall_cycles",
-    "store_queue_stall_cycles",
-    "store_memory_stall_cycles",
-)
 
 
 class Strictness(Enum):
@@ -164,7 +142,7 @@ def hardware_words(
 
 def counters_from_words(words: Iterable[int]) -> Counters:
     """The integers of `tilefarm_vta_counters`, in the order of its fields, as a record."""
-    return Counters(**dict(zip(COUNTER_FIELDS, words, strict=True)))
+    return Counters(**dict(zip(VTA_COUNTERS, words, strict=True)))
 
 
 def timeline_event(module: int, name: str, begin_cycle: int, end_cycle: int) -> TimelineEvent:

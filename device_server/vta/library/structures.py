@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
+from tilefarm.machine import VTA_COUNTERS
+
 from device_server.vta.library.native import (
     CHOICE_FIELDS,
     CONFIG_FIELDS,
-    COUNTER_FIELDS,
     TIMING_FIELDS,
 )
 
@@ -21,7 +22,7 @@ class Config(ctypes.Structure):
 class Counters(ctypes.Structure):
     """What a run is counted in."""
 
-    _fields_ = [(name, ctypes.c_uint64) for name in COUNTER_FIELDS]
+    _fields_ = [(name, ctypes.c_uint64) for name in VTA_COUNTERS]
 
 
 class Event(ctypes.Structure):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tilefarm.errors import SettingsError, TargetError
+from tilefarm.machine import VTA_COUNTERS
 from tilefarm.readable import readable
 from tilefarm.system_errors import unwritable
 
@@ -151,7 +152,7 @@ def _document(
         "program": program.name,
         "model": model,
         "basis": result.basis.value,
-        "counters": asdict(result.counters),
+        "counters": {name: result.counters[name] for name in VTA_COUNTERS},
         "findings": [asdict(finding) for finding in result.findings],
         "differences": told,
     }
@@ -167,19 +168,19 @@ def _lines(program: Program, target: Target, result: StreamResult, model: str) -
         yield f"model         {model}, {result.basis.value}{bursts}"
         yield f"cycles        {counters.cycles}"
         yield from _modules(counters)
-    yield f"instructions  {counters.instructions}"
-    yield f"micro-ops     {counters.gemm_uops} gemm, {counters.alu_uops} alu"
-    loaded = {memory: getattr(counters, f"{memory}_load_nbytes") for memory in _MEMORIES}
+    yield f"instructions  {counters['instructions']}"
+    yield f"micro-ops     {counters['gemm_uops']} gemm, {counters['alu_uops']} alu"
+    loaded = {memory: counters[f"{memory}_load_nbytes"] for memory in _MEMORIES}
     parts = ", ".join(f"{nbytes} {memory}" for memory, nbytes in loaded.items())
     yield f"bytes loaded  {sum(loaded.values())}: {parts}"
-    yield f"bytes stored  {counters.out_store_nbytes}"
+    yield f"bytes stored  {counters['out_store_nbytes']}"
 
 
 def _modules(counters: Counters) -> Iterator[str]:
     """A row a module: cycles in which it worked, was stalled by a cause, or had nothing to do."""
     yield "".join(f"{word:>13}" for word in ("", "busy", *_STALLS, "idle"))
     for module in ("load", "compute", "store"):
-        busy = getattr(counters, f"{module}_busy_cycles")
-        stalls = [getattr(counters, f"{module}_{cause}_stall_cycles") for cause in _STALLS]
+        busy = counters[f"{module}_busy_cycles"]
+        stalls = [counters[f"{module}_{cause}_stall_cycles"] for cause in _STALLS]
         row = (busy, *stalls, counters.cycles - busy - sum(stalls))
         yield f"{module:13}" + "".join(f"{cycles:13}" for cycles in row)

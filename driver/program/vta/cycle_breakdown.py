@@ -96,8 +96,8 @@ def spent(
                 load += taken
             case _:
                 start += taken
-    memory = counters.compute_memory_stall_cycles
-    token, queue = counters.compute_token_stall_cycles, counters.compute_queue_stall_cycles
+    memory = counters["compute_memory_stall_cycles"]
+    token, queue = counters["compute_token_stall_cycles"], counters["compute_queue_stall_cycles"]
     known = gemm + reset + alu + start + load + token + queue
     return CycleBreakdown(
         gemm=gemm,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Final
 
+from tilefarm.machine import VTA_COUNTERS
 from tilefarm.measurement import (
     BufferSpec,
     CallTime,
@@ -135,11 +136,12 @@ def _wall_time_of(holder: dev.Measurement | dev.CallTime) -> WallTime | None:
 
 
 def _counters_to_wire(counters: Counters) -> dev.Counters:
-    return dev.Counters(**{name: getattr(counters, name) for name in Counters.__dataclass_fields__})
+    """The message has a field for each of VTA's; it refuses names of other machines."""
+    return dev.Counters(**dict(counters.counts))
 
 
 def _counters_from_wire(message: dev.Counters) -> Counters:
-    return Counters(**{name: getattr(message, name) for name in Counters.__dataclass_fields__})
+    return Counters(**{name: getattr(message, name) for name in VTA_COUNTERS})
 
 
 def measurement_to_wire(measurement: Measurement) -> dev.Measurement:

@@ -35,7 +35,7 @@ def right(cycles: int = 1364, **counters: int) -> Measurement:
     return Measurement(
         artifact=KNOWN.job.artifact,
         device="d",
-        counters=replace(KNOWN.counters, cycles=cycles, **counters),
+        counters=KNOWN.counters.but(cycles=cycles, **counters),
         sample_cycles=(cycles, cycles),
     )
 

@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 from tilefarm.digest import Digest
+from tilefarm.machine import VTA_COUNTERS
 from tilefarm.measurement import BufferSpec, Measurement, Precision, Role, RunJob, Status
 from tilefarm.target import TARGETS
 
 from device_server.runner.frames import FailureKind
 from device_server.runner.runner import Runner
-from device_server.vta.library.native import COUNTER_FIELDS, find_stand_in
+from device_server.vta.library.native import find_stand_in
 
 from .conftest import Blobs
 from .test_runner import dense_job, failed, measured
 
 READY, DONE, FAILED, STARTED, CALLS = 1, 2, 3, 5, 6
-ONE_CYCLE = (1, *[0] * (len(COUNTER_FIELDS) - 1))
+ONE_CYCLE = (1, *[0] * (len(VTA_COUNTERS) - 1))
 
 
 def framed(payload: bytes) -> bytes:

@@ -91,11 +91,11 @@ def test_a_good_kernel_is_measured_and_its_outputs_come_back(
     job = dense_job(blobs, compiled["good"], repeats=4, timeline=True)
     result = measured(runner.run(job, blobs.path))
     assert result.device == "test"
-    assert result.counted.gemm_uops == ROWS
-    assert result.counted.alu_uops == ROWS
-    assert result.counted.inp_load_nbytes == ROWS * 16
-    assert result.counted.wgt_load_nbytes == 256
-    assert result.counted.out_store_nbytes == ROWS * 16
+    assert result.counted["gemm_uops"] == ROWS
+    assert result.counted["alu_uops"] == ROWS
+    assert result.counted["inp_load_nbytes"] == ROWS * 16
+    assert result.counted["wgt_load_nbytes"] == 256
+    assert result.counted["out_store_nbytes"] == ROWS * 16
     assert result.sample_cycles == (result.counted.cycles,) * 3
     assert len(result.seconds) == 4
     assert all(seconds > 0 for seconds in result.seconds)
@@ -378,7 +378,7 @@ def test_children_of_one_tenancy_have_one_accelerator_which_begins_anew_for_each
         assert found.load_seconds > 0, "another child"
         assert (found.counters, found.sample_cycles) == (alone.counters, alone.sample_cycles)
         seen.add(accelerator_of(runner).pid)
-        assert measured(runner.run(idle, blobs.path, tenancy)).counted.instructions == 0
+        assert measured(runner.run(idle, blobs.path, tenancy)).counted["instructions"] == 0
         seen.add(accelerator_of(runner).pid)
     assert len(seen) == 1
     assert first not in seen

@@ -191,7 +191,7 @@ def test_a_counter_that_stands_still_is_none(lying: Callable[[str], Path]) -> No
 @pytest.mark.parametrize(
     ("lie", "why"),
     [
-        ("CONSTANTS", "the known kernel counts gemm_uops 6510615555426900570, not 64"),
+        ("CONSTANTS", "the known kernel counts acc_load_nbytes 6510615555426900570, not 4096"),
         ("CRASH", "the known kernel ends as run_crash: SIGSEGV at address 0x10"),
     ],
 )

@@ -67,7 +67,7 @@ def said(outcome: Measurement | RunFailure, bounds: RunBounds = BOUNDS, job: Run
 
 
 def counting(**changes: int) -> dict[str, Any]:
-    return {"counters": replace(COUNTERS, **changes)}
+    return {"counters": COUNTERS.but(**changes)}
 
 
 LIES: dict[str, tuple[dict[str, Any], str]] = {
@@ -130,7 +130,7 @@ def test_what_cannot_be_is_told_with_the_reason(lie: dict[str, Any], reason: str
     "outcome",
     [
         HONEST,
-        replace(HONEST, counters=replace(COUNTERS, cycles=1 << 50), sample_cycles=()),
+        replace(HONEST, counters=COUNTERS.but(cycles=1 << 50), sample_cycles=()),
         replace(HONEST, counters=None, sample_cycles=(), timeline=()),
         replace(HONEST, counters=Counters(), sample_cycles=(0, 0)),
         replace(

@@ -60,7 +60,7 @@ class FlakyRunner(FakeRunner):
         return Measurement(
             artifact=job.artifact,
             device="fake",
-            counters=replace(self.kernel.counters, cycles=cycles),
+            counters=self.kernel.counters.but(cycles=cycles),
             sample_cycles=(cycles,) * job.samples,
         )
 

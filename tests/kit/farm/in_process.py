@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -78,7 +78,7 @@ class FakeRunner:
         return Measurement(
             artifact=job.artifact,
             device="fake",
-            counters=replace(known.counters, cycles=cycles),
+            counters=known.counters.but(cycles=cycles),
             sample_cycles=(cycles,) * job.samples,
         )
 

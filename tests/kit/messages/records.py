@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from tilefarm.digest import Digest
 from tilefarm.lease import DeviceInfo, Lease
+from tilefarm.machine import VTA_COUNTERS
 from tilefarm.measurement import (
     BufferSpec,
     CallTime,
@@ -68,7 +69,7 @@ JOBS = st.builds(
     timeout_seconds=SECONDS,
     timeline=st.booleans(),
 )
-COUNTERS = st.builds(Counters, **dict.fromkeys(Counters.__dataclass_fields__, COUNTS))
+COUNTERS = st.builds(Counters, **dict.fromkeys(VTA_COUNTERS, COUNTS))
 EVENTS = st.builds(TimelineEvent, module=NAMES, name=NAMES, begin_cycle=COUNTS, end_cycle=COUNTS)
 MEASUREMENTS = st.builds(
     Measurement,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
+from tilefarm.measurement import Counters
 from tilefarm.rpc import device_wire, tracker_wire
 from tilefarm.rpc.codec import Codec
 from tilefarm.v1 import tracker_pb2
@@ -42,8 +43,10 @@ def filled(name: str) -> Iterator[Message]:
 
 def document(record: object) -> Any:
     """A record as plain JSON values: digests and bytes in hexadecimal, enums by their value."""
+    if isinstance(record, Counters):
+        return dict(record.counts)
     if is_dataclass(record) and not isinstance(record, type):
-        return document(asdict(record))
+        return {field.name: document(getattr(record, field.name)) for field in fields(record)}
     match record:
         case dict():
             return {str(key): document(value) for key, value in record.items()}
