@@ -7,7 +7,6 @@ whose cycles are exact, beside the program of a longer search there.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import time
@@ -20,8 +19,8 @@ import numpy as np
 from tilefarm.errors import InfraError
 from tilefarm.interpreter import python_command
 
+from driver.benchmarks.command_line import add_gate, add_number, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.program.deployed import read_program
@@ -75,12 +74,13 @@ def run(args: argparse.Namespace) -> int:
             if not args.json:
                 print(f"search {number + 1}: {runs[-1]}", flush=True)
     figures = list(board_figures(best, runs))
-    if args.json:
-        document = {"machine": machine(), "simulator": asdict(best)}
-        rows = {"figures": [f.row() for f in figures], "searches": list(map(asdict, runs))}
-        print(json.dumps(document | rows))
-    else:
-        print("\n".join(figure_table(figures)))
+    document = {
+        "machine": machine(),
+        "simulator": asdict(best),
+        "figures": [f.row() for f in figures],
+        "searches": list(map(asdict, runs)),
+    }
+    tell(args, figure_table(figures), lambda: document)
     return gated(args, figures)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -12,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 from tilefarm.artifact import CompileJob
-from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
 from tilefarm.target import Target
 
 from compile_worker.lowering import MACHINES
 from compile_worker.space import generate
+from driver.benchmarks.command_line import add_number, add_seed, add_target, tell
 from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, processor_seconds
 from driver.benchmarks.compiler_workers import WorkerMemory, rate, worker_memory
 from driver.environment import machine
@@ -49,27 +48,16 @@ trace replayed. passes: lowering. text: LLVM text. llvm: its machine code. link:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
     option = parser.add_argument
-    option("--points", type=int, default=POINTS, metavar="N", help=f"a layer (default: {POINTS})")
-    option(
-        "--compiles",
-        type=int,
-        default=COMPILES,
-        metavar="N",
-        help=f"of the worker whose memory is read (default: {COMPILES})",
-    )
-    option("--seed", type=int, default=0, metavar="N", help="of the points (default: 0)")
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_number(parser, "points", "a layer", default=POINTS)
+    add_number(parser, "compiles", "of the worker whose memory is read", default=COMPILES)
+    add_seed(parser, "of the points")
+    add_target(parser)
     option("--ray", action="store_true", help="candidates a second on Ray, not on our processes")
     parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    if min(args.points, args.compiles) < 1:
-        raise SettingsError(
-            f"--points {args.points} --compiles {args.compiles}: at least 1 of each",
-            "leave them out for the defaults",
-        )
     jobs = candidates(accelerated_target(args.target), args.points, args.seed)
     layers = [
         layer_figures(name, some, processor_seconds, time.perf_counter)
@@ -78,12 +66,9 @@ def run(args: argparse.Namespace) -> int:
     mixed = [job for some in zip(*jobs.values(), strict=True) for job in some]
     rates = {workers: rate(mixed, workers, on_ray=args.ray) for workers in (1, 2)}
     memory = worker_memory(mixed, args.compiles)
-    if args.json:
-        print(json.dumps({"machine": machine(), **document(layers, rates, memory)}))
-        return 0
-    print(f"machine  {machine()}; {plural(args.points, 'candidate')} a layer")
-    for line in tables(layers, rates, memory):
-        print(line)
+    lines = [f"machine  {machine()}; {plural(args.points, 'candidate')} a layer"]
+    lines += tables(layers, rates, memory)
+    tell(args, lines, lambda: {"machine": machine(), **document(layers, rates, memory)})
     return 0
 
 

@@ -16,6 +16,7 @@ from tilefarm.command_line import whole_from
 from tilefarm.errors import InfraError
 from tilefarm.interpreter import python_command
 
+from driver.benchmarks.command_line import add_number
 from driver.benchmarks.process_watch import ProcessWatch
 from driver.environment import machine
 
@@ -32,13 +33,7 @@ _OF_SUMMARY: Final = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     option = parser.add_argument
-    option(
-        "--runs",
-        type=whole_from(1),
-        default=_RUNS,
-        metavar="N",
-        help=f"whole runs (default: {_RUNS})",
-    )
+    add_number(parser, "runs", "whole runs", default=_RUNS)
     option("--trials", type=whole_from(1), metavar="N", help="of each run (default: the demo's)")
     option("--no-ray", action="store_true", help="compile without Ray")
 

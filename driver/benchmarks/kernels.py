@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from tilefarm.target import Target
 from compile_worker.machines.vta.space.layer import layer_of
 from compile_worker.space import generate, ideal_cycles
 from device_server.vta.library.library import VtaLibrary
+from driver.benchmarks.command_line import add_number, add_seed, add_target, tell
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.search import best_point
 from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
@@ -67,10 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--wide-data", action="store_true", help="with data of 16 bits")
     option("--wide-results", action="store_true", help="with results of 16 bits")
     option("--border", action="store_true", help="with results stored within a border of a pixel")
-    option("--trials", type=int, default=TRIALS, metavar="N", help=f"a layer (default: {TRIALS})")
-    option("--seed", type=int, default=0, metavar="N", help="of the search (default: 0)")
-    option("--jobs", type=int, default=1, metavar="N", help="layers at a time (default: 1)")
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_number(parser, "trials", "a layer", default=TRIALS)
+    add_seed(parser, "of the search")
+    add_number(parser, "jobs", "layers at a time", default=1)
+    add_target(parser)
     option("--old", type=Path, metavar="TABLE.csv", help="the template's points, instead of ours")
     parser.epilog = _EPILOG
 
@@ -84,11 +84,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{task.name}: {_progress(result)}", file=sys.stderr, flush=True)
         figures.append(result)
     done = [each for each in figures if isinstance(each, KernelFigures)]
-    if args.json:
-        print(json.dumps(document(done, args)))
-    else:
-        for line in tables(done, args.trials):
-            print(line)
+    tell(args, tables(done, args.trials), lambda: document(done, args))
     return 0 if len(done) == len(figures) else 1
 
 
@@ -208,11 +204,6 @@ def document(figures: Sequence[KernelFigures], args: argparse.Namespace) -> dict
 
 def _tasks(args: argparse.Namespace) -> Iterator[KernelTask]:
     names = _names(args.layers)
-    for name, least in (("trials", 1), ("jobs", 1)):
-        if getattr(args, name) < least:
-            raise SettingsError(
-                f"--{name} {getattr(args, name)}: at least {least}", f"--{name} {least}"
-            )
     templates = {name: old.best for name, old in OLD_FLOW.items()}
     templates |= read_template(args.old) if args.old else {}
     target = simulated_target(args.target)

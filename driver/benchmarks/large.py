@@ -16,8 +16,8 @@ from tilefarm.errors import InfraError, SettingsError
 from tilefarm.interpreter import python_command
 from tilefarm.plural import plural
 
+from driver.benchmarks.command_line import add_gate, add_number, gated
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.process_watch import ProcessWatch
 from driver.environment import machine
 from driver.farm.scratch import scratch_folder

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tilefarm.errors import InfraError, SettingsError
+from tilefarm.errors import InfraError
 from tilefarm.plural import plural
 from tilefarm.readable import readable
 from tilefarm.system_errors import unwritable
@@ -18,6 +18,7 @@ from tilefarm.target import Board
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
+from driver.benchmarks.command_line import add_number, add_seed, add_target, tell
 from driver.benchmarks.tuning import Outcome, Tuned, tuned
 from driver.commands.options.networks import MODEL, add_network_options, source_of
 from driver.network import NetworkStep, forms_of, short_name
@@ -54,22 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=MODEL,
         help=f"(default: {DEFAULT_MODEL})",
     )
-    option(
-        "--trials", type=int, default=TRIALS, metavar="N", help=f"a workload (default: {TRIALS})"
-    )
-    option("--seed", type=int, default=0, metavar="N", help="of the search (default: 0)")
-    option("--jobs", type=int, default=1, metavar="N", help="workloads at a time (default: 1)")
+    add_number(parser, "trials", "a workload", default=TRIALS)
+    add_seed(parser, "of the search")
+    add_number(parser, "jobs", "workloads at a time", default=1)
     option("--html", type=Path, metavar="OUT.html", help="the steps as a picture")
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_target(parser)
     add_network_options(parser)
     parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    for name in ("trials", "jobs"):
-        if getattr(args, name) < 1:
-            raise SettingsError(f"--{name} {getattr(args, name)}: at least 1", f"--{name} 1")
     forms = forms_of(source_of(args), simulated_target(args.target))
     network = forms.network
 
@@ -97,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
         failed=sum(each.failed for each in best.values()),
         board=network.target.board,
     )
-    _show(args, figures, traces)
+    if args.html is not None:
+        _write_page(args.html, figures)
+    tell(args, tables(figures), lambda: document(figures, traces))
     return 0 if whole.differing == 0 else 1
 
 
@@ -238,18 +236,6 @@ def _shares(figures: NetworkFigures) -> Iterator[tuple[str, ...]]:
         steps = [step for step in figures.steps if step.operator == operator]
         cycles = total(steps).cycles
         yield operator, str(len(steps)), str(cycles), f"{100 * cycles / everything:.1f} %"
-
-
-def _show(
-    args: argparse.Namespace, figures: NetworkFigures, traces: Mapping[Workload, Trace]
-) -> None:
-    if args.html is not None:
-        _write_page(args.html, figures)
-    if args.json:
-        print(json.dumps(document(figures, traces)))
-        return
-    for line in tables(figures):
-        print(line)
 
 
 def _write_page(path: Path, figures: NetworkFigures) -> None:

@@ -20,8 +20,8 @@ from typing import Any, Final
 from tilefarm.errors import DataError, SettingsError
 from tilefarm.target import Target
 
+from driver.benchmarks.command_line import add_gate, add_number, add_target, gated
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.zoo.attempt import in_reals
 from driver.benchmarks.zoo.recipes import RECIPES
 from driver.benchmarks.zoo.samples import RandomInputs, read
@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("names", nargs="*", metavar="NETWORK", help=f"(default: {' '.join(_BUILT_IN)}; all)")
     option("--data", type=Path, metavar="FOLDER", help="the folder of the zoo")
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_target(parser)
     add_number(parser, "samples", "random pictures to calibrate on", default=_SAMPLES, least=1)
     add_number(parser, "turns", "of each way, of which the least counts", default=_TURNS, least=1)
     add_gate(parser)

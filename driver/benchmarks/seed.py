@@ -17,8 +17,8 @@ from tilefarm.errors import InfraError
 from tilefarm.interpreter import python_command
 from tilefarm.plural import plural
 
+from driver.benchmarks.command_line import add_gate, add_number, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.processes import kill_descendants
@@ -79,12 +79,13 @@ def run(args: argparse.Namespace) -> int:
             if not args.json:
                 print(f"search {number + 1}: {searches[-1]}", flush=True)
     figures = list(seed_figures(searches))
-    if args.json:
-        document = {"machine": machine(), "load": args.load}
-        rows = {"figures": [f.row() for f in figures], "searches": list(map(asdict, searches))}
-        print(json.dumps(document | rows))
-    else:
-        print("\n".join(figure_table(figures)))
+    document = {
+        "machine": machine(),
+        "load": args.load,
+        "figures": [f.row() for f in figures],
+        "searches": list(map(asdict, searches)),
+    }
+    tell(args, figure_table(figures), lambda: document)
     return gated(args, figures)
 
 

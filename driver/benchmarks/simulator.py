@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeAlias
 
-from tilefarm.command_line import whole_from
 from tilefarm.errors import InfraError
 from tilefarm.plural import plural
 from tilefarm.target import TARGETS, Target
@@ -20,6 +18,7 @@ from tilefarm.target import TARGETS, Target
 from compile_worker.space import generate
 from device_server.vta.library.library import VtaLibrary
 from device_server.vta.programs.program import Bytes, Program, write_program
+from driver.benchmarks.command_line import add_number, tell
 from driver.environment import machine
 from driver.program.vta.footprint import footprint
 from driver.program.vta.layers import RESNET18, RESNET18_COUNTS, Convolution, predicted_best
@@ -40,25 +39,16 @@ Seconds: TypeAlias = Callable[[], float]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--runs",
-        type=whole_from(1),
-        default=_RUNS,
-        metavar="N",
-        help=f"of each stream (default: {_RUNS})",
-    )
+    add_number(parser, "runs", "of each stream", default=_RUNS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     runs: int = args.runs
     figures = measure_simulator(TARGETS["sim"], time.process_time, runs=runs)
-    if args.json:
-        print(json.dumps({"machine": machine(), **document(figures)}))
-        return 0
-    print(f"machine  {machine()}; processor time, medians of {plural(runs, 'run')}")
-    for line in table(figures):
-        print(line)
+    lines = [f"machine  {machine()}; processor time, medians of {plural(runs, 'run')}"]
+    lines += table(figures)
+    tell(args, lines, lambda: {"machine": machine(), **document(figures)})
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from tilefarm.target import Target
 from tilefarm.workload import Workload
 
 from compile_worker.space import Generated, generate, has_space
+from driver.benchmarks.command_line import add_number, add_seed, add_target, tell
 from driver.benchmarks.forbidden import forbidden_points
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.sandboxed import Sandbox, ScheduleResult
@@ -52,13 +52,12 @@ the constraint is too strict. Exit codes: 0 all is as promised, 1 it is not.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options and the examples."""
-    option = parser.add_argument
-    option("--points", type=int, default=POINTS, metavar="N", help=f"valid (default: {POINTS})")
-    option("--forbidden", type=int, default=FORBIDDEN, metavar="N", help=f"(default: {FORBIDDEN})")
-    option("--layers", metavar="NAMES", help="of these layers only, by commas")
-    option("--seed", type=int, default=0, metavar="N", help="of points and data (default: 0)")
-    option("--jobs", type=int, default=1, metavar="N", help="layers at a time (default: 1)")
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_number(parser, "points", "valid", default=POINTS)
+    add_number(parser, "forbidden", "", default=FORBIDDEN, least=0)
+    parser.add_argument("--layers", metavar="NAMES", help="of these layers only, by commas")
+    add_seed(parser, "of points and data")
+    add_number(parser, "jobs", "layers at a time", default=1)
+    add_target(parser)
     parser.epilog = _EPILOG
 
 
@@ -73,11 +72,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{task.name}: {progress(result)}", file=sys.stderr, flush=True)
         found.append(result)
     validity = SpaceValidity(tuple(found))
-    if args.json:
-        print(json.dumps(document(validity)))
-    else:
-        for line in tables(validity):
-            print(line)
+    tell(args, tables(validity), lambda: document(validity))
     return 0 if validity.holds else 1
 
 
@@ -120,12 +115,6 @@ def _tasks(args: argparse.Namespace) -> Iterator[LayerTask]:
     for name in names:
         if name not in known:
             raise SettingsError(f"--layers: no layer {name!r}", f"of {', '.join(known)}")
-    if args.points < 1 or args.forbidden < 0 or args.jobs < 1:
-        raise SettingsError(
-            f"--points {args.points} --forbidden {args.forbidden} --jobs {args.jobs}: at least 1,"
-            " 0 and 1",
-            "leave them out for the defaults",
-        )
     sizes = [_size(known[name], target) for name in names]
     points_of = _shares(args.points, sizes)
     forbidden_of = _shares(round(_SURPLUS * args.forbidden), sizes)

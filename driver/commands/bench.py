@@ -55,6 +55,10 @@ BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Name of the benchmark: (module, caption)."""
 
+_ABSENT: Final = """\
+Benchmarks are a part of tilefarm's source tree, not of its wheel, which has `compare` alone. For
+the others: pip install --editable . in a checkout of tilefarm."""
+
 _EPILOG: Final = """\
 examples:
   tilefarm bench demo --runs 5
@@ -66,6 +70,8 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the benchmarks with their options."""
     parser.epilog = _EPILOG
+    if not all(_is_installed(module) for module, _ in BENCHMARKS.values()):
+        parser.epilog = f"{_ABSENT}\n\n{_EPILOG}"
     benchmarks = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     for name, (module, caption) in BENCHMARKS.items():
         if not _is_installed(module):
@@ -100,8 +106,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether the room of the module is there; wheels are made without benchmarks."""
-    return importlib.util.find_spec(module.rpartition(".")[0]) is not None
+    """Whether the module is there; wheels are made without benchmarks."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # nor is the room that it is in
+        return False
 
 
 def _load(module: str) -> Command:

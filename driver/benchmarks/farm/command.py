@@ -13,6 +13,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
 from tilefarm.quiet import quiet_libraries
 
+from driver.benchmarks.command_line import add_gate, add_number, gated
 from driver.benchmarks.farm.boards import KERNEL_SECONDS, measure_boards
 from driver.benchmarks.farm.clients import CLIENTS, HOLD_SECONDS
 from driver.benchmarks.farm.figures import (
@@ -27,7 +28,6 @@ from driver.benchmarks.farm.real import measure_real
 from driver.benchmarks.farm.scale import FarmScale, measure_scale
 from driver.benchmarks.farm.uploading import BLOB_NBYTES, measure_upload
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.gate import add_gate, gated
 from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.report.terminal.text_table import text_table
@@ -89,13 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar=metavar,
             help=f"{what} (default: {default:g})",
         )
-    option(
-        "--trials",
-        type=int,
-        default=_TRIALS,
-        metavar="N",
-        help=f"on simulators; 0 leaves them and the boards out (default: {_TRIALS})",
-    )
+    what = "on simulators; 0 leaves them and the boards out"
+    add_number(parser, "trials", what, default=_TRIALS, least=0)
     option("--no-tls", action="store_true", help="as a farm on one machine may be")
     add_gate(parser)
     parser.epilog = _EPILOG
@@ -154,8 +149,6 @@ def _scale(args: argparse.Namespace) -> FarmScale:
             raise SettingsError(
                 f"{option} {value:g}: must be above 0 and below {_MOST:g}", f"{option} 1"
             )
-    if args.trials < 0:
-        raise SettingsError(f"--trials {args.trials}: must be at least 0", "--trials 0")
     return scale
 
 

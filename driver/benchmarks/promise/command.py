@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,8 +12,8 @@ from typing import Any, Final
 
 from tilefarm.errors import DataError, SettingsError
 
+from driver.benchmarks.command_line import add_gate, add_number, add_target, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
-from driver.benchmarks.gate import add_gate, add_number, gated
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.promise.keeping import Broken, PromiseResult, Wanted, keep
 from driver.benchmarks.zoo.recipes import RECIPES
@@ -64,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_number(parser, "samples", "in each half at most", default=_MOST, least=2)
     add_number(parser, "jobs", "networks at a time", default=1, least=1)
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_target(parser)
     add_gate(parser)
     parser.epilog = _EPILOG
 
@@ -80,11 +79,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"{task.name}: {_verdict(ends[-1])}", file=sys.stderr, flush=True)
     found = figures(ends)
-    if args.json:
-        print(json.dumps(document(ends, found)))
-    else:
-        for line in tables(ends, found):
-            print(line)
+    tell(args, tables(ends, found), lambda: document(ends, found))
     return gated(args, found)
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tilefarm.command_line import whole_from
 from tilefarm.errors import DataError, SettingsError
 
-from driver.benchmarks.gate import EXIT_MISSED, add_gate, gated
+from driver.benchmarks.command_line import (
+    EXIT_MISSED,
+    add_gate,
+    add_number,
+    add_target,
+    gated,
+    tell,
+)
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.goals import goals
@@ -52,21 +59,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("names", nargs="*", metavar="NAME", help="only these networks (default: all there are)")
     option("--data", type=Path, metavar="FOLDER", help="the folder of the zoo")
-    option("--samples", type=int, metavar="N", help="labels to score at most (default: all)")
+    option(
+        "--samples", type=whole_from(1), metavar="N", help="labels to score at most (default: all)"
+    )
     option("--onnxruntime", action="store_true", help="run ONNX Runtime on the same samples too")
     add_gate(parser)
-    option("--jobs", type=int, default=1, metavar="N", help="networks at a time (default: 1)")
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_number(parser, "jobs", "networks at a time", default=1)
+    add_target(parser)
     add_quantization_options(parser)
     parser.epilog = _EPILOG
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    for name in ("jobs", "samples"):
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            raise SettingsError(f"--{name} {value}: at least 1", f"--{name} 1")
     if args.gate and not args.onnxruntime:
         raise SettingsError("--gate: the goals are beside ONNX Runtime", "add --onnxruntime")
     if args.onnxruntime:
@@ -84,11 +89,7 @@ def run(args: argparse.Namespace) -> int:
                 refused.append(RefusedNetwork(task.name, why))
         if task.says:
             print(f"{task.name}: {_verdict(end)}", file=sys.stderr, flush=True)
-    if args.json:
-        print(json.dumps(document(rows, refused, skipped)))
-    else:
-        for line in tables(rows, refused, skipped):
-            print(line)
+    tell(args, tables(rows, refused, skipped), lambda: document(rows, refused, skipped))
     missed = gated(args, [figure for row in rows for figure in goals(row)])
     return EXIT_MISSED if refused or any(row.findings for row in rows) else missed
 

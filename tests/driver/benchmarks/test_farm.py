@@ -150,7 +150,7 @@ def test_kernels_sleep_between_half_and_one_and_a_half_of_the_mean() -> None:
         (["--devices", "0"], "--devices 0: must be above 0"),
         (["--kernel-seconds", "nan"], "--kernel-seconds nan: must be above 0"),
         (["--seconds", "1e30"], "--seconds 1e+30: must be above 0 and below 1e+06"),
-        (["--trials", "-1"], "--trials -1: must be at least 0"),
+        (["--trials", "-1"], "argument --trials: '-1' is not a whole number from 0 on"),
     ],
 )
 def test_impossible_farms_are_refused(

@@ -76,8 +76,8 @@ def test_a_layer_within_a_border_has_the_limits_of_one_without(
     ("words", "why"),
     [
         (("kernels", "--layers", "C1"), "there is no layer 'C1'"),
-        (("kernels", "--trials", "0"), "--trials 0: at least 1"),
-        (("network", "--jobs", "0"), "--jobs 0: at least 1"),
+        (("kernels", "--trials", "0"), "argument --trials: '0' is not a whole number from 1 on"),
+        (("network", "--jobs", "0"), "argument --jobs: '0' is not a whole number from 1 on"),
         (("network", "zoo:vgg"), "zoo:vgg: no such network"),
     ],
 )

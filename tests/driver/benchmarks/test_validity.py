@@ -89,4 +89,4 @@ def test_options_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "validity", "--layers", "C99"]) == 2
     assert "no layer 'C99'" in capsys.readouterr().err
     assert cli.main(["bench", "validity", "--points", "0"]) == 2
-    assert "at least 1" in capsys.readouterr().err
+    assert "is not a whole number from 1 on" in capsys.readouterr().err

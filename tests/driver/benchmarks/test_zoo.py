@@ -359,8 +359,8 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     [
         (("--data", "/nowhere"), "no folder /nowhere/models"),
         (("nosuch",), "no network 'nosuch' without --data FOLDER"),
-        (("--samples", "0"), "--samples 0: at least 1"),
-        (("--jobs", "0"), "--jobs 0: at least 1"),
+        (("--samples", "0"), "argument --samples: '0' is not a whole number from 1 on"),
+        (("--jobs", "0"), "argument --jobs: '0' is not a whole number from 1 on"),
         (("--gate",), "--gate: the goals are beside ONNX Runtime"),
         (("--target", "nosuch"), "unknown target 'nosuch'"),
         (("--calibration", "best"), "--calibration best: no such method"),

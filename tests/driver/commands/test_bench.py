@@ -17,7 +17,9 @@ def _wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
 
     def found_in_wheel(name: str, package: str | None = None) -> ModuleSpec | None:
-        return None if name.startswith("driver.benchmarks") else found(name, package)
+        if name.startswith("driver.benchmarks."):
+            raise ModuleNotFoundError("No module named 'driver.benchmarks'")
+        return found(name, package)
 
     monkeypatch.setattr(importlib.util, "find_spec", found_in_wheel)
 
@@ -31,6 +33,13 @@ def test_a_wheel_says_where_benchmarks_are(
     said = capsys.readouterr().err
     assert f"bench {words[0]} is not installed" in said
     assert "try: in a checkout of tilefarm: pip install --editable ." in said
+
+
+@pytest.mark.usefixtures("_wheel")
+def test_the_help_of_a_wheel_says_where_benchmarks_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "--help"])
+    assert "a part of tilefarm's source tree, not of its wheel" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("_wheel")
