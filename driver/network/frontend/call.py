@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -200,6 +200,16 @@ class Scope:
             raise RefusedError(f"input {index} must be an activation, not a constant")
         return name
 
+    def shape_at(self, call: OnnxCall, index: int) -> Shape:
+        """The file's shape of what is at that input, a constant or an activation."""
+        if self.is_constant(call.inputs[index]):
+            return self.constants[call.inputs[index]].shape
+        return self.shapes[self.activation(call, index)]
+
+    def maker(self, name: str) -> GraphNode | None:
+        """The node that made a tensor."""
+        return next((node for node in reversed(self.nodes) if node.output == name), None)
+
     def constant(self, call: OnnxCall, index: int, what: str) -> Array:
         """The constant at that input.
 
@@ -241,6 +251,10 @@ class Scope:
         if values.dtype.kind not in "iu":
             raise RefusedError(f"{what} {call.inputs[index]!r} has type {values.dtype}")
         return tuple(int(v) for v in values.reshape(-1))
+
+
+Rule: TypeAlias = Callable[[OnnxCall, Scope], Lowered]
+"""What becomes of a call, as far as a scope is known."""
 
 
 def axis_within(axis: int, rank: int) -> int:

@@ -7,7 +7,7 @@ written as its definition is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,9 @@ from numpy.typing import ArrayLike
 from driver.network.frontend.call import Array, OnnxCall, RefusedError, Scope
 from driver.network.graph.ir import Shape
 
+FLOAT: Final = 1
+INT64: Final = 7
+"""What ONNX calls these types, as an attribute of Cast."""
 _OPSET = 21
 """The operator set in which steps are written."""
 

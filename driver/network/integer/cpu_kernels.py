@@ -65,15 +65,8 @@ def lookup(workload: Workload, arrays: Arrays) -> Array:
 
 def product(workload: Workload, arrays: Arrays) -> Array:
     """One tensor times a function of another."""
-    attr = workload.attr_int
-    return integer.product(
-        arrays["a"],
-        arrays["b"],
-        arrays["table"],
-        shift=attr("shift"),
-        lo=attr("lo"),
-        hi=attr("hi"),
-    )
+    operands = (arrays[name] for name in ("a", "b", "table"))
+    return integer.product(*operands, **_numbers(workload, "shift", "lo", "hi"))
 
 
 def gather(workload: Workload, arrays: Arrays) -> Array:
@@ -88,25 +81,15 @@ def concat(workload: Workload, arrays: Arrays) -> Array:
 
 def add(workload: Workload, arrays: Arrays) -> Array:
     """A weighted sum of two tensors."""
-    attr = workload.attr_int
-    return integer.add(
-        arrays["a"],
-        arrays["b"],
-        mul_a=attr("mul_a"),
-        mul_b=attr("mul_b"),
-        shift=attr("shift"),
-        lo=attr("lo"),
-        hi=attr("hi"),
-    )
+    numbers = _numbers(workload, "mul_a", "mul_b", "shift", "lo", "hi")
+    return integer.add(arrays["a"], arrays["b"], **numbers)
 
 
 def affine(workload: Workload, arrays: Arrays) -> Array:
     """A scale, an offset and a shift for every channel; absent lanes are computed like others."""
     lanes = [lanes_from_blocks(arrays[name]) for name in ("mul", "add", "shift")]
-    lo, hi = workload.attr_int("lo"), workload.attr_int("hi")
-    return to_blocks(
-        integer.affine(from_blocks(arrays["x"]), *lanes, lo=lo, hi=hi), *_tile(workload)
-    )
+    scaled = integer.affine(from_blocks(arrays["x"]), *lanes, **_numbers(workload, "lo", "hi"))
+    return to_blocks(scaled, *_tile(workload))
 
 
 def max_pool2d(workload: Workload, arrays: Arrays) -> Array:
@@ -117,21 +100,19 @@ def max_pool2d(workload: Workload, arrays: Arrays) -> Array:
 
 def avg_pool2d(workload: Workload, arrays: Arrays) -> Array:
     """The mean under a window, by a multiplier for every place."""
-    attr = workload.attr_int
-    means = integer.avg_pool2d(
-        from_blocks(arrays["x"]),
-        arrays["mul"],
-        window=window_of(workload, workload.attr_ints("kernel")),
-        shift=attr("shift"),
-        lo=attr("lo"),
-        hi=attr("hi"),
-    )
+    window = window_of(workload, workload.attr_ints("kernel"))
+    numbers = _numbers(workload, "shift", "lo", "hi")
+    means = integer.avg_pool2d(from_blocks(arrays["x"]), arrays["mul"], window=window, **numbers)
     return to_blocks(means, *_tile(workload))
 
 
 def _quantized(workload: Workload, x: Array) -> Array:
     scale, offset = workload.attr_float("inv_scale"), workload.offset
     return integer.quantize(x, inv_scale=scale, offset=offset)
+
+
+def _numbers(workload: Workload, *names: str) -> dict[str, Any]:
+    return {name: workload.attr_int(name) for name in names}
 
 
 def _tile(workload: Workload) -> tuple[int, int]:

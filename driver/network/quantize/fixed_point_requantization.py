@@ -13,7 +13,7 @@ finest factors.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from driver.network.quantize.power_of_two_requantization import (
     MAX_SHIFT,
     LayerParameters,
     most_bias,
+    of_blocks,
     within_reach,
 )
 from driver.network.quantize.weight_chunks import bands
@@ -92,7 +93,7 @@ def _some_rows(
         least = _least_factors(offsets, shift, most_bias(block))
         factor, whole = _nearest(rows, shift, least, units)
         biases = _biases(offsets, factor, shift)
-        over = _by_block(_worst(whole, biases) * factor >= ACC_LIMIT, block, np.logical_or)
+        over = of_blocks(_worst(whole, biases) * factor >= ACC_LIMIT, block, np.logical_or)
         if not over.any():
             break
         if (shift[over] == 0).any():
@@ -111,13 +112,7 @@ def _first_shifts(rows: Reals, offsets: Reals, block: int, max_shift: int) -> In
     worst = np.abs(rows).sum(axis=1) * LARGEST_INPUT + np.abs(offsets)
     bits = np.ceil(np.log2(np.maximum(worst, 2.0**-MAX_SHIFT)))
     fit = np.clip(_ACC_BITS - bits + 1, 0, max_shift).astype(np.int64)
-    return _by_block(fit, block, np.minimum)
-
-
-def _by_block(values: NDArray[Any], block: int, together: np.ufunc) -> NDArray[Any]:
-    """For every channel what all channels of its block make together."""
-    starts = np.arange(0, len(values), block)
-    return np.repeat(together.reduceat(values, starts), block)[: len(values)]
+    return of_blocks(fit, block)
 
 
 def _units(rows: Reals) -> Reals:

@@ -228,10 +228,10 @@ def bounds(lo: float, hi: float, scale: float, largest: int = LARGEST_INPUT) -> 
     return low, high
 
 
-def of_blocks(shift: NDArray[Any], block: int) -> NDArray[Any]:
-    """For every channel the smallest shift of its block."""
-    starts = np.arange(0, len(shift), block)
-    return np.repeat(np.minimum.reduceat(shift, starts), block)[: len(shift)]
+def of_blocks(values: NDArray[Any], block: int, together: np.ufunc = np.minimum) -> NDArray[Any]:
+    """For every channel what all channels of its block make together: the smallest, of shifts."""
+    starts = np.arange(0, len(values), block)
+    return np.repeat(together.reduceat(values, starts), block)[: len(values)]
 
 
 def _largest_shifts(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import onnx
 
-from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope
+from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Rule, Scope
 from driver.network.frontend.integers.grids import grid_at, noted, read_as
 from driver.network.frontend.integers.plain_integers import truncated, wrapped
 from driver.network.frontend.integers.whole_weights import (
@@ -121,7 +121,7 @@ def _whole_weights(call: OnnxCall, scope: Scope, axis: int) -> Array:
 def _summed(
     call: OnnxCall,
     scope: Scope,
-    rule: Callable[[OnnxCall, Scope], Lowered],
+    rule: Rule,
     inputs: tuple[str, str],
     scale: float,
 ) -> Lowered:
@@ -133,7 +133,7 @@ def _summed(
     return lowered
 
 
-RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Rule]] = {
     "Cast": cast,
     "ConvInteger": conv_integer,
     "DynamicQuantizeLinear": dynamic_quantize_linear,

@@ -8,19 +8,19 @@ of calibrated. Quantizers leave a ReLU out where the grid begins at zero, so the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope
+from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Rule, Scope
 from driver.network.frontend.integers.grids import give_range, grid_at, noted, read_as
 from driver.network.frontend.integers.stored import QuantizationParameters, positive, steps_of
 from driver.network.frontend.operators import binary
 from driver.network.graph import ir
 from driver.network.graph.grid import Grid
-from driver.network.graph.ir import FloatArray, GraphNode, Shape
+from driver.network.graph.ir import FloatArray, Shape
 
 
 def quantize_linear(call: OnnxCall, scope: Scope) -> Lowered:
@@ -128,18 +128,14 @@ def _is_within(name: str, scope: Scope, grid: Grid) -> bool:
     """
     if scope.pairs.get((name, grid)) == name:
         return True
-    maker = _maker(name, scope)
+    maker = scope.maker(name)
     if maker is None or isinstance(maker.op, ir.Softmax):
         return True
     moves = isinstance(maker.op, ir.Concat | ir.Gather | ir.MaxPool2d | ir.Reshape | ir.Slice)
     return moves and all(_is_within(source, scope, grid) for source in maker.inputs)
 
 
-def _maker(name: str, scope: Scope) -> GraphNode | None:
-    return next((node for node in reversed(scope.nodes) if node.output == name), None)
-
-
-RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Rule]] = {
     "DequantizeLinear": dequantize_linear,
     "QuantizeLinear": quantize_linear,
 }

@@ -7,7 +7,7 @@ Domain `com.microsoft` has further ones, see `frontend.operators.microsoft`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,6 +17,7 @@ from driver.network.frontend.call import (
     Lowered,
     OnnxCall,
     RefusedError,
+    Rule,
     Scope,
     WholeConstant,
 )
@@ -48,7 +49,7 @@ def matmul(call: OnnxCall, scope: Scope) -> Lowered:
 def between_grids(
     call: OnnxCall,
     scope: Scope,
-    rule: Callable[[OnnxCall, Scope], Lowered],
+    rule: Rule,
     inputs: Sequence[str],
     grid_index: int,
 ) -> Lowered:
@@ -102,7 +103,7 @@ def bias(call: OnnxCall, scope: Scope, index: int) -> list[str]:
     return [made]
 
 
-RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Rule]] = {
     "QLinearConv": conv,
     "QLinearMatMul": matmul,
 }

@@ -8,9 +8,8 @@ steps of both scales is added to the reals.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +19,13 @@ from driver.network.frontend.call import (
     Lowered,
     OnnxCall,
     RefusedError,
+    Rule,
     Scope,
     WholeConstant,
 )
 from driver.network.frontend.integers.grids import noted
 from driver.network.frontend.integers.stored import parameters_of
 from driver.network.graph.ir import Affine, FakeQuantize, FloatArray, Layer, MatMul, ScaleSums
-
-Rule: TypeAlias = Callable[[OnnxCall, Scope], Lowered]
 
 _SAME_SCALE: Final = 1e-5
 """How far the scale of a bias may be from the product of both scales: files round it to float32."""

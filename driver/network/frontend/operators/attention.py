@@ -11,10 +11,7 @@ import numpy as np
 
 from driver.network.frontend.call import OnnxCall, RefusedError
 from driver.network.frontend.operators.binary import MASK
-from driver.network.frontend.steps import Composition, Steps, operand
-
-_FLOAT: Final = 1
-"""What ONNX calls float32."""
+from driver.network.frontend.steps import FLOAT, Composition, Steps, operand
 
 _WITH_MASK: Final = 2
 _MOST_OUTPUTS: Final = 4
@@ -124,7 +121,7 @@ def _without_empty_rows(do: Steps, shares: str, mask: str) -> str:
     value = do.value(some)
     if value is not None and value.all():
         return shares
-    return do("Mul", shares, do("Cast", some, to=_FLOAT))
+    return do("Mul", shares, do("Cast", some, to=FLOAT))
 
 
 def _of_all_keys(do: Steps, mask: str, keys: int) -> str:

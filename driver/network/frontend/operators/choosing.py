@@ -13,11 +13,9 @@ import numpy as np
 
 from driver.network.frontend.call import OnnxCall, RefusedError, axis_within
 from driver.network.frontend.operators.moves import check_few
-from driver.network.frontend.steps import Composition, Steps
+from driver.network.frontend.steps import FLOAT, INT64, Composition, Steps
 from driver.network.graph.ir import Shape
 
-_FLOAT, _INT64 = 1, 7
-"""What ONNX calls these types."""
 _MOST_PLACES: Final = 1 << 24
 """The graph has places as float32, in which they are exact up to here."""
 
@@ -39,7 +37,7 @@ def _extreme(do: Steps, name: str, axis: int, kind: str, *, last: bool, keep: in
     places = _places(shape, axis)
     chosen = do("Where", best, places, -1.0 if last else float(shape[axis]))
     found = do("ReduceMax" if last else "ReduceMin", chosen, [axis], keepdims=keep)
-    return do("Cast", found, to=_INT64)
+    return do("Cast", found, to=INT64)
 
 
 def hardmax(call: OnnxCall, do: Steps) -> tuple[str, ...]:
@@ -48,8 +46,8 @@ def hardmax(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     shape = do.shape(name)
     axis = axis_within(call.integer("axis", -1), len(shape))
     first = _extreme(do, name, axis, "ReduceMax", last=False, keep=1)
-    there = do("Equal", do("Cast", first, to=_FLOAT), _places(shape, axis))
-    return (do("Cast", there, to=_FLOAT),)
+    there = do("Equal", do("Cast", first, to=FLOAT), _places(shape, axis))
+    return (do("Cast", there, to=FLOAT),)
 
 
 def one_hot(call: OnnxCall, do: Steps) -> tuple[str, ...]:
@@ -63,9 +61,9 @@ def one_hot(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     given = do.shape(call.inputs[0])
     axis = axis_within(call.integer("axis", -1), len(given) + 1)
     check_few((*given, many))
-    place = do("Unsqueeze", do("Cast", call.inputs[0], to=_FLOAT), [axis])
+    place = do("Unsqueeze", do("Cast", call.inputs[0], to=FLOAT), [axis])
     from_start = do(
-        "Add", place, do("Mul", do("Cast", do("Less", place, 0.0), to=_FLOAT), float(many))
+        "Add", place, do("Mul", do("Cast", do("Less", place, 0.0), to=FLOAT), float(many))
     )
     shape = (*given[:axis], many, *given[axis:])
     there = do("Equal", from_start, _places(shape, axis))

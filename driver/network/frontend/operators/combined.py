@@ -9,10 +9,8 @@ import numpy as np
 
 from driver.network.frontend.call import Array, OnnxCall, RefusedError
 from driver.network.frontend.operators.moves import check_few
-from driver.network.frontend.steps import Composition, Steps
+from driver.network.frontend.steps import FLOAT, Composition, Steps
 
-_FLOAT: Final = 1
-"""What ONNX calls this type."""
 _MOST_EXPONENTS: Final = 64
 """Each is a node of its own; networks have two or three."""
 
@@ -22,7 +20,7 @@ def modulo(call: OnnxCall, do: Steps) -> tuple[str, ...]:
     given = do.value(call.inputs[1])
     if given is None or not np.isfinite(given).all() or not given.all():
         raise RefusedError("its divisor must be constant and finite, and not 0")
-    x, divisor = (do("Cast", name, to=_FLOAT) for name in call.inputs[:2])
+    x, divisor = (do("Cast", name, to=FLOAT) for name in call.inputs[:2])
     quotient = do("Div", x, divisor)
     if call.integer("fmod", 0):
         whole = do("Mul", do("Sign", quotient), do("Floor", do("Abs", quotient)))
@@ -64,7 +62,7 @@ def _of_constant(do: Steps, base: Array, exponent: str) -> str:
     """a^x is e^(x log a) for positive a."""
     if base.dtype.kind != "f" or not (base > 0).all():
         raise RefusedError("a base that is constant must be positive reals")
-    power = do("Mul", do("Cast", exponent, to=_FLOAT), np.log(base.astype(np.float64)))
+    power = do("Mul", do("Cast", exponent, to=FLOAT), np.log(base.astype(np.float64)))
     return do("Exp", power)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from driver.network.frontend.call import Lowered, OnnxCall, Result, Scope
 from driver.network.frontend.operators import binary
 from driver.network.frontend.operators.channel_affine import with_constants
-from driver.network.graph.ir import Clip, GraphNode, Operator, Reshape, Softmax, Unary
+from driver.network.graph.ir import Clip, Operator, Reshape, Softmax, Unary
 
 _POSITIVE: Final = Unary(function="positive")
 _ZERO: Final = Unary(function="zero")
@@ -78,7 +78,7 @@ def is_nan(call: OnnxCall, scope: Scope) -> Result:
 
 
 def _is_softmax(name: str, scope: Scope) -> bool:
-    made: GraphNode | None = next((n for n in reversed(scope.nodes) if n.output == name), None)
+    made = scope.maker(name)
     if made is not None and isinstance(made.op, Reshape):
         return _is_softmax(made.inputs[0], scope)
     return made is not None and isinstance(made.op, Softmax)

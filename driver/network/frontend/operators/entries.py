@@ -12,11 +12,9 @@ from typing import Final
 import numpy as np
 
 from driver.network.frontend.call import Array, OnnxCall, RefusedError, axis_within
-from driver.network.frontend.steps import Composition, Steps
+from driver.network.frontend.steps import INT64, Composition, Steps
 from driver.network.graph.ir import Shape
 
-_INT64: Final = 7
-"""What ONNX calls this type."""
 _MOST_ELEMENTS: Final = 1 << 24
 """The graph has places as float32, in which they are exact up to here."""
 
@@ -78,8 +76,8 @@ def _is_uniform(values: Array | None) -> bool:
 
 def _from_start(do: Steps, places: str, extent: int) -> str:
     """Places of which negative ones counted from the end."""
-    turned = do("Mul", do("Cast", do("Less", places, 0), to=_INT64), extent)
-    return do("Add", do("Cast", places, to=_INT64), turned)
+    turned = do("Mul", do("Cast", do("Less", places, 0), to=INT64), extent)
+    return do("Add", do("Cast", places, to=INT64), turned)
 
 
 COMPOSITIONS: Final[Mapping[str, Composition]] = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
-from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Rule, Scope
 from driver.network.frontend.operators.channel_affine import (
     can_be_repeated,
     of_a_sample,
@@ -122,7 +122,7 @@ def swish(call: OnnxCall, scope: Scope) -> Lowered:
     return Lowered((Product(),), (name, opened), scope.shapes[name])
 
 
-RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys((*PLAIN, *WITH_PARAMETERS), unary),
     "Gelu": gelu,
     "PRelu": prelu,

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from driver.network.frontend.batch_layout import held_shape
-from driver.network.frontend.call import Array, Lowered, OnnxCall, RefusedError, Scope, axis_within
+from driver.network.frontend.call import (
+    Array,
+    Lowered,
+    OnnxCall,
+    RefusedError,
+    Rule,
+    Scope,
+    axis_within,
+)
 from driver.network.frontend.operators.joining import concat
 from driver.network.frontend.operators.moves import NOTHING, moved, require_room
 from driver.network.frontend.operators.moves import gather as gather_constant
@@ -114,7 +122,7 @@ def entries_at(x: Array, places: Array, batches: int) -> Array:
 
 def scatter_nd(call: OnnxCall, scope: Scope) -> Lowered:
     """ScatterND at constant places: entries of one tensor in the place of some of another."""
-    shape = _shape(call, scope, 0)
+    shape = scope.shape_at(call, 0)
     places = _whole_places(call, scope)
     depth = places.shape[-1]
     if depth > len(shape):
@@ -127,7 +135,7 @@ def scatter_nd(call: OnnxCall, scope: Scope) -> Lowered:
 
 def scatter_elements(call: OnnxCall, scope: Scope) -> Lowered:
     """ScatterElements at constant places along an axis; Scatter is its old name."""
-    shape = _shape(call, scope, 0)
+    shape = scope.shape_at(call, 0)
     places = _whole_places(call, scope)
     axis = axis_within(call.integer("axis", 0), len(shape))
     if places.ndim != len(shape):
@@ -142,11 +150,11 @@ def _scattered(call: OnnxCall, scope: Scope, at: tuple[Array, ...], updates: Sha
     """The first operand with the third one's elements at places of it; the last one wins."""
     if call.text("reduction", "none") != "none":
         raise RefusedError(f"reduction {call.text('reduction', '')!r}; only none is supported")
-    shape = _shape(call, scope, 0)
+    shape = scope.shape_at(call, 0)
     if scope.batch != 1:
         raise RefusedError(f"changes entries of the batch of {list(shape)}")
-    if _shape(call, scope, 2) != updates:
-        raise RefusedError(f"updates {list(_shape(call, scope, 2))} are not {list(updates)}")
+    if scope.shape_at(call, 2) != updates:
+        raise RefusedError(f"updates {list(scope.shape_at(call, 2))} are not {list(updates)}")
     require_room(shape, (math.prod(shape) + math.prod(updates),))
     size = math.prod(shape)
     order = np.arange(size, dtype=np.int32).reshape(shape)
@@ -159,20 +167,13 @@ def _scattered(call: OnnxCall, scope: Scope, at: tuple[Array, ...], updates: Sha
 
 def _row(call: OnnxCall, scope: Scope, index: int) -> str:
     """An operand with one axis."""
-    size = math.prod(_shape(call, scope, index))
+    size = math.prod(scope.shape_at(call, index))
     if scope.is_constant(call.inputs[index]):
         made = f"{call.outputs[0]}.part{index}"
         scope.constants[made] = scope.constants[call.inputs[index]].reshape(-1)
         return made
     name = scope.activation(call, index)
     return scope.beside(f"part{index}", Lowered((Reshape(shape=(size,)),), (name,), (size,)), call)
-
-
-def _shape(call: OnnxCall, scope: Scope, index: int) -> Shape:
-    name = call.inputs[index]
-    if scope.is_constant(name):
-        return scope.constants[name].shape
-    return scope.shapes[scope.activation(call, index)]
 
 
 def _whole_places(call: OnnxCall, scope: Scope) -> Array:
@@ -238,7 +239,7 @@ def reverse_sequence(call: OnnxCall, scope: Scope) -> Lowered:
     return moved(name, scope, move)
 
 
-RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Rule]] = {
     "Compress": compress,
     "Gather": gather,
     "GatherND": gather_nd,

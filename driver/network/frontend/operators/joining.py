@@ -23,7 +23,7 @@ def concat(call: OnnxCall, scope: Scope) -> Lowered:
     """
     call = _of_something(call, scope)
     names = [scope.resolved(name) for name in call.inputs]
-    shapes = [_shape(call, scope, index) for index in range(len(names))]
+    shapes = [scope.shape_at(call, index) for index in range(len(names))]
     axis = axis_within(call.integer("axis", 0), len(shapes[0]))
     whole = _whole(shapes, axis)
     if axis == 0 and scope.batch != 1:
@@ -49,13 +49,6 @@ def _of_something(call: OnnxCall, scope: Scope) -> OnnxCall:
         name for name in call.inputs if name not in scope.constants or scope.constants[name].size
     ]
     return replace(call, inputs=tuple(kept))
-
-
-def _shape(call: OnnxCall, scope: Scope, index: int) -> Shape:
-    name = call.inputs[index]
-    if scope.is_constant(name):
-        return scope.constants[name].shape
-    return scope.shapes[scope.activation(call, index)]
 
 
 def _whole(shapes: Sequence[Shape], axis: int) -> Shape:

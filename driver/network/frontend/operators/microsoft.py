@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
-from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Rule, Scope
 from driver.network.frontend.integers import qdq_pairs
 from driver.network.frontend.integers.qlinear import between_grids, bias, conv, operand, weights
 from driver.network.frontend.integers.whole_weights import dynamically_rounded, in_whole_numbers
@@ -20,8 +20,6 @@ from driver.network.frontend.operators import (
     windows,
 )
 from driver.network.graph.ir import Clip, Operator, Unary
-
-Rule: TypeAlias = Callable[[OnnxCall, Scope], Lowered]
 
 _GEMM: Final = in_whole_numbers(matrices.gemm)
 

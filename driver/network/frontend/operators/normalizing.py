@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from driver.network.frontend.batch_layout import along
-from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Scope, axis_within
+from driver.network.frontend.call import Lowered, OnnxCall, RefusedError, Rule, Scope, axis_within
 from driver.network.frontend.operators.channel_affine import can_be_repeated, with_constants
 from driver.network.graph import ir
 from driver.network.graph.ir import FloatArray, Shape, Window
@@ -158,7 +158,7 @@ def _epsilon(call: OnnxCall) -> float:
     return epsilon
 
 
-RULES: Final[Mapping[str, Callable[[OnnxCall, Scope], Lowered]]] = {
+RULES: Final[Mapping[str, Rule]] = {
     "GroupNormalization": group_norm,
     "InstanceNormalization": instance_norm,
     "LRN": local_response,

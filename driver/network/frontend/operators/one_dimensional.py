@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from driver.network.frontend.call import Lowered, OnnxCall, Scope
+from driver.network.frontend.call import Lowered, OnnxCall, Rule, Scope
 from driver.network.graph.ir import Reshape
 from driver.network.graph.shapes import result_shape
 
@@ -16,8 +16,8 @@ _WITH_ZERO: Final = ("output_padding",)
 
 
 def also_of_lines(
-    rule: Callable[[OnnxCall, Scope], Lowered],
-) -> Callable[[OnnxCall, Scope], Lowered]:
+    rule: Rule,
+) -> Rule:
     """A rule on images [N, C, H, W], with constant weights if any, that takes [N, C, L] too."""
 
     def taken(call: OnnxCall, scope: Scope) -> Lowered:

@@ -17,10 +17,8 @@ import numpy as np
 
 from driver.network.frontend.call import OnnxCall, RefusedError
 from driver.network.frontend.operators.moves import check_few
-from driver.network.frontend.steps import Composition, Steps
+from driver.network.frontend.steps import INT64, Composition, Steps
 
-_INT64: Final = 7
-"""What ONNX calls this type."""
 _SHARPNESS: Final = -0.75
 """The parameter of Keys' cubic convolution that ONNX's definition has."""
 
@@ -82,7 +80,7 @@ def _sampled(call: OnnxCall, do: Steps, image: str, grid: str, extents: list[int
 
     def term(chosen: tuple[_Tap, ...]) -> str:
         steps = [do("Mul", at, float(n)) for (at, _), n in zip(chosen, strides, strict=True)]
-        place = do("Cast", reduce(lambda a, b: do("Add", a, b), steps), to=_INT64)
+        place = do("Cast", reduce(lambda a, b: do("Add", a, b), steps), to=INT64)
         weight = reduce(lambda a, b: do("Mul", a, b), (weight for _, weight in chosen))
         return do("Mul", do("Gather", image, place, axis=1), weight)
 
