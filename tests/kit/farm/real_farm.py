@@ -194,7 +194,7 @@ class RealFarm(Closing):
     def begin(self, leases: Leases, job: RunJob, *, devices: int = 1) -> Future[RunEnded]:
         """Have a job run as a search would, again where a device is lost; gives its end."""
         runner = JobRunner(leases, devices=devices, wait_seconds=30.0, clock=SystemClock())
-        order = Order(number=1, job=job, blobs=blobs(), request_id="errand")
+        order = Order(number=1, job=job, blobs=blobs(), request_id="run")
         thread = ThreadPoolExecutor(1)
         self._stack.callback(thread.shutdown)
         return thread.submit(lambda: runner.run([order])[0])
