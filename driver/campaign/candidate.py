@@ -12,7 +12,6 @@ from tilefarm.measurement import (
     RunFailure,
     Status,
     Trial,
-    WallTime,
     is_spoiled,
 )
 from tilefarm.space import Point
@@ -79,43 +78,24 @@ class Candidate:
 
     def trial(self, outcome: Outcome, story: tuple[str, ...], proposer: str) -> Trial:
         """The record of how it ended."""
-        if isinstance(outcome, Measurement):
-            return self._record(
-                Status.OK,
-                proposer,
-                cycles=outcome.cycles,
-                wall_time=outcome.wall_time,
-                seconds=outcome.seconds,
-                device=outcome.device,
-            )
-        device = outcome.device if isinstance(outcome, RunFailure) else ""
-        return self._record(outcome.status, proposer, device=device, why=_why(outcome, story))
-
-    def _record(
-        self,
-        status: Status,
-        proposer: str,
-        *,
-        cycles: int | None = None,
-        wall_time: WallTime | None = None,
-        seconds: tuple[float, ...] = (),
-        device: str = "",
-        why: str = "",
-    ) -> Trial:
-        return Trial(
+        trial = Trial(
             workload=self.task.digest,
             trace=self.trace.digest,
             point=self.task.choice(self.point),
-            status=status,
-            cycles=cycles,
-            wall_time=wall_time,
-            seconds=seconds,
+            status=Status.OK,
             artifact=self.artifact.digest if self.artifact else None,
-            device=device,
-            why=why,
+            device="" if isinstance(outcome, BuildFailure) else outcome.device,
             proposer=proposer,
             spans=tuple(self.spans),
         )
+        if isinstance(outcome, Measurement):
+            return replace(
+                trial,
+                cycles=outcome.cycles,
+                wall_time=outcome.wall_time,
+                seconds=outcome.seconds,
+            )
+        return replace(trial, status=outcome.status, why=_why(outcome, story))
 
 
 def _why(failure: BuildFailure | RunFailure, story: tuple[str, ...]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tilefarm.clock import Clock
 from tilefarm.errors import AccessError, NoDeviceError
 from tilefarm.measurement import DeviceClock
@@ -20,6 +22,9 @@ from driver.farm.device_messages import (
 )
 from driver.farm.device_thread import DeviceThread, join_all
 from driver.farm.lease_source import LeaseSource
+
+BROKEN_SECONDS: Final = 2.0
+"""Runs under way may take so long to end once there is no answer to wait for."""
 
 
 class DeviceSlots:

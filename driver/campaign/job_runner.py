@@ -19,7 +19,7 @@ from tilefarm.plural import plural
 
 from driver.campaign.campaign import Campaign, WorkLimits
 from driver.campaign.commands import Command, Dispatch, EndCampaign, Tell
-from driver.campaign.device_slots import DeviceSlots
+from driver.campaign.device_slots import BROKEN_SECONDS, DeviceSlots
 from driver.campaign.events import Event, JobId, Outcome
 from driver.campaign.step import step
 from driver.farm.device_messages import Confirm, Message, Order, RunEnded
@@ -29,8 +29,6 @@ from driver.farm.lease_source import LeaseSource
 _ONE_EACH: Final = WorkLimits(prefetch_depth=1, run_limit=1)
 """Nobody proposes while these run, so a device that waits for its next one costs little, and one
 that is lost or lent takes one with it."""
-_BROKEN_SECONDS: Final = 2.0
-"""Runs under way may take so long to end once there is no answer to wait for."""
 
 
 class JobRunner:
@@ -77,7 +75,7 @@ class JobRunner:
             clock=self._clock,
         )
         self._runs = runs = _Runs(orders, slots, self._wait_seconds, self._clock, watch)
-        close_seconds = _BROKEN_SECONDS
+        close_seconds = BROKEN_SECONDS
         slots.open()
         try:
             while not runs.is_over:

@@ -20,7 +20,7 @@ from driver.campaign import commands, events
 from driver.campaign.campaign import Campaign
 from driver.campaign.candidate import Candidate
 from driver.campaign.commands import Command
-from driver.campaign.device_slots import DeviceSlots
+from driver.campaign.device_slots import BROKEN_SECONDS, DeviceSlots
 from driver.campaign.events import Event, JobId
 from driver.campaign.frozen_gc import gc_frozen
 from driver.campaign.interfaces import Records, SearchResult, SearchSettings
@@ -45,8 +45,6 @@ Message = Builds | BaseException | Proposals | device_messages.Message | events.
 _LOOK_SECONDS: Final = 1.0
 _STILL_LOOKS: Final = 4
 """So often in a row nothing is found to be under way before the search is given up."""
-_BROKEN_SECONDS: Final = 2.0
-"""Runs under way may take so long to end once a search is broken."""
 
 
 class Loop:
@@ -115,7 +113,7 @@ class Loop:
             Exception: whatever a thread died of; a fault of ours.
         """
         began = self._clock.seconds()
-        close_seconds = _BROKEN_SECONDS
+        close_seconds = BROKEN_SECONDS
         stop.connect(lambda: self._messages.put(events.Stop()))
         try:
             self._tuner.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from kit.farm.computing import computing
 from kit.farm.in_process import eventually
 from kit.farm.real_farm import RealFarm, gone
 from kit.kernels.c_kernels import job
@@ -40,8 +39,9 @@ def test_another_device_takes_the_run(real_farm: RealFarm, stopwatch: Stopwatch)
 def test_the_restarted_device_takes_the_run(real_farm: RealFarm, stopwatch: Stopwatch) -> None:
     tracker = real_farm.tracker()
     first = real_farm.device(tracker.address)
+    admin = real_farm.ask(tracker.address)
     answer = real_farm.begin(real_farm.leases(tracker.address), job("slow"))
-    eventually(lambda: any(map(computing, first.below())))
+    eventually(lambda: any(state.owner for state in admin.states()))
     with stopwatch.running():
         first.kill()
         again = real_farm.device(tracker.address, listen=first.address)
