@@ -1,5 +1,6 @@
 """Fixtures and options that every test may use."""
 
+import gc
 import os
 
 import pytest
@@ -7,7 +8,12 @@ from hypothesis import settings
 from kit.golden import golden, pytest_addoption
 from kit.quarantine import set_apart
 
-__all__ = ["golden", "pytest_addoption", "pytest_collection_modifyitems"]
+__all__ = [
+    "golden",
+    "pytest_addoption",
+    "pytest_collection_finish",
+    "pytest_collection_modifyitems",
+]
 
 pytest_plugins = ["pytester"]
 
@@ -16,6 +22,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 settings.register_profile("tilefarm", deadline=None)  # no test is timed: machines may be busy
 settings.load_profile("tilefarm")
+
+
+gc.disable()  # until all tests are there, as nothing of what is made for them ever goes
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
