@@ -49,6 +49,27 @@ def test_a_commit_is_checked_as_a_change_is() -> None:
     assert [hook["entry"].removeprefix(".venv/bin/") for hook in hooks] == whole
 
 
+PATCHED: Final = {
+    "tests/driver/tune/test_broken_threads.py: _pause_seconds",
+    "tests/driver/tune/test_broken_threads.py: _return_again",
+}
+"""What tests still put in the place of something private: less, never more."""
+
+
+def test_tests_patch_what_is_public() -> None:
+    """That they read nothing else, ruff sees."""
+    private = re.compile(r'(?:setattr|\bput)\((?:\s*[\w.]+, *"|\s*"[\w.]+\.)(_[A-Za-z]\w*)"')
+        r'(?:setattr|\bput)\(\s*[^\s,"]*(?:, *")?(?<!self, ")"?[\w.]*\b(_[a-z]\w*)"', re.I
+    )
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}: {name}"
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in private.findall(path.read_text())
+        if not name.startswith("__") and name != "_exit"
+    }
+    assert found == PATCHED
+
+
 def test_the_top_of_the_tree() -> None:
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False

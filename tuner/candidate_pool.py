@@ -11,7 +11,7 @@ from tilefarm.space import Point
 from tuner.sampler import Sampler
 from tuner.search import Rows
 
-_LISTED: Final = 4_000
+LISTED: Final = 4_000
 _STOCK: Final = 384
 _TRIES: Final = 3
 
@@ -107,7 +107,7 @@ class CandidatePool:
         self._was_opened = True
         surveyed, about = self.sampler.survey(self._rng)
         self._keep(self.unseen(surveyed))
-        rows = self.sampler.all_rows(_LISTED) if about < 2 * _LISTED else None
+        rows = self.sampler.all_rows(LISTED) if about < 2 * LISTED else None
         if rows is not None:
             self._keep(self.unseen(rows))
             self._positions = {key: at for at, key in enumerate(self._stock_keys)}

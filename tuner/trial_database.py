@@ -132,10 +132,10 @@ def opened(path: Path, *, read_only: bool) -> Database:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA foreign_keys = ON")
-            _migrate(db)
+            migrate(db)
         elif _version(db) < len(_MIGRATIONS):
             db = _copied_to_memory(db)
-            _migrate(db)
+            migrate(db)
     except sqlite3.OperationalError as error:
         db.close()
         raise _unwritable(path, error) from None
@@ -202,7 +202,7 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
         raise OutputError(f"{path} is a database of something else", "choose another folder")
 
 
-def _migrate(db: sqlite3.Connection) -> None:
+def migrate(db: sqlite3.Connection) -> None:
     """Applies what is missing, each step whole or not at all."""
     version = _version(db)
     for step, script in enumerate(_MIGRATIONS[version:], start=version + 1):

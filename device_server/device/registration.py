@@ -19,7 +19,7 @@ from device_server.device.heartbeat import Heartbeats
 
 _CALL_SECONDS: Final = 4.0
 _RETRY_SECONDS: Final = 0.5
-_REFUSED_SECONDS: Final = 5.0
+REFUSED_SECONDS: Final = 5.0
 _DEREGISTER_SECONDS: Final = 1.0
 _DESERTED_SECONDS: Final = 300.0
 """Silence of the tracker after which no lease is good any more.
@@ -99,7 +99,7 @@ class Registration:
                 if not self._was_known:
                     raise
                 self._note_silence(error)
-                await asyncio.sleep(_REFUSED_SECONDS)
+                await asyncio.sleep(REFUSED_SECONDS)
             await self._reconnect()
 
     async def leave(self) -> None:

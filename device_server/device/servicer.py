@@ -32,7 +32,7 @@ from device_server.device.tenant_blobs import Senders, TenantBlobs
 from device_server.device.watch import Watch
 from device_server.tenancy import Tenancy
 
-_BATCH_SECONDS: Final = 1.0
+BATCH_SECONDS: Final = 1.0
 """After that no run of a batch begins: its caller may want something else by then."""
 
 MOST_BATCH_NBYTES: Final = 2 << 20
@@ -165,7 +165,7 @@ class DeviceServicer:
     ) -> device_calls.RunBatchReply:
         replies: list[device_calls.RunReply] = []
         nbytes = 0
-        ends = self._clock.seconds() + _BATCH_SECONDS
+        ends = self._clock.seconds() + BATCH_SECONDS
         for run in call.runs:
             try:
                 replies.append(await self._part(run, by))

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
                 beside.enter_context(_load(args.load))
             kills = chance.randrange(1, _MOST_KILLS + 1) if number and number % 2 == 0 else 0
             after = sorted(chance.randrange(1, args.trials) for _ in range(kills))
-            searches.append(_searched(scratch / f"{number}", args.trials, args.seed, after))
+            searches.append(searched(scratch / f"{number}", args.trials, args.seed, after))
             if not args.json:
                 print(f"search {number + 1}: {searches[-1]}", flush=True)
     figures = list(seed_figures(searches))
@@ -133,7 +133,7 @@ def _load(count: int) -> Iterator[None]:
         yield
 
 
-def _searched(out: Path, trials: int, seed: int, kills: Sequence[int]) -> SeededSearch:
+def searched(out: Path, trials: int, seed: int, kills: Sequence[int]) -> SeededSearch:
     """One search, killed after these trials.
 
     Raises:

@@ -42,7 +42,7 @@ from tuner.session import TuningSession
 
 Message = Builds | BaseException | Proposals | device_messages.Message | events.Stop
 
-_LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 1.0
 _STILL_LOOKS: Final = 4
 """So often in a row nothing is found to be under way before the search is given up."""
 
@@ -150,7 +150,7 @@ class Loop:
         looks = 0
         while looks < _STILL_LOOKS:
             with contextlib.suppress(queue.Empty):
-                return self._messages.get(timeout=_LOOK_SECONDS)
+                return self._messages.get(timeout=LOOK_SECONDS)
             looks = looks + 1 if self._is_still else 0
         raise RuntimeError(f"nothing is under way in a search that is not over; {self.waits_for()}")
 

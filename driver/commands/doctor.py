@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     quiet_libraries()
-    findings = _findings(args)
+    findings = findings_of(args)
     if args.json:
         print(json.dumps([_document(finding) for finding in findings]))
     else:
@@ -52,7 +52,12 @@ def _document(finding: Finding) -> dict[str, object]:
     return asdict(finding) | ({"repair": ""} if finding.good else {})
 
 
-def _findings(args: argparse.Namespace) -> Sequence[Finding]:
+def findings_of(args: argparse.Namespace) -> Sequence[Finding]:
+    """Of this machine, or of a farm.
+
+    Raises:
+        SettingsError: an option is for a farm, and there is none.
+    """
     if args.tracker is None:
         for option, value in (("--token-file", args.token_file), ("--tls", args.tls)):
             if value is not None:

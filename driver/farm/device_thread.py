@@ -41,7 +41,7 @@ from driver.farm.measurer import Measurer
 from driver.farm.order_queue import OrderQueue
 from driver.farm.retrying_client import Client, RetryingClient
 
-_RETRY_SECONDS: Final = 0.5
+RETRY_SECONDS: Final = 0.5
 _REST_SECONDS: Final = 0.2
 _LONGEST_REST_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.5
@@ -137,7 +137,7 @@ class DeviceThread:
         while not self._closing.is_set():
             left = max(0.0, deadline - self._clock.seconds())
             none: NoDeviceError | None = None
-            pause_seconds = _RETRY_SECONDS
+            pause_seconds = RETRY_SECONDS
             try:
                 return self._source.acquire(left, self._closing.is_set)
             except AccessError as refused:

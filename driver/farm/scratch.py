@@ -22,7 +22,7 @@ from tilefarm.system_errors import unwritable
 
 _PREFIX: Final = "tilefarm-run-"
 _LOCK: Final = "lock"
-_LONGEST: Final = 32
+LONGEST: Final = 32
 """Ray puts UNIX sockets into it, whose whole path must stay below 108 bytes."""
 _LOCKLESS_SECONDS: Final = 3600.0
 """A run takes milliseconds from its folder to the lock in it."""
@@ -46,7 +46,7 @@ def _make() -> Path:
     """A new folder with a short path; an `OutputError` where there is no place for it."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        if len(str(folder)) <= _LONGEST:
+        if len(str(folder)) <= LONGEST:
             return folder
         folder.rmdir()
         return Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))

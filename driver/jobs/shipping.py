@@ -32,8 +32,8 @@ RUN_KEY: Final = "tilefarm_run"
 TITLE_KEY: Final = "tilefarm_model"
 _FOLDER_KEY: Final = "tilefarm_folder"
 _PYTHON_KEY: Final = "tilefarm_python"
-_AGENT_SECONDS: Final = 60.0
-_POLL_SECONDS: Final = 0.5
+AGENT_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.5
 _FETCH_SECONDS: Final = 120.0
 
 
@@ -172,7 +172,7 @@ def _started(
     Raises:
         InfraError: it is not ready for jobs in time.
     """
-    until = clock.seconds() + _AGENT_SECONDS
+    until = clock.seconds() + AGENT_SECONDS
     told = False
     while True:
         try:
@@ -180,13 +180,13 @@ def _started(
         except UnreadyError as unready:
             if clock.seconds() >= until:
                 raise InfraError(
-                    f"{unready.what} (waited for {_AGENT_SECONDS:g} s)",
+                    f"{unready.what} (waited for {AGENT_SECONDS:g} s)",
                     "on its head, `ray status`, and dashboard_agent.log in Ray's folder of logs",
                 ) from None
         if say and not told:
-            say(f"waiting for the cluster's job agent, {_AGENT_SECONDS:g} s at most")
+            say(f"waiting for the cluster's job agent, {AGENT_SECONDS:g} s at most")
         told = True
-        clock.sleep(_POLL_SECONDS)
+        clock.sleep(POLL_SECONDS)
 
 
 def _ended(dashboard: Dashboard, fetch_job: str, clock: Clock) -> str:
@@ -197,7 +197,7 @@ def _ended(dashboard: Dashboard, fetch_job: str, clock: Clock) -> str:
             raise InfraError(
                 f"the cluster did not send it within {_FETCH_SECONDS:g} s", "is the cluster busy?"
             )
-        clock.sleep(_POLL_SECONDS)
+        clock.sleep(POLL_SECONDS)
     log = dashboard.log(fetch_job)
     if state.status != "SUCCEEDED":
         raise InfraError(f"the cluster cannot send it: {last_line(log) or state.message}")

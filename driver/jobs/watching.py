@@ -12,9 +12,9 @@ from driver.jobs.dashboard import Dashboard
 from driver.jobs.responses import RayJob
 from driver.jobs.shipping import last_line
 
-_POLL_SECONDS: Final = 0.5
-_BEGIN_SECONDS: Final = 60.0
-_STEADY_SECONDS: Final = 4.0
+POLL_SECONDS: Final = 0.5
+BEGIN_SECONDS: Final = 60.0
+STEADY_SECONDS: Final = 4.0
 """A job that another version of tilefarm refuses has ended by then."""
 
 
@@ -24,7 +24,7 @@ def begun(dashboard: Dashboard, job: str, clock: Clock) -> RayJob:
     Raises:
         InfraError: it has failed already.
     """
-    until = clock.seconds() + _BEGIN_SECONDS
+    until = clock.seconds() + BEGIN_SECONDS
     steady: float | None = None
     while True:
         state = dashboard.job(job)
@@ -33,10 +33,10 @@ def begun(dashboard: Dashboard, job: str, clock: Clock) -> RayJob:
             raise InfraError(f"{job} failed at once: {why}", f"`tilefarm logs {job}`")
         now = clock.seconds()
         if state.status == "RUNNING" and steady is None:
-            steady = now + _STEADY_SECONDS
+            steady = now + STEADY_SECONDS
         if state.ended or now > until or (steady is not None and now > steady):
             return state
-        clock.sleep(_POLL_SECONDS)
+        clock.sleep(POLL_SECONDS)
 
 
 def followed(dashboard: Dashboard, job: str, clock: Clock) -> Iterator[str]:
@@ -50,7 +50,7 @@ def followed(dashboard: Dashboard, job: str, clock: Clock) -> Iterator[str]:
             shown = len(log)
         if ended:
             return
-        clock.sleep(_POLL_SECONDS)
+        clock.sleep(POLL_SECONDS)
 
 
 def stopped(dashboard: Dashboard, job: str, clock: Clock) -> RayJob:
@@ -59,11 +59,11 @@ def stopped(dashboard: Dashboard, job: str, clock: Clock) -> RayJob:
     Raises:
         InfraError: it does not end.
     """
-    until = clock.seconds() + _BEGIN_SECONDS
+    until = clock.seconds() + BEGIN_SECONDS
     if not dashboard.job(job).ended:
         dashboard.stop(job)
     while not (state := dashboard.job(job)).ended:
         if clock.seconds() > until:
-            raise InfraError(f"{job} does not end within {_BEGIN_SECONDS:g} s", "try once more")
-        clock.sleep(_POLL_SECONDS)
+            raise InfraError(f"{job} does not end within {BEGIN_SECONDS:g} s", "try once more")
+        clock.sleep(POLL_SECONDS)
     return state

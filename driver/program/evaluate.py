@@ -20,7 +20,7 @@ _RUN_SECONDS: Final = 10.0
 """About so long a run of several samples lasts: who watches sees it go on, and what a lost device
 takes with it is soon done again."""
 _MOST_SAMPLES: Final = 25
-_MOST_NBYTES: Final = 64 << 20
+MOST_NBYTES: Final = 64 << 20
 """Of the inputs, and of the outputs, of one run; far below what a device takes as one blob."""
 
 
@@ -107,7 +107,7 @@ def _between(inputs: Mapping[str, NDArray[Any]], begin: int, end: int) -> dict[s
 def _most_samples(program: NetworkProgram) -> int:
     """So many samples that inputs and outputs of a run stay small."""
     largest = max(p.nbytes for p in (*program.inputs, *program.outputs))
-    return max(1, _MOST_NBYTES // largest) * program.batch
+    return max(1, MOST_NBYTES // largest) * program.batch
 
 
 def good_answer(done: RunEnded) -> Measurement:

@@ -86,7 +86,7 @@ def compiling(
     """A worker whose compiler aborts on an `add`; warm."""
     tests = Path(__file__).resolve().parents[1]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tests, tests.parent))))
-    monkeypatch.setattr(ray_workers, "_HOST", "kit.children.bad_ray")
+    monkeypatch.setattr(ray_workers, "HOST", "kit.children.bad_ray")
     with tempfile.TemporaryDirectory(prefix="t-") as folder:  # sockets have short names
         log = tmp_path / "log"
         host = RayHost(Path(folder), 1, log) if request.param == "ray" else None

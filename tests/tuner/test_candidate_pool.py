@@ -17,7 +17,7 @@ from tuner.search import Rows
 
 @pytest.mark.parametrize("listed", [0, 10_000])
 def test_every_point_is_taken_once(monkeypatch: pytest.MonkeyPatch, listed: int) -> None:
-    monkeypatch.setattr(tuner.candidate_pool, "_LISTED", listed)
+    monkeypatch.setattr(tuner.candidate_pool, "LISTED", listed)
     space = conv_like_space(4, 6, 2, 1, 1)
     everything = Sampler(space).enumerate(5000)
     assert everything is not None

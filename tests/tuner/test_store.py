@@ -274,7 +274,7 @@ def test_a_file_that_cannot_be_written_is_not_called_damaged(
     def refused(_: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
-    monkeypatch.setattr("tuner.trial_database._migrate", refused)
+    monkeypatch.setattr("tuner.trial_database.migrate", refused)
     with pytest.raises(OutputError, match=r"cannot write .*readonly database") as caught:
         TrialStore(path)
     assert "can be written" in caught.value.hint

@@ -34,13 +34,13 @@ from driver.farm.compiling.worker import (
 if TYPE_CHECKING:
     from compile_worker.worker import Job, Result
 
-_HOST: Final = "driver.farm.compiling.ray_child"
+HOST: Final = "driver.farm.compiling.ray_child"
 """The program of the child."""
 
 _PATIENCE_SECONDS: Final = 8.0
-_WORKER_SECONDS: Final = 120.0
+WORKER_SECONDS: Final = 120.0
 """A Ray of our own that gives a batch no worker by then is not well."""
-_CLUSTER_SECONDS: Final = 3600.0
+CLUSTER_SECONDS: Final = 3600.0
 """So long a run stands in the queue of a cluster that others fill, as a job does for devices."""
 
 _RAISED: Final[Mapping[str, type[Exception]]] = {
@@ -82,10 +82,10 @@ class RayHost:
         self.style = style
         self.cluster = cluster
         self.queue = RayQueue(
-            _CLUSTER_SECONDS if cluster else _WORKER_SECONDS, clock=clock or SystemClock()
+            CLUSTER_SECONDS if cluster else WORKER_SECONDS, clock=clock or SystemClock()
         )
         words = [str(folder), *style_words(style), cluster, str(token.absolute()) if token else ""]
-        self._child = PipeChild(_HOST, [*words, str(workers)], pipes=1, log=log, kept=True)
+        self._child = PipeChild(HOST, [*words, str(workers)], pipes=1, log=log, kept=True)
         (self._control,) = self._child.pipes
         self.pipes: list[Connection] = []
         """One for each slot, once Ray is up."""

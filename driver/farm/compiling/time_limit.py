@@ -15,7 +15,7 @@ from typing import Final
 from driver.processes import ASLEEP, activity
 
 _LOOK_SECONDS: Final = 0.2
-_PATIENCE: Final = 20.0
+PATIENCE: Final = 20.0
 """So many times the limit, on the clock: a machine that gives less of a processor is not well."""
 
 
@@ -47,7 +47,7 @@ def overdue(pipe: Connection, pid: int, seconds: float) -> Overdue | None:
             active = now
         if now - active >= seconds:
             return Overdue(f"no answer, and asleep for {seconds:g} s", True)
-        if now - began >= _PATIENCE * seconds:
+        if now - began >= PATIENCE * seconds:
             got = f"{spent - before:.1f} s of a processor in {now - began:.0f} s"
             return Overdue(f"it got {got}", False)
     return None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from driver.network.graph.ir import Window
 
-_COLUMNS_NBYTES: Final = 4 << 20
+COLUMNS_NBYTES: Final = 4 << 20
 """Of the columns that are multiplied at a time: caches hold them from their making to their use."""
 
 
@@ -93,7 +93,7 @@ def correlate(x: NDArray[Any], weight: NDArray[Any], window: Window) -> NDArray[
     kernel = weight.reshape(weight.shape[0], -1)
     oh, ow = window.positions(x.shape[2], x.shape[3])
     sums = np.empty((x.shape[0], len(kernel), oh, ow), kernel.dtype)
-    places = _COLUMNS_NBYTES // max(1, kernel.shape[1] * kernel.itemsize)
+    places = COLUMNS_NBYTES // max(1, kernel.shape[1] * kernel.itemsize)
     for samples in _runs(x.shape[0], places // max(1, oh * ow)):
         view = patches(padded(x[samples].astype(kernel.dtype, copy=False), window), window)
         for rows in _runs(oh, places // max(1, ow)):

@@ -30,7 +30,7 @@ from driver.network.integer.qir import (
     result_type,
 )
 
-_ROWS_ELEMENTS: Final = 1 << 17
+ROWS_ELEMENTS: Final = 1 << 17
 """Of a matrix of weights that is in float at a time: a mebibyte, which caches hold."""
 _EXACT_FLOAT32_SUM: Final = 1 << 24
 
@@ -93,7 +93,7 @@ def products(x: LayerArray, weight: WeightArray) -> NDArray[Any]:
     exactly = _exact_type(weight.shape[1] * _largest(weight), _largest(x))
     left = x.astype(exactly)
     sums = np.empty((len(x), len(weight)), exactly)
-    rows = max(1, _ROWS_ELEMENTS // max(1, weight.shape[1]))
+    rows = max(1, ROWS_ELEMENTS // max(1, weight.shape[1]))
     for begin in range(0, len(weight), rows):
         part = slice(begin, begin + rows)
         np.matmul(left, weight[part].astype(exactly).T, out=sums[:, part])

@@ -56,9 +56,9 @@ _MUCH_DB: Final = 20.0
 """Signal to noise below which noise is much: more than a tenth of the outputs."""
 _MANY: Final = 0.02
 """The share of answers from which on it is many that change."""
-_LITTLE_DB: Final = 40.0
+LITTLE_DB: Final = 40.0
 """From here on noise is less than a hundredth of the outputs, which changes hardly an answer."""
-_FAR_TOO_MANY: Final = 0.1
+FAR_TOO_MANY: Final = 0.1
 """The share from which on a network is worth twice its cycles: less, and the user decides it."""
 _CLEARLY_DB: Final = 1.0
 _MAY_COST_DB: Final = 3.0
@@ -133,7 +133,7 @@ def choose_options(
     floats = run_float(graph, few)
     answers = run_integer(usual.quantized, few)
     found = _db(floats, answers)
-    if found >= _LITTLE_DB and how.share_shifts is None and _own_shifts(usual.quantized):
+    if found >= LITTLE_DB and how.share_shifts is None and _own_shifts(usual.quantized):
         return _with_shared_shifts(usual, calibration, quantized_by, few, floats, found)
     if found < _MUCH_DB or changed_share(graph, floats, answers) > _MANY:
         trial = _trial(graph, calibration, quantized_by)
@@ -162,7 +162,7 @@ def _at_once(
     if not scores >= _ENOUGH_DB:
         return None
     usual = Chosen(quantized=made.quantized, how=how)
-    if not (answers >= _LITTLE_DB and how.share_shifts is None and _own_shifts(made.quantized)):
+    if not (answers >= LITTLE_DB and how.share_shifts is None and _own_shifts(made.quantized)):
         return usual
     shared = replace(how, share_shifts=True)
     other = at_once_by(shared)
@@ -249,7 +249,7 @@ class _Trial:
     def widened(self, chosen: Chosen) -> Chosen:
         """With 16 bits where these are enough, if far too many answers change."""
         known: dict[tuple[Remedy, ...], float] = {(): self.changed(chosen.how)}
-        if known[()] <= _FAR_TOO_MANY:
+        if known[()] <= FAR_TOO_MANY:
             return chosen
 
         def changed(some: tuple[Remedy, ...]) -> float:

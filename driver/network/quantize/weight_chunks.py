@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-_MOST_ELEMENTS: Final = 4 << 20
+MOST_ELEMENTS: Final = 4 << 20
 """32 MiB of float64; several such arrays are alive at once."""
 
 
@@ -22,7 +22,7 @@ def bands(weight: NDArray[Any], block: int = 1, most: int | None = None) -> Iter
         most: elements of a band, if a block has no more.
     """
     rows = len(weight)
-    fit = (most or _MOST_ELEMENTS) // max(1, weight.size // max(1, rows))
+    fit = (most or MOST_ELEMENTS) // max(1, weight.size // max(1, rows))
     step = max(1, fit // block) * block
     for start in range(0, max(1, rows), step):
         yield slice(start, start + step)

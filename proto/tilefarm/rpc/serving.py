@@ -34,10 +34,10 @@ from tilefarm.watch.work import work_of
 
 _Request = TypeVar("_Request")
 _Reply = TypeVar("_Reply")
-_MESSAGE_SECONDS: Final = 30.0
+MESSAGE_SECONDS: Final = 30.0
 """Until the first message of a call, and from one to the next: four MiB over a slow line."""
 
-_NEIGHBOUR_SECONDS: Final = 2.0
+NEIGHBOUR_SECONDS: Final = 2.0
 """The same of somebody on this machine, who needs no token and sends a few bytes."""
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -260,7 +260,7 @@ def _let_in(desk: Desk, method: Method[Any, Any], call: _Call) -> Iterator[Ident
 
 async def _asked(desk: Desk, method: Method[Any, Any], call: _Call, by: Identity) -> Any:
     """What a handler of the method takes: a request, or an iterator of many."""
-    seconds = _NEIGHBOUR_SECONDS if by is NEIGHBOUR else _MESSAGE_SECONDS
+    seconds = NEIGHBOUR_SECONDS if by is NEIGHBOUR else MESSAGE_SECONDS
     if method.sends_many:
         return _requests(method, call.context, seconds)
     content = await _message(call.context, seconds)

@@ -1,7 +1,7 @@
 """Times of the known kernel on a stand-in for a board, whose host was busy: recorded, and played.
 
-`PYTHONPATH=tests:. python -m tests.device_server.device.busy_host` records them anew, in ten minutes
-on a host on which several processes want every core.
+`PYTHONPATH=tests:. python -m tests.device_server.device.busy_host` records them anew in ten
+minutes, on a host on which several processes want every core.
 """
 
 from __future__ import annotations

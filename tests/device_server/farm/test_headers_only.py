@@ -57,7 +57,7 @@ def test_five_hundred_calls_of_strangers_keep_nobody_out(tracker: Server) -> Non
 def test_a_call_whose_message_does_not_come_is_ended(
     farm: Farm, tracker: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "_MESSAGE_SECONDS", 0.3)
+    monkeypatch.setattr(serving, "MESSAGE_SECONDS", 0.3)
     device = farm.device(tracker=tracker)
     known = (*authorization(TOKEN), *announcement())
     for asked, method in ((tracker, methods.ACQUIRE), (device, methods.WRITE)):
@@ -97,7 +97,7 @@ def test_whoever_watches_without_a_token_takes_no_place_of_others(tracker: Serve
 
 
 def test_reflection_that_nobody_asks_ends(tracker: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_NEIGHBOUR_SECONDS", 0.3)
+    monkeypatch.setattr(serving, "NEIGHBOUR_SECONDS", 0.3)
     with grpc.insecure_channel(tracker.address) as channel:
         released = threading.Event()
         stub = reflection_pb2_grpc.ServerReflectionStub(channel)

@@ -137,7 +137,7 @@ def test_what_the_device_spoils_ends_it(client: DeviceClient, runner: FakeRunner
 def test_none_begins_when_the_call_has_lasted_long(
     client: DeviceClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servicer, "_BATCH_SECONDS", 0.15)
+    monkeypatch.setattr(servicer, "BATCH_SECONDS", 0.15)
     assert len(client.run_batch([ask(1, "slow"), ask(2)])) == 1
     assert entries(runner) == ["slow"]
 

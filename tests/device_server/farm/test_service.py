@@ -73,7 +73,7 @@ def test_the_same_device_gets_its_name_back_at_once(farm: Farm) -> None:
 def test_a_device_whose_token_is_void_for_a_while_comes_back(
     farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registration, "_REFUSED_SECONDS", 0.1)
+    monkeypatch.setattr(registration, "REFUSED_SECONDS", 0.1)
     rows = [
         TokenEntry(hash=Digest.of(role.value.encode()), user="sim0", role=role)
         for role in (FarmRole.DEVICE, FarmRole.READ)

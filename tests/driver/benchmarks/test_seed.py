@@ -53,7 +53,7 @@ def test_the_command_kills_every_second_search_and_fails_where_they_differ(
         assert (trials, chosen) == (50, 3)
         return replace(SEARCHED, kills=len(kills), best=(("w", f"t{len(asked)}"),))
 
-    monkeypatch.setattr(seed, "_searched", searched)
+    monkeypatch.setattr(seed, "searched", searched)
     words = ["bench", "seed", "--runs", "5", "--trials", "50", "--seed", "3", "--load", "1"]
     assert cli.main([*words, "--gate"]) == 1
     assert "distinct best schedules         5            <= 1  missed" in capsys.readouterr().out

@@ -202,7 +202,7 @@ def test_who_is_told_when_to_come_again_comes_then(monkeypatch: pytest.MonkeyPat
                 raise BusyError("full", "wait", 0.01)
             return super().acquire(wait_seconds, gone)
 
-    monkeypatch.setattr(device_thread, "_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(device_thread, "RETRY_SECONDS", 60.0)
     assert cycles(runner(Busy(1), wait=30.0).run([order(1)])) == [1000]
 
 

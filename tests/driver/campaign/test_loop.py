@@ -368,14 +368,14 @@ def test_without_a_device_the_search_ends_and_says_why() -> None:
 def test_a_search_in_which_nothing_is_under_way_any_more_ends_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loop, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(DeviceSlots, "put", lambda *forgotten: None)
     with pytest.raises(RuntimeError, match=r"nothing is under way.*running"):
         Scene(StandInDevices(1)).play()
 
 
 def test_a_search_that_waits_for_a_device_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(loop, "LOOK_SECONDS", 0.001)
 
     class Late(StandInDevices):
         def acquire(self, wait_seconds: float, gone: Callable[[], bool] = lambda: False) -> Lease:

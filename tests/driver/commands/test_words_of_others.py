@@ -135,7 +135,7 @@ def test_a_doctor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = [Finding(subject=words, good=False, detail=words, repair=words)]
-    monkeypatch.setattr("driver.commands.doctor._findings", lambda _: found)
+    monkeypatch.setattr("driver.commands.doctor.findings_of", lambda _: found)
     assert cli.main(["doctor", *farm]) == 2
     assert_harmless(capsys.readouterr().out)
 

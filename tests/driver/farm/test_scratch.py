@@ -25,7 +25,7 @@ def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a short path in which scratch folders are made."""
     with tempfile.TemporaryDirectory(prefix="t", dir="/tmp") as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
-        monkeypatch.setattr("driver.farm.scratch._LONGEST", 60)
+        monkeypatch.setattr("driver.farm.scratch.LONGEST", 60)
         yield Path(folder)
 
 
@@ -45,7 +45,7 @@ def test_living_runs_keep_theirs(parent: Path) -> None:
 
 def test_what_a_killed_run_left_is_removed_by_the_next(parent: Path) -> None:
     script = f"import tempfile; tempfile.tempdir = {str(parent)!r}\n"
-    script += f"import driver.farm.scratch as s; s._LONGEST = 60\n{KILLED}"
+    script += f"import driver.farm.scratch as s; s.LONGEST = 60\n{KILLED}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     left = Path(done.stdout.strip())
     assert left.exists()
@@ -109,6 +109,6 @@ def test_no_place_for_it_is_an_error_that_names_the_remedy(
 
 
 def test_a_long_path_is_avoided(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("driver.farm.scratch._LONGEST", 5)
+    monkeypatch.setattr("driver.farm.scratch.LONGEST", 5)
     with scratch_folder() as folder:
         assert folder.parent == Path("/tmp")

@@ -52,9 +52,9 @@ def said(cluster: list[str], capsys: pytest.CaptureFixture[str]) -> Said:
 @pytest.fixture
 def steady(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a job to begin."""
-    monkeypatch.setattr("driver.jobs.watching._STEADY_SECONDS", 0.0)
-    monkeypatch.setattr("driver.jobs.watching._POLL_SECONDS", 0.01)
-    monkeypatch.setattr("driver.jobs.shipping._POLL_SECONDS", 0.05)
+    monkeypatch.setattr("driver.jobs.watching.STEADY_SECONDS", 0.0)
+    monkeypatch.setattr("driver.jobs.watching.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("driver.jobs.shipping.POLL_SECONDS", 0.05)
 
 
 SUBMIT = ("submit", str(DEMO_MODEL), "--calibrate", str(DEMO_CALIBRATION), "--json")
@@ -92,7 +92,7 @@ def test_a_cluster_that_is_just_starting_is_waited_for(
 def test_one_that_never_starts_its_jobs_is_given_up(
     dashboard: RayDashboard, said: Said, steady: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("driver.jobs.shipping._AGENT_SECONDS", 0.2)
+    monkeypatch.setattr("driver.jobs.shipping.AGENT_SECONDS", 0.2)
     dashboard.unready = [AGENT] * 1000
     told = said(*SUBMIT, code=70)
     assert "starts no jobs: No available agent to submit job" in told
@@ -213,8 +213,8 @@ def test_cancelling_a_job_that_has_ended_says_what_comes_next(
 def test_a_job_that_fails_at_once_says_why(
     dashboard: RayDashboard, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("driver.jobs.watching._STEADY_SECONDS", 110.0)
-    monkeypatch.setattr("driver.jobs.watching._BEGIN_SECONDS", 110.0)
+    monkeypatch.setattr("driver.jobs.watching.STEADY_SECONDS", 110.0)
+    monkeypatch.setattr("driver.jobs.watching.BEGIN_SECONDS", 110.0)
     dashboard.runs = True
     why = said(*SUBMIT, "--folder", "/dev/null/x", code=70)
     assert "failed at once: tilefarm job run: /dev/null/x/" in why

@@ -108,7 +108,7 @@ def test_runs_have_as_many_samples_as_the_first_ones_say(
 
 
 def test_large_samples_make_small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "_MOST_NBYTES", 3 * 400)
+    monkeypatch.setattr(evaluate, "MOST_NBYTES", 3 * 400)
     x = np.zeros((9, 100), np.float32)
     copying = Copying(1, 0.001)
     run_program(program(values=100), {"x": x}, runner(copying, 1), limit_seconds=9.0, run_id="r")

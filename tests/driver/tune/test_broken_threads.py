@@ -12,7 +12,7 @@ import pytest
 
 from driver.cli import main
 from driver.farm.children import Child
-from driver.farm.compiling.executor import Workers
+from driver.farm.compiling.retrying_worker import RetryingWorker
 from driver.farm.device_messages import Order
 from driver.farm.leases import Leases
 from driver.farm.measurer import Measurer
@@ -76,7 +76,7 @@ def device_after_the_search(fault: Fault, _: pytest.MonkeyPatch) -> None:
 
 
 def compiler(fault: Fault, _: pytest.MonkeyPatch) -> None:
-    fault.put(Workers, "_run")
+    fault.put(RetryingWorker, "compile")
 
 
 def renewals(fault: Fault, patched: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def test_a_cluster_that_ends_is_not_a_crash_of_a_job(
 ) -> None:
     with monkeypatch.context() as patched:
         # The child neither joins nor ends: it waits for a batch that never comes.
-        patched.setattr("driver.farm.compiling.ray_worker._HOST", "kit.children.sleeper")
+        patched.setattr("driver.farm.compiling.ray_worker.HOST", "kit.children.sleeper")
         patched.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
         host = RayHost(tmp_path, 1, tmp_path / "log", cluster="10.0.0.1:6379")
     assert host.waits_for == "joining the Ray cluster at 10.0.0.1:6379"
@@ -98,7 +98,7 @@ def test_a_run_has_a_worker_for_each_cpu_of_a_cluster_or_as_many_as_its_user_say
 ) -> None:
     tests = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tests, tests.parent))))
-    monkeypatch.setattr("driver.farm.compiling.ray_worker._HOST", "kit.children.joined_ray")
+    monkeypatch.setattr("driver.farm.compiling.ray_worker.HOST", "kit.children.joined_ray")
     token = tmp_path / "token"
     create_token(token)
     settings = FarmSettings(

@@ -35,7 +35,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a host that is full until `free` is there has its files."""
     tests = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tests, tests.parent))))
-    monkeypatch.setattr(ray_worker, "_HOST", "kit.children.full_ray")
+    monkeypatch.setattr(ray_worker, "HOST", "kit.children.full_ray")
     with tempfile.TemporaryDirectory(prefix="t-") as name:  # sockets have short names
         yield Path(name)
 
@@ -66,7 +66,7 @@ def test_the_time_in_the_queue_is_not_a_batchs(folder: Path) -> None:
 def test_a_cluster_that_stays_full_ends_the_run_which_goes_on_later(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_worker, "_CLUSTER_SECONDS", 3.0)
+    monkeypatch.setattr(ray_worker, "CLUSTER_SECONDS", 3.0)
     host = RayHost(folder, 1, folder / "log", cluster="10.0.0.1:6379")
     try:
         full = r"10\.0\.0\.1:6379 is full: none of our batches began within 0\.05 min\n  try: "
@@ -80,7 +80,7 @@ def test_a_cluster_that_stays_full_ends_the_run_which_goes_on_later(
 def test_a_ray_of_ones_own_that_gives_no_worker_is_given_up(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_worker, "_WORKER_SECONDS", 3.0)
+    monkeypatch.setattr(ray_worker, "WORKER_SECONDS", 3.0)
     host = RayHost(folder, 1, folder / "log")
     try:
         assert host.wait(100)

@@ -49,7 +49,7 @@ def test_who_computes_or_sleeps_for_so_long_has_used_its_time_up(does: str, why:
 
 
 def test_who_is_stopped_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("driver.farm.compiling.time_limit._PATIENCE", 3.0)
+    monkeypatch.setattr("driver.farm.compiling.time_limit.PATIENCE", 3.0)
     with child(COMPUTES) as (pipe, process):
         process.send_signal(signal.SIGSTOP)
         late = overdue(pipe, process.pid, 0.5)
@@ -60,7 +60,7 @@ def test_who_is_stopped_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_sleeps_now_and_then_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """It works on between its naps, so there is an end to wait for."""
-    monkeypatch.setattr("driver.farm.compiling.time_limit._PATIENCE", 4.0)
+    monkeypatch.setattr("driver.farm.compiling.time_limit.PATIENCE", 4.0)
     with child("for _ in range(10000):\n time.sleep(0.05)\n sum(range(1_000_000))") as (pipe, it):
         late = overdue(pipe, it.pid, 1.5)
     assert late is not None

@@ -33,7 +33,7 @@ def test_a_convolution_in_parts_is_the_whole_one(
 ) -> None:
     x, weight = integers(3, 4, 7, 9), integers(5, 4, *window.kernel).astype(np.float64)
     seen = patches(padded(x, window), window).astype(np.float64)
-    monkeypatch.setattr(columns, "_COLUMNS_NBYTES", nbytes)
+    monkeypatch.setattr(columns, "COLUMNS_NBYTES", nbytes)
     found = correlate(x, weight, window)
     assert found.dtype == weight.dtype
     np.testing.assert_array_equal(found, np.einsum("nchwij,ocij->nohw", seen, weight))

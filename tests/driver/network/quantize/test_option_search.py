@@ -136,7 +136,7 @@ def test_fewer_changes_are_not_worth_cycles_that_nobody_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, data = with_large_weights()
-    monkeypatch.setattr(option_search, "_FAR_TOO_MANY", 1.0)
+    monkeypatch.setattr(option_search, "FAR_TOO_MANY", 1.0)
     seen: list[Quantization] = []
     how = choose_options(graph, data, AS_USUAL, by(graph, seen)).how
     assert (how.wide, how.wide_activations) == (None, None)
@@ -200,7 +200,7 @@ def has_own_shifts(quantized: QuantGraph) -> bool:
 
 
 def test_shifts_are_shared_where_accuracy_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(option_search, "_LITTLE_DB", 30.0)
+    monkeypatch.setattr(option_search, "LITTLE_DB", 30.0)
     graph, data = uneven_rows(2.0)
     how = Quantization(fit_weights=False)
     usual, chosen = quantize(graph, data, how), choose_options(graph, data, how, by(graph, []))
@@ -216,7 +216,7 @@ def test_shifts_are_shared_where_accuracy_has_room(monkeypatch: pytest.MonkeyPat
 def test_blocks_of_wide_weights_share_their_shifts_already(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(option_search, "_LITTLE_DB", 30.0)
+    monkeypatch.setattr(option_search, "LITTLE_DB", 30.0)
     graph, data = uneven_rows(64.0)
     seen: list[Quantization] = []
 
@@ -235,7 +235,7 @@ def test_a_network_with_little_noise_is_made_after_one_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, data = uneven_rows(2.0)
-    monkeypatch.setattr(option_search, "_LITTLE_DB", 90.0)
+    monkeypatch.setattr(option_search, "LITTLE_DB", 90.0)
     runs: list[Arrays] = []
     monkeypatch.setattr(
         "driver.network.quantize.refining.moments",
@@ -263,7 +263,7 @@ def test_shifts_are_shared_at_once_where_accuracy_has_room(
     spread: float, fitted_layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weights are fitted where what they lose by the nearest ones is too much."""
-    monkeypatch.setattr(option_search, "_LITTLE_DB", 30.0)
+    monkeypatch.setattr(option_search, "LITTLE_DB", 30.0)
     met: list[object] = []
 
     def noted(*args: Any) -> Any:

@@ -28,7 +28,7 @@ BIAS = RNG.standard_normal(70).astype(np.float32)
 def test_rows_come_in_whole_blocks_and_in_order(
     rows: int, columns: int, block: int, steps: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_ELEMENTS", 4700)
+    monkeypatch.setattr(module, "MOST_ELEMENTS", 4700)
     weight = np.broadcast_to(np.zeros(1), (rows, columns))
     found = [range(rows)[band] for band in bands(weight, block)]
     assert [len(each) for each in found] == steps
@@ -47,7 +47,7 @@ def test_parameters_are_those_of_the_whole_layer(
 ) -> None:
     whole = parameters(kind)
     noise = added_noise(WEIGHT, whole, in_scale=0.1, out_scale=0.3)
-    monkeypatch.setattr(module, "_MOST_ELEMENTS", 2000)
+    monkeypatch.setattr(module, "MOST_ELEMENTS", 2000)
     parts = parameters(kind)
     for name in ("weight", "bias", "shift", "factor"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
@@ -62,7 +62,7 @@ def test_products_are_exact_in_parts(terms: int, monkeypatch: pytest.MonkeyPatch
     x = RNG.integers(-128, 128, (3, terms), np.int8)
     weight = RNG.integers(-128, 128, (37, terms), np.int8)
     wanted = x.astype(np.int64) @ weight.astype(np.int64).T
-    monkeypatch.setattr(arithmetic, "_ROWS_ELEMENTS", 4 * terms)
+    monkeypatch.setattr(arithmetic, "ROWS_ELEMENTS", 4 * terms)
     np.testing.assert_array_equal(arithmetic.products(x, weight), wanted)
 
 
