@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
@@ -24,8 +24,8 @@ from device_server.runner.runner import Runner
 from device_server.tenancy import OWN, Tenancy
 from device_server.vta.library.native import find_stand_in
 
-Look: TypeAlias = tuple[float, float, float, float, int, int, int] | None
-"""A wall time field by field; None where the host was too busy to time anything."""
+Look: TypeAlias = dict[str, Any] | None
+"""The fields of a wall time; None where the host was too busy to time anything."""
 
 FILE: Final = Path(__file__).with_suffix(".json")
 _PAUSES_SECONDS: Final = (0.0, 0.1, 0.4, 1.5)
@@ -69,7 +69,7 @@ class Recorded:
             artifact=job.artifact,
             device="board",
             counters=None,
-            wall_time=None if look is None else WallTime(*look),
+            wall_time=None if look is None else WallTime(**look),
         )
 
     def close(self) -> None:
@@ -82,7 +82,10 @@ def _look(runner: Runner, known: KnownKernel, folder: Path, precision: Precision
     if isinstance(outcome, RunFailure):
         return None
     assert outcome.wall_time is not None
-    return astuple(outcome.wall_time)
+    return {
+        name: float(f"{value:.5g}") if isinstance(value, float) else value
+        for name, value in asdict(outcome.wall_time).items()
+    }
 
 
 def _board(mhz: int) -> Runner:
