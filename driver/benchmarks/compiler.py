@@ -20,7 +20,7 @@ from driver.benchmarks.command_line import add_number, add_seed, add_target, tel
 from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, processor_seconds
 from driver.benchmarks.compiler_workers import WorkerMemory, rate, worker_memory
 from driver.environment import machine
-from driver.program.vta.layers import RESNET18, Convolution, Epilogue
+from driver.program.vta.layers import RESNET18, Convolution, LayerVariant
 from driver.report.terminal.text_table import text_table
 from driver.targets import accelerated_target
 from tuner.sampler import Sampler
@@ -80,7 +80,7 @@ def candidates(
 
 
 def _schedules(layer: Convolution, target: Target, points: int, seed: int) -> Iterator[CompileJob]:
-    workload = layer.workload(target, Epilogue(bias=True))
+    workload = layer.workload(target, LayerVariant(bias=True))
     made = generate(workload, target)
     drawn = Sampler(made.space).sample(points, np.random.default_rng(seed))
     for at in range(points):  # a small space has fewer

@@ -22,7 +22,7 @@ from driver.benchmarks.search import best_point
 from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
 from driver.benchmarks.workload_runner import FailedSchedule, KernelMeasurement, WorkloadRunner
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
-from driver.program.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, Epilogue
+from driver.program.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, LayerVariant
 from driver.report.terminal.text_table import text_table
 from driver.targets import simulated_target
 
@@ -94,7 +94,7 @@ class KernelTask:
 
     name: str
     layer: Convolution
-    epilogue: Epilogue
+    epilogue: LayerVariant
     template: TemplatePoint | None
     target: Target
     trials: int
@@ -219,8 +219,8 @@ def _tasks(args: argparse.Namespace) -> Iterator[KernelTask]:
         )
 
 
-def _epilogue(args: argparse.Namespace) -> Epilogue:
-    return Epilogue(
+def _epilogue(args: argparse.Namespace) -> LayerVariant:
+    return LayerVariant(
         bias=args.bias,
         per_channel=args.per_channel,
         wide=args.wide,

@@ -17,18 +17,18 @@ from driver.program.vta.layers import (
     PLAIN,
     RESNET18,
     Convolution,
-    Epilogue,
+    LayerVariant,
 )
 
 Shape = tuple[int, ...]
 Pads = tuple[int, int, int, int]
 
-PER_CHANNEL: Final = Epilogue(bias=True, per_channel=True)
-WIDE: Final = Epilogue(bias=True, wide=True)
-WIDE_PER_CHANNEL: Final = Epilogue(per_channel=True, wide=True)
-WIDE_ACTIVATIONS: Final = Epilogue(bias=True, wide_data=True, wide_results=True)
-ALL_WIDE: Final = Epilogue(bias=True, wide=True, wide_data=True, wide_results=True)
-BORDERED: Final = Epilogue(bias=True, border=True)
+PER_CHANNEL: Final = LayerVariant(bias=True, per_channel=True)
+WIDE: Final = LayerVariant(bias=True, wide=True)
+WIDE_PER_CHANNEL: Final = LayerVariant(per_channel=True, wide=True)
+WIDE_ACTIVATIONS: Final = LayerVariant(bias=True, wide_data=True, wide_results=True)
+ALL_WIDE: Final = LayerVariant(bias=True, wide=True, wide_data=True, wide_results=True)
+BORDERED: Final = LayerVariant(bias=True, border=True)
 WIDE_BORDERED: Final = replace(WIDE_ACTIVATIONS, border=True)
 
 
@@ -44,7 +44,7 @@ def workloads(target: Target) -> dict[str, Workload]:
     return found | dict(_others(_Blocks(target)))
 
 
-_ODD: Final[Mapping[str, tuple[Convolution, Epilogue]]] = {
+_ODD: Final[Mapping[str, tuple[Convolution, LayerVariant]]] = {
     "1x1": (Convolution(147, 64, 28, 28, 1, 1, 0), BIASED),
     "5x5": (Convolution(16, 32, 27, 27, 5, 1, 2), PLAIN),
     "7x7 stride 2": (Convolution(16, 64, 32, 32, 7, 2, 3), PER_CHANNEL),
@@ -108,7 +108,7 @@ def _made(
 def _dense(
     blocks: _Blocks, ci: int, co: int, *, wide: bool = False, wide_data: bool = False
 ) -> Workload:
-    epilogue = Epilogue(bias=True, wide=wide, wide_data=wide_data)
+    epilogue = LayerVariant(bias=True, wide=wide, wide_data=wide_data)
     data = blocks.image("data", ci)
     n, *others = data.shape
     inputs = (
@@ -121,7 +121,7 @@ def _dense(
     return _made("dense", inputs, blocks.image("out", co), **epilogue.attrs)
 
 
-def _grouped(blocks: _Blocks, epilogue: Epilogue = PLAIN) -> Workload:
+def _grouped(blocks: _Blocks, epilogue: LayerVariant = PLAIN) -> Workload:
     biases = (
         blocks.tiles("bias", 4, *(2,) * epilogue.is_in_planes, 1),
         blocks.unit(),

@@ -13,7 +13,7 @@ from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, DeviceClock, Precision, Role, RunJob, Status, Trial
 from tilefarm.plural import plural
 from tilefarm.space import Point, SearchSpace
-from tilefarm.target import Target, Timing
+from tilefarm.target import BusTiming, Target
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
@@ -143,7 +143,7 @@ class Task:
 def kernel_bounds(artifact: Artifact, target: Target, least_cycles: int) -> RunBounds:
     """What is known of a kernel's run: that of its workload, and what its compiler has counted."""
     counted = dict(artifact.features)
-    slow_memory = max(1.0, target.timing.dram_delay_cycles / Timing().dram_delay_cycles)
+    slow_memory = max(1.0, target.timing.dram_delay_cycles / BusTiming().dram_delay_cycles)
     return RunBounds(
         least_cycles=least_cycles,
         most_cycles=round(_MOST_TIMES * slow_memory * counted.get("serial_cycles", 0.0)),

@@ -2,18 +2,18 @@
 
 from driver.memory.bounds import peak_bound_nbytes
 from driver.memory.planner import plan
-from driver.memory.problem import Buffer, Memory, Op, Placement, Plan, Problem
-from driver.memory.validate import GOOD, Verdict, validate
+from driver.memory.problem import AddressRange, Buffer, Op, Placement, Plan, Problem
+from driver.memory.validate import GOOD, PlanVerdict, validate
 
 __all__ = [
     "GOOD",
+    "AddressRange",
     "Buffer",
-    "Memory",
     "Op",
     "Placement",
     "Plan",
+    "PlanVerdict",
     "Problem",
-    "Verdict",
     "peak_bound_nbytes",
     "plan",
     "validate",

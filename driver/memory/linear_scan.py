@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from driver.memory.list_scheduler import LiveRange
-from driver.memory.problem import Memory, Placement
+from driver.memory.problem import AddressRange, Placement
 
 
 class Direction(Enum):
@@ -143,7 +143,7 @@ class LinearScan:
 
 
 def place(
-    ranges: Sequence[LiveRange], memory: Memory, capacity_nbytes: int
+    ranges: Sequence[LiveRange], memory: AddressRange, capacity_nbytes: int
 ) -> tuple[Placement, ...] | None:
     """Runs the scan over live ranges in the order of their first use; None when it gets stuck.
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from driver.memory.linear_scan import placement_of
 from driver.memory.list_scheduler import LiveRange
-from driver.memory.problem import Memory, Placement
+from driver.memory.problem import AddressRange, Placement
 
 Order: TypeAlias = Callable[[LiveRange], tuple[int, ...]]
 
@@ -26,7 +26,7 @@ ORDERS: Final[Mapping[str, Order]] = {
 """Orders worth trying; the first is that of XLA's and TFLite's arenas."""
 
 
-def pack(ranges: Sequence[LiveRange], memory: Memory) -> tuple[Placement, ...]:
+def pack(ranges: Sequence[LiveRange], memory: AddressRange) -> tuple[Placement, ...]:
     """Places ranges in the given order, each as low as those before it allow."""
     placed: list[Placement] = []
     for live in ranges:
@@ -38,7 +38,7 @@ def pack(ranges: Sequence[LiveRange], memory: Memory) -> tuple[Placement, ...]:
 
 
 def improved(
-    ranges: Sequence[LiveRange], memory: Memory, *, goal_nbytes: int, tries: int, seed: int
+    ranges: Sequence[LiveRange], memory: AddressRange, *, goal_nbytes: int, tries: int, seed: int
 ) -> tuple[Placement, ...]:
     """The best packing that hill climbing finds from `ranges` in their order, within `tries`.
 

@@ -11,7 +11,7 @@ from driver.memory.bounds import peak_demand
 from driver.memory.linear_scan import place
 from driver.memory.list_scheduler import LiveRange, list_order, live_ranges
 from driver.memory.packing import ORDERS, improved, pack, peak_of
-from driver.memory.problem import Memory, Placement, Plan, Problem
+from driver.memory.problem import AddressRange, Placement, Plan, Problem
 
 _TRIES: Final = 100
 
@@ -53,7 +53,7 @@ def plan(problem: Problem, *, seed: int = 0) -> Plan:
 
 
 def _allocations(
-    memory: Memory, ranges: tuple[LiveRange, ...], goal: int, seed: int
+    memory: AddressRange, ranges: tuple[LiveRange, ...], goal: int, seed: int
 ) -> Iterator[tuple[str, tuple[Placement, ...]]]:
     reserved = sum(nbytes for _, nbytes in memory.reserved)
     step = max((r.buffer.alignment or memory.alignment for r in ranges), default=1)

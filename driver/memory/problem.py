@@ -39,7 +39,7 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class AddressRange:
     """An address range from 0 up. `capacity_nbytes` 0 means as much as it takes.
 
     `reserved` are (offset, nbytes) that nothing may use.
@@ -56,7 +56,7 @@ class Problem:
 
     buffers: tuple[Buffer, ...]
     ops: tuple[Op, ...]
-    memory: Memory = Memory()
+    memory: AddressRange = AddressRange()
 
     def alignment_of(self, buffer: Buffer) -> int:
         """The alignment that a buffer's offset must have."""
@@ -85,7 +85,7 @@ class Problem:
                 )
                 for row in document["ops"]
             ),
-            memory=Memory(
+            memory=AddressRange(
                 capacity_nbytes=memory["capacity_nbytes"],
                 alignment=memory["alignment"],
                 reserved=tuple((offset, nbytes) for offset, nbytes in memory["reserved"]),

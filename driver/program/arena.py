@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from driver.memory import GOOD, Buffer, Memory, Op, Plan, Problem, plan, validate
+from driver.memory import GOOD, AddressRange, Buffer, Op, Plan, Problem, plan, validate
 from driver.network import Network, NetworkStep
 from driver.program.model import alignment
 from driver.report.summary import ArenaPlan, ArenaRect
@@ -49,7 +49,7 @@ def _problem(network: Network, cycles: Mapping[str, int]) -> Problem:
     return Problem(
         buffers=tuple(Buffer(name=t.name, nbytes=t.nbytes) for t in intermediates),
         ops=tuple(_op(network, step, pieced, cycles.get(step.name, 0)) for step in network.steps),
-        memory=Memory(alignment=alignment(network.target)),
+        memory=AddressRange(alignment=alignment(network.target)),
     )
 
 

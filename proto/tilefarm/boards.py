@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tilefarm.machine import HLS_MAX_SHIFT, Board, Host, Limits, Target, Timing
+from tilefarm.machine import HLS_MAX_SHIFT, Board, BusTiming, Host, Limits, Target
 
 CORTEX_A9: Final = Host(triple="armv7-unknown-linux-gnueabihf", cpu="cortex-a9")
 CORTEX_A53: Final = Host(triple="aarch64-unknown-linux-gnu", cpu="cortex-a53")
@@ -29,13 +29,13 @@ PYNQ_Z1: Final = Target(
 )
 DE10_NANO: Final = Target(
     name="de10-nano",
-    timing=Timing(log_burst_beats=4),
+    timing=BusTiming(log_burst_beats=4),
     host=CORTEX_A9,
     board=Board(model="de10-nano", runtime="original", clock_mhz=100),
 )
 ULTRA96: Final = Target(
     name="ultra96",
-    timing=Timing(bus_nbytes=16),
+    timing=BusTiming(bus_nbytes=16),
     host=CORTEX_A53,
     limits=HLS_LIMITS,
     board=_hls("ultra96", 333),

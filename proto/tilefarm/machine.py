@@ -178,7 +178,7 @@ class VtaConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class BusTiming:
     """The bus and the DRAM behind it, as the cycle model needs them."""
 
     bus_nbytes: int = 8
@@ -255,7 +255,7 @@ class Target:
 
     name: str
     vta: VtaConfig | None = None
-    timing: Timing = field(default_factory=Timing)
+    timing: BusTiming = field(default_factory=BusTiming)
     host: Host = field(default_factory=Host)
     limits: Limits = field(default_factory=Limits)
     board: Board = field(default_factory=Board)
@@ -326,7 +326,11 @@ class Target:
         if self.vta is None:
             del document["vta"]
         if self.machine is not None:
-            for section, usual in (("timing", Timing()), ("limits", Limits()), ("board", Board())):
+            for section, usual in (
+                ("timing", BusTiming()),
+                ("limits", Limits()),
+                ("board", Board()),
+            ):
                 rows = document[section].items() - asdict(usual).items()
                 document[section] = dict(sorted(rows))
                 if not rows:

@@ -15,7 +15,7 @@ from tilefarm.boards import BOARDS
 from tilefarm.documents import read_json
 from tilefarm.errors import TargetError
 from tilefarm.impossible import impossibilities
-from tilefarm.machine import HLS_MAX_SHIFT, Board, Host, Limits, Target, Timing, VtaConfig
+from tilefarm.machine import HLS_MAX_SHIFT, Board, BusTiming, Host, Limits, Target, VtaConfig
 from tilefarm.machine_json import lanes_from_vta, machine_from_document
 from tilefarm.processors import PROCESSORS, this_processor
 from tilefarm.vta_config import is_vta_config, vta_config_target
@@ -23,10 +23,10 @@ from tilefarm.vta_config import is_vta_config, vta_config_target
 __all__ = [
     "TARGETS",
     "Board",
+    "BusTiming",
     "Host",
     "Limits",
     "Target",
-    "Timing",
     "VtaConfig",
     "built_in_targets",
     "impossibilities",
@@ -40,7 +40,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     target.name: target
     for target in (
         Target(name="sim"),
-        Target(name="sim-de10", timing=Timing(log_burst_beats=4)),
+        Target(name="sim-de10", timing=BusTiming(log_burst_beats=4)),
         Target(name="sim-mul", limits=Limits(alu_mul=True)),
         *BOARDS,
     )
@@ -106,7 +106,7 @@ def target_from_document(document: object, *, where: str) -> Target:
         vta = _section(VtaConfig, document.get("vta"), "vta", reasons, required=True)
     elif machine is not None and "vta" in document:
         machine = replace(machine, lanes=lanes_from_vta(document["vta"], reasons))
-    timing = _section(Timing, document.get("timing", {}), "timing", reasons)
+    timing = _section(BusTiming, document.get("timing", {}), "timing", reasons)
     host = _section(Host, document.get("host", {}), "host", reasons)
     limits = _section(Limits, document.get("limits", {}), "limits", reasons)
     board = _section(Board, document.get("board", {}), "board", reasons)
@@ -116,7 +116,7 @@ def target_from_document(document: object, *, where: str) -> Target:
         target = Target(
             name=str(name),
             vta=VtaConfig(**vta) if machine is None else None,
-            timing=Timing(**timing),
+            timing=BusTiming(**timing),
             host=Host(**host),
             limits=Limits(**limits),
             board=Board(**board),

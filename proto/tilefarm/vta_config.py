@@ -15,11 +15,13 @@ from typing import Any, Final
 from tilefarm.boards import DE10_NANO, PYNQ_Z1, ULTRA96, ZCU104
 from tilefarm.errors import TargetError
 from tilefarm.impossible import impossibilities
-from tilefarm.machine import Board, Target, Timing, VtaConfig
+from tilefarm.machine import Board, BusTiming, Target, VtaConfig
 
 _KINDS: Final[Mapping[str, Target]] = {
     "sim": Target(name="sim"),
-    "tsim": Target(name="tsim", timing=Timing(log_burst_beats=4), board=Board(runtime="original")),
+    "tsim": Target(
+        name="tsim", timing=BusTiming(log_burst_beats=4), board=Board(runtime="original")
+    ),
     "pynq": PYNQ_Z1,
     "de10nano": DE10_NANO,
     "ultra96": ULTRA96,

@@ -20,7 +20,7 @@ from tilefarm.documents import decoded
 from tilefarm.errors import TargetError
 from tilefarm.plural import plural
 from tilefarm.system_errors import unwritable
-from tilefarm.target import Target, Timing, impossibilities, target_from_document
+from tilefarm.target import BusTiming, Target, impossibilities, target_from_document
 
 from device_server.vta.programs.arrays import ArrayFile
 
@@ -87,7 +87,9 @@ class Program:
     accumulator_writes: int | None = None
     spans: Spans | None = None
     stream_address: int = 0
-    meta: Mapping[str, Any] = field(default_factory=lambda: {"len_bits": Timing().log_burst_beats})
+    meta: Mapping[str, Any] = field(
+        default_factory=lambda: {"len_bits": BusTiming().log_burst_beats}
+    )
 
     @property
     def name(self) -> str:
@@ -99,7 +101,7 @@ class Program:
         """The accelerator that the program is for."""
         document = self.meta.get("target")
         if document is None:
-            timing = Timing(log_burst_beats=int(self.meta["len_bits"]))
+            timing = BusTiming(log_burst_beats=int(self.meta["len_bits"]))
             return Target(name="default", timing=timing)
         return target_from_document(document, where="meta.target")
 
@@ -121,7 +123,7 @@ class Program:
 def with_target(meta: Mapping[str, Any], target: Target) -> dict[str, Any]:
     """A program's meta that names the accelerator, where it is not simply the default one."""
     named = {**meta, "len_bits": target.timing.log_burst_beats}
-    plain = Target(name="", timing=replace(Timing(), log_burst_beats=named["len_bits"]))
+    plain = Target(name="", timing=replace(BusTiming(), log_burst_beats=named["len_bits"]))
     if _what_runs_show(target) != _what_runs_show(plain):
         named["target"] = json.loads(target.to_json())
     return named

@@ -34,7 +34,7 @@ from driver.network.partition.images import Images
 from driver.network.partition.layer_calls import LayerCalls
 from driver.network.partition.matmuls import MatMuls
 from driver.network.partition.placement import OperatorPlacement
-from driver.network.partition.processor import Processor
+from driver.network.partition.processor import ProcessorCalls
 from driver.network.partition.real_steps import add_real_steps
 from driver.network.partition.values import Values
 
@@ -63,7 +63,7 @@ class _Partitioner:
         self._channels = Channels(graph, target, self._made, self._values)
         self._images = Images(graph, target, self._made, self._values)
         self._layers = LayerCalls(graph, target, self._made, self._values, self._images)
-        self._processor = Processor(graph, target, self._made, self._values)
+        self._processor = ProcessorCalls(graph, target, self._made, self._values)
         self._placement = OperatorPlacement(
             graph, target, self._made, self._values, self._processor
         )

@@ -11,7 +11,7 @@ from driver.network.integer.qir import QAdd, QAvgPool2d, QuantGraph, QuantNode
 from driver.network.integer.signs import never_negative
 from driver.network.partition.assembly import Assembly, Constant
 from driver.network.partition.layers import MAXIMA, SCALES, Attrs, diagonal, pool_attrs
-from driver.network.partition.processor import Processor
+from driver.network.partition.processor import ProcessorCalls
 from driver.network.partition.unsupported import misfit
 from driver.network.partition.values import Values
 
@@ -20,7 +20,12 @@ class OperatorPlacement:
     """Makes the calls of operators that both sides have."""
 
     def __init__(
-        self, graph: QuantGraph, target: Target, made: Assembly, values: Values, alone: Processor
+        self,
+        graph: QuantGraph,
+        target: Target,
+        made: Assembly,
+        values: Values,
+        alone: ProcessorCalls,
     ) -> None:
         self._target = target
         self._made = made

@@ -27,7 +27,7 @@ from driver.network.partition.layers import dequantize_attrs, quantize_attrs
 from driver.network.partition.values import Values
 
 
-class Processor:
+class ProcessorCalls:
     """Makes the calls."""
 
     def __init__(self, graph: QuantGraph, target: Target, made: Assembly, values: Values) -> None:

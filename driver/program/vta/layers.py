@@ -26,7 +26,7 @@ _PATIENCE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Epilogue:
+class LayerVariant:
     """What follows a multiplication besides two clips: a bias or none, and whose shift it is.
 
     `wide` weights, of 16 bits, are two planes: one is shifted to the left before the other goes on.
@@ -76,8 +76,8 @@ class Epilogue:
         return 1 + biases + raised + (2 if self.per_channel else 1) + 2 + copied
 
 
-PLAIN: Final = Epilogue()
-BIASED: Final = Epilogue(bias=True)
+PLAIN: Final = LayerVariant()
+BIASED: Final = LayerVariant(bias=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Convolution:
         inputs = 1 if self.depthwise else self.ci
         return inputs * self.co * window * self.out_height * self.out_width
 
-    def workload(self, target: Target, epilogue: Epilogue = PLAIN) -> Workload:
+    def workload(self, target: Target, epilogue: LayerVariant = PLAIN) -> Workload:
         """The convolution on blocked tensors, clipped to int8, or int16 where results are wide.
 
         Args:
@@ -174,7 +174,7 @@ class Convolution:
         return Workload("conv2d", inputs, (out,), tuple(attrs.items()))
 
 
-def _requantization(co: int, target: Target, epilogue: Epilogue) -> tuple[TensorSpec, ...]:
+def _requantization(co: int, target: Target, epilogue: LayerVariant) -> tuple[TensorSpec, ...]:
     """The inputs behind data and weight; `co` counts output blocks."""
     batch, block = target.lanes.batch, target.lanes.block
     lanes = (co, batch, block)

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from kit.kernels.programs import dense_program
 from kit.shared import shared_folder
 from tilefarm.errors import DataError, OutputError, TargetError, UserError
-from tilefarm.target import Target, Timing, VtaConfig
+from tilefarm.target import BusTiming, Target, VtaConfig
 
 from device_server.vta.programs.program import (
     Program,
@@ -88,8 +88,8 @@ def test_what_is_not_known_is_not_in_the_file(tmp_path: Path) -> None:
     "target",
     [
         Target(name="default"),
-        Target(name="short bursts", timing=Timing(log_burst_beats=4)),
-        Target(name="wide", timing=Timing(bus_nbytes=16)),
+        Target(name="short bursts", timing=BusTiming(log_burst_beats=4)),
+        Target(name="wide", timing=BusTiming(bus_nbytes=16)),
         Target(name="small", vta=VtaConfig(log_wgt_buff_size=17)),
     ],
     ids=lambda target: target.name,

@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from tilefarm.target import Target, Timing, VtaConfig
+from tilefarm.target import BusTiming, Target, VtaConfig
 
 from device_server.vta.library.library import (
     StreamResult,
@@ -75,10 +75,10 @@ SMALL: Final = VtaConfig(
 )
 TARGETS: Final = (
     Target(name="sim"),
-    Target(name="bursts", timing=Timing(log_burst_beats=4, dram_delay_cycles=0)),
-    Target(name="queues", timing=Timing(queue_entries=2, outstanding_bursts=1)),
+    Target(name="bursts", timing=BusTiming(log_burst_beats=4, dram_delay_cycles=0)),
+    Target(name="queues", timing=BusTiming(queue_entries=2, outstanding_bursts=1)),
     Target(name="rows", vta=VtaConfig(log_batch=1)),
-    Target(name="small", vta=SMALL, timing=Timing(bus_nbytes=64)),
+    Target(name="small", vta=SMALL, timing=BusTiming(bus_nbytes=64)),
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from tilefarm.digest import Digest
 from tilefarm.errors import DataError
 from tilefarm.measurement import Counters
-from tilefarm.target import TARGETS, Target, Timing, VtaConfig
+from tilefarm.target import TARGETS, BusTiming, Target, VtaConfig
 
 from device_server.vta.library.library import (
     Finding,
@@ -163,7 +163,7 @@ def test_stalls_are_told_by_module_and_cause(library: VtaLibrary, good: Path) ->
         (TARGETS["sim"], TimingModel.CHISEL, TimingBasis.RTL),
         (TARGETS["sim-de10"], TimingModel.CHISEL, TimingBasis.RTL),
         (TARGETS["sim-mul"], TimingModel.CHISEL, "extrapolated"),
-        (Target(name="wide", timing=Timing(bus_nbytes=16)), TimingModel.CHISEL, "extrapolated"),
+        (Target(name="wide", timing=BusTiming(bus_nbytes=16)), TimingModel.CHISEL, "extrapolated"),
         (Target(name="pairs", vta=VtaConfig(log_batch=1)), TimingModel.CHISEL, "extrapolated"),
         (TARGETS["sim"], TimingModel.HLS, TimingBasis.ESTIMATE),
     ],

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from kit.shared import shared_folder
-from tilefarm.target import Target, Timing
+from tilefarm.target import BusTiming, Target
 
 from device_server.vta.library.library import VtaLibrary
 
@@ -62,7 +62,7 @@ def _read(path: Path) -> Vector:
 @pytest.mark.parametrize("path", _files(), ids=lambda path: path.stem)
 def test_cycles_memory_and_spans_equal_those_of_the_rtl(library: VtaLibrary, path: Path) -> None:
     vector = _read(path)
-    timing = Timing(log_burst_beats=vector.log_burst_beats)
+    timing = BusTiming(log_burst_beats=vector.log_burst_beats)
     library.configure(Target(name="rtl", timing=timing))
     result = library.run_stream(vector.instructions, vector.before, timeline=True)
     assert result.counters.cycles == vector.cycles

@@ -23,7 +23,7 @@ from driver.benchmarks.tuning import TuningTask, tune_workload
 from driver.benchmarks.workload_runner import FailedSchedule, KernelMeasurement, WorkloadRunner
 from driver.program.simulated import WholeRun
 from driver.program.vta.cycle_breakdown import CycleBreakdown
-from driver.program.vta.layers import RESNET18, Epilogue
+from driver.program.vta.layers import RESNET18, LayerVariant
 
 SIM = TARGETS["sim"]
 
@@ -112,7 +112,7 @@ def test_tables_of_layers() -> None:
 
 
 def test_a_search_is_seeded_and_counts_its_trials() -> None:
-    workload = RESNET18["C10"].workload(SIM, Epilogue())
+    workload = RESNET18["C10"].workload(SIM, LayerVariant())
     made = generate(workload, SIM)
     told: list[tuple[int, int]] = []
     finds = []
@@ -128,7 +128,7 @@ def test_a_search_is_seeded_and_counts_its_trials() -> None:
 
 
 def test_a_schedule_that_fails_is_not_a_time() -> None:
-    workload = RESNET18["C10"].workload(SIM, Epilogue())
+    workload = RESNET18["C10"].workload(SIM, LayerVariant())
     bench = WorkloadRunner(VtaLibrary(), workload, SIM, 0)
     refused = bench.cycles(Trace((Step("split", ("out_co", 3)),)))
     assert isinstance(refused, FailedSchedule)
@@ -136,7 +136,7 @@ def test_a_schedule_that_fails_is_not_a_time() -> None:
 
 
 def test_starts_are_measured_first() -> None:
-    workload = RESNET18["C10"].workload(SIM, Epilogue())
+    workload = RESNET18["C10"].workload(SIM, LayerVariant())
     made = generate(workload, SIM)
     start = tuple((v.name, dict(made.space.default)[v.name]) for v in made.space.tunables)
     found = tune_workload(

@@ -12,8 +12,8 @@ from tilefarm.errors import UserError
 
 from driver.memory import (
     GOOD,
+    AddressRange,
     Buffer,
-    Memory,
     Op,
     Placement,
     Plan,
@@ -24,7 +24,7 @@ from driver.memory import (
 )
 
 
-def chain(*nbytes: int, memory: Memory | None = None) -> Problem:
+def chain(*nbytes: int, memory: AddressRange | None = None) -> Problem:
     """Operation k reads buffer k - 1 and writes buffer k."""
     return Problem(
         buffers=tuple(Buffer(name=f"b{k}", nbytes=n) for k, n in enumerate(nbytes)),
@@ -32,7 +32,7 @@ def chain(*nbytes: int, memory: Memory | None = None) -> Problem:
             Op(name=f"op{k}", reads=(f"b{k - 1}",) if k else (), writes=(f"b{k}",))
             for k in range(len(nbytes))
         ),
-        memory=memory or Memory(alignment=1),
+        memory=memory or AddressRange(alignment=1),
     )
 
 
@@ -48,7 +48,7 @@ def fan_out() -> Problem:
             Op(name="4", reads=("b", "c"), writes=("d",)),
             Op(name="5", reads=("d",), writes=("e",)),
         ),
-        memory=Memory(alignment=1),
+        memory=AddressRange(alignment=1),
     )
 
 
@@ -60,7 +60,7 @@ def test_a_chain_alternates_between_two_places() -> None:
 
 
 def test_a_reserved_range_moves_everything_up() -> None:
-    memory = Memory(alignment=64, reserved=((0, 512),))
+    memory = AddressRange(alignment=64, reserved=((0, 512),))
     found = plan(chain(512, 512, 512, memory=memory))
     assert found.offsets == {"b0": 512, "b1": 1024, "b2": 512}
     assert found.peak_nbytes == 1536
@@ -68,7 +68,7 @@ def test_a_reserved_range_moves_everything_up() -> None:
 
 
 def test_alignment_rounds_up_the_buffers_below() -> None:
-    found = plan(chain(2000, 2000, 2000, memory=Memory(alignment=64)))
+    found = plan(chain(2000, 2000, 2000, memory=AddressRange(alignment=64)))
     assert found.offsets == {"b0": 0, "b1": 2048, "b2": 0}
     assert found.peak_nbytes == found.bound_nbytes == 4048
 
@@ -154,7 +154,7 @@ def test_nothing_is_planned_well() -> None:
 
 def test_too_little_memory_names_the_place_and_the_bytes() -> None:
     with pytest.raises(UserError, match="at op2 120 bytes are alive at once"):
-        plan(chain(10, 20, 100, 10, memory=Memory(alignment=1, capacity_nbytes=110)))
+        plan(chain(10, 20, 100, 10, memory=AddressRange(alignment=1, capacity_nbytes=110)))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_problem_that_contradicts_itself_is_refused(problem: Problem, reason: 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
     """Networks: every operation reads some earlier buffers and writes one or two new ones."""
-    memory = Memory(
+    memory = AddressRange(
         alignment=draw(st.sampled_from([1, 16, 256])),
         reserved=draw(st.sampled_from([(), ((0, 100),), ((300, 512), (900, 1))])),
     )
@@ -238,7 +238,7 @@ def changed(found: Plan, name: str, **fields: Any) -> Plan:
     return replace(found, placements=placements, peak_nbytes=max(p.end for p in placements))
 
 
-MEMORY = Memory(alignment=16, capacity_nbytes=4096, reserved=((2048, 64),))
+MEMORY = AddressRange(alignment=16, capacity_nbytes=4096, reserved=((2048, 64),))
 PROBLEM = chain(512, 256, 512, memory=MEMORY)
 PLAN = plan(PROBLEM)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from kit.kernels.programs import DENSE, DENSE_CYCLES, dense_program, stream
 from kit.shared import shared_folder
-from tilefarm.target import Target, Timing, VtaConfig
+from tilefarm.target import BusTiming, Target, VtaConfig
 
 from device_server.vta.library.library import VtaLibrary
 from device_server.vta.programs.program import Regions
@@ -93,8 +93,8 @@ def test_the_answer_as_json(vta: Vta, save: Save) -> None:
 
 
 TARGETS = {
-    "short bursts": Target(name="t", timing=Timing(log_burst_beats=4)),
-    "wide bus": Target(name="t", timing=Timing(bus_nbytes=32)),
+    "short bursts": Target(name="t", timing=BusTiming(log_burst_beats=4)),
+    "wide bus": Target(name="t", timing=BusTiming(bus_nbytes=32)),
     "small buffers": Target(name="t", vta=VtaConfig(log_inp_buff_size=12, log_acc_buff_size=14)),
 }
 
