@@ -6,7 +6,6 @@ What its exit codes mean, and how a failure is told, is in `tilefarm.command_lin
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import NoReturn
 from tilefarm.command_line import Parser, guarded, leave
 from tilefarm.quiet import quiet_libraries
 
-from driver.commands import COMMANDS, Command
+from driver.commands import COMMANDS, add_command, load
 
 _EPILOG = """\
 try it:
@@ -40,14 +39,9 @@ def parser(wanted: str | None) -> argparse.ArgumentParser:
     top.add_argument("--version", action="store_true", help="print the version and end")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name, (module, caption) in COMMANDS.items():
-        one = commands.add_parser(
-            name,
-            help=caption,
-            description=caption[0].upper() + caption[1:] + ".",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        one = add_command(commands, name, caption)
         if name == wanted:
-            _load(module).add_arguments(one)
+            load(module).add_arguments(one)
     return top
 
 
@@ -69,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             top.print_help()
             return 0
         folder = getattr(args, "out", None)
-        return _load(COMMANDS[args.command][0]).run(args)
+        return load(COMMANDS[args.command][0]).run(args)
 
     return guarded(lambda: where, body, out=lambda: folder)
 
@@ -78,11 +72,6 @@ def entry_point() -> NoReturn:
     """What the installed `tilefarm` runs."""
     quiet_libraries()
     leave(main())
-
-
-def _load(module: str) -> Command:
-    loaded: Command = importlib.import_module(module)
-    return loaded
 
 
 def _version() -> int:

@@ -27,7 +27,7 @@ _INSTALL: Final = "make setup, or pip install ."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     """One thing that was looked at. `repair` is a command, for what is not good."""
 
     subject: str
@@ -36,7 +36,7 @@ class Finding:
     repair: str = ""
 
 
-def examine() -> list[Finding]:
+def examine() -> list[DoctorFinding]:
     """Everything, in the order in which it should be repaired."""
     return [
         _python(),
@@ -51,9 +51,9 @@ def examine() -> list[Finding]:
     ]
 
 
-def _python() -> Finding:
+def _python() -> DoctorFinding:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding(
+    return DoctorFinding(
         subject="python",
         good=sys.version_info >= (3, 11),
         detail=version,
@@ -61,9 +61,9 @@ def _python() -> Finding:
     )
 
 
-def _packages() -> Finding:
+def _packages() -> DoctorFinding:
     missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]
-    return Finding(
+    return DoctorFinding(
         subject="packages",
         good=not missing,
         detail=f"missing: {', '.join(missing)}" if missing else ", ".join(_MODULES),
@@ -71,9 +71,9 @@ def _packages() -> Finding:
     )
 
 
-def _ray() -> Finding:
+def _ray() -> DoctorFinding:
     found = importlib.util.find_spec("ray") is not None
-    return Finding(
+    return DoctorFinding(
         subject="ray",
         good=found,
         detail="installed" if found else "missing",
@@ -81,21 +81,21 @@ def _ray() -> Finding:
     )
 
 
-def _native(subject: str, find: Callable[[], Path]) -> Finding:
+def _native(subject: str, find: Callable[[], Path]) -> DoctorFinding:
     try:
-        return Finding(subject=subject, good=True, detail=str(find()))
+        return DoctorFinding(subject=subject, good=True, detail=str(find()))
     except TilefarmError as error:
-        return Finding(subject=subject, good=False, detail=error.what, repair=error.hint)
+        return DoctorFinding(subject=subject, good=False, detail=error.what, repair=error.hint)
 
 
-def _sandbox() -> Finding:
+def _sandbox() -> DoctorFinding:
     """What a child that runs kernels cannot do here, as one says itself."""
     try:
         with Runner(target=TARGETS["sim"]) as runner:
             level = runner.sandbox
     except TilefarmError as error:
-        return Finding(subject="sandbox", good=False, detail=error.what, repair=error.hint)
-    return Finding(
+        return DoctorFinding(subject="sandbox", good=False, detail=error.what, repair=error.hint)
+    return DoctorFinding(
         subject="sandbox",
         good=SandboxLevel.of(level).is_at_least(SandboxLevel.SECCOMP),
         detail=level,
@@ -103,9 +103,9 @@ def _sandbox() -> Finding:
     )
 
 
-def _memory() -> Finding:
+def _memory() -> DoctorFinding:
     nbytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    return Finding(
+    return DoctorFinding(
         subject="memory",
         good=_available_nbytes(nbytes) >= _MEMORY_NBYTES,
         detail=f"{_available_nbytes(nbytes) / 2**30:.1f} GiB available",
@@ -124,10 +124,10 @@ def _available_nbytes(fallback: int) -> int:
     return fallback
 
 
-def _disk() -> Finding:
+def _disk() -> DoctorFinding:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
-    return Finding(
+    return DoctorFinding(
         subject="disk",
         good=free >= _DISK_NBYTES,
         detail=f"{free / 2**30:.1f} GiB free in {folder}",
@@ -135,13 +135,13 @@ def _disk() -> Finding:
     )
 
 
-def _ports() -> Finding:
+def _ports() -> DoctorFinding:
     """Whether processes of this machine can talk to one another."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             detail, good = f"127.0.0.1:{server.getsockname()[1]} was free", True
     except OSError as error:
         detail, good = f"cannot listen on 127.0.0.1: {error.strerror}", False
-    return Finding(
+    return DoctorFinding(
         subject="ports", good=good, detail=detail, repair="bring the loopback interface up"
     )

@@ -1,4 +1,4 @@
-"""What benchmarks have in common on the command line: numbers, `--target`, `--gate`, `--json`."""
+"""What benchmarks have in common on the command line: `--gate`, its exit code, and `--json`."""
 
 from __future__ import annotations
 
@@ -7,34 +7,9 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from tilefarm.command_line import whole_from
-
 from driver.benchmarks.figures import Figure
 
 EXIT_MISSED: Final = 1
-
-
-def add_number(
-    parser: argparse.ArgumentParser, name: str, what: str, *, default: int, least: int = 1
-) -> None:
-    """Declare an option `--name N`."""
-    parser.add_argument(
-        f"--{name}",
-        type=whole_from(least),
-        default=default,
-        metavar="N",
-        help=f"{what} (default: {default})".lstrip(),
-    )
-
-
-def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
-    """Declare `--seed N`."""
-    add_number(parser, "seed", what, default=0, least=0)
-
-
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """Declare `--target`."""
-    parser.add_argument("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
 
 
 def add_gate(parser: argparse.ArgumentParser) -> None:

@@ -16,9 +16,10 @@ from tilefarm.target import Target
 
 from compile_worker.lowering import MACHINES
 from compile_worker.space import generate
-from driver.benchmarks.command_line import add_number, add_seed, add_target, tell
+from driver.benchmarks.command_line import tell
 from driver.benchmarks.compiler_stages import LayerFigures, layer_figures, processor_seconds
 from driver.benchmarks.compiler_workers import WorkerMemory, rate, worker_memory
+from driver.commands.options.shared import add_number, add_seed, add_target
 from driver.environment import machine
 from driver.program.vta.layers import RESNET18, Convolution, LayerVariant
 from driver.report.terminal.text_table import text_table

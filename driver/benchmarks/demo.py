@@ -16,8 +16,8 @@ from tilefarm.command_line import whole_from
 from tilefarm.errors import InfraError
 from tilefarm.interpreter import python_command
 
-from driver.benchmarks.command_line import add_number
 from driver.benchmarks.process_watch import ProcessWatch
+from driver.commands.options.shared import add_number
 from driver.environment import machine
 
 _RUNS: Final = 3

@@ -16,11 +16,12 @@ from tilefarm.target import Target
 from compile_worker.machines.vta.space.layer import layer_of
 from compile_worker.space import generate, ideal_cycles
 from device_server.vta.library.library import VtaLibrary
-from driver.benchmarks.command_line import add_number, add_seed, add_target, tell
+from driver.benchmarks.command_line import tell
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.search import best_point
 from driver.benchmarks.tvm_flow import OLD_FLOW, TemplatePoint, read_template, same_choices
 from driver.benchmarks.workload_runner import FailedSchedule, KernelMeasurement, WorkloadRunner
+from driver.commands.options.shared import add_number, add_seed, add_target
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown
 from driver.program.vta.layers import MOBILENET_DEPTHWISE, RESNET18, Convolution, LayerVariant
 from driver.report.terminal.text_table import text_table

@@ -16,9 +16,10 @@ from tilefarm.errors import InfraError, SettingsError
 from tilefarm.interpreter import python_command
 from tilefarm.plural import plural
 
-from driver.benchmarks.command_line import add_gate, add_number, gated
+from driver.benchmarks.command_line import add_gate, gated
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.process_watch import ProcessWatch
+from driver.commands.options.shared import add_number
 from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.network import (

@@ -18,9 +18,10 @@ from tilefarm.target import Board
 from tilefarm.trace import Trace
 from tilefarm.workload import Workload
 
-from driver.benchmarks.command_line import add_number, add_seed, add_target, tell
+from driver.benchmarks.command_line import tell
 from driver.benchmarks.tuning import Outcome, Tuned, tuned
 from driver.commands.options.networks import MODEL, add_network_options, source_of
+from driver.commands.options.shared import add_number, add_seed, add_target
 from driver.network import NetworkStep, forms_of, short_name
 from driver.program.simulated import WholeRun, whole_run
 from driver.program.vta.cycle_breakdown import CAUSES, CycleBreakdown

@@ -20,11 +20,12 @@ from typing import Any, Final
 from tilefarm.errors import DataError, SettingsError
 from tilefarm.target import Target
 
-from driver.benchmarks.command_line import add_gate, add_number, add_target, gated
+from driver.benchmarks.command_line import add_gate, gated
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.zoo.attempt import in_reals
 from driver.benchmarks.zoo.recipes import RECIPES
 from driver.benchmarks.zoo.samples import RandomInputs, read
+from driver.commands.options.shared import add_number, add_target
 from driver.environment import machine
 from driver.network import (
     AS_USUAL,

@@ -17,8 +17,9 @@ from tilefarm.errors import InfraError
 from tilefarm.interpreter import python_command
 from tilefarm.plural import plural
 
-from driver.benchmarks.command_line import add_gate, add_number, gated, tell
+from driver.benchmarks.command_line import add_gate, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
+from driver.commands.options.shared import add_number
 from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.processes import kill_descendants

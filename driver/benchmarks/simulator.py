@@ -18,7 +18,8 @@ from tilefarm.target import TARGETS, Target
 from compile_worker.space import generate
 from device_server.vta.library.library import VtaLibrary
 from device_server.vta.programs.program import Bytes, Program, write_program
-from driver.benchmarks.command_line import add_number, tell
+from driver.benchmarks.command_line import tell
+from driver.commands.options.shared import add_number
 from driver.environment import machine
 from driver.program.vta.footprint import footprint
 from driver.program.vta.layers import RESNET18, RESNET18_COUNTS, Convolution, predicted_best

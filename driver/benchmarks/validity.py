@@ -15,7 +15,7 @@ from tilefarm.target import Target
 from tilefarm.workload import Workload
 
 from compile_worker.space import Generated, generate, has_space
-from driver.benchmarks.command_line import add_number, add_seed, add_target, tell
+from driver.benchmarks.command_line import tell
 from driver.benchmarks.forbidden import forbidden_points
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.sandboxed import Sandbox, ScheduleResult
@@ -28,6 +28,7 @@ from driver.benchmarks.validity_figures import (
     tables,
 )
 from driver.benchmarks.workloads import workloads
+from driver.commands.options.shared import add_number, add_seed, add_target
 from driver.targets import simulated_target
 from tuner.sampler import Sampler
 

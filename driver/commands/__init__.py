@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "tune": ("driver.commands.tune", "find the fastest program for a network"),
@@ -44,3 +45,20 @@ class Command(Protocol):
     def run(self, args: argparse.Namespace) -> int:
         """Do it; the exit code. Errors of `tilefarm.errors` may be raised."""
         ...
+
+
+def add_command(commands: Any, name: str, caption: str) -> argparse.ArgumentParser:
+    """The parser of a command, or of its action, among those that `add_subparsers` gave."""
+    made: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=caption,
+        description=caption[0].upper() + caption[1:] + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return made
+
+
+def load(module: str) -> Command:
+    """The command in a module."""
+    loaded: Command = importlib.import_module(module)
+    return loaded

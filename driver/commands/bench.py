@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.util
 from collections.abc import Mapping
 from typing import Final
 
 from tilefarm.errors import SettingsError
 
-from driver.commands import Command
+from driver.commands import add_command, load
 
 BENCHMARKS: Final[Mapping[str, tuple[str, str]]] = {
     "board": ("driver.benchmarks.board", "searches by a noisy clock, judged by exact cycles"),
@@ -79,14 +78,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             one = benchmarks.add_parser(name, help=caption, prefix_chars="\0", add_help=False)
             one.add_argument("words", nargs="*")
             continue
-        one = benchmarks.add_parser(
-            name,
-            help=caption,
-            description=caption[0].upper() + caption[1:] + ".",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        one = add_command(benchmarks, name, caption)
         one.add_argument("--json", action="store_true", help="one JSON document")
-        _load(module).add_arguments(one)
+        load(module).add_arguments(one)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             " not of its wheel",
             "in a checkout of tilefarm: pip install --editable .",
         )
-    return _load(module).run(args)
+    return load(module).run(args)
 
 
 def _is_installed(module: str) -> bool:
@@ -111,8 +105,3 @@ def _is_installed(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # nor is the room that it is in
         return False
-
-
-def _load(module: str) -> Command:
-    loaded: Command = importlib.import_module(module)
-    return loaded

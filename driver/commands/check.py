@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilefarm.clock import SystemClock
-from tilefarm.errors import SettingsError
 from tilefarm.plural import form, plural
 from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
@@ -21,6 +20,7 @@ from tilefarm.target import Target
 
 from driver.commands.options.farm import add_device_options, farm_settings
 from driver.commands.options.networks import MODEL, SEEDED, add_network_options, source_of
+from driver.commands.options.shared import add_number, add_target
 
 if TYPE_CHECKING:
     from driver.commands.validation.checked_steps import StepCheck
@@ -58,14 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("model", metavar=MODEL, help="a network")
     option("--data", type=Path, metavar="DATA.npz", help="samples (default: those that calibrate)")
     option("--out", dest="best_of", type=Path, metavar="RUN", help="a run, for its best schedules")
-    option(
-        "--images",
-        type=int,
-        default=_IMAGES,
-        metavar="N",
-        help=f"samples to compare (default: {_IMAGES})",
-    )
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_number(parser, "images", "samples to compare", default=_IMAGES)
+    add_target(parser)
     option("--json", action="store_true", help="one JSON document")
     add_network_options(parser)
     add_device_options(parser, "step")
@@ -74,8 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    if args.images < 1:
-        raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
     settings = farm_settings(args)
     quiet_libraries()
     from driver.network import forms_of

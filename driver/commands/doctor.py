@@ -18,7 +18,7 @@ from driver.commands.options.farm import add_tracker_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driver.doctor import Finding
+    from driver.doctor import DoctorFinding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,12 +47,12 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(finding.good for finding in findings) else 2
 
 
-def _document(finding: Finding) -> dict[str, object]:
+def _document(finding: DoctorFinding) -> dict[str, object]:
     """A finding's fields; what is good has no repair."""
     return asdict(finding) | ({"repair": ""} if finding.good else {})
 
 
-def findings_of(args: argparse.Namespace) -> Sequence[Finding]:
+def findings_of(args: argparse.Namespace) -> Sequence[DoctorFinding]:
     """Of this machine, or of a farm.
 
     Raises:

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilefarm.errors import SettingsError
 from tilefarm.printable import printable_lines
 from tilefarm.quiet import quiet_libraries
 from tilefarm.system_errors import unwritable
 
 from driver.commands.options.networks import MODEL, SEEDED, add_network_options, source_of
+from driver.commands.options.shared import add_number, add_target
 
 if TYPE_CHECKING:
     from driver.commands.validation.explaining import ExplainedLayer, Explanation
@@ -51,15 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DATA.npz",
         help="samples to measure noise on (default: the calibration data)",
     )
-    option(
-        "--images",
-        type=int,
-        default=_IMAGES,
-        metavar="N",
-        help=f"samples of it to measure noise on (default: {_IMAGES})",
-    )
+    add_number(parser, "images", "samples of it to measure noise on", default=_IMAGES)
     option("--html", type=Path, metavar="OUT.html", help="a page with bars")
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_target(parser)
     option("--json", action="store_true", help="one JSON document")
     add_network_options(parser)
     parser.epilog = _EPILOG
@@ -67,8 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    if args.images < 1:
-        raise SettingsError(f"--images {args.images}: at least 1", "--images 1")
     quiet_libraries()
     from driver.commands.validation.explaining import explain
     from driver.commands.validation.text_report import lines

@@ -15,6 +15,7 @@ from tilefarm.quiet import quiet_libraries
 from tilefarm.system_errors import unwritable
 
 from driver.commands.options.networks import MODEL, add_network_options, source_of
+from driver.commands.options.shared import add_target
 
 if TYPE_CHECKING:
     from tilefarm.target import Target
@@ -73,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a pass of yours after a step; may be given several times",
     )
     option("--html", type=Path, metavar="OUT.html", help="a page that steps through all of it")
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_target(parser)
     option("--json", action="store_true", help="one JSON document")
     add_network_options(parser)
     parser.epilog = _EPILOG

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Mapping
 from typing import Final
 
-from driver.commands import Command
+from driver.commands import add_command, load
 
 ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "check": (
@@ -44,20 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (module, caption) in ACTIONS.items():
-        one = actions.add_parser(
-            name,
-            help=caption,
-            description=caption[0].upper() + caption[1:] + ".",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        _load(module).add_arguments(one)
+        one = add_command(actions, name, caption)
+        load(module).add_arguments(one)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    return _load(ACTIONS[args.action][0]).run(args)
-
-
-def _load(module: str) -> Command:
-    loaded: Command = importlib.import_module(module)
-    return loaded
+    return load(ACTIONS[args.action][0]).run(args)

@@ -20,7 +20,7 @@ from tilefarm.trust.validity import validity_of
 from tilefarm.watch.work import Work, doing
 
 from device_server.tracker.client import TrackerClient
-from driver.doctor import Finding
+from driver.doctor import DoctorFinding
 from driver.farm.leases import in_words
 
 _DAY_SECONDS: Final = 86400.0
@@ -39,7 +39,7 @@ class FarmAddress:
     options: str
 
 
-def examine_farm(farm: FarmAddress, clock: Clock) -> Iterator[Finding]:
+def examine_farm(farm: FarmAddress, clock: Clock) -> Iterator[DoctorFinding]:
     """Everything, in the order in which it should be repaired.
 
     Raises:
@@ -55,21 +55,21 @@ def examine_farm(farm: FarmAddress, clock: Clock) -> Iterator[Finding]:
         except TilefarmError as error:
             yield _of_error("tracker", error)
             return
-    yield Finding(subject="tracker", good=True, detail=f"{farm.tracker} answers")
+    yield DoctorFinding(subject="tracker", good=True, detail=f"{farm.tracker} answers")
     for exchange in exchanges[-1:]:
         yield _caller(exchange)
         yield _clock(exchange)
     yield from _devices(farm, overview)
 
 
-def _certificate(credentials: Credentials, clock: Clock) -> Iterator[Finding]:
+def _certificate(credentials: Credentials, clock: Clock) -> Iterator[DoctorFinding]:
     if credentials.tls is None:
         return
     folder = credentials.tls.path
     try:
         end = validity_of(credentials.tls.read().certificate).not_after
     except ValueError as error:
-        yield Finding(
+        yield DoctorFinding(
             subject="certificate",
             good=False,
             detail=f"{folder}: {error}",
@@ -77,7 +77,7 @@ def _certificate(credentials: Credentials, clock: Clock) -> Iterator[Finding]:
         )
         return
     days = (end - clock.wall_seconds()) / _DAY_SECONDS
-    yield Finding(
+    yield DoctorFinding(
         subject="certificate",
         good=days >= _LEAST_DAYS,
         detail=f"{folder}: good for {days:.0f} days" if days > 0 else f"{folder}: has expired",
@@ -85,9 +85,9 @@ def _certificate(credentials: Credentials, clock: Clock) -> Iterator[Finding]:
     )
 
 
-def _caller(exchange: Exchange) -> Finding:
+def _caller(exchange: Exchange) -> DoctorFinding:
     caller = exchange.served.caller.strip()
-    return Finding(
+    return DoctorFinding(
         subject="token",
         good="submit" in caller,
         detail=f"we are {caller}",
@@ -95,10 +95,10 @@ def _caller(exchange: Exchange) -> Finding:
     )
 
 
-def _clock(exchange: Exchange) -> Finding:
+def _clock(exchange: Exchange) -> DoctorFinding:
     seconds = exchange.offset_seconds
     ahead = "behind" if seconds > 0 else "ahead of"
-    return Finding(
+    return DoctorFinding(
         subject="clock",
         good=abs(seconds) <= _MOST_OFFSET_SECONDS,
         detail=f"the tracker's is {abs(seconds):.3f} s {ahead} ours",
@@ -106,9 +106,9 @@ def _clock(exchange: Exchange) -> Finding:
     )
 
 
-def _devices(farm: FarmAddress, overview: Devices) -> Iterator[Finding]:
+def _devices(farm: FarmAddress, overview: Devices) -> Iterator[DoctorFinding]:
     if not overview.states:
-        yield Finding(
+        yield DoctorFinding(
             subject="devices",
             good=False,
             detail="none is registered",
@@ -118,9 +118,9 @@ def _devices(farm: FarmAddress, overview: Devices) -> Iterator[Finding]:
         yield _device(farm, state)
 
 
-def _device(farm: FarmAddress, state: DeviceState) -> Finding:
+def _device(farm: FarmAddress, state: DeviceState) -> DoctorFinding:
     name, words = state.device.name, in_words(state)
-    found = Finding(
+    found = DoctorFinding(
         subject=name, good=True, detail=f"{words}; sandbox {state.device.sandbox or 'none'}"
     )
     if state.quarantine or state.draining:
@@ -131,7 +131,7 @@ def _device(farm: FarmAddress, state: DeviceState) -> Finding:
     return _reached(found, state.device.address, farm.credentials)
 
 
-def _reached(found: Finding, address: str, credentials: Credentials) -> Finding:
+def _reached(found: DoctorFinding, address: str, credentials: Credentials) -> DoctorFinding:
     """The device as it answers itself."""
     if not health_is_known():
         return found
@@ -148,8 +148,8 @@ def _reached(found: Finding, address: str, credentials: Credentials) -> Finding:
     return replace(found, good=False, detail=f"at {address}: does not serve", repair=repair)
 
 
-def _of_error(subject: str, error: TilefarmError) -> Finding:
-    return Finding(
+def _of_error(subject: str, error: TilefarmError) -> DoctorFinding:
+    return DoctorFinding(
         subject=subject,
         good=False,
         detail=error.what,

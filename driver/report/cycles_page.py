@@ -8,7 +8,7 @@ from typing import Final
 
 from tilefarm.printable import page_text as escape
 
-from driver.report.page import STYLE
+from driver.report.html import html_page
 from driver.report.svg import AxisScale, box, colour, drawing, element, label, short
 from driver.report.tables import count, share_bar, table
 
@@ -41,16 +41,12 @@ def cycles_page(title: str, facts: str, causes: Sequence[str], bars: Sequence[Ba
     """The whole page. Every name in it is escaped: models are untrusted text."""
     total = sum(bar.cycles for bar in bars)
     name = escape(title)
-    return (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; img-src data:\">"
-        '<meta name=viewport content="width=device-width, initial-scale=1">'
-        f"<title>{name} · tilefarm</title><style>{STYLE}</style></head><body>"
+    return html_page(
+        name,
         f"<h1>{name}</h1><p class=sub>{count(total)} cycles, the steps one by one · "
         f"{escape(facts)}</p>{_causes(causes, bars, total)}"
         f"<h2>Cycles of every step</h2>{_chart(causes, bars)}"
-        f"<h2>Steps</h2>{_steps(causes, bars, total)}</body></html>\n"
+        f"<h2>Steps</h2>{_steps(causes, bars, total)}",
     )
 
 

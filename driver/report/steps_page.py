@@ -11,6 +11,8 @@ from difflib import SequenceMatcher
 
 from tilefarm.printable import page_text as escape
 
+from driver.report.html import html_page
+
 _STYLE = """
 body{font:14px/1.45 system-ui,sans-serif;color:#111827;background:#fff;margin:0;padding:20px 24px}
 h1{font-size:21px;margin:0}p{margin:2px 0 12px;color:#6b7280}
@@ -71,15 +73,13 @@ def steps_page(title: str, subtitle: str, steps: Sequence[PageStep]) -> str:
         f"{step.above}<pre>{_lines(lines)}</pre></section>"
         for at, (step, lines) in enumerate(zip(steps, marked, strict=True))
     )
-    return (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'\">"
-        '<meta name=viewport content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)} · tilefarm</title><style>{_STYLE}{chosen}</style></head><body>"
+    return html_page(
+        escape(title),
         f"<h1>{escape(title)}</h1><p>{escape(subtitle)} · arrow keys go from step to step</p>"
         f"{buttons}<div class=frame><nav>{''.join(_links(steps, marked))}</nav>"
-        f"<main>{sections}</main></div></body></html>\n"
+        f"<main>{sections}</main></div>",
+        style=_STYLE,
+        more_style=chosen,
     )
 
 

@@ -9,7 +9,7 @@ from tilefarm.errors import InfraError
 
 from device_server.vta.library import native
 from driver import cli, doctor
-from driver.doctor import Finding
+from driver.doctor import DoctorFinding
 from driver.environment import machine, versions
 
 
@@ -29,7 +29,7 @@ def test_the_doctor_finds_this_machine_fit_to_run_tests() -> None:
 def test_the_doctor_names_the_repair(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bad = Finding(subject="packages", good=False, detail="missing: onnx", repair="make setup")
+    bad = DoctorFinding(subject="packages", good=False, detail="missing: onnx", repair="make setup")
     monkeypatch.setattr(doctor, "examine", lambda: [bad])
     assert cli.main(["doctor"]) == 2
     assert capsys.readouterr().out.splitlines()[1] == "       try: make setup"

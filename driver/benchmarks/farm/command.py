@@ -13,7 +13,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.plural import plural
 from tilefarm.quiet import quiet_libraries
 
-from driver.benchmarks.command_line import add_gate, add_number, gated
+from driver.benchmarks.command_line import add_gate, gated
 from driver.benchmarks.farm.boards import KERNEL_SECONDS, measure_boards
 from driver.benchmarks.farm.clients import CLIENTS, HOLD_SECONDS
 from driver.benchmarks.farm.figures import (
@@ -28,6 +28,7 @@ from driver.benchmarks.farm.real import measure_real
 from driver.benchmarks.farm.scale import FarmScale, measure_scale
 from driver.benchmarks.farm.uploading import BLOB_NBYTES, measure_upload
 from driver.benchmarks.figures import Figure, figure_table
+from driver.commands.options.shared import add_number
 from driver.environment import machine
 from driver.farm.scratch import scratch_folder
 from driver.report.terminal.text_table import text_table

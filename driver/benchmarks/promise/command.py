@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from tilefarm.errors import DataError, SettingsError
 
-from driver.benchmarks.command_line import add_gate, add_number, add_target, gated, tell
+from driver.benchmarks.command_line import add_gate, gated, tell
 from driver.benchmarks.figures import Figure, figure_table
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.promise.keeping import Broken, PromiseResult, Wanted, keep
 from driver.benchmarks.zoo.recipes import RECIPES
+from driver.commands.options.shared import add_number, add_target
 from driver.network import Promise
 from driver.report.terminal.text_table import text_table
 from driver.targets import accelerated_target

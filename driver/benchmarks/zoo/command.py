@@ -11,14 +11,7 @@ from typing import Final
 from tilefarm.command_line import whole_from
 from tilefarm.errors import DataError, SettingsError
 
-from driver.benchmarks.command_line import (
-    EXIT_MISSED,
-    add_gate,
-    add_number,
-    add_target,
-    gated,
-    tell,
-)
+from driver.benchmarks.command_line import EXIT_MISSED, add_gate, gated, tell
 from driver.benchmarks.isolated import Crashed, isolated
 from driver.benchmarks.zoo.attempt import attempt
 from driver.benchmarks.zoo.goals import goals
@@ -27,6 +20,7 @@ from driver.benchmarks.zoo.recipes import NAMED_TOPOLOGIES, RECIPES, TOPOLOGY, U
 from driver.benchmarks.zoo.records import Attempt, RefusedNetwork, Tried
 from driver.benchmarks.zoo.tables import document, tables
 from driver.commands.options.quantizing import add_quantization_options, quantization
+from driver.commands.options.shared import add_number, add_target
 from driver.targets import simulated_target
 
 _EPILOG: Final = """\

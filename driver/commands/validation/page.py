@@ -9,8 +9,8 @@ from tilefarm.printable import page_text as escape
 
 from driver.commands.validation.explaining import ExplainedLayer, Explanation, LayerScales
 from driver.commands.validation.text_report import principal
+from driver.report.html import html_page
 from driver.report.noise_chart import noise_chart
-from driver.report.page import STYLE
 from driver.report.tables import bar, count, share_bar, table
 
 _BEST_DB = 60.0
@@ -23,18 +23,15 @@ def page(told: Explanation) -> str:
     head = ("layer", "place", "why", "made from", "MACs", "share", "SQNR, dB", "scale", "shift")
     rows = table(head, [_cells(layer, told.macs) for layer in told.layers], words=4)
     crossing = ", ".join(map(escape, told.crossings)) or "none"
-    return (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; img-src data:\">"
-        '<meta name=viewport content="width=device-width, initial-scale=1">'
-        f"<title>{name} · tilefarm</title><style>{STYLE}td{{white-space:normal}}</style></head>"
-        f"<body><h1>{name}</h1><p class=sub>target {escape(told.target)} · noise over "
+    return html_page(
+        name,
+        f"<h1>{name}</h1><p class=sub>target {escape(told.target)} · noise over "
         f"{plural(told.samples, 'sample')}</p>{_tiles(told)}"
         f"<h2>Noise, and where it comes from</h2>{noise_chart(told.noise_rows)}"
         f"<h2>Layers</h2>{rows}"
         f"<h2>Subgraphs, in order</h2>{_subgraphs(told)}"
-        f"<h2>Crossings between accelerator and processor</h2><p>{crossing}</p></body></html>\n"
+        f"<h2>Crossings between accelerator and processor</h2><p>{crossing}</p>",
+        more_style="td{white-space:normal}",
     )
 
 

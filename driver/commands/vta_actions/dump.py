@@ -11,6 +11,7 @@ from tilefarm.errors import SettingsError
 from tilefarm.system_errors import unwritable
 
 from driver.commands.options.networks import MODEL, add_network_options, source_of
+from driver.commands.options.shared import add_target
 
 if TYPE_CHECKING:
     from tilefarm.target import Target
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     schedule.add_argument(
         "--predicted", action="store_true", help="the schedule that is best by prediction"
     )
-    option("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
+    add_target(parser)
     option("--seed", type=int, default=0, metavar="N", help="of the inputs (default: 0)")
     option("--out", type=Path, required=True, metavar="DIR", help="folder for the program files")
     add_network_options(parser)

@@ -167,3 +167,12 @@ def test_ctrl_c_outside_of_a_run_is_one_line(
     monkeypatch.setattr(targets, "run", interrupted)
     assert run("targets") == 75
     assert capsys.readouterr().err == "tilefarm targets: interrupted\n"
+
+
+def test_help_lists_the_proposers_that_there_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("driver.commands.tune.PROPOSERS", {"mine": "a:B", "guided": "c:D"})
+    with pytest.raises(SystemExit):
+        cli.main(["tune", "--help"])
+    assert "mine, guided (default: guided)" in capsys.readouterr().out

@@ -24,7 +24,7 @@ from tilefarm.watch.log import LineLog
 
 from device_server.tracker.client import TrackerClient
 from driver import cli
-from driver.doctor import Finding
+from driver.doctor import DoctorFinding
 from driver.jobs import shipping
 from driver.jobs.responses import RayJob
 from driver.report.terminal.views import view_for
@@ -134,7 +134,7 @@ def test_a_doctor(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = [Finding(subject=words, good=False, detail=words, repair=words)]
+    found = [DoctorFinding(subject=words, good=False, detail=words, repair=words)]
     monkeypatch.setattr("driver.commands.doctor.findings_of", lambda _: found)
     assert cli.main(["doctor", *farm]) == 2
     assert_harmless(capsys.readouterr().out)

@@ -23,7 +23,7 @@ from tilefarm.trust.tokens import TokenEntry, TokenTable, table_text
 
 from device_server.tracker.client import TrackerClient
 from driver import cli
-from driver.doctor import Finding
+from driver.doctor import DoctorFinding
 from driver.farm.farm_check import FarmAddress, examine_farm
 
 
@@ -51,7 +51,7 @@ def tracker(farm: Farm) -> Server:
 
 def found(
     address: str, credentials: Credentials = CREDENTIALS, clock: Clock | None = None
-) -> dict[str, Finding]:
+) -> dict[str, DoctorFinding]:
     farm = FarmAddress(tracker=address, credentials=credentials, options="--tracker T")
     return {finding.subject: finding for finding in examine_farm(farm, clock or SystemClock())}
 

@@ -183,7 +183,7 @@ def test_the_first_difference_by_axis() -> None:
     ("words", "why"),
     [
         (("zoo:vgg",), "zoo:vgg: no such network"),
-        (("zoo:digits", "--images", "0"), "--images 0: at least 1"),
+        (("zoo:digits", "--images", "0"), "argument --images: '0' is not a whole number from 1 on"),
         (("zoo:digits", "--data", "absent.npz"), "cannot read absent.npz"),
         (("zoo:digits", "--out", "absent"), "absent: no records of a run"),
         (("net.onnx",), "cannot read net.onnx"),

@@ -228,7 +228,7 @@ def test_a_network_without_work_is_whole() -> None:
     ("words", "why"),
     [
         (("zoo:vgg",), "zoo:vgg: no such network"),
-        (("zoo:digits", "--images", "0"), "--images 0: at least 1"),
+        (("zoo:digits", "--images", "0"), "argument --images: '0' is not a whole number from 1 on"),
         (("absent.onnx",), "cannot read absent.onnx"),
         (("zoo:digits", "--html", "/absent/x.html"), "/absent/x.html: cannot be written"),
     ],

@@ -1,0 +1,30 @@
+"""Options that many commands have: whole numbers, a seed, the target."""
+
+from __future__ import annotations
+
+import argparse
+
+from tilefarm.command_line import whole_from
+
+
+def add_number(
+    parser: argparse.ArgumentParser, name: str, what: str, *, default: int, least: int = 1
+) -> None:
+    """Declare an option `--name N`."""
+    parser.add_argument(
+        f"--{name}",
+        type=whole_from(least),
+        default=default,
+        metavar="N",
+        help=f"{what} (default: {default})".lstrip(),
+    )
+
+
+def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare `--seed N`."""
+    add_number(parser, "seed", what, default=0, least=0)
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Declare `--target`."""
+    parser.add_argument("--target", default="sim", metavar="NAME|FILE.json", help="(default: sim)")
