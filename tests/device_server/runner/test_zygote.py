@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError
 from tilefarm.measurement import Measurement, RunJob
@@ -25,8 +26,6 @@ from device_server.runner.frames import Account, Failed, load_request
 from device_server.runner.runner import Runner
 from device_server.runner.zygote import RunnerLimits, Zygote
 from device_server.vta.library.native import find_executable, find_library
-
-from .conftest import Blobs
 
 SECONDS = 10.0
 

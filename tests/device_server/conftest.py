@@ -1,4 +1,4 @@
-"""What the runtime's tests share: a blob folder, compiled C kernels, a runner."""
+"""What the tests of devices, runners and VTA share: a farm, blobs, compiled C kernels, a runner."""
 
 from __future__ import annotations
 
@@ -9,32 +9,35 @@ from pathlib import Path
 
 import pytest
 from kit.built import no_simulator, require
+from kit.children.blobs import Blobs
+from kit.farm.in_process import Farm
+from kit.farm.watched_device import Bed
 from tilefarm.digest import Digest
 from tilefarm.target import TARGETS
 
+import device_server
 from device_server.runner.runner import Runner, RunnerLimits
 from device_server.vta.library.library import VtaLibrary
 
-KERNELS = Path(__file__).parent / "kernels"
+KERNELS = Path(__file__).parent / "runner" / "kernels"
+HEADERS = Path(device_server.__file__).parent / "vta" / "runtime" / "include"
 
 
-class Blobs:
-    """Contents by digest, as files in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def put(self, content: bytes) -> Digest:
-        digest = Digest.of(content)
-        (self._folder / digest.hex).write_bytes(content)
-        return digest
-
-    def path(self, digest: Digest) -> Path:
-        return self._folder / digest.hex
+@pytest.fixture
+def farm(tmp_path: Path) -> Iterator[Farm]:
+    with Farm(tmp_path) as running:
+        yield running
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _built() -> None:
+@pytest.fixture
+def bed(farm: Farm) -> Bed:
+    """A farm whose one device is watched."""
+    return Bed(farm)
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """Whoever needs the runtime is skipped where nobody has built it."""
     require(no_simulator)
 
 
@@ -53,7 +56,7 @@ def compiled(blobs: Blobs, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     digests = {}
     for source in sorted(KERNELS.glob("*.c")):
         to = folder / f"{source.stem}.so"
-        flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
+        flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-I", str(HEADERS)]
         subprocess.run([compiler, *flags, "-o", to, source], check=True)
         digests[source.stem] = blobs.put(to.read_bytes())
     return digests

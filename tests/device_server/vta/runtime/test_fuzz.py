@@ -12,14 +12,14 @@ import tilefarm
 
 import device_server
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def fuzz(seconds: float, seed: int) -> None:
     roots = [ROOT, *(Path(p.__path__[0]).parent for p in (tilefarm, device_server))]
     ended = subprocess.run(
         [
-            *(sys.executable, "-m", "tests.device_server.runtime.fuzz_streams"),
+            *(sys.executable, "-m", "tests.device_server.vta.runtime.fuzz_streams"),
             *("--seconds", str(seconds), "--seed", str(seed)),
         ],
         env={**os.environ, "PYTHONPATH": ":".join(map(str, roots))},

@@ -7,13 +7,12 @@ import struct
 from collections.abc import Iterator
 
 import pytest
+from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS
 
 from device_server.runner.runner import Runner
-
-from .conftest import Blobs
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="the numbers below are those of x86-64"

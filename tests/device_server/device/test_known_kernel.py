@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kit.built import needs_simulator
 from tilefarm.errors import SelfTestError
 from tilefarm.measurement import DeviceClock
 from tilefarm.target import TARGETS, Host, Target, VtaConfig, impossibilities
@@ -15,6 +16,8 @@ from tilefarm.target import TARGETS, Host, Target, VtaConfig, impossibilities
 from device_server.device.known_kernel import KNOWN_CYCLES, known_kernel
 from device_server.device.self_test import known_kernel_for, self_test
 from driver import cli
+
+pytestmark = needs_simulator
 
 
 def target(block: int, batch: int = 0, *, inp: int = 15, wgt: int = 18, acc: int = 17) -> Target:

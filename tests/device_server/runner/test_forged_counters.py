@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.machine import VTA_COUNTERS
 from tilefarm.measurement import BufferSpec, Measurement, Precision, Role, RunJob, Status
@@ -17,7 +18,6 @@ from device_server.runner.frames import FailureKind
 from device_server.runner.runner import Runner
 from device_server.vta.library.native import find_stand_in
 
-from .conftest import Blobs
 from .test_runner import dense_job, failed, measured
 
 READY, DONE, FAILED, STARTED, CALLS = 1, 2, 3, 5, 6

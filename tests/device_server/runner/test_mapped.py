@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.children.blobs import Blobs
 from kit.kernels.nests import EXAMPLES, SIM
 from kit.objects.elf_mutants import Edited, mutant, with_decoy
 from kit.objects.elves import Elf
@@ -27,8 +28,6 @@ from device_server.device.elf_image import PAGE_NBYTES, Image, image_of
 from device_server.device.elf_tables import tables_of
 from device_server.runner.runner import Runner
 from device_server.vta.library.native import find_library
-
-from .conftest import Blobs
 
 HERE = Path(__file__).parent
 SOURCES = Path(__file__).parents[3] / "device_server" / "vta" / "runtime" / "runner"

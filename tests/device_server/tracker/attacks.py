@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
+from kit.farm.attacks import CUT, Found, Lab, attack, refused
 from kit.farm.full_disk import full_disk
 from kit.farm.in_process import calling
 from kit.growth import growth_nbytes
@@ -53,8 +54,6 @@ from device_server.tracker.shares import MOST_CHANGED, Claimant, Shares
 from device_server.tracker.standings import Standings
 from device_server.tracker.state_file import TrackerState
 from device_server.tracker.waiting import MOST_LEFT, WaitingLine
-
-from .attacks import CUT, Found, Lab, attack, refused
 
 TARGET: Final = Digest.of(b"target")
 WISH: Final = Acquire(request_id="r", target=TARGET, owner="x", wait_seconds=60.0)

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS
 
 from device_server.runner.runner import Runner
-
-from .conftest import Blobs
 
 SOURCE = Path(__file__).with_name("board.c")
 STDIN, STDERR = 0, 2

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kit.farm.attacks import ATTACKS, Found, Lab
 from kit.farm.bounds import Bound, bounds, constant, growing, named_bounds, rows
 from kit.farm.in_process import Farm
 
-from . import device_attacks, rpc_attacks, tracker_attacks  # noqa: F401
-from .attacks import ATTACKS, Found, Lab
+from .device import attacks as device_attacks  # noqa: F401
+from .server import attacks as server_attacks  # noqa: F401
+from .tracker import attacks as tracker_attacks  # noqa: F401
 
 ROWS = {bound.what: bound for bound in bounds()}
 

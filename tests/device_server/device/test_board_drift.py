@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from kit.built import needs_simulator
 from tilefarm.clock import SystemClock
 from tilefarm.digest import Digest
 from tilefarm.measurement import Measurement, RunFailure, RunJob
@@ -17,6 +18,8 @@ from device_server.device.self_test import known_kernel_for
 from device_server.runner.runner import Runner
 from device_server.tenancy import OWN, Tenancy
 from device_server.vta.library.native import find_stand_in
+
+pytestmark = needs_simulator
 
 SIM = TARGETS["sim"]
 FULL_MHZ, THROTTLED_MHZ = 100, 66

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 import grpc
 import pytest
+from kit.farm.attacks import CODE, CUT, JOB, Found, Lab, attack, refused
 from kit.farm.crowd import connect, silent_calls
 from kit.farm.in_process import CREDENTIALS, TOKEN, calling, eventually
 from kit.farm.parties import Parties
@@ -36,8 +37,6 @@ from device_server.device import servicer
 from device_server.server import moderated
 from device_server.tracker import server as tracker_server
 from device_server.tracker.client import TrackerClient
-
-from .attacks import CODE, CUT, JOB, Found, Lab, attack, refused
 
 KNOWN: Final = (*authorization(TOKEN), *announcement())
 

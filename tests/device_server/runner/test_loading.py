@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import tilefarm
+from kit.children.blobs import Blobs
 from kit.farm.computing import computing
 from kit.farm.in_process import eventually
 from kit.kernels.c_kernels import SYSTEM_CALL
@@ -26,8 +27,6 @@ from device_server.runner.frames import load_request
 from device_server.runner.runner import Runner
 from device_server.runner.zygote import RunnerLimits
 from device_server.vta.library.native import find_executable, find_library
-
-from .conftest import Blobs
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="the calls below are those of x86-64"

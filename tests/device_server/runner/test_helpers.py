@@ -6,13 +6,12 @@ import platform
 from collections.abc import Iterator
 
 import pytest
+from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
 from tilefarm.target import TARGETS
 
 from device_server.runner.runner import Runner, RunnerLimits
-
-from .conftest import Blobs
 
 SIGSEGV, SIGSYS = 11, 31
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.errors import SelfTestError
 from tilefarm.measurement import (
@@ -27,7 +28,6 @@ from device_server.device.self_test import self_test
 from device_server.runner.runner import Runner
 from device_server.vta.library.native import find_library, find_stand_in
 
-from .conftest import Blobs
 from .test_runner import bad_job, dense_job, failed, measured
 
 SIM = TARGETS["sim"]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilefarm
+from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.errors import InfraError, TargetError
 from tilefarm.measurement import BufferSpec, Measurement, Role, RunFailure, RunJob, Status
@@ -28,8 +29,7 @@ from device_server.runner.runner import Runner
 from device_server.tenancy import OWN, Tenancy
 from device_server.vta.library.native import find_library
 
-from .conftest import KERNELS, Blobs
-
+KERNELS = Path(__file__).with_name("kernels")
 ROWS = 6
 RNG_SEED = 20
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.errors import DataError
 from tilefarm.measurement import Counters
@@ -19,8 +20,6 @@ from device_server.vta.library.library import (
     VtaLibrary,
 )
 from device_server.vta.library.native import Strictness, TimingModel
-
-from .conftest import Blobs
 
 ROWS, BLOCK = 6, 16
 TOO_LONG = 13

@@ -11,6 +11,17 @@ from functools import partial
 from typing import Final
 
 import pytest
+from kit.farm.attacks import (
+    CODE,
+    CUT,
+    FORGOTTEN,
+    JOB,
+    Found,
+    Lab,
+    attack,
+    refused,
+    refused_by_server,
+)
 from kit.objects.elves import Elf
 from tilefarm.clock import ManualClock
 from tilefarm.digest import Digest
@@ -30,8 +41,6 @@ from device_server.device.tenant_blobs import Senders
 from device_server.runner.frames import LONGEST_TEXT, MOST_EVENTS, Failed, read_reply
 from device_server.runner.last_words import LastWords
 from device_server.tenancy import OWN
-
-from .attacks import CODE, CUT, FORGOTTEN, JOB, Found, Lab, attack, refused, refused_by_server
 
 KIB: Final = 1 << 10
 FAILED: Final = RunReply(

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kit.children.blobs import Blobs
 from tilefarm.digest import Digest
 from tilefarm.measurement import Precision
 
 from device_server.runner.runner import Runner
 from device_server.runner.scheduling import Scheduling
 
-from .conftest import Blobs
 from .test_runner import dense_job, measured
 
 EVERYWHERE = os.sched_getaffinity(0)
