@@ -11,36 +11,16 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from tilefarm.vta_runtime import FUNCTIONS
+
 from device_server.device.elf_image import Machine, Refused, image_of
 from device_server.device.elf_sections import check_sections
 from device_server.device.elf_tables import tables_of
 
 __all__ = ["RUNTIME_SYMBOLS", "Machine", "rejection"]
 
-RUNTIME_SYMBOLS: Final = frozenset(
-    {
-        "VTABufferAlloc",
-        "VTABufferFree",
-        "VTABufferCopy",
-        "VTABufferCPUPtr",
-        "VTATLSCommandHandle",
-        "VTARuntimeShutdown",
-        "VTASetDebugMode",
-        "VTAWriteBarrier",
-        "VTAReadBarrier",
-        "VTALoadBuffer2D",
-        "VTAStoreBuffer2D",
-        "VTAUopPush",
-        "VTAUopLoopBegin",
-        "VTAUopLoopEnd",
-        "VTAPushGEMMOp",
-        "VTAPushALUOp",
-        "VTADepPush",
-        "VTADepPop",
-        "VTASynchronize",
-    }
-)
-"""The VTA runtime's exported functions (apache/tvm-vta, include/vta/runtime/runtime.h)."""
+RUNTIME_SYMBOLS: Final = frozenset(FUNCTIONS)
+"""What an object may leave undefined."""
 
 
 def rejection(code: bytes, machine: Machine) -> str | None:

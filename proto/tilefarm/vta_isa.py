@@ -60,6 +60,25 @@ class Memory(_Meaningful):
     ACC8 = 5, "accumulators from int8 in DRAM; the Chisel and HLS designs lack it"
 
 
+class Element(NamedTuple):
+    """What an address counts: values of so many bytes, in as many rows and lanes."""
+
+    nbytes: int
+    rows: str = ""
+    lanes: str = ""
+
+
+ELEMENTS: Final[Mapping[Memory, Element]] = {
+    Memory.UOP: Element(UOP_BITS // 8),
+    Memory.WGT: Element(1, "block", "block"),
+    Memory.INP: Element(1, "batch", "block"),
+    Memory.ACC: Element(4, "batch", "block"),
+    Memory.OUT: Element(1, "batch", "block"),
+    Memory.ACC8: Element(1, "batch", "block"),
+}
+"""The elements of each memory as they lie in DRAM."""
+
+
 class AluOp(_Meaningful):
     """What the ALU computes of two operands."""
 
@@ -79,6 +98,9 @@ class UopMode(_Meaningful):
 
 MODULES: Final = ("load", "compute", "store")
 """What executes instructions; "prev" and "next" in tokens are the neighbours in this order."""
+
+FIRST_STAGE: Final = 1
+"""VTADepPush and VTADepPop of the runtime number the modules from here on."""
 
 INPUTS: Final = (Memory.WGT, Memory.INP)
 """What the load module fills; the compute module loads the rest itself."""
@@ -279,6 +301,12 @@ UOP: Final = (
     Field(name="wgt", width=_of(Memory.WGT), meaning="weights of a GEMM", unit="wgt elements"),
 )
 """A micro-op's fields from bit 0 on: indices before the steps of the loops are added."""
+
+
+def element_nbytes(vta: VtaConfig) -> tuple[int, ...]:
+    """Bytes of one element in DRAM, by number of the memory."""
+    of = {"": 1, "batch": vta.batch, "block": vta.block}
+    return tuple(each.nbytes * of[each.rows] * of[each.lanes] for each in ELEMENTS.values())
 
 
 def index_bits(vta: VtaConfig) -> Mapping[Memory, int]:

@@ -20,6 +20,7 @@ from tilefarm.vta_isa import (
     Format,
     Memory,
     Opcode,
+    element_nbytes,
     index_bits,
     instruction_layout,
     layout,
@@ -50,6 +51,12 @@ def test_fields_of_every_possible_geometry_lie_in_their_words(vta: VtaConfig) ->
         assert len(set(taken)) == len(taken)
         assert max(taken) < INSTRUCTION_BITS
     assert sum(place.width for place in layout(UOP, 0, bits)) <= UOP_BITS
+
+
+@given(vta=geometries())
+def test_elements_have_the_bytes_that_the_geometry_says(vta: VtaConfig) -> None:
+    widths = (vta.uop_nbytes, vta.wgt_nbytes, vta.inp_nbytes, vta.acc_nbytes, vta.out_nbytes)
+    assert element_nbytes(vta)[: len(widths)] == widths
 
 
 @FORM

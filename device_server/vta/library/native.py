@@ -11,6 +11,7 @@ from tilefarm.errors import InfraError
 from tilefarm.machine import VTA_COUNTERS
 from tilefarm.measurement import Counters, TimelineEvent
 from tilefarm.target import Target, VtaConfig
+from tilefarm.vta_isa import MODULES
 
 import device_server
 
@@ -24,7 +25,6 @@ BUILD_COMMAND: Final = (
     "cmake -S device_server/vta/runtime -B build/runtime-dev && cmake --build build/runtime-dev"
 )
 
-_MODULES: Final = ("load", "compute", "store")
 CONFIG_FIELDS: Final = (
     "log_batch",
     "log_block",
@@ -148,7 +148,7 @@ def counters_from_words(words: Iterable[int]) -> Counters:
 def timeline_event(module: int, name: str, begin_cycle: int, end_cycle: int) -> TimelineEvent:
     """One event of the library's timeline as a record."""
     return TimelineEvent(
-        module=_MODULES[module], name=name, begin_cycle=begin_cycle, end_cycle=end_cycle
+        module=MODULES[module], name=name, begin_cycle=begin_cycle, end_cycle=end_cycle
     )
 
 

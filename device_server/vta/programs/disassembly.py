@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from tilefarm.errors import DataError
-from tilefarm.vta_isa import FORMATS, AluOp, Memory, Operand
+from tilefarm.vta_isa import ALU, FORMATS, TRANSFER, AluOp, Field, Memory, Operand
 
 from device_server.vta.programs.instructions import (
     NEIGHBOURS,
@@ -37,9 +37,15 @@ from device_server.vta.programs.instructions import (
 )
 from device_server.vta.programs.program import Bytes
 
-_ALU_NAMES: Final = (*(each.word for each in AluOp), "op5", "op6", "op7")
-_MEMORY_NAMES: Final = (*(each.word for each in Memory), "mem6", "mem7")
 
+def _words(kind: type[AluOp | Memory], unknown: str, field: Field) -> tuple[str, ...]:
+    """The words of all numbers that fit a field; those without a meaning are numbered."""
+    known = [each.word for each in kind]
+    return (*known, *(f"{unknown}{number}" for number in field.values[len(known) :]))
+
+
+_ALU_NAMES: Final = _words(AluOp, "op", ALU.field("alu_opcode"))
+_MEMORY_NAMES: Final = _words(Memory, "mem", TRANSFER.field("memory"))
 
 _HINT: Final = "`tilefarm vta show` prints instructions as they are written"
 _UNKNOWN: Final = (

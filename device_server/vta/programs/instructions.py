@@ -209,12 +209,6 @@ def module_of(instruction: Instruction) -> str:
     return executed_by(opcode_of(instruction), instruction.memory)
 
 
-def element_nbytes(vta: VtaConfig) -> tuple[int, ...]:
-    """Bytes of one element in DRAM, by number of the memory."""
-    acc8 = vta.batch * vta.block
-    return (vta.uop_nbytes, vta.wgt_nbytes, vta.inp_nbytes, vta.acc_nbytes, vta.out_nbytes, acc8)
-
-
 def _taken(word: int, places: Iterable[Placed]) -> dict[str, int]:
     values = {}
     for name, bit, width, signed in places:

@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from tilefarm.target import VtaConfig
-from tilefarm.vta_isa import Memory
+from tilefarm.vta_isa import Memory, element_nbytes
 
-from device_server.vta.programs.instructions import Instruction, Transfer, element_nbytes
+from device_server.vta.programs.instructions import Instruction, Transfer
 from device_server.vta.programs.program import Bytes
 
 GRANULE_NBYTES: Final = 1 << 16

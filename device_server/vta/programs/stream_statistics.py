@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tilefarm.target import VtaConfig
-from tilefarm.vta_isa import Memory
+from tilefarm.vta_isa import Memory, element_nbytes
 
 from device_server.vta.programs.instructions import (
     NEIGHBOURS,
@@ -16,7 +16,6 @@ from device_server.vta.programs.instructions import (
     Instruction,
     Transfer,
     Unknown,
-    element_nbytes,
     module_of,
 )
 

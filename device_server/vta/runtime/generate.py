@@ -1,12 +1,14 @@
-"""Makes the C++ header and the page of VTA's instruction set: `python .../vta/runtime/generate.py`.
+"""Makes the C and C++ headers of VTA and a page: `python .../vta/runtime/generate.py`.
 
-The table is `tilefarm.vta_isa`; `src/isa.h` is what the C++ library encodes, decodes and prints
-with, INSTRUCTIONS.md the page. With `--check` it only says whether they are fresh.
+Of the table `tilefarm.vta_isa`: `src/isa.h`, with which the C++ library encodes, decodes and
+prints, and INSTRUCTIONS.md, the page. Of `tilefarm.vta_runtime`: `include/vta_runtime.h`, which
+declares the runtime's functions. With `--check` it only says whether they are fresh.
 """
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +16,8 @@ from typing import Final, TypeAlias
 
 from tilefarm.target import VtaConfig
 from tilefarm.vta_isa import (
+    ELEMENTS,
+    FIRST_STAGE,
     FORMATS,
     HEAD,
     INPUTS,
@@ -32,6 +36,7 @@ from tilefarm.vta_isa import (
     index_bits,
     layout,
 )
+from tilefarm.vta_runtime import OF_HOSTS, QUEUING, RARE, SYNCHRONIZING, Function
 
 HERE: Final = Path(__file__).resolve().parent
 Sum: TypeAlias = Mapping[tuple[Memory, ...], int]
@@ -40,7 +45,11 @@ Sum: TypeAlias = Mapping[tuple[Memory, ...], int]
 
 def files() -> Mapping[Path, str]:
     """What is made, by path."""
-    return {HERE / "src" / "isa.h": header(), HERE / "INSTRUCTIONS.md": page()}
+    return {
+        HERE / "src" / "isa.h": header(),
+        HERE / "include" / "vta_runtime.h": declarations(),
+        HERE / "INSTRUCTIONS.md": page(),
+    }
 
 
 def stale() -> list[Path]:
@@ -52,9 +61,40 @@ def stale() -> list[Path]:
 
 def header() -> str:
     """The C++ header: numbers, names, fields and their places."""
-    parts = [_HEAD, *_enumerations(), _POINTED, _fields_record(), _uop_record(), _visitor()]
+    parts = [
+        _HEAD,
+        *_enumerations(),
+        _elements(),
+        _POINTED,
+        _fields_record(),
+        _uop_record(),
+        _visitor(),
+    ]
     parts += [_uop_visitor(), _operand_visitor(), _FOOT]
     return "\n".join(parts)
+
+
+def declarations() -> str:
+    """The C header of the runtime's functions."""
+    groups = [
+        _function_list(name, caption, functions.values())
+        for name, caption, functions in (
+            ("HOSTS", "What a host calls.", OF_HOSTS),
+            ("QUEUING", "What kernels queue their work with.", QUEUING),
+            ("SYNCHRONIZING", "What runs what is queued.", SYNCHRONIZING),
+            ("RARE", "What a board's library may lack.", RARE),
+        )
+    ]
+    return "\n".join([_DECLARING, *groups, _DECLARED])
+
+
+def _function_list(name: str, caption: str, functions: Iterable[Function]) -> str:
+    rows = [f"/* {caption} */", f"#define VTA_{name}(X)"]
+    for each in functions:
+        parameters, names = ", ".join(each.parameters) or "void", ", ".join(each.names)
+        row = f"X({each.result}, {each.name}, ({parameters}), ({names}))"
+        rows += textwrap.wrap(row, 96, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join([rows[0], " \\\n".join(rows[1:]), ""])
 
 
 def page() -> str:
@@ -63,6 +103,8 @@ def page() -> str:
     for kind, name in ((Opcode, "opcode"), (Memory, "memory"), (AluOp, "ALU operation")):
         lines += ["", f"| {name} | number | |", "|---|---:|---|"]
         lines += [f"| {each.name} | {each.value} | {each.meaning} |" for each in kind]
+    lines += ["", "| memory | bytes of an element in DRAM |", "|---|---|"]
+    lines += [f"| {memory.name} | {_element(memory)} |" for memory in Memory]
     lines += ["", "## Every instruction", "", *_table(HEAD, 0)]
     for form in FORMATS:
         if form.high:
@@ -108,6 +150,37 @@ struct Operand {
 };
 """
 
+_DECLARING: Final = """\
+/* VTA's runtime: the functions that a board's library exports and kernels call, as TVM has them.
+ * A list calls X(result, name, (parameters), (their names)) for each of its functions.
+ *
+ * Made of proto/tilefarm/vta_runtime.py by device_server/vta/runtime/generate.py, not by hand.
+ */
+#ifndef TILEFARM_VTA_RUNTIME_H_
+#define TILEFARM_VTA_RUNTIME_H_
+
+#include <stddef.h>
+#include <stdint.h>
+"""
+
+_DECLARED: Final = """\
+#define VTA_DECLARED(result, name, parameters, names) \\
+  __attribute__((visibility("default"))) result name parameters;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+VTA_HOSTS(VTA_DECLARED)
+VTA_QUEUING(VTA_DECLARED)
+VTA_SYNCHRONIZING(VTA_DECLARED)
+VTA_RARE(VTA_DECLARED)
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TILEFARM_VTA_RUNTIME_H_ */
+"""
+
 _PAGE: Final = """\
 # VTA's instruction set
 
@@ -135,6 +208,10 @@ def _enumerations() -> Iterator[str]:
 enum class Module : uint32_t {{ {numbered} }};
 constexpr int kModules = {len(MODULES)};
 
+// VTADepPush and VTADepPop number them from here on.
+constexpr int kFirstStage = {FIRST_STAGE};
+constexpr int stage_of(Module module) {{ return kFirstStage + static_cast<int>(module); }}
+
 constexpr uint32_t kOpcodes = {len(Opcode)};
 constexpr int kOpcodeBits = {HEAD[0].width.bits};  // from bit 0 on
 constexpr int kSramBaseBits = {TRANSFER.field("sram_base").width.bits};
@@ -153,6 +230,24 @@ constexpr Module module_of(Opcode opcode, Memory memory) {{
   return opcode == Opcode::kLoad && input ? Module::kLoad : Module::kCompute;
 }}
 """
+
+
+def _elements() -> str:
+    lines = [
+        "// Bytes of one element in DRAM; 0 of what is no memory.",
+        "constexpr uint32_t element_nbytes(Memory memory, uint32_t batch, uint32_t block) {",
+        "  switch (memory) {",
+    ]
+    for memory in Memory:
+        lines.append(f"    case Memory::{_constant(memory.name)}: return {_element(memory)};")
+    return "\n".join([*lines, "  }", "  return 0;", "}", ""])
+
+
+def _element(memory: Memory) -> str:
+    """Its bytes as a product."""
+    each = ELEMENTS[memory]
+    numbers = [str(each.nbytes)] if each.nbytes > 1 else []
+    return " * ".join([*filter(None, (each.rows, each.lanes)), *numbers])
 
 
 def _names(name: str, words: Sequence[str]) -> str:

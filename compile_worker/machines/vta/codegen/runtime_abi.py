@@ -1,6 +1,6 @@
-"""The VTA runtime's C functions that compiled kernels call, and its numbers for memories.
+"""The VTA runtime's C functions and its numbers, as LLVM has them.
 
-Source: vta/runtime/runtime.h of TVM v0.14; the numbers are those of the table `tilefarm.vta_isa`.
+Those of the tables `tilefarm.vta_runtime` and `tilefarm.vta_isa`.
 """
 
 from __future__ import annotations
@@ -9,21 +9,19 @@ from collections.abc import Mapping
 from typing import Final
 
 from tilefarm.vta_isa import AluOp, Memory, UopMode
+from tilefarm.vta_runtime import OF_KERNELS, Function
 
-FUNCTIONS: Final[Mapping[str, str]] = {
-    "VTATLSCommandHandle": "ptr ()",
-    "VTABufferCPUPtr": "ptr (ptr, ptr)",
-    "VTALoadBuffer2D": "void (ptr, ptr, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32)",
-    "VTAStoreBuffer2D": "void (ptr, i32, i32, ptr, i32, i32, i32, i32)",
-    "VTAUopPush": "void (i32, i32, i32, i32, i32, i32, i32, i32)",
-    "VTAUopLoopBegin": "void (i32, i32, i32, i32)",
-    "VTAUopLoopEnd": "void ()",
-    "VTAPushGEMMOp": "i32 (ptr, ptr, ptr, i32)",
-    "VTAPushALUOp": "i32 (ptr, ptr, ptr, i32)",
-    "VTADepPush": "i32 (ptr, i32, i32)",
-    "VTADepPop": "i32 (ptr, i32, i32)",
-    "VTASynchronize": "void (ptr, i32)",
-}
+
+def _llvm(function: Function) -> str:
+    """Its LLVM type: whatever is not a pointer has 32 bits, or is nothing."""
+
+    def of(c_type: str) -> str:
+        return "ptr" if "*" in c_type else "void" if c_type == "void" else "i32"
+
+    return f"{of(function.result)} ({', '.join(map(of, function.parameters))})"
+
+
+FUNCTIONS: Final[Mapping[str, str]] = {name: _llvm(each) for name, each in OF_KERNELS.items()}
 """LLVM function types by name: all that a compiled object may leave undefined."""
 
 MEMORY: Final[Mapping[str, int]] = {

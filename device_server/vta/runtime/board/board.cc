@@ -20,8 +20,7 @@
 #include <string>
 
 #include "tilefarm_vta.h"
-
-#define BOARD_EXPORT extern "C" __attribute__((visibility("default")))
+#include "vta_runtime.h"
 
 namespace {
 
@@ -71,7 +70,7 @@ class Board {
         read_counters_(found<decltype(tilefarm_vta_read_counters)>(handle_,
                                                                    "tilefarm_vta_read_counters")),
         last_error_(found<decltype(tilefarm_vta_last_error)>(handle_, "tilefarm_vta_last_error")),
-        synchronize_(found<void(void*, uint32_t)>(handle_, "VTASynchronize")),
+        synchronize_(found<decltype(::VTASynchronize)>(handle_, "VTASynchronize")),
         seconds_a_cycle_(1e-6 / setting("TILEFARM_BOARD_MHZ", 100, 1e-3)),
         jitter_(setting("TILEFARM_BOARD_JITTER", 0.02, 0)),
         random_(0x9e3779b97f4a7c15U * (1 + uint64_t(setting("TILEFARM_BOARD_SEED", 1, 0)))) {}
@@ -115,7 +114,7 @@ class Board {
   void (*clear_counters_)();
   decltype(&tilefarm_vta_read_counters) read_counters_;
   decltype(&tilefarm_vta_last_error) last_error_;
-  void (*synchronize_)(void*, uint32_t);
+  decltype(&::VTASynchronize) synchronize_;
   double seconds_a_cycle_, jitter_;
   uint64_t random_;
 };
@@ -124,52 +123,17 @@ Board board;  // made as the library is loaded: later nothing may be opened
 
 }  // namespace
 
-// NAME(the parameters)(their names): the same function of the library beside this one.
-#define FORWARD(result, name, parameters, names)                                 \
-  BOARD_EXPORT result name parameters {                                          \
-    static auto* const function = board.function<result parameters>(#name);      \
-    return function names;                                                       \
+// The same function of the library beside this one.
+#define FORWARD(result, name, parameters, names)                            \
+  result name parameters {                                                  \
+    static auto* const function = board.function<result parameters>(#name); \
+    return function names;                                                  \
   }
 
-FORWARD(void*, VTABufferAlloc, (size_t nbytes), (nbytes))
-FORWARD(void, VTABufferFree, (void* buffer), (buffer))
-FORWARD(void, VTABufferCopy,
-        (const void* from, size_t from_offset, void* to, size_t to_offset, size_t nbytes, int kind),
-        (from, from_offset, to, to_offset, nbytes, kind))
-FORWARD(void*, VTATLSCommandHandle, (), ())
-FORWARD(void, VTARuntimeShutdown, (), ())
-FORWARD(void, VTASetDebugMode, (void* command, int flags), (command, flags))
-FORWARD(void*, VTABufferCPUPtr, (void* command, void* buffer), (command, buffer))
-FORWARD(void, VTAWriteBarrier,
-        (void* command, void* buffer, uint32_t bits, uint32_t start, uint32_t extent),
-        (command, buffer, bits, start, extent))
-FORWARD(void, VTAReadBarrier,
-        (void* command, void* buffer, uint32_t bits, uint32_t start, uint32_t extent),
-        (command, buffer, bits, start, extent))
-FORWARD(void, VTALoadBuffer2D,
-        (void* command, void* source, uint32_t offset, uint32_t x, uint32_t y, uint32_t stride,
-         uint32_t x_pad_before, uint32_t y_pad_before, uint32_t x_pad_after, uint32_t y_pad_after,
-         uint32_t sram, uint32_t memory),
-        (command, source, offset, x, y, stride, x_pad_before, y_pad_before, x_pad_after,
-         y_pad_after, sram, memory))
-FORWARD(void, VTAStoreBuffer2D,
-        (void* command, uint32_t sram, uint32_t memory, void* destination, uint32_t offset,
-         uint32_t x, uint32_t y, uint32_t stride),
-        (command, sram, memory, destination, offset, x, y, stride))
-FORWARD(void, VTAUopPush,
-        (uint32_t mode, uint32_t reset, uint32_t dst, uint32_t src, uint32_t wgt, uint32_t opcode,
-         uint32_t use_imm, int32_t imm),
-        (mode, reset, dst, src, wgt, opcode, use_imm, imm))
-FORWARD(void, VTAUopLoopBegin, (uint32_t extent, uint32_t dst, uint32_t src, uint32_t wgt),
-        (extent, dst, src, wgt))
-FORWARD(void, VTAUopLoopEnd, (), ())
-FORWARD(int, VTAPushGEMMOp, (void** handle, int (*record)(void*), void* closure, int nbytes),
-        (handle, record, closure, nbytes))
-FORWARD(int, VTAPushALUOp, (void** handle, int (*record)(void*), void* closure, int nbytes),
-        (handle, record, closure, nbytes))
-FORWARD(int, VTADepPush, (void* command, int from, int to), (command, from, to))
-FORWARD(int, VTADepPop, (void* command, int from, int to), (command, from, to))
+VTA_HOSTS(FORWARD)
+VTA_QUEUING(FORWARD)
+VTA_RARE(FORWARD)
 
-BOARD_EXPORT void VTASynchronize(void* command, uint32_t wait_cycles) {
+void VTASynchronize(void* command, uint32_t wait_cycles) {
   board.synchronize(command, wait_cycles);
 }

@@ -1,9 +1,8 @@
 /* The VTA runtime of tilefarm beyond the original's own functions: configuration, errors, counters.
  *
- * The original runtime's functions (VTABufferAlloc ... VTASynchronize) are exported as well, with
- * their usual C types; see src/abi.cc. One process holds one accelerator; nothing here is thread
- * safe. Nothing here aborts: a failure is remembered, and until it is cleared every queue function
- * does nothing.
+ * The original runtime's functions, those of vta_runtime.h, are exported as well. One process holds
+ * one accelerator; nothing here is thread safe. Nothing here aborts: a failure is remembered, and
+ * until it is cleared every queue function does nothing.
  */
 #ifndef TILEFARM_VTA_H_
 #define TILEFARM_VTA_H_

@@ -12,25 +12,7 @@
 #include <cstdint>
 
 #include "isa.h"
-
-extern "C" {
-void* VTATLSCommandHandle();
-void* VTABufferCPUPtr(void* command, void* buffer);
-void VTALoadBuffer2D(void* command, void* from, uint32_t from_offset, uint32_t x, uint32_t y,
-                     uint32_t stride, uint32_t x_pad_0, uint32_t y_pad_0, uint32_t x_pad_1,
-                     uint32_t y_pad_1, uint32_t sram, uint32_t memory);
-void VTAStoreBuffer2D(void* command, uint32_t sram, uint32_t memory, void* to, uint32_t to_offset,
-                      uint32_t x, uint32_t y, uint32_t stride);
-void VTAUopPush(uint32_t mode, uint32_t reset, uint32_t dst, uint32_t src, uint32_t wgt,
-                uint32_t opcode, uint32_t use_immediate, int32_t immediate);
-void VTAUopLoopBegin(uint32_t extent, uint32_t dst, uint32_t src, uint32_t wgt);
-void VTAUopLoopEnd();
-int VTAPushGEMMOp(void** handle, int (*record)(void*), void* signature, int nbytes);
-int VTAPushALUOp(void** handle, int (*record)(void*), void* signature, int nbytes);
-int VTADepPush(void* command, int from, int to);
-int VTADepPop(void* command, int from, int to);
-void VTASynchronize(void* command, uint32_t wait_cycles);
-}
+#include "vta_runtime.h"
 
 namespace {
 
@@ -38,8 +20,9 @@ using tilefarm::AluOp;
 using tilefarm::Memory;
 using tilefarm::UopMode;
 
-// Modules as the runtime's tokens number them.
-enum Stage : int { kLoad = 1, kCompute = 2, kStore = 3 };
+constexpr int kLoad = tilefarm::stage_of(tilefarm::Module::kLoad);
+constexpr int kCompute = tilefarm::stage_of(tilefarm::Module::kCompute);
+constexpr int kStore = tilefarm::stage_of(tilefarm::Module::kStore);
 
 constexpr uint32_t kWaitCycles = 1u << 31;
 

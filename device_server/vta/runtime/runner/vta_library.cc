@@ -10,6 +10,7 @@
 
 #include "failure.h"
 #include "sandbox.h"
+#include "vta_runtime.h"
 
 namespace tilefarm::runner {
 namespace {
@@ -24,13 +25,9 @@ void find(void* handle, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(handle, name));
 }
 
-// What kernels may call, and what this runner calls itself.
-constexpr const char* kRuntimeFunctions[] = {
-    "VTABufferAlloc",   "VTABufferFree",   "VTABufferCopy",   "VTATLSCommandHandle",
-    "VTABufferCPUPtr",  "VTAWriteBarrier", "VTAReadBarrier",  "VTALoadBuffer2D",
-    "VTAStoreBuffer2D", "VTAUopPush",      "VTAUopLoopBegin", "VTAUopLoopEnd",
-    "VTAPushGEMMOp",    "VTAPushALUOp",    "VTADepPush",      "VTADepPop",
-    "VTASynchronize"};
+#define NAME(result, name, parameters, names) #name,
+constexpr const char* kRuntimeFunctions[] = {VTA_HOSTS(NAME) VTA_QUEUING(NAME)
+                                                 VTA_SYNCHRONIZING(NAME)};
 
 void require_runtime_functions(void* handle, const std::string& path) {
   std::string missing;

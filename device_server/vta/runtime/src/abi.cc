@@ -1,17 +1,16 @@
-// The original VTA runtime's exported functions (vta/runtime/runtime.h of TVM), by their C types.
+// The original VTA runtime's exported functions.
 
 #include <cstdint>
 #include <cstring>
 
 #include "session.h"
+#include "vta_runtime.h"
 
 using tilefarm::Runtime;
 using tilefarm::Session;
 using tilefarm::Transfer;
 using tilefarm::UopMode;
 using tilefarm::UopPush;
-
-#define VTA_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
@@ -36,17 +35,17 @@ uint8_t* copy_end(const void* end, size_t offset, size_t nbytes, bool device) {
 
 }  // namespace
 
-VTA_EXPORT void* VTABufferAlloc(size_t nbytes) {
+void* VTABufferAlloc(size_t nbytes) {
   void* handle = nullptr;
   Session::get().guarded([&] { handle = runtime().allocate(nbytes); });
   return handle;
 }
 
-VTA_EXPORT void VTABufferFree(void* buffer) {
+void VTABufferFree(void* buffer) {
   Session::get().guarded([&] { runtime().release(buffer); });
 }
 
-VTA_EXPORT void VTABufferCopy(const void* from, size_t from_offset, void* to, size_t to_offset,
+void VTABufferCopy(const void* from, size_t from_offset, void* to, size_t to_offset,
                               size_t nbytes, int kind_mask) {
   Session::get().guarded([&] {
     const uint8_t* source = copy_end(from, from_offset, nbytes, kind_mask & kFromDevice);
@@ -56,22 +55,22 @@ VTA_EXPORT void VTABufferCopy(const void* from, size_t from_offset, void* to, si
 }
 
 // A handle only in name: there is one queue.
-VTA_EXPORT void* VTATLSCommandHandle() {
+void* VTATLSCommandHandle() {
   void* handle = nullptr;
   Session::get().guarded([&] { handle = &runtime(); });
   return handle;
 }
 
 // Another process's accelerator cannot be had again.
-VTA_EXPORT void VTARuntimeShutdown() {
+void VTARuntimeShutdown() {
   if (!runtime().is_connected()) Session::get().drop_runtime();
 }
 
-VTA_EXPORT void VTASetDebugMode(void*, int flags) {
+void VTASetDebugMode(void*, int flags) {
   Session::get().guarded([&] { runtime().set_debug(static_cast<uint32_t>(flags)); });
 }
 
-VTA_EXPORT void* VTABufferCPUPtr(void*, void* buffer) {
+void* VTABufferCPUPtr(void*, void* buffer) {
   void* pointer = buffer;
   Session::get().guarded([&] {
     const tilefarm::DataBuffer* known = runtime().accelerator().dram().find(buffer);
@@ -81,10 +80,10 @@ VTA_EXPORT void* VTABufferCPUPtr(void*, void* buffer) {
 }
 
 // Host and accelerator see one coherent memory.
-VTA_EXPORT void VTAWriteBarrier(void*, void*, uint32_t, uint32_t, uint32_t) {}
-VTA_EXPORT void VTAReadBarrier(void*, void*, uint32_t, uint32_t, uint32_t) {}
+void VTAWriteBarrier(void*, void*, uint32_t, uint32_t, uint32_t) {}
+void VTAReadBarrier(void*, void*, uint32_t, uint32_t, uint32_t) {}
 
-VTA_EXPORT void VTALoadBuffer2D(void*, void* source, uint32_t source_offset, uint32_t x, uint32_t y,
+void VTALoadBuffer2D(void*, void* source, uint32_t source_offset, uint32_t x, uint32_t y,
                                 uint32_t stride, uint32_t x_pad_before, uint32_t y_pad_before,
                                 uint32_t x_pad_after, uint32_t y_pad_after, uint32_t sram,
                                 uint32_t memory) {
@@ -95,7 +94,7 @@ VTA_EXPORT void VTALoadBuffer2D(void*, void* source, uint32_t source_offset, uin
   });
 }
 
-VTA_EXPORT void VTAStoreBuffer2D(void*, uint32_t sram, uint32_t memory, void* destination,
+void VTAStoreBuffer2D(void*, uint32_t sram, uint32_t memory, void* destination,
                                  uint32_t destination_offset, uint32_t x, uint32_t y,
                                  uint32_t stride) {
   Session::get().unless_failed([&] {
@@ -104,7 +103,7 @@ VTA_EXPORT void VTAStoreBuffer2D(void*, uint32_t sram, uint32_t memory, void* de
   });
 }
 
-VTA_EXPORT void VTAUopPush(uint32_t mode, uint32_t reset, uint32_t dst, uint32_t src, uint32_t wgt,
+void VTAUopPush(uint32_t mode, uint32_t reset, uint32_t dst, uint32_t src, uint32_t wgt,
                            uint32_t opcode, uint32_t use_imm, int32_t imm) {
   Session::get().unless_failed([&] {
     if (mode > 1) tilefarm::fail(TILEFARM_VTA_BAD_ARGUMENT, "micro-op mode %u", mode);
@@ -114,38 +113,38 @@ VTA_EXPORT void VTAUopPush(uint32_t mode, uint32_t reset, uint32_t dst, uint32_t
   });
 }
 
-VTA_EXPORT void VTAUopLoopBegin(uint32_t extent, uint32_t dst_factor, uint32_t src_factor,
+void VTAUopLoopBegin(uint32_t extent, uint32_t dst_factor, uint32_t src_factor,
                                 uint32_t wgt_factor) {
   Session::get().unless_failed(
       [&] { runtime().recording().begin_loop({extent, dst_factor, src_factor, wgt_factor}); });
 }
 
-VTA_EXPORT void VTAUopLoopEnd() {
+void VTAUopLoopEnd() {
   Session::get().unless_failed([&] { runtime().recording().end_loop(); });
 }
 
-VTA_EXPORT int VTAPushGEMMOp(void** handle, int (*record)(void*), void* closure, int nbytes) {
+int VTAPushGEMMOp(void** handle, int (*record)(void*), void* closure, int nbytes) {
   Session::get().unless_failed(
       [&] { runtime().push_kernel(UopMode::kGemm, handle, record, closure, nbytes); });
   return 0;
 }
 
-VTA_EXPORT int VTAPushALUOp(void** handle, int (*record)(void*), void* closure, int nbytes) {
+int VTAPushALUOp(void** handle, int (*record)(void*), void* closure, int nbytes) {
   Session::get().unless_failed(
       [&] { runtime().push_kernel(UopMode::kAlu, handle, record, closure, nbytes); });
   return 0;
 }
 
-VTA_EXPORT int VTADepPush(void*, int from, int to) {
+int VTADepPush(void*, int from, int to) {
   Session::get().unless_failed([&] { runtime().push_dependence(from, to); });
   return 0;
 }
 
-VTA_EXPORT int VTADepPop(void*, int from, int to) {
+int VTADepPop(void*, int from, int to) {
   Session::get().unless_failed([&] { runtime().pop_dependence(from, to); });
   return 0;
 }
 
-VTA_EXPORT void VTASynchronize(void*, uint32_t) {
+void VTASynchronize(void*, uint32_t) {
   Session::get().unless_failed([&] { runtime().synchronize(); });
 }

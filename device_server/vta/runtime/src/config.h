@@ -9,8 +9,8 @@
 
 namespace tilefarm {
 
-constexpr uint32_t kUopNbytes = 4;
-constexpr uint32_t kInstructionNbytes = 16;
+constexpr uint32_t kUopNbytes = kUopBits / 8;
+constexpr uint32_t kInstructionNbytes = 2 * kWordBits / 8;
 
 enum class Strictness { kFunctional = 0, kChisel = 1, kHls = 2 };
 enum class TimeModel { kChisel = 0, kHls = 1 };
@@ -38,11 +38,12 @@ struct Config {
   uint32_t batch() const { return 1u << log_batch; }
   uint32_t block() const { return 1u << log_block; }
 
-  // Elements are int8 tiles (INP, WGT, OUT) and int32 tiles (ACC).
-  uint32_t inp_nbytes() const { return batch() * block(); }
-  uint32_t wgt_nbytes() const { return block() * block(); }
-  uint32_t acc_nbytes() const { return batch() * block() * 4; }
-  uint32_t out_nbytes() const { return inp_nbytes(); }
+  uint32_t element_nbytes(Memory memory) const {
+    return tilefarm::element_nbytes(memory, batch(), block());
+  }
+  uint32_t wgt_nbytes() const { return element_nbytes(Memory::kWgt); }
+  uint32_t acc_nbytes() const { return element_nbytes(Memory::kAcc); }
+  uint32_t out_nbytes() const { return element_nbytes(Memory::kOut); }
 
   int log_uop_depth() const { return log_uop_buff_size - 2; }
   int log_inp_depth() const { return log_inp_buff_size - log_batch - log_block; }

@@ -55,14 +55,7 @@ uint64_t padded_height(const Instruction& f) { return uint64_t{f.y_pad_0} + f.y_
 }  // namespace
 
 uint32_t element_nbytes(const Config& config, Memory memory) {
-  switch (memory) {
-    case Memory::kUop: return kUopNbytes;
-    case Memory::kWgt: return config.wgt_nbytes();
-    case Memory::kInp: return config.inp_nbytes();
-    case Memory::kAcc: return config.acc_nbytes();
-    case Memory::kOut: return config.out_nbytes();
-    case Memory::kAcc8: return config.acc_nbytes() / 4;
-  }
+  if (const uint32_t nbytes = config.element_nbytes(memory)) return nbytes;
   fail(TILEFARM_VTA_BAD_INSTRUCTION, "unknown memory type %u", static_cast<uint32_t>(memory));
 }
 

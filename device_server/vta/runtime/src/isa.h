@@ -42,6 +42,10 @@ enum class UopMode : uint32_t {
 enum class Module : uint32_t { kLoad = 0, kCompute = 1, kStore = 2 };
 constexpr int kModules = 3;
 
+// VTADepPush and VTADepPop number them from here on.
+constexpr int kFirstStage = 1;
+constexpr int stage_of(Module module) { return kFirstStage + static_cast<int>(module); }
+
 constexpr uint32_t kOpcodes = 5;
 constexpr int kOpcodeBits = 3;  // from bit 0 on
 constexpr int kSramBaseBits = 16;
@@ -58,6 +62,19 @@ constexpr Module module_of(Opcode opcode, Memory memory) {
   if (opcode == Opcode::kStore) return Module::kStore;
   const bool input = memory == Memory::kWgt || memory == Memory::kInp;
   return opcode == Opcode::kLoad && input ? Module::kLoad : Module::kCompute;
+}
+
+// Bytes of one element in DRAM; 0 of what is no memory.
+constexpr uint32_t element_nbytes(Memory memory, uint32_t batch, uint32_t block) {
+  switch (memory) {
+    case Memory::kUop: return 4;
+    case Memory::kWgt: return block * block;
+    case Memory::kInp: return batch * block;
+    case Memory::kAcc: return batch * block * 4;
+    case Memory::kOut: return batch * block;
+    case Memory::kAcc8: return batch * block;
+  }
+  return 0;
 }
 
 // Bits of an index into each memory: log2 of its depth.

@@ -10,12 +10,13 @@
 namespace tilefarm {
 namespace {
 
-// Stages of VTADepPush and VTADepPop: 1 load, 2 compute, 3 store.
 Module module_of_stage(int stage) {
-  if (stage < 1 || stage > kModules) {
-    fail(TILEFARM_VTA_BAD_ARGUMENT, "stage %d is not 1 (load), 2 (compute) or 3 (store)", stage);
+  const int last = kFirstStage + kModules - 1;
+  if (stage < kFirstStage || stage > last) {
+    fail(TILEFARM_VTA_BAD_ARGUMENT, "stage %d is not within %d (%s) to %d (%s)", stage,
+         kFirstStage, kModuleNames[0], last, kModuleNames[kModules - 1]);
   }
-  return static_cast<Module>(stage - 1);
+  return static_cast<Module>(stage - kFirstStage);
 }
 
 tilefarm_vta_counters difference(tilefarm_vta_counters a, const tilefarm_vta_counters& b) {

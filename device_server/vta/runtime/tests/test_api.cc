@@ -6,25 +6,7 @@
 
 #include "check.h"
 #include "tilefarm_vta.h"
-
-extern "C" {
-void* VTABufferAlloc(size_t);
-void VTABufferFree(void*);
-void VTABufferCopy(const void*, size_t, void*, size_t, size_t, int);
-void* VTATLSCommandHandle();
-void VTARuntimeShutdown();
-void* VTABufferCPUPtr(void*, void*);
-void VTALoadBuffer2D(void*, void*, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
-                     uint32_t, uint32_t, uint32_t, uint32_t);
-void VTAStoreBuffer2D(void*, uint32_t, uint32_t, void*, uint32_t, uint32_t, uint32_t, uint32_t);
-void VTAUopPush(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, int32_t);
-int VTAPushGEMMOp(void**, int (*)(void*), void*, int);
-int VTAPushALUOp(void**, int (*)(void*), void*, int);
-int VTADepPush(void*, int, int);
-int VTADepPop(void*, int, int);
-void VTASynchronize(void*, uint32_t);
-void VTASetDebugMode(void*, int);
-}
+#include "vta_runtime.h"
 
 namespace {
 

@@ -15,7 +15,7 @@ void sizes_are_those_of_hw_spec_const() {
   const Config c = config_of(defaults());
   CHECK(c.uop_depth() == 8192 && c.inp_depth() == 2048);
   CHECK(c.wgt_depth() == 1024 && c.acc_depth() == 2048);
-  CHECK(c.inp_nbytes() == 16 && c.wgt_nbytes() == 256);
+  CHECK(c.element_nbytes(Memory::kInp) == 16 && c.wgt_nbytes() == 256);
   CHECK(c.acc_nbytes() == 64 && c.out_nbytes() == 16);
   CHECK(c.burst_nbytes() == 2048);
 }

@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tilefarm.target import Target, VtaConfig
-from tilefarm.vta_isa import Memory
+from tilefarm.vta_isa import Memory, element_nbytes
 
 from device_server.vta.library.library import VtaLibrary
 from device_server.vta.programs.instructions import (
     Instruction,
     Uop,
-    element_nbytes,
 )
 
 from .numpy_accelerator import NumpyAccelerator
