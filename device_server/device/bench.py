@@ -26,6 +26,7 @@ from tilefarm.watch.log import Level, Log
 
 from device_server.device import elf
 from device_server.device.kernel_runner import KernelRunner
+from device_server.device.offload import offloaded
 from device_server.device.quarantined import QuarantinedRuns
 from device_server.device.runner_thread import RunnerThread
 from device_server.device.tenant_blobs import TenantBlobs
@@ -79,24 +80,35 @@ class Bench:
         self._log = log
         self._verdicts: dict[Digest, str] = {}
 
-    def verdict(self, artifact: Digest, blobs: TenantBlobs) -> str:
+    async def verdict(self, artifact: Digest, blobs: TenantBlobs) -> str:
         """Why an uploaded artifact may not be loaded; empty if it may.
 
         Raises:
             MissingBlobError: it is not here.
         """
-        path = blobs.path(artifact)
-        if artifact not in self._verdicts and blobs.nbytes_of(artifact) > MOST_CODE_NBYTES:
-            return f"it has more than {plural(MOST_CODE_NBYTES, 'byte')}"
-        if artifact not in self._verdicts:
-            self.judge(artifact, path.read_bytes())
-        return self._verdicts[artifact]
+        await blobs.verify([artifact])
+        with blobs.pinned([artifact]):
+            path, nbytes = blobs.path(artifact), blobs.nbytes_of(artifact)
+            known = self._verdicts.get(artifact)
+            if known is not None:
+                return known
+            if nbytes > MOST_CODE_NBYTES:
+                return f"it has more than {plural(MOST_CODE_NBYTES, 'byte')}"
+            rejection = await offloaded(nbytes, lambda: self._rejection(path.read_bytes()))
+        self._remember(artifact, rejection)
+        return rejection
 
     def judge(self, artifact: Digest, content: bytes) -> None:
         """Look at an artifact while its bytes are at hand; `verdict` tells what was found."""
+        self._remember(artifact, self._rejection(content))
+
+    def _rejection(self, content: bytes) -> str:
+        return elf.rejection(content, self._settings.machine) or ""
+
+    def _remember(self, artifact: Digest, rejection: str) -> None:
         if len(self._verdicts) >= MOST_VERDICTS:
             self._verdicts.clear()
-        self._verdicts[artifact] = elf.rejection(content, self._settings.machine) or ""
+        self._verdicts[artifact] = rejection
 
     async def run(
         self,
@@ -126,13 +138,14 @@ class Bench:
         arrived = self._clock.seconds()
         if job.timeout_seconds > _MAX_RUN_SECONDS:
             job = replace(job, timeout_seconds=_MAX_RUN_SECONDS)
+        await blobs.verify(job.blobs)
         with ExitStack() as pins:
             pins.enter_context(blobs.pinned(job.blobs))
             for fault in _faults(job, blobs.nbytes_of):
                 raise ProtocolError(f"run {job.artifact.short}: {fault}")
             async with AsyncExitStack() as owned:
                 with phase("queue"):
-                    await tenancy.during(owned.enter_async_context(self._thread.turn))
+                    await owned.enter_async_context(self._thread.turn_under(tenancy))
                 still_mine()
                 self._watch.require_well()
                 queue_seconds = self._clock.seconds() - arrived
@@ -160,7 +173,7 @@ class Bench:
     async def _outcome(
         self, job: RunJob, tenancy: Tenancy, blobs: TenantBlobs
     ) -> Measurement | RunFailure:
-        rejection = self.verdict(job.artifact, blobs)
+        rejection = await self.verdict(job.artifact, blobs)
         if rejection:
             return self._failure(job, Status.VERIFY_REJECTED, rejection)
         try:

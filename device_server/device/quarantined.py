@@ -85,7 +85,10 @@ class QuarantinedRuns:
         )
 
     def refusal(self, job: RunJob) -> RunFailure | None:
-        """How a run ends that is not begun: as its last crash did; None if it may begin."""
+        """How a run ends that is not begun: as its last crash did; None if it may begin.
+
+        What is told of that crash may be the kernel's words, so they stand between quotes.
+        """
         if not self._calls:
             return None
         known = self._calls.get(_call_of(job))
@@ -95,7 +98,7 @@ class QuarantinedRuns:
             artifact=job.artifact,
             status=Status(known.status),
             why=f"quarantined: it crashed device {self._device} {known.crashes} times, the last"
-            f" time by {known.why}; `tilefarm devices --readmit {self._device}` forgets that",
+            f" time by {known.why!r}; `tilefarm devices --readmit {self._device}` forgets that",
             device=self._device,
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar, cast
 
 from tilefarm.errors import DeviceLostError
@@ -14,6 +15,7 @@ from tilefarm.watch.log import Level, Log
 
 from device_server.device.condition import Condition
 from device_server.device.odometer import Odometer
+from device_server.tenancy import Tenancy
 
 _T = TypeVar("_T")
 
@@ -59,6 +61,17 @@ class RunnerThread:
         """Held by whoever may call."""
         self.stuck = asyncio.Event()
         """Set when a call did not come back."""
+
+    @asynccontextmanager
+    async def turn_under(self, tenancy: Tenancy) -> AsyncIterator[None]:
+        """The turn, for one who waits no longer than their lease lives.
+
+        Raises:
+            LeaseError: the lease has ended.
+        """
+        async with AsyncExitStack() as owned:
+            await tenancy.during(owned.enter_async_context(self.turn))
+            yield
 
     async def call(self, work: Callable[[], _T], within_seconds: float, *, what: str) -> _T:
         """What `work` returns; the caller has the turn.

@@ -139,7 +139,7 @@ class DeviceServicer:
         self._gate.admit(call.claim, by.user)
         self._signatures.require(call.artifact, call.signature)
         return device_calls.ModuleVerdict(
-            rejection=self._bench.verdict(call.artifact, self._blobs(by))
+            rejection=await self._bench.verdict(call.artifact, self._blobs(by))
         )
 
     async def run(self, call: device_calls.Run, by: Identity) -> device_calls.RunReply:
@@ -209,8 +209,7 @@ class DeviceServicer:
         self._log("stored", level=Level.DEBUG, device=self._capabilities.name, nbytes=nbytes)
 
     async def check(self, call: device_calls.Check, by: Identity) -> Nothing:
-        self._gate.admit(call.claim, by.user)
-        await self._watch.confirm()
+        await self._watch.confirm(self._gate.admit(call.claim, by.user))
         return Nothing()
 
     async def read(
@@ -219,6 +218,7 @@ class DeviceServicer:
         blobs, handler = self._blobs(by), asyncio.current_task()
         assert handler is not None
         tenancy = self._gate.newest_of(by.user)
+        await blobs.verify([call.digest])
         with (
             tenancy.stopping(handler.cancel),
             blobs.pinned([call.digest]),

@@ -10,7 +10,6 @@ are thread-safe.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import re
 import threading
 from collections import Counter, OrderedDict
@@ -28,7 +27,6 @@ from tilefarm.plural import plural
 from device_server.device.incoming import BlobWriter, IncomingBlobs
 from device_server.device.memory_file import MemoryFile, code_may_lie_in_memory
 
-_READ_NBYTES: Final = 1 << 20
 _NAME: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -59,6 +57,11 @@ class _Entry:
     verified: tuple[int, int, int] | None = None
     # What the path is of; nobody can change that.
     memory: MemoryFile | None = None
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether its content was verified since it was last changed."""
+        return self.memory is not None or _signature(self.path) == self.verified is not None
 
 
 class BlobStore(Closing):
@@ -154,11 +157,39 @@ class BlobStore(Closing):
         Raises:
             MissingBlobError: it is not here, or was damaged and is now gone.
         """
+        if not self._pins[digest]:
+            self.verify(digest)
         with self._lock:
-            entry = self._used(digest)
-            if not self._pins[digest]:
-                self._verify(digest, entry)
-            return entry.path
+            return self._used(digest).path
+
+    def unverified(self, digests: Iterable[Digest]) -> tuple[Digest, ...]:
+        """Those whose content was not verified since their file was last changed."""
+        with self._lock:
+            here = [digest for digest in digests if digest in self._entries]
+            return tuple(digest for digest in here if not self._entries[digest].is_verified)
+
+    def verify(self, digest: Digest) -> None:
+        """Reads a blob, if it is here and unverified. Nobody else waits for that.
+
+        Raises:
+            MissingBlobError: it was damaged, and is now gone.
+        """
+        entry = self._entries.get(digest)
+        if entry is None or entry.is_verified:
+            return
+        signature = _signature(entry.path)
+        try:
+            right = signature is not None and Digest.of_file(entry.path) == digest
+        except FileNotFoundError:
+            right = False
+        with self._lock:
+            if right:
+                entry.verified = signature
+            elif self._entries.get(digest) is entry:
+                self._drop(digest)
+                raise MissingBlobError(
+                    f"blob {digest.short} was damaged on this device", "upload it"
+                )
 
     def nbytes_of(self, digest: Digest) -> int:
         """Bytes of one blob.
@@ -179,9 +210,11 @@ class BlobStore(Closing):
             MissingBlobError: one of them is not here.
         """
         held = tuple(digests)
+        for digest in held:
+            self.verify(digest)
         with self._lock:
             for digest in held:
-                self._verify(digest, self._used(digest))
+                self._used(digest)
             self._pins.update(held)
         try:
             yield
@@ -255,17 +288,6 @@ class BlobStore(Closing):
                 self._drop(digest)
             self._incoming.give_up(excess)
 
-    def _verify(self, digest: Digest, entry: _Entry) -> None:
-        if entry.memory is not None:
-            return
-        signature = _signature(entry.path)
-        if signature == entry.verified is not None:
-            return
-        if signature is None or _digest_of(entry.path) != digest:
-            self._drop(digest)
-            raise MissingBlobError(f"blob {digest.short} was damaged on this device", "upload it")
-        entry.verified = signature
-
     def _drop(self, digest: Digest) -> None:
         entry = self._entries.pop(digest)
         self._nbytes -= entry.nbytes
@@ -304,11 +326,3 @@ def _signature(path: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size
-
-
-def _digest_of(path: Path) -> Digest:
-    sha256 = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_READ_NBYTES):
-            sha256.update(piece)
-    return Digest(sha256.hexdigest())

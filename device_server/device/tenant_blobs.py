@@ -18,14 +18,11 @@ from tilefarm.digest import Digest
 from tilefarm.errors import MissingBlobError
 
 from device_server.device.incoming import BlobWriter
+from device_server.device.offload import offloaded
 from device_server.device.store import BlobStore
 
 MOST_KNOWN: Final = 1 << 16
 """Blobs that users are known to have sent; who is forgotten sends theirs again."""
-
-
-QUICK_NBYTES: Final = 256 << 10
-"""A piece of an upload: what is kept at once, as a thread takes longer to begin."""
 
 
 class Senders:
@@ -73,12 +70,16 @@ class TenantBlobs:
         return digest
 
     async def keep(self, content: bytes) -> Digest:
-        """As `put`, in a thread where that may take long: the event loop goes on meanwhile."""
-        if len(content) <= QUICK_NBYTES:
-            return self.put(content)
-        digest = await asyncio.to_thread(self._store.put, content)
+        """As `put`; the event loop goes on meanwhile."""
+        digest = await offloaded(len(content), lambda: self._store.put(content))
         self._senders.note(self._user, [digest])
         return digest
+
+    async def verify(self, digests: Iterable[Digest]) -> None:
+        """As `BlobStore.verify`, of those that are here; the event loop goes on meanwhile."""
+        known = [digest for digest in digests if self._senders.knows(self._user, digest)]
+        for digest in self._store.unverified(known):
+            await asyncio.to_thread(self._store.verify, digest)
 
     def put_briefly(self, content: bytes, digest: Digest) -> None:
         """As `BlobStore.put_briefly`."""

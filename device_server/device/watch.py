@@ -14,6 +14,7 @@ from tilefarm.watch.log import Level, Log
 from device_server.device.canary import Canary, Drift, NotMade, Proof, Wrong
 from device_server.device.condition import Condition
 from device_server.device.runner_thread import RunnerThread
+from device_server.tenancy import Tenancy
 
 _SUSPICIOUS: Final = frozenset({Status.RUN_CRASH, Status.WRONG_RESULT})
 """What a kernel does by its own fault or by the device's."""
@@ -108,17 +109,21 @@ class Watch:
         if odd or self._unchecked >= self._limits.every:
             await self._check()
 
-    async def confirm(self) -> None:
+    async def confirm(self, tenancy: Tenancy) -> None:
         """Let the known kernel run if anything ran since it was last right; takes a turn.
 
+        What it finds is the device's own matter: once begun, it goes on when the lease ends.
+
         Raises:
+            LeaseError: the lease has ended.
             SuspectError: it failed.
             DeviceLostError: it could not be run, or the device is in trouble already.
         """
-        async with self._thread.turn:
+        async with self._thread.turn_under(tenancy):
             self.require_well()
             if self._unchecked:
                 await self._check()
+            tenancy.require()
 
     async def cool_down(self) -> None:
         """Checks a resting device after each rest, for as long as the server lives."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm
+from kit.farm.in_process import CREDENTIALS, FakeRunner, Farm, eventually
 from kit.objects.elves import Elf
 from tilefarm.digest import Digest
 from tilefarm.errors import LeaseError
@@ -40,3 +41,20 @@ def test_a_lease_that_is_not_renewed_takes_its_run_along(farm: Farm) -> None:
         with DeviceClient(newer, CREDENTIALS) as device:
             echo = replace(JOB, entry="echo")
             assert isinstance(device.run(echo, request_id="r", blobs=BLOBS), Measurement)
+
+
+def test_a_check_that_waits_for_its_turn_ends_with_its_lease(farm: Farm) -> None:
+    tracker = farm.tracker(limits=TableLimits(device_ttl_seconds=3.0))
+    runner = FakeRunner(target=farm.target)
+    farm.device(tracker=tracker, runner=runner)
+    with TrackerClient(tracker.address, CREDENTIALS) as client, ThreadPoolExecutor(2) as threads:
+        lease = client.acquire(farm.target.digest, wait_seconds=10.0, owner="driver")
+        assert lease is not None
+        with DeviceClient(lease, CREDENTIALS) as device, DeviceClient(lease, CREDENTIALS) as other:
+            run = threads.submit(lambda: device.run(JOB, request_id="r", blobs=BLOBS))
+            eventually(lambda: bool(runner.seen))
+            check = threads.submit(other.confirm)
+            client.release(lease)
+            for call in (run, check):
+                with pytest.raises(LeaseError):
+                    call.result()

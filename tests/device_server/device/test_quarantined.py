@@ -55,7 +55,7 @@ def test_the_second_crash_is_the_last_also_after_a_restart(told: Told) -> None:
         refusal = later.refusal(replace(JOB, samples=5, timeout_seconds=1.0))
         assert refusal is not None
         assert (refusal.status, refusal.device) == (Status.RUN_CRASH, "sim0")
-        assert "crashed device sim0 2 times, the last time by SIGSEGV" in refusal.why
+        assert "crashed device sim0 2 times, the last time by 'SIGSEGV" in refusal.why
         assert "--readmit sim0" in refusal.why
     assert told.events == ["quarantined"]
 

@@ -49,7 +49,16 @@ class Bed:
         self.farm = farm
         self.tracker: Server = farm.tracker(limits=LIMITS)
         self.runner = FlakyRunner(kernel=KERNEL)
-        farm.device(tracker=self.tracker, runner=self.runner, settings=watched)
+        self._device = self._started()
+
+    def _started(self) -> Server:
+        return self.farm.device(tracker=self.tracker, runner=self.runner, settings=watched)
+
+    def restart(self) -> None:
+        """Another life of the device, with the folder of the one before."""
+        self._device.stop()
+        self.runner = FlakyRunner(kernel=KERNEL)
+        self._device = self._started()
 
     @property
     def recovered(self) -> bool:
