@@ -44,9 +44,13 @@ def _functions(prototypes: str) -> Mapping[str, Function]:
     return made
 
 
-QUEUING: Final = _functions("""
+HANDLING: Final = _functions("""
     void* VTATLSCommandHandle();
     void* VTABufferCPUPtr(void* command, void* buffer);
+""")
+"""What kernels get at the queue and at their buffers with."""
+
+QUEUING: Final = _functions("""
     void VTALoadBuffer2D(void* command, void* from, uint32_t from_offset, uint32_t x, uint32_t y,
         uint32_t stride, uint32_t x_pad_0, uint32_t y_pad_0, uint32_t x_pad_1, uint32_t y_pad_1,
         uint32_t sram, uint32_t memory);
@@ -61,7 +65,7 @@ QUEUING: Final = _functions("""
     int VTADepPush(void* command, int from, int to);
     int VTADepPop(void* command, int from, int to);
 """)
-"""What kernels queue their work with."""
+"""What kernels have an accelerator do."""
 
 SYNCHRONIZING: Final = _functions("void VTASynchronize(void* command, uint32_t wait_cycles);")
 """What runs what is queued."""
@@ -84,7 +88,7 @@ RARE: Final = _functions("""
 """)
 """What a board's library may lack."""
 
-OF_KERNELS: Final[Mapping[str, Function]] = {**QUEUING, **SYNCHRONIZING}
+OF_KERNELS: Final[Mapping[str, Function]] = {**HANDLING, **QUEUING, **SYNCHRONIZING}
 """What compiled kernels call."""
 
 FUNCTIONS: Final[Mapping[str, Function]] = {**OF_HOSTS, **OF_KERNELS, **RARE}

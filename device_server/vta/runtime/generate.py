@@ -36,7 +36,7 @@ from tilefarm.vta_isa import (
     index_bits,
     layout,
 )
-from tilefarm.vta_runtime import OF_HOSTS, QUEUING, RARE, SYNCHRONIZING, Function
+from tilefarm.vta_runtime import HANDLING, OF_HOSTS, QUEUING, RARE, SYNCHRONIZING, Function
 
 HERE: Final = Path(__file__).resolve().parent
 Sum: TypeAlias = Mapping[tuple[Memory, ...], int]
@@ -80,7 +80,8 @@ def declarations() -> str:
         _function_list(name, caption, functions.values())
         for name, caption, functions in (
             ("HOSTS", "What a host calls.", OF_HOSTS),
-            ("QUEUING", "What kernels queue their work with.", QUEUING),
+            ("HANDLING", "What kernels get at the queue and at their buffers with.", HANDLING),
+            ("QUEUING", "What kernels have an accelerator do.", QUEUING),
             ("SYNCHRONIZING", "What runs what is queued.", SYNCHRONIZING),
             ("RARE", "What a board's library may lack.", RARE),
         )
@@ -171,6 +172,7 @@ _DECLARED: Final = """\
 extern "C" {
 #endif
 VTA_HOSTS(VTA_DECLARED)
+VTA_HANDLING(VTA_DECLARED)
 VTA_QUEUING(VTA_DECLARED)
 VTA_SYNCHRONIZING(VTA_DECLARED)
 VTA_RARE(VTA_DECLARED)

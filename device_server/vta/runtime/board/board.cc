@@ -131,6 +131,7 @@ Board board;  // made as the library is loaded: later nothing may be opened
   }
 
 VTA_HOSTS(FORWARD)
+VTA_HANDLING(FORWARD)
 VTA_QUEUING(FORWARD)
 VTA_RARE(FORWARD)
 

@@ -20,10 +20,13 @@
   X(void, VTAReadBarrier, (void* command, void* buffer, uint32_t bits, uint32_t start, uint32_t \
     extent), (command, buffer, bits, start, extent))
 
-/* What kernels queue their work with. */
-#define VTA_QUEUING(X) \
+/* What kernels get at the queue and at their buffers with. */
+#define VTA_HANDLING(X) \
   X(void*, VTATLSCommandHandle, (void), ()) \
-  X(void*, VTABufferCPUPtr, (void* command, void* buffer), (command, buffer)) \
+  X(void*, VTABufferCPUPtr, (void* command, void* buffer), (command, buffer))
+
+/* What kernels have an accelerator do. */
+#define VTA_QUEUING(X) \
   X(void, VTALoadBuffer2D, (void* command, void* from, uint32_t from_offset, uint32_t x, \
     uint32_t y, uint32_t stride, uint32_t x_pad_0, uint32_t y_pad_0, uint32_t x_pad_1, uint32_t \
     y_pad_1, uint32_t sram, uint32_t memory), (command, from, from_offset, x, y, stride, \
@@ -60,6 +63,7 @@
 extern "C" {
 #endif
 VTA_HOSTS(VTA_DECLARED)
+VTA_HANDLING(VTA_DECLARED)
 VTA_QUEUING(VTA_DECLARED)
 VTA_SYNCHRONIZING(VTA_DECLARED)
 VTA_RARE(VTA_DECLARED)

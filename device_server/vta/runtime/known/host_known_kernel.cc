@@ -2,7 +2,7 @@
 // The third number of its first buffer says how many lanes a vector has.
 #include <cstdint>
 
-extern "C" void* VTABufferCPUPtr(void* command, void* buffer);
+#include "vta_runtime.h"
 
 namespace {
 

@@ -26,8 +26,8 @@ void find(void* handle, const char* name, Function& function) {
 }
 
 #define NAME(result, name, parameters, names) #name,
-constexpr const char* kRuntimeFunctions[] = {VTA_HOSTS(NAME) VTA_QUEUING(NAME)
-                                                 VTA_SYNCHRONIZING(NAME)};
+constexpr const char* kRuntimeFunctions[] = {
+    VTA_HOSTS(NAME) VTA_HANDLING(NAME) VTA_QUEUING(NAME) VTA_SYNCHRONIZING(NAME)};
 
 void require_runtime_functions(void* handle, const std::string& path) {
   std::string missing;
