@@ -44,7 +44,7 @@ def rows(title: str) -> list[list[str]]:
 
 def bounds() -> list[Bound]:
     """All rows of the table of bounds."""
-    return [Bound(*row) for row in rows("RunBounds")]
+    return [Bound(*row) for row in rows("Bounds")]
 
 
 def memory() -> dict[str, int]:
